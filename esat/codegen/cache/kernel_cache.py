@@ -1,0 +1,206 @@
+"""Kernels by key: first from this process's memory, then from disk, else compiled."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+from numba.core.typing.templates import Signature
+
+from esat.codegen.cache import entry as entry_format
+from esat.codegen.cache.directory import KernelDirectory, UnusableDirectoryError
+from esat.codegen.cache.fingerprint import kernel_key
+from esat.codegen.cache.kernel import (
+    CompiledKernel,
+    CompileOptions,
+    compile_kernel,
+    deserialize_kernel,
+    serialize_kernel,
+    signature_text,
+)
+from esat.errors import EsatWarning
+
+DIRECTORY_VARIABLE = "ESAT_CACHE_DIR"
+"""Environment variable that names the cache directory."""
+
+DEFAULT_LIMIT = 512 * 2**20
+"""Bytes on disk."""
+
+
+class CacheWarning(EsatWarning):
+    """The disk cache is damaged or unusable; kernels are compiled again instead."""
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """The state of a cache.
+
+    Attributes
+    ----------
+    path
+        The directory, or None for a cache in memory only.
+    entries, bytes
+        Kernels on disk and the room they take.
+    memory_hits, disk_hits, misses
+        How this process's requests were answered; a miss is a compilation.
+    """
+
+    path: Path | None
+    entries: int
+    bytes: int
+    memory_hits: int
+    disk_hits: int
+    misses: int
+
+    @property
+    def hits(self) -> int:
+        """Requests answered without compiling."""
+        return self.memory_hits + self.disk_hits
+
+
+class KernelCache:
+    """A cache of compiled kernels; safe for use by several threads and several processes.
+
+    Parameters
+    ----------
+    path
+        An absolute directory for the entries, or None to keep kernels in memory only. A directory
+        that cannot be used safely gives a :class:`CacheWarning` and a cache in memory.
+    limit
+        Bytes that the entries may take on disk.
+    """
+
+    def __init__(self, path: Path | None, limit: int = DEFAULT_LIMIT) -> None:
+        self._lock = threading.Lock()
+        self._kernels: dict[str, Future[CompiledKernel]] = {}
+        self._memory_hits = 0
+        self._disk_hits = 0
+        self._misses = 0
+        self._write_failed = False
+        self._directory: KernelDirectory | None = None
+        if path is not None:
+            try:
+                self._directory = KernelDirectory(path, limit)
+            except UnusableDirectoryError as error:
+                _warn(f"kernels are kept in memory only: {error}")
+
+    def load_or_compile(
+        self,
+        source: str,
+        entry: str,
+        signature: Signature,
+        environment: Mapping[str, object],
+        options: CompileOptions | None = None,
+    ) -> CompiledKernel:
+        """The compiled function ``entry`` of ``source``.
+
+        Parameters
+        ----------
+        source
+            Python source of one or more functions, in numba's nopython subset.
+        entry
+            The function to be called from outside.
+        signature
+            Its numba signature, return type included.
+        environment
+            The objects that the source names: intrinsics, numba types, modules, scalars.
+        options
+            Flags of the compilation; the defaults of :class:`CompileOptions` when None.
+
+        Raises
+        ------
+        CompileError
+            When the source cannot be compiled, or the environment holds an object that cannot be
+            told apart from others by a key.
+        """
+        options = CompileOptions() if options is None else options
+        key = kernel_key(source, entry, signature_text(signature), environment, repr(options))
+        with self._lock:
+            pending = self._kernels.get(key)
+            if pending is not None:
+                self._memory_hits += 1
+            else:
+                mine: Future[CompiledKernel] = Future()
+                self._kernels[key] = mine
+        if pending is not None:
+            return pending.result()
+        try:
+            kernel = self._load(key, source, entry, signature, options)
+            if kernel is None:
+                kernel = compile_kernel(key, source, entry, signature, environment, options)
+                self._store(kernel)
+        except BaseException as error:
+            with self._lock:
+                self._kernels.pop(key, None)
+            mine.set_exception(error)
+            raise
+        with self._lock:
+            self._disk_hits += kernel.from_disk
+            self._misses += not kernel.from_disk
+        mine.set_result(kernel)
+        return kernel
+
+    def info(self) -> CacheInfo:
+        """Counts of this process and the present content of the directory."""
+        files = [] if self._directory is None else self._directory.entries()
+        path = None if self._directory is None else self._directory.path
+        total = sum(file.size for file in files)
+        return CacheInfo(path, len(files), total, self._memory_hits, self._disk_hits, self._misses)
+
+    def clear(self) -> None:
+        """Forget all kernels, in memory and on disk, and start counting anew."""
+        self.forget()
+        if self._directory is not None:
+            self._directory.clear()
+
+    def forget(self) -> None:
+        """Forget the kernels in memory and start counting anew; those on disk stay."""
+        with self._lock:
+            self._kernels.clear()
+            self._memory_hits = self._disk_hits = self._misses = 0
+
+    def _load(
+        self, key: str, source: str, entry: str, signature: Signature, options: CompileOptions
+    ) -> CompiledKernel | None:
+        if self._directory is None:
+            return None
+        content = self._directory.read(key)
+        if content is None:
+            return None
+        try:
+            payload = entry_format.decode(key, content)
+        except entry_format.DamagedEntryError as error:
+            _warn(f"entry {key[:16]} is damaged and will be compiled again: {error}")
+            self._directory.remove(key)
+            return None
+        return deserialize_kernel(key, payload, source, entry, signature, options)
+
+    def _store(self, kernel: CompiledKernel) -> None:
+        if self._directory is None:
+            return
+        payload = serialize_kernel(kernel)
+        if payload is None:
+            return
+        try:
+            self._directory.write(kernel.key, entry_format.encode(kernel.key, payload))
+        except OSError as error:
+            # Said once: a full or read-only disk would repeat it for every kernel.
+            if not self._write_failed:
+                self._write_failed = True
+                _warn(f"kernels cannot be stored in {self._directory.path}: {error}")
+
+
+def default_directory() -> Path:
+    """ESAT_CACHE_DIR if it is set, else the user's cache directory of the platform."""
+    chosen = os.environ.get(DIRECTORY_VARIABLE)
+    return Path(chosen).absolute() if chosen else Path(platformdirs.user_cache_dir("esat", appauthor=False))
+
+
+def _warn(message: str) -> None:
+    warnings.warn(f"kernel cache: {message}", CacheWarning, stacklevel=4)
