@@ -1,0 +1,1 @@
+"""esat: a compiler for tensor expressions that optimizes by equality saturation."""

@@ -1,0 +1,103 @@
+"""The EsatError family and the one formatter of its messages.
+
+Every error a user can cause says four things: the op, the shapes and dtypes that met there,
+the reason, and the line of the user's own code that built the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+UserLine = tuple[str, int]
+"""File name and line number of the user's code that built a node."""
+
+
+class EsatError(Exception):
+    """Base of every error esat raises on purpose."""
+
+
+class GraphError(EsatError, ValueError):
+    """A malformed graph: a cycle, a Constant as input, an unused or missing input."""
+
+
+class CycleError(GraphError):
+    """A graph, or a replacement in it, that depends on itself."""
+
+
+class DtypeError(EsatError, TypeError):
+    """Operands whose dtypes an op does not take."""
+
+
+class ShapeError(EsatError, ValueError):
+    """Operands whose ranks or sizes do not fit, found while building or while running."""
+
+
+class AxisError(ShapeError):
+    """An axis out of range, repeated, or not an integer."""
+
+
+class InputError(EsatError, TypeError):
+    """Arguments of a compiled function with the wrong count, dtype, rank or size."""
+
+
+class GradientError(EsatError, ValueError):
+    """A gradient that is not defined: a vector-valued cost, an op without a gradient."""
+
+
+class ModeError(EsatError, ValueError):
+    """An unknown mode, or options that do not go together."""
+
+
+class OptimizerError(EsatError, ValueError):
+    """A wrong registration in, or query of, the optimizer database."""
+
+
+class CompileError(EsatError, RuntimeError):
+    """A stage of compilation found its own invariants broken; the message names the stage."""
+
+
+class SaturationError(CompileError):
+    """The e-graph engine refused a program or broke off; the e-graph is discarded."""
+
+
+class EsatWarning(UserWarning):
+    """Base of every warning esat issues."""
+
+
+class RuleError(EsatError, ValueError):
+    """A rule that cannot be read, compiled or applied.
+
+    Attributes
+    ----------
+    file, line, column
+        Where the rule stands; ``line`` and ``column`` count from 1 and are 0 where unknown.
+    """
+
+    def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0) -> None:
+        self.reason = message
+        self.file = file
+        self.line = line
+        self.column = column
+        position = ":".join(str(part) for part in (file, line, column) if part)
+        super().__init__(f"{position}: {message}" if position else message)
+
+
+def describe(op: str, operands: Iterable[object], reason: str, where: UserLine | None = None) -> str:
+    """The message of an error at one op.
+
+    Parameters
+    ----------
+    op
+        Name of the op.
+    operands
+        The types that met there, as they should be shown.
+    reason
+        Why this does not work, as one clause.
+    where
+        The user's line that built the node, if known.
+    """
+    shown = ", ".join(str(operand) for operand in operands)
+    message = f"{op}({shown}): {reason}"
+    if where is not None:
+        message += f"\n  at {where[0]}:{where[1]}"
+    return message

@@ -1,0 +1,269 @@
+"""FunctionGraph: a closed graph from inputs to outputs that knows who uses what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+from esat.errors import GraphError
+from esat.graph.features import Feature
+from esat.graph.printing import expression_text
+from esat.graph.traversal import ancestors, clone, postorder
+from esat.graph.types import TensorType
+from esat.graph.variables import Apply, Constant, SharedVariable, Variable
+
+Client: TypeAlias = tuple[Apply | Literal["output"], int]
+"""A place where a Variable is used: (Apply, input position) or ("output", output position)."""
+
+
+class FunctionGraph:
+    """The graph between given inputs and outputs, with back pointers from Variables to their uses.
+
+    Parameters
+    ----------
+    inputs
+        Variables the caller supplies. What lies behind them is not part of the graph.
+    outputs
+        Variables the graph computes.
+    clone
+        Whether to copy the graph first, so that the caller's own is never touched.
+    features
+        Plug-ins to attach.
+
+    Raises
+    ------
+    GraphError
+        For a Constant or a repeated Variable as input, an output that is not a Variable, or a
+        free Variable the outputs need that is not among the inputs.
+    CycleError
+        When the graph depends on itself.
+    """
+
+    # Published by the ReplaceValidate and NodeFinder features.
+    replace_validate: Callable[..., None]
+    replace_all_validate: Callable[..., None]
+    get_nodes: Callable[..., list[Apply]]
+
+    def __init__(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        clone: bool = True,
+        features: Sequence[Feature] = (),
+    ) -> None:
+        check_inputs(inputs, outputs)
+        self.original_inputs = tuple(inputs)
+        if clone:
+            inputs, outputs = _copy(inputs, outputs)
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self.apply_nodes: dict[Apply, None] = {}
+        self.variables: dict[Variable, None] = {}
+        self._features: list[Feature] = []
+        for variable in self.inputs:
+            self._adopt(variable)
+        for position, output in enumerate(self.outputs):
+            self._import(output)
+            self.clients[output].append(("output", position))
+        for feature in features:
+            self.attach_feature(feature)
+
+    @property
+    def clients(self) -> _Clients:
+        """Variable -> the list of places that use it."""
+        return _Clients()
+
+    @property
+    def shared_variables(self) -> list[SharedVariable]:
+        """Shared variables the outputs depend on, in order of first use."""
+        return [variable for variable in self.variables if isinstance(variable, SharedVariable)]
+
+    # ---- features
+
+    def attach_feature(self, feature: Feature) -> None:
+        """Add a plug-in; attaching one of a kind that is there already does nothing."""
+        if any(type(known) is type(feature) for known in self._features):
+            return
+        feature.on_attach(self)
+        self._features.append(feature)
+
+    def remove_feature(self, feature: Feature) -> None:
+        """Remove a plug-in that was attached."""
+        self._features.remove(feature)
+        feature.on_detach(self)
+
+    def validate(self) -> None:
+        """Raise GraphError if the graph has a cycle or a feature refuses it."""
+        self.toposort()
+        for feature in self._features:
+            feature.validate(self)
+
+    # ---- order
+
+    def toposort(self) -> list[Apply]:
+        """Apply nodes, each after those that feed it; the order depends on the graph alone."""
+        stop = {id(variable) for variable in self.inputs}
+
+        def feeding(node: Apply) -> list[Apply]:
+            return [
+                variable.owner
+                for variable in node.inputs
+                if variable.owner is not None and id(variable) not in stop
+            ]
+
+        roots = [
+            output.owner for output in self.outputs if output.owner is not None and id(output) not in stop
+        ]
+        return postorder(roots, feeding)
+
+    # ---- change
+
+    def replace(self, old: Variable, new: Variable, reason: str = "") -> list[Client]:
+        """Let every present use of ``old`` use ``new`` instead; return those uses.
+
+        Raises
+        ------
+        GraphError
+            When ``old`` is not part of the graph, the types differ, or ``new`` needs a free
+            Variable that is not an input.
+        """
+        if old is new:
+            return []
+        if old not in self.variables:
+            raise GraphError(f"{old} is not part of this graph")
+        _check_replacement(old, new, reason)
+        uses = list(self.clients[old])
+        self._import(new)
+        for client in uses:
+            self.change_input(client, new, reason)
+        self._prune_unused(new)
+        return uses
+
+    def change_input(self, client: Client, new: Variable, reason: str = "") -> None:
+        """Let one use (a pair as in ``clients``) use ``new``."""
+        user, position = client
+        operands = self.outputs if user == "output" else user.inputs
+        old = operands[position]
+        if old is new:
+            return
+        self._import(new)
+        operands[position] = new
+        self.clients[new].append(client)
+        self.clients[old].remove(client)
+        for feature in self._features:
+            feature.on_change_input(self, client, old, new, reason)
+        self._prune_unused(old)
+
+    def _import(self, variable: Variable) -> None:
+        for needed in ancestors([variable], stop=self.variables):
+            if needed in self.variables:
+                continue
+            if needed.owner is None:
+                if not isinstance(needed, (Constant, SharedVariable)):
+                    raise GraphError(_missing_input(needed))
+                self._adopt(needed)
+                continue
+            node = needed.owner
+            for output in node.outputs:
+                self._adopt(output)
+            self.apply_nodes[node] = None
+            for position, operand in enumerate(node.inputs):
+                self.clients[operand].append((node, position))
+            for feature in self._features:
+                feature.on_import(self, node)
+
+    def _adopt(self, variable: Variable) -> None:
+        if variable not in self.variables:
+            self.variables[variable] = None
+            variable.clients = []
+
+    def _prune_unused(self, variable: Variable) -> None:
+        pending = [variable]
+        while pending:
+            unused = pending.pop()
+            if unused not in self.variables or self.clients[unused] or unused in self.inputs:
+                continue
+            node = unused.owner
+            if node is None:
+                del self.variables[unused]
+                continue
+            if any(self.clients[output] for output in node.outputs):
+                continue
+            del self.apply_nodes[node]
+            for feature in self._features:
+                feature.on_prune(self, node)
+            for output in node.outputs:
+                del self.variables[output]
+            for position, operand in enumerate(node.inputs):
+                self.clients[operand].remove((node, position))
+                pending.append(operand)
+
+    # ---- copies and text
+
+    def clone(self) -> FunctionGraph:
+        """An independent copy, without features."""
+        return FunctionGraph(self.inputs, self.outputs)
+
+    def __len__(self) -> int:
+        return len(self.apply_nodes)
+
+    def __str__(self) -> str:
+        return expression_text(self.outputs)
+
+    __repr__ = __str__
+
+
+class _Clients:
+    """Reads the back pointers that Variables themselves carry."""
+
+    def __getitem__(self, variable: Variable) -> list[Client]:
+        if variable.clients is None:
+            raise KeyError(variable)
+        return variable.clients
+
+
+def check_inputs(inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Raise GraphError unless these can bound a FunctionGraph."""
+    for variable in (*inputs, *outputs):
+        if not isinstance(variable, Variable):
+            raise GraphError(f"inputs and outputs of a graph are Variables, not {variable!r}")
+    for variable in inputs:
+        if isinstance(variable, Constant):
+            raise GraphError(f"the Constant {variable} cannot be an input: its value is fixed already")
+        if isinstance(variable, SharedVariable):
+            raise GraphError(f"the shared variable {variable} is an implicit input; do not list it")
+    if len({id(variable) for variable in inputs}) != len(inputs):
+        names = [str(variable) for variable in inputs]
+        raise GraphError(f"the same Variable is listed twice among the inputs {names}")
+    given = set(inputs)
+    for variable in ancestors(outputs, stop=inputs):
+        free = variable.owner is None and not isinstance(variable, (Constant, SharedVariable))
+        if free and variable not in given:
+            raise GraphError(_missing_input(variable))
+
+
+def _missing_input(variable: Variable) -> str:
+    return f"the outputs depend on {variable} ({variable.type}), which is not among the inputs"
+
+
+def _copy(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> tuple[list[Variable], list[Variable]]:
+    fresh = {variable: variable.clone() for variable in inputs}
+    copied, _ = clone(outputs, fresh)
+    return list(fresh.values()), copied
+
+
+def _check_replacement(old: Variable, new: Variable, reason: str) -> None:
+    if old.type == new.type:
+        return
+    fits = (
+        isinstance(old.type, TensorType)
+        and isinstance(new.type, TensorType)
+        and old.type.dtype == new.type.dtype
+        and old.type.ndim == new.type.ndim
+        and all(
+            None in pair or pair[0] == pair[1] for pair in zip(old.type.shape, new.type.shape, strict=True)
+        )
+    )
+    if not fits:
+        by = f" by {reason}" if reason else ""
+        raise GraphError(f"{old} ({old.type}) cannot be replaced{by} with {new} ({new.type}): types differ")

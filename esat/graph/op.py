@@ -1,0 +1,162 @@
+"""Op: the record of one operation, and the closed set of families that stages match on."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from esat.errors import GradientError, describe
+from esat.graph.types import Type
+from esat.graph.variables import Apply, Constant, Variable
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Family(enum.Enum):
+    """What the stages after the graph know an op by. Ops are open, families are closed."""
+
+    ELEMENTWISE = "elementwise"
+    REDUCTION = "reduction"
+    CONTRACTION = "contraction"
+    VIEW = "view"
+    INDEX = "index"
+    CREATION = "creation"
+    LIBRARY = "library"
+    RANDOM = "random"
+    SPARSE = "sparse"
+    CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one application of an op costs the machine.
+
+    Attributes
+    ----------
+    flops
+        Floating-point operations, transcendental functions counted by their measured cost in adds.
+    bytes
+        Bytes that must move between memory and the processor.
+    calls
+        Calls into a library or the interpreter, each with its own overhead.
+    """
+
+    flops: float
+    bytes: float
+    calls: int = 0
+
+
+class Op:
+    """One operation on Variables.
+
+    Subclasses are the families' records (see ``esat.ops``). Ops compare by what they compute:
+    two instances of one class with the same :meth:`properties` are equal.
+
+    Attributes
+    ----------
+    name
+        For the tensor API, printing and the registry.
+    constructor
+        The op's name in rules and in the e-graph.
+    family
+        The closed family the op belongs to.
+    typing
+        The rule by which the e-graph types the op's results: ``same`` (as the first operand),
+        ``bool``, ``real``, ``cast``, ``dimshuffle``, ``reduce``, ``argreduce``, ``matmul``,
+        ``fill``, or ``opaque`` (typed by Python only).
+    view_map
+        Output position -> positions of the inputs it may share memory with.
+    destroy_map
+        Output position -> positions of the inputs it overwrites.
+    """
+
+    name: str
+    constructor: str
+    family: Family
+    typing: str = "opaque"
+    view_map: Mapping[int, tuple[int, ...]] = {}
+    destroy_map: Mapping[int, tuple[int, ...]] = {}
+
+    def properties(self) -> tuple[object, ...]:
+        """The attributes that, with the class and name, say what the op computes. Hashable."""
+        return ()
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        """Types of the outputs. Raises DtypeError or ShapeError for operands the op does not take."""
+        raise NotImplementedError
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        """Turn arguments into operands: wrap constants, promote dtypes, equalize ranks."""
+        return tuple(as_variable(value) for value in inputs)
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """An Apply of this op on ``inputs``, with outputs of the inferred types."""
+        operands = self.prepare(inputs)
+        outputs = [type.make_variable() for type in self.infer_types(operands)]
+        return Apply(self, operands, outputs)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The output of :meth:`make_node`, or a tuple of them when there are several."""
+        outputs = self.make_node(*inputs).outputs
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Compute the outputs with NumPy. This defines what the op means."""
+        raise NotImplementedError
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """Cotangents of the inputs, given those of the outputs; None where an input has none.
+
+        Raises
+        ------
+        GradientError
+            When the op has no gradient.
+        """
+        types = [variable.type for variable in node.inputs]
+        raise GradientError(describe(self.name, types, "this op has no gradient", node.where))
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        """Cost for operands and results of these shapes; ``itemsizes`` in bytes, inputs then outputs.
+
+        The default suits a library call that reads and writes everything once.
+        """
+        sizes = [float(np.prod(shape, dtype=np.float64)) for shape in (*inputs, *outputs)]
+        moved = sum(size * itemsize for size, itemsize in zip(sizes, itemsizes, strict=True))
+        return Work(flops=sum(sizes[len(inputs) :]), bytes=moved, calls=1)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(self) is type(other)
+            and isinstance(other, Op)
+            and self.name == other.name
+            and self.properties() == other.properties()
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name, self.properties()))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<{self.family.value} op {self}>"
+
+
+def as_variable(value: Any) -> Variable:
+    """``value`` itself if it is a Variable, else a Constant that holds it."""
+    if isinstance(value, Variable):
+        return value
+    from esat.graph.constants import constant
+
+    return constant(value)
+
+
+def is_constant(variable: Variable) -> bool:
+    """Whether the variable's value is fixed at compile time."""
+    return isinstance(variable, Constant)

@@ -1,0 +1,128 @@
+"""Python's operators on Variables, as one table of op names.
+
+Equality and hashing stay those of identity: a Variable is a node of a graph, and ``y == a``
+asks whether two nodes are the same one. Use ``esat.eq`` for the elementwise comparison.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from esat.graph.registry import op_named
+
+if TYPE_CHECKING:
+    from esat.graph.variables import Variable
+
+
+def _apply(name: str, *operands: Any) -> Variable:
+    result: Variable = op_named(name)(*operands)
+    return result
+
+
+class Operators:
+    """The arithmetic a Variable takes part in. Methods such as ``sum`` are added by the frontend."""
+
+    __slots__ = ()
+
+    # NumPy must not take a Variable for a sequence of objects in `array + variable`.
+    __array_ufunc__ = None
+    __array_priority__ = 1000
+
+    def __add__(self, other: Any) -> Variable:
+        return _apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Variable:
+        return _apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Variable:
+        return _apply("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Variable:
+        return _apply("sub", other, self)
+
+    def __mul__(self, other: Any) -> Variable:
+        return _apply("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Variable:
+        return _apply("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Variable:
+        return _apply("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Variable:
+        return _apply("div", other, self)
+
+    def __floordiv__(self, other: Any) -> Variable:
+        return _apply("floor_div", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Variable:
+        return _apply("floor_div", other, self)
+
+    def __mod__(self, other: Any) -> Variable:
+        return _apply("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Variable:
+        return _apply("mod", other, self)
+
+    def __pow__(self, other: Any) -> Variable:
+        return _apply("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Variable:
+        return _apply("pow", other, self)
+
+    def __neg__(self) -> Variable:
+        return _apply("neg", self)
+
+    def __pos__(self) -> Variable:
+        return _apply("positive", self)
+
+    def __abs__(self) -> Variable:
+        return _apply("abs", self)
+
+    def __lt__(self, other: Any) -> Variable:
+        return _apply("lt", self, other)
+
+    def __le__(self, other: Any) -> Variable:
+        return _apply("le", self, other)
+
+    def __gt__(self, other: Any) -> Variable:
+        return _apply("gt", self, other)
+
+    def __ge__(self, other: Any) -> Variable:
+        return _apply("ge", self, other)
+
+    def __and__(self, other: Any) -> Variable:
+        return _apply("bitwise_and", self, other)
+
+    def __rand__(self, other: Any) -> Variable:
+        return _apply("bitwise_and", other, self)
+
+    def __or__(self, other: Any) -> Variable:
+        return _apply("bitwise_or", self, other)
+
+    def __ror__(self, other: Any) -> Variable:
+        return _apply("bitwise_or", other, self)
+
+    def __xor__(self, other: Any) -> Variable:
+        return _apply("bitwise_xor", self, other)
+
+    def __rxor__(self, other: Any) -> Variable:
+        return _apply("bitwise_xor", other, self)
+
+    def __invert__(self) -> Variable:
+        return _apply("invert", self)
+
+    def __lshift__(self, other: Any) -> Variable:
+        return _apply("left_shift", self, other)
+
+    def __rlshift__(self, other: Any) -> Variable:
+        return _apply("left_shift", other, self)
+
+    def __rshift__(self, other: Any) -> Variable:
+        return _apply("right_shift", self, other)
+
+    def __rrshift__(self, other: Any) -> Variable:
+        return _apply("right_shift", other, self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a Variable has no truth value before it is computed; use esat.where or esat.eq")

@@ -1,0 +1,38 @@
+"""The table of op records by name, filled once by ``esat.ops.table`` and by users' own ops."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from esat.errors import GraphError
+
+if TYPE_CHECKING:
+    from esat.graph.op import Op
+
+_OPS: dict[str, Op] = {}
+
+
+def register_op(op: Op) -> Op:
+    """Enter an op under its name and return it. Raises GraphError when the name is taken."""
+    known = _OPS.get(op.name)
+    if known is not None and known is not op:
+        raise GraphError(f"an op named {op.name!r} is registered already: {known!r}")
+    if any(other.constructor == op.constructor and other is not op for other in _OPS.values()):
+        raise GraphError(f"the e-graph constructor {op.constructor!r} of {op.name!r} is taken")
+    _OPS[op.name] = op
+    return op
+
+
+def op_named(name: str) -> Op:
+    """The op registered under ``name``. Raises GraphError, with close matches, for an unknown one."""
+    try:
+        return _OPS[name]
+    except KeyError:
+        close = ", ".join(difflib.get_close_matches(name, _OPS)) or "none close"
+        raise GraphError(f"no op named {name!r} (did you mean: {close})") from None
+
+
+def registered_ops() -> tuple[Op, ...]:
+    """All registered ops, in order of registration."""
+    return tuple(_OPS.values())

@@ -1,0 +1,108 @@
+"""Walks over graphs of Variables: order, ancestors, inputs, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from esat.errors import CycleError
+from esat.graph.variables import Apply, Constant, SharedVariable, Variable
+
+Node = TypeVar("Node")
+
+
+def postorder(roots: Iterable[Node], children: Callable[[Node], Iterable[Node]]) -> list[Node]:
+    """Nodes reachable from ``roots``, each after its children, without recursion.
+
+    Raises
+    ------
+    CycleError
+        When a node is reachable from itself.
+    """
+    order: list[Node] = []
+    state: dict[int, bool] = {}
+    for root in roots:
+        if id(root) in state:
+            continue
+        state[id(root)] = False
+        stack: list[tuple[Node, Iterator[Node]]] = [(root, iter(children(root)))]
+        while stack:
+            node, pending = stack[-1]
+            for child in pending:
+                done = state.get(id(child))
+                if done is None:
+                    state[id(child)] = False
+                    stack.append((child, iter(children(child))))
+                    break
+                if not done:
+                    raise CycleError(f"the graph depends on itself at {child}")
+            else:
+                stack.pop()
+                state[id(node)] = True
+                order.append(node)
+    return order
+
+
+def ancestors(outputs: Iterable[Variable], stop: Iterable[Variable] = ()) -> list[Variable]:
+    """All Variables the outputs depend on, inputs first; nothing beyond ``stop``."""
+    blocked = {id(variable) for variable in stop}
+
+    def operands(variable: Variable) -> Sequence[Variable]:
+        return () if variable.owner is None or id(variable) in blocked else variable.owner.inputs
+
+    return postorder(outputs, operands)
+
+
+def toposort(outputs: Iterable[Variable], stop: Iterable[Variable] = ()) -> list[Apply]:
+    """Apply nodes the outputs depend on, each after those that feed it; nothing beyond ``stop``."""
+    blocked = {id(variable) for variable in stop}
+
+    def feeding(node: Apply) -> list[Apply]:
+        return [
+            variable.owner
+            for variable in node.inputs
+            if variable.owner is not None and id(variable) not in blocked
+        ]
+
+    roots = [
+        variable.owner for variable in outputs if variable.owner is not None and id(variable) not in blocked
+    ]
+    return postorder(roots, feeding)
+
+
+def inputs_of(outputs: Iterable[Variable]) -> list[Variable]:
+    """Variables without owner that the outputs depend on, Constants and shared ones included."""
+    return [variable for variable in ancestors(outputs) if variable.owner is None]
+
+
+def clone(
+    outputs: Sequence[Variable], replace: Mapping[Variable, Variable], copy_inputs: bool = False
+) -> tuple[list[Variable], dict[Variable, Variable]]:
+    """Copy the graph below ``outputs``, with some Variables replaced.
+
+    Parameters
+    ----------
+    outputs
+        What to copy.
+    replace
+        Variable -> what stands in its place in the copy.
+    copy_inputs
+        Whether to copy free inputs as well; Constants and shared variables are never copied.
+
+    Returns
+    -------
+    The copied outputs, and the map from each Variable to its copy.
+    """
+    copies: dict[Variable, Variable] = dict(replace)
+    for variable in ancestors(outputs, stop=replace):
+        if variable in copies:
+            continue
+        if variable.owner is None:
+            free = not isinstance(variable, (Constant, SharedVariable))
+            copies[variable] = variable.clone() if copy_inputs and free else variable
+            continue
+        node = variable.owner
+        fresh = node.clone_with([copies[operand] for operand in node.inputs])
+        for old, new in zip(node.outputs, fresh.outputs, strict=True):
+            copies.setdefault(old, new)
+    return [copies[output] for output in outputs], copies

@@ -1,0 +1,188 @@
+"""Variables, constants, shared variables and the Apply nodes that connect them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from esat.errors import GraphError, UserLine
+from esat.graph.operators import Operators
+from esat.graph.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from esat.graph.function_graph import Client
+    from esat.graph.op import Op
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+def user_line() -> UserLine | None:
+    """The innermost line on the call stack that is not esat's own."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+class Variable(Operators):
+    """A datum at one point of a computation.
+
+    Attributes
+    ----------
+    type
+        What values it can hold.
+    owner
+        The Apply node that computes it, or None.
+    index
+        Its position among ``owner.outputs``.
+    name
+        For printing.
+    clients
+        Where a FunctionGraph uses it: pairs of an Apply (or ``"output"``) and a position there.
+        Set by the FunctionGraph that owns the variable; None outside one.
+    """
+
+    __slots__ = ("__weakref__", "clients", "index", "name", "owner", "type")
+
+    def __init__(
+        self, type: Type, owner: Apply | None = None, index: int | None = None, name: str | None = None
+    ) -> None:
+        self.type = type
+        self.owner = owner
+        self.index = index
+        self.name = name
+        self.clients: list[Client] | None = None
+
+    @property
+    def tensor_type(self) -> TensorType:
+        """The type, for a variable that holds a tensor. Raises GraphError for any other."""
+        if not isinstance(self.type, TensorType):
+            raise GraphError(f"{self} is a {self.type}, not a tensor")
+        return self.type
+
+    def clone(self) -> Variable:
+        """A new Variable of the same type and name, without owner."""
+        return Variable(self.type, name=self.name)
+
+    def __str__(self) -> str:
+        if self.name is not None:
+            return self.name
+        if self.owner is not None:
+            return f"{self.owner.op}.{self.index}"
+        return f"<{self.type}>"
+
+    __repr__ = __str__
+
+
+class Constant(Variable):
+    """A Variable whose value is fixed. Its ``data`` can be set once and must not be changed."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, type: Type, data: Any, name: str | None = None) -> None:
+        super().__init__(type, name=name)
+        value = type.filter(data)
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+            value.setflags(write=False)
+            if isinstance(type, TensorType):
+                self.type = type.with_shape(value.shape)
+        self._data = value
+
+    @property
+    def data(self) -> Any:
+        """The value: a read-only array for a tensor."""
+        return self._data
+
+    def clone(self) -> Constant:
+        """Constants are immutable; the clone is the constant itself."""
+        return self
+
+    def __str__(self) -> str:
+        if self.name is not None:
+            return self.name
+        if isinstance(self._data, np.ndarray) and self._data.size > 6:
+            return f"<constant {self.type}>"
+        return str(self._data.tolist()) if isinstance(self._data, np.ndarray) else str(self._data)
+
+    __repr__ = __str__
+
+
+class SharedVariable(Variable):
+    """A Variable with a value of its own that lasts between calls of compiled functions.
+
+    Its value changes by :meth:`set_value` and by the ``updates`` of a compiled graph.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, type: Type, value: Any, name: str | None = None) -> None:
+        super().__init__(type, name=name)
+        self._value = _own(type, value)
+
+    def get_value(self, borrow: bool = False) -> Any:
+        """The value; a copy unless ``borrow`` (then it may be overwritten by the next update)."""
+        return self._value if borrow or not hasattr(self._value, "copy") else self._value.copy()
+
+    def set_value(self, value: Any, borrow: bool = False) -> None:
+        """Replace the value. With ``borrow`` an array that fits already is kept, not copied."""
+        self._value = self.type.filter(value) if borrow else _own(self.type, value)
+
+    def clone(self) -> SharedVariable:
+        """Storage is what is shared: the clone is the variable itself."""
+        return self
+
+
+def _own(type: Type, value: Any) -> Any:
+    filtered = type.filter(value)
+    return filtered.copy() if hasattr(filtered, "copy") else filtered
+
+
+class Apply:
+    """The application of an op to inputs.
+
+    The constructor sets ``owner`` and ``index`` of the outputs.
+
+    Raises
+    ------
+    GraphError
+        When an input or output is not a Variable, or an output already has an owner.
+    """
+
+    __slots__ = ("__weakref__", "inputs", "op", "outputs", "where")
+
+    def __init__(
+        self,
+        op: Op,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        where: UserLine | None = None,
+    ) -> None:
+        self.op = op
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self.where = where if where is not None else user_line()
+        for variable in (*self.inputs, *self.outputs):
+            if not isinstance(variable, Variable):
+                raise GraphError(f"Apply({op}): {variable!r} is not a Variable")
+        for position, output in enumerate(self.outputs):
+            if output.owner is not None and output.owner is not self:
+                raise GraphError(f"Apply({op}): output {output} already belongs to {output.owner}")
+            output.owner = self
+            output.index = position
+
+    def clone_with(self, inputs: Sequence[Variable]) -> Apply:
+        """The same op and output types on other inputs of compatible types."""
+        outputs = [Variable(output.type, name=output.name) for output in self.outputs]
+        return Apply(self.op, inputs, outputs, self.where)
+
+    def __str__(self) -> str:
+        return f"{self.op}({', '.join(map(str, self.inputs))})"
+
+    __repr__ = __str__

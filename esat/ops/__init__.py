@@ -1,0 +1,1 @@
+"""Op records by family, each op in one place."""

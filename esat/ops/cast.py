@@ -1,0 +1,65 @@
+"""Cast: change of dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.types import TensorType, Type, normalize_dtype
+from esat.graph.variables import Apply, Constant, Variable
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cast(Op):
+    """Convert every element to ``dtype`` as ``numpy.ndarray.astype`` does."""
+
+    dtype: str
+    name: str = field(default="cast", init=False)
+    constructor: str = field(default="Cast", init=False)
+    family: Family = field(default=Family.ELEMENTWISE, init=False)
+    typing: str = field(default="cast", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.dtype,)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        return (inputs[0].tensor_type.with_dtype(self.dtype),)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            if np.iscomplexobj(inputs[0]) and np.dtype(self.dtype).kind not in "cb":
+                return (inputs[0].real.astype(self.dtype),)
+            return (inputs[0].astype(self.dtype),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        (cotangent,) = cotangents
+        source = node.inputs[0].tensor_type
+        continuous = source.kind in "fc" and np.dtype(self.dtype).kind in "fc"
+        return [cast(cotangent, source.dtype) if continuous and cotangent is not None else None]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        general = Op.work(self, inputs, outputs, itemsizes)
+        return Work(flops=general.flops, bytes=general.bytes, calls=0)
+
+    def __str__(self) -> str:
+        return f"cast{{{self.dtype}}}"
+
+
+def cast(operand: Any, dtype: Any) -> Variable:
+    """``operand`` as ``dtype``; itself when it is that already. A Constant is converted at once."""
+    variable = as_variable(operand)
+    target = normalize_dtype(dtype)
+    if variable.tensor_type.dtype == target:
+        return variable
+    op = Cast(target)
+    if isinstance(variable, Constant):
+        (data,) = op.perform([variable.data])
+        return Constant(TensorType(target, shape=data.shape), data, variable.name)
+    result: Variable = op(variable)
+    return result

@@ -1,0 +1,1 @@
+"""Elementwise ops: one record each, grouped by topic."""
