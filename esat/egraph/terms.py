@@ -1,0 +1,158 @@
+"""The term DAG: a graph in the e-graph's own language, before it is loaded.
+
+Terms are hash-consed and numbered in topological order, so merging common sub-expressions is
+already done here. Broadcast words and dtype numbers are those of the rules (see
+``esat/rules/README.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from esat.errors import CompileError
+from esat.graph import Constant, Op, Variable
+from esat.graph.types import DTYPE_NUMBER, DTYPES
+
+SCALAR = -1
+"""Broadcast word of every value whose axes all have size 1: it has no rank of its own."""
+
+Dimension = int | tuple[int, int]
+"""Size of an axis: known, or a symbol (number of the term where it first stands, axis)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term: a constructor, the numbers of its operand terms, and its literal attributes.
+
+    N-ary sums and products carry the number of their positive operands (numerators) as the one
+    attribute; these stand first among the operands.
+    """
+
+    constructor: str
+    operands: tuple[int, ...]
+    attributes: tuple[int | float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TermType:
+    """What the rules know of every term.
+
+    Attributes
+    ----------
+    dtype
+        Number of the dtype in :data:`esat.graph.types.DTYPES`.
+    broadcast
+        Broadcast word: bit ``i`` is set where axis ``i`` has size 1, and the bit above the last
+        axis marks the rank; :data:`SCALAR` when all axes have size 1.
+    shape
+        Size of each axis, for sizes that rules and costs use; empty for :data:`SCALAR`.
+    value
+        The one value all elements have, where that is known.
+    """
+
+    dtype: int
+    broadcast: int
+    shape: tuple[Dimension, ...] = ()
+    value: float | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of axes; 0 for a scalar."""
+        return rank_of(self.broadcast)
+
+    @property
+    def dtype_name(self) -> str:
+        """NumPy's name of the dtype."""
+        return DTYPES[self.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueOp:
+    """An op instance that rules know only by number, with the ranks its operands must have."""
+
+    op: Op
+    operand_ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TermGraph:
+    """A closed set of terms with their types, roots, and the tables literal numbers refer to.
+
+    Attributes
+    ----------
+    terms, types
+        By number, operands before users.
+    roots
+        Terms of the graph's outputs, in order.
+    inputs
+        ``(In k)`` is ``inputs[k]``: the graph's inputs and shared variables.
+    arrays
+        ``(Array k)`` is ``arrays[k]``.
+    opaque
+        The last attribute ``k`` of an op without a form of its own means ``opaque[k]``.
+    """
+
+    terms: tuple[Term, ...]
+    types: tuple[TermType, ...]
+    roots: tuple[int, ...]
+    inputs: tuple[Variable, ...] = ()
+    arrays: tuple[Constant, ...] = ()
+    opaque: tuple[OpaqueOp, ...] = ()
+
+    def verify(self) -> None:
+        """Raise CompileError unless operands precede users and every number refers to something."""
+        if len(self.terms) != len(self.types):
+            raise CompileError(f"encode: {len(self.terms)} terms but {len(self.types)} types")
+        tables = {"In": len(self.inputs), "Array": len(self.arrays)}
+        for number, term in enumerate(self.terms):
+            if any(not 0 <= operand < number for operand in term.operands):
+                raise CompileError(f"encode: term {number} {term} uses a term that does not precede it")
+            if term.constructor in tables and not 0 <= term.attributes[0] < tables[term.constructor]:
+                raise CompileError(f"encode: term {number} {term} refers to nothing")
+        if any(not 0 <= root < len(self.terms) for root in self.roots):
+            raise CompileError("encode: a root is not a term")
+
+
+@dataclass(slots=True)
+class TermBuilder:
+    """Adds terms one by one, merging those that are equal."""
+
+    terms: list[Term] = field(default_factory=list)
+    types: list[TermType] = field(default_factory=list)
+    numbers: dict[Term, int] = field(default_factory=dict)
+
+    def add(
+        self,
+        constructor: str,
+        operands: Sequence[int],
+        attributes: Sequence[int | float],
+        type: TermType,
+    ) -> int:
+        """The number of the term, new or known."""
+        term = Term(constructor, tuple(operands), tuple(attributes))
+        number = self.numbers.get(term)
+        if number is None:
+            number = len(self.terms)
+            self.numbers[term] = number
+            self.terms.append(term)
+            self.types.append(type)
+        return number
+
+
+def rank_of(broadcast: int) -> int:
+    """The rank a broadcast word marks; 0 for a scalar."""
+    return broadcast.bit_length() - 1 if broadcast > 0 else 0
+
+
+def broadcast_word(broadcastable: Sequence[bool]) -> int:
+    """The broadcast word of axes that have size 1 where the flag is set."""
+    if all(broadcastable):
+        return SCALAR
+    mask = sum(1 << axis for axis, flag in enumerate(broadcastable) if flag)
+    return 1 << len(broadcastable) | mask
+
+
+def dtype_number(name: str) -> int:
+    """The number of a dtype in the e-graph."""
+    return DTYPE_NUMBER[name]
