@@ -1,0 +1,185 @@
+"""Packed permutation words, axis masks, and the text macros that compute with them inside rules.
+
+egglog has no loops and its vectors cost as much as a call each, so a `DimShuffle` carries its axes in one
+integer, the *permutation word*:
+
+====== =============================================================================================
+nibble meaning
+====== =============================================================================================
+0-7    source axis of that output axis; 8 where the axis is inserted (size 1) or beyond the output
+8      always 8, so that an inserted axis stays inserted when words are composed
+9      output rank
+10     input rank
+====== =============================================================================================
+
+An axis mask has bit i set for axis i. A broadcast word (`bp`) is the mask of size-1 axes with the bit
+``1 << rank`` above them.
+
+The macros below expand to plain `&`, `|`, `<<`, `>>` on 64-bit integers:
+
+===================  =================================================================================
+(ds-comp p q)        the word of "first p, then q"
+(ds-bp b p)          broadcast word of a value with broadcast word b after p
+(ds-mask m p)        axis mask of p's input -> axis mask of its output (inserted axes are not in it)
+(ds-unmask m p)      axis mask of p's output -> axis mask of its input
+(ds-used p)          mask of the input axes that survive p
+(ds-nth p i)         source axis of output axis i; 8 if inserted
+(ds-rank p)          output rank of p
+===================  =================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from esat.rules.reader import Form, Sexp, head_of, position_of
+
+MAX_RANK = 8
+"""Largest rank a permutation word can hold."""
+
+INSERTED = 8
+"""The nibble of an inserted axis."""
+
+_OUTPUT_RANK_SHIFT = 36
+_INPUT_RANK_SHIFT = 40
+
+Axis = int | Literal["x"]
+
+
+def permutation_word(axes: Sequence[Axis], input_rank: int | None = None) -> int:
+    """Pack an axis order such as ``(1, "x", 0)``; "x" is an inserted axis of size 1.
+
+    Parameters
+    ----------
+    axes
+        Source axis of each output axis, or "x".
+    input_rank
+        Rank of the operand; by default no axis is dropped.
+
+    Errors
+    ------
+    ValueError
+        If a rank exceeds 8, an axis is out of range, or an axis is taken twice.
+    """
+    taken = [axis for axis in axes if axis != "x"]
+    rank = len(taken) if input_rank is None else input_rank
+    if len(axes) > MAX_RANK or not 0 <= rank <= MAX_RANK:
+        raise ValueError(f"a permutation word holds at most {MAX_RANK} axes, got {len(axes)} of rank {rank}")
+    if len(set(taken)) != len(taken) or any(not 0 <= axis < rank for axis in taken):
+        raise ValueError(f"{tuple(axes)} is not an axis order of a value of rank {rank}")
+    word = INSERTED << 32 | len(axes) << _OUTPUT_RANK_SHIFT | rank << _INPUT_RANK_SHIFT
+    for position in range(MAX_RANK):
+        axis = axes[position] if position < len(axes) else "x"
+        word |= (INSERTED if axis == "x" else axis) << 4 * position
+    return word
+
+
+def permutation_axes(word: int) -> tuple[Axis, ...]:
+    """The axis order of a permutation word: the inverse of `permutation_word`."""
+    nibbles = (word >> 4 * position & 15 for position in range(word >> _OUTPUT_RANK_SHIFT & 15))
+    return tuple("x" if nibble == INSERTED else nibble for nibble in nibbles)
+
+
+def permutation_input_rank(word: int) -> int:
+    """Rank of the operand of a permutation word."""
+    return word >> _INPUT_RANK_SHIFT & 15
+
+
+def _any_of(words: Iterable[Sexp]) -> Sexp:
+    """Bitwise or of all words, as a balanced tree: egglog evaluates nested calls recursively."""
+    level = list(words)
+    while len(level) > 1:
+        pairs = [level[start : start + 2] for start in range(0, len(level), 2)]
+        level = [("|", *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return level[0]
+
+
+def _shifted(word: Sexp, left: int) -> Sexp:
+    return ("<<", word, str(left)) if left else word
+
+
+def _nibble(word: Sexp, index: int) -> Sexp:
+    return ("&", "15", (">>", word, str(4 * index)) if index else word)
+
+
+def _bit(mask: Sexp, index: int) -> Sexp:
+    return ("&", "1", (">>", mask, str(index)) if index else mask)
+
+
+def _compose(first: Sexp, then: Sexp) -> Sexp:
+    def source(position: int) -> Sexp:
+        # Four times the nibble of `then`: the bit offset at which `first` holds the source axis.
+        offset: Sexp
+        if position:
+            offset = ("&", "60", (">>", then, str(4 * position - 2)))
+        else:
+            offset = ("&", "60", ("<<", then, "2"))
+        return _shifted(("&", "15", (">>", first, offset)), 4 * position)
+
+    output = ("&", then, str(255 << 32))
+    input_rank = ("&", first, str(15 << _INPUT_RANK_SHIFT))
+    return _any_of([*(source(position) for position in range(MAX_RANK)), output, input_rank])
+
+
+def _output_rank(word: Sexp) -> Sexp:
+    return ("&", "15", (">>", word, str(_OUTPUT_RANK_SHIFT)))
+
+
+def _output_mask(mask: Sexp, word: Sexp) -> Sexp:
+    bits = (("&", "1", (">>", mask, _nibble(word, index))) for index in range(MAX_RANK))
+    return _any_of(_shifted(bit, index) for index, bit in enumerate(bits))
+
+
+def _input_mask(mask: Sexp, word: Sexp) -> Sexp:
+    # Inserted axes shift their bit to position 8, beyond the mask.
+    return ("&", "255", _any_of(("<<", _bit(mask, index), _nibble(word, index)) for index in range(MAX_RANK)))
+
+
+def _used_axes(word: Sexp) -> Sexp:
+    return ("&", "255", _any_of(("<<", "1", _nibble(word, index)) for index in range(MAX_RANK)))
+
+
+def _broadcast(broadcast: Sexp, word: Sexp) -> Sexp:
+    sentinel: Sexp = ("<<", "1", _output_rank(word))
+    # Bit 8 is what an inserted axis reads, and it is 1: the axis has size 1.
+    mask = _output_mask(("|", broadcast, "256"), word)
+    return ("|", sentinel, ("&", ("-", sentinel, "1"), mask))
+
+
+def _source_axis(word: Sexp, axis: Sexp) -> Sexp:
+    return ("&", "15", (">>", word, ("*", "4", axis)))
+
+
+MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
+    "ds-comp": (2, _compose),
+    "ds-bp": (2, _broadcast),
+    "ds-mask": (2, _output_mask),
+    "ds-unmask": (2, _input_mask),
+    "ds-used": (1, _used_axes),
+    "ds-nth": (2, _source_axis),
+    "ds-rank": (1, _output_rank),
+}
+"""Macro name -> (number of operands, expansion)."""
+
+
+def expand(sexp: Sexp) -> Sexp:
+    """`sexp` with every macro call expanded; forms without one keep their positions.
+
+    Errors
+    ------
+    RuleError
+        If a macro has the wrong number of operands.
+    """
+    if isinstance(sexp, str):
+        return sexp
+    items = tuple([item if isinstance(item, str) else expand(item) for item in sexp])
+    name = head_of(sexp)
+    if name not in MACROS:
+        if items == sexp:
+            return sexp
+        return Form.at(items, sexp.position, sexp.source) if isinstance(sexp, Form) else items
+    arity, macro = MACROS[name]
+    if len(items) - 1 != arity:
+        raise position_of(sexp).error(f"the macro {name} takes {arity} operands, got {len(items) - 1}")
+    return macro(*items[1:])

@@ -1,0 +1,391 @@
+"""Rules and rule files: egglog text read into immutable records.
+
+The syntax is egglog's, with two extension keywords::
+
+    (ruleset algebra :tags (canonicalize fast_run) :soundness real)   ; defaults of the rule set's rules
+    (rewrite (Neg (Neg x)) x :ruleset algebra :name "neg-neg" :soundness exact)
+
+A rewrite becomes a `Rule` whose body equates the left side with a root variable and whose head unites that
+variable with the right side; a birewrite becomes two of them, ``name=>`` and ``name<=``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NoReturn, cast, get_args
+
+from esat.errors import RuleError
+from esat.rules.macros import expand
+from esat.rules.reader import (
+    Form,
+    Position,
+    Sexp,
+    head_of,
+    is_string,
+    is_variable,
+    position_of,
+    read_forms,
+    string_value,
+    subforms,
+)
+from esat.rules.spelling import suggestion
+
+Soundness = Literal["exact", "real", "unsafe"]
+Kind = Literal["rewrite", "birewrite", "rule"]
+
+SOUNDNESS_CLASSES: tuple[Soundness, ...] = get_args(Soundness)
+"""From the strictest class to the loosest: a class admits every rule of the classes before it."""
+
+DEFAULT_RULESET = "user"
+ROOT = "root"
+"""The variable that a rewrite's left side is bound to."""
+
+_DECLARATIONS = frozenset(
+    {"sort", "datatype", "datatype*", "constructor", "function", "relation", "let", "set", "union"}
+)
+_COMMANDS = frozenset(
+    {"run", "run-schedule", "check", "extract", "push", "pop", "print-size", "print-function", "print-stats"}
+    | {"include", "input", "output", "fail", "simplify", "prove", "delete", "subsume", "panic"}
+    | {"unstable-combined-ruleset", "let-scheduler"}
+)
+_OPTIONS: dict[str, frozenset[str]] = {
+    "rewrite": frozenset({":when", ":ruleset", ":name", ":soundness", ":subsume"}),
+    "birewrite": frozenset({":when", ":ruleset", ":name", ":soundness"}),
+    "rule": frozenset({":ruleset", ":name", ":soundness"}),
+    "ruleset": frozenset({":tags", ":soundness"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One directed rule.
+
+    Attributes
+    ----------
+    name
+        Unique in its file. The two directions of a birewrite end in ``=>`` and ``<=``.
+    ruleset
+        The rule set of the file it belongs to.
+    tags
+        What a Query selects it by: the tags of its rule set and of its file.
+    soundness
+        ``exact`` (bitwise equal for every input), ``real`` (equal over the reals where both sides are
+        defined) or ``unsafe`` (assumes valid input).
+    kind
+        The form it was written as.
+    body, head
+        Facts and actions, macros expanded.
+    source
+        Its text in the file, both directions of a birewrite included.
+    position
+        Where it stands.
+    """
+
+    name: str
+    ruleset: str
+    tags: frozenset[str]
+    soundness: Soundness
+    kind: Kind
+    body: tuple[Sexp, ...]
+    head: tuple[Sexp, ...]
+    source: str
+    position: Position
+
+    @property
+    def report_name(self) -> str:
+        """The name that both directions of a birewrite share in reports."""
+        return self.name[:-2] if self.kind == "birewrite" else self.name
+
+    @property
+    def file(self) -> str:
+        return self.position.file
+
+    @property
+    def line(self) -> int:
+        return self.position.line
+
+    @property
+    def column(self) -> int:
+        return self.position.column
+
+    def error(self, message: str, at: Sexp = ()) -> RuleError:
+        """A RuleError about this rule, at the position of `at` if that was read from the file."""
+        position = position_of(at)
+        return (position if position.line else self.position).error(f"rule {self.report_name!r}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """A declared rule set: the defaults of its rules."""
+
+    name: str
+    tags: frozenset[str]
+    soundness: Soundness
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """What one rule file or text says.
+
+    Attributes
+    ----------
+    file
+        Its path, or the name given to a text.
+    rules
+        In the order of the file.
+    rulesets
+        Declared rule sets.
+    declarations
+        Other forms: sorts, constructors, functions, relations, and ground facts.
+    """
+
+    file: str
+    rules: tuple[Rule, ...]
+    rulesets: tuple[Ruleset, ...]
+    declarations: tuple[Form, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    values: dict[str, Sexp]
+
+    def symbol(self, key: str, default: str) -> str:
+        value = self.values.get(key, default)
+        if not isinstance(value, str) or is_string(value):
+            raise position_of(value).error(f"{key} expects a symbol")
+        return value
+
+
+def _options(form: Form, start: int, positional: str) -> _Options:
+    """The keyword options of `form` from index `start` on."""
+    kind = head_of(form)
+    allowed = _OPTIONS[kind]
+    if len(form) < start:
+        raise form.position.error(f"{kind} expects {positional}")
+    values: dict[str, Sexp] = {}
+    index = start
+    while index < len(form):
+        key = form[index]
+        if not isinstance(key, str) or not key.startswith(":"):
+            raise position_of(key if not isinstance(key, str) or key else form).error(
+                f"{kind} expects {positional} and then keyword options, found {shortened(key)}"
+            )
+        if key not in allowed:
+            raise position_of(key).error(
+                f"unknown keyword {key} of {kind}{suggestion(key, allowed)}; "
+                f"it knows {', '.join(sorted(allowed))}"
+            )
+        if key in values:
+            raise position_of(key).error(f"{key} is given twice")
+        if key == ":subsume":
+            values[key] = key
+            index += 1
+            continue
+        if index + 1 >= len(form):
+            raise position_of(key).error(f"{key} expects a value")
+        values[key] = form[index + 1]
+        index += 2
+    return _Options(values)
+
+
+def shortened(sexp: Sexp, width: int = 60) -> str:
+    """`sexp` as text for a message."""
+    text = sexp if isinstance(sexp, str) else (sexp.source if isinstance(sexp, Form) else str(sexp))
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _soundness(options: _Options, default: Soundness) -> Soundness:
+    value = options.symbol(":soundness", default)
+    if value not in SOUNDNESS_CLASSES:
+        raise position_of(value).error(
+            f"unknown soundness class {value}{suggestion(value, SOUNDNESS_CLASSES)}; "
+            f"the classes are {', '.join(SOUNDNESS_CLASSES)}"
+        )
+    return value
+
+
+class _FileReader:
+    """Reads the forms of one file in order; `rulesets` carries the defaults declared so far."""
+
+    def __init__(
+        self, file: str, tags: frozenset[str], soundness: Soundness, inherited: Iterable[Ruleset]
+    ) -> None:
+        self.file = file
+        self.tags = tags
+        self.soundness: Soundness = soundness
+        self.inherited = {ruleset.name: ruleset for ruleset in inherited}
+        self.rulesets: dict[str, Ruleset] = {}
+        self.rules: list[Rule] = []
+        self.declarations: list[Form] = []
+        self.names: dict[str, Position] = {}
+
+    def read(self, forms: Iterable[Form]) -> RuleFile:
+        # Rule sets first: a rule may stand above the declaration of its set.
+        forms = tuple(forms)
+        for form in forms:
+            if head_of(form) == "ruleset":
+                self._read_ruleset(form)
+        for form in forms:
+            kind = head_of(form)
+            if kind in ("rewrite", "birewrite", "rule"):
+                self._read_rule(form, cast(Kind, kind))
+            elif kind in _DECLARATIONS or self._is_fact(form):
+                self.declarations.append(cast(Form, expand(form)))
+            elif kind != "ruleset":
+                self._refuse(form, kind)
+        return RuleFile(self.file, tuple(self.rules), tuple(self.rulesets.values()), tuple(self.declarations))
+
+    def _is_fact(self, form: Form) -> bool:
+        """Whether `form` is a ground fact such as ``(lossless 1 2)``: nothing egglog gives a meaning to."""
+        known = _COMMANDS | _OPTIONS.keys()
+        return bool(head_of(form)) and head_of(form) not in known and not suggestion(head_of(form), known)
+
+    def _refuse(self, form: Form, kind: str) -> NoReturn:
+        if kind in _COMMANDS:
+            raise form.position.error(f"{kind} is a command; a rule file holds rules and declarations only")
+        known = (*_OPTIONS, *_DECLARATIONS)
+        raise form.position.error(f"unknown form {kind or shortened(form)}{suggestion(kind, known)}")
+
+    def _read_ruleset(self, form: Form) -> None:
+        options = _options(form, 2, "a name")
+        name, position = form[1], form.position
+        if not is_variable(name):
+            raise position.error("ruleset expects a name")
+        assert isinstance(name, str)
+        if name in self.rulesets:
+            before = self.rulesets[name].position
+            raise position.error(f"the rule set {name} is declared twice, before at {before}")
+        tags = options.values.get(":tags", ())
+        if isinstance(tags, str) or not all(isinstance(tag, str) and is_variable(tag) for tag in tags):
+            raise position_of(tags).error(":tags expects a list of symbols in parentheses")
+        names = frozenset(str(tag) for tag in tags)
+        self.rulesets[name] = Ruleset(name, self.tags | names, _soundness(options, self.soundness), position)
+
+    def _read_rule(self, form: Form, kind: Kind) -> None:
+        positional = "a list of facts and a list of actions" if kind == "rule" else "a left and a right side"
+        options = _options(form, 3, positional)
+        default = Ruleset(DEFAULT_RULESET, self.tags, self.soundness, form.position)
+        ruleset = options.symbol(":ruleset", DEFAULT_RULESET)
+        known = self.inherited | self.rulesets
+        if ruleset in known:
+            default = known[ruleset]
+        elif ruleset != DEFAULT_RULESET:
+            raise position_of(ruleset).error(
+                f"the rule set {ruleset} is not declared in this file{suggestion(ruleset, known)}; "
+                f"write (ruleset {ruleset} :tags (...) :soundness ...)"
+            )
+        name = self._name(form, options)
+        soundness = _soundness(options, default.soundness)
+        sides = cast(Form, expand(form))
+        for suffix, body, head in self._directions(sides, kind, options):
+            tags, full_name = default.tags | self.tags, name + suffix
+            self.rules.append(
+                Rule(full_name, ruleset, tags, soundness, kind, body, head, form.source, form.position)
+            )
+
+    def _name(self, form: Form, options: _Options) -> str:
+        value = options.values.get(":name")
+        if value is None:
+            name = f"{Path(self.file).name}:{form.position.line}:{form.position.column}"
+        elif is_string(value) and string_value(value):
+            name = string_value(value)
+        else:
+            raise position_of(value).error(':name expects a string in quotes, such as :name "neg-neg"')
+        if "#" in name or any(character in name for character in '"\\\n'):
+            raise position_of(value or form).error("a rule name holds no '#', quote, backslash or line break")
+        if name in self.names:
+            raise form.position.error(f"the rule name {name!r} is taken by the rule at {self.names[name]}")
+        self.names[name] = form.position
+        return name
+
+    def _directions(
+        self, form: Form, kind: Kind, options: _Options
+    ) -> list[tuple[str, tuple[Sexp, ...], tuple[Sexp, ...]]]:
+        """(name suffix, body, head) of each direction."""
+        if kind == "rule":
+            return [("", _facts(form[1], "the body"), _facts(form[2], "the head"))]
+        conditions = _facts(expand(options.values.get(":when", ())), ":when")
+        root = _fresh(ROOT, form)
+        left, right = form[1], form[2]
+        for side in (left, right):
+            if is_variable(side) and kind == "birewrite":
+                raise position_of(side).error("one direction of this birewrite would match every term")
+        if isinstance(left, str):
+            raise position_of(left).error("the left side of a rewrite is a term, not an atom")
+        subsumed: tuple[Sexp, ...] = (("subsume", left),) if ":subsume" in options.values else ()
+
+        def directed(pattern: Sexp, replacement: Sexp) -> tuple[tuple[Sexp, ...], tuple[Sexp, ...]]:
+            return (("=", root, pattern), *conditions), (("union", root, replacement), *subsumed)
+
+        if kind == "rewrite":
+            return [("", *directed(left, right))]
+        return [("=>", *directed(left, right)), ("<=", *directed(right, left))]
+
+
+def _facts(sexp: Sexp, what: str) -> tuple[Sexp, ...]:
+    """`sexp` as a list of forms."""
+    if isinstance(sexp, str):
+        raise position_of(sexp).error(f"{what} is a list of forms in parentheses, found {sexp}")
+    for fact in sexp:
+        if isinstance(fact, str) or not head_of(fact):
+            raise position_of(fact if fact else sexp).error(
+                f"{what} is a list of forms in parentheses, found {shortened(fact)}"
+            )
+    return tuple(sexp)
+
+
+def _fresh(name: str, form: Form) -> str:
+    used = {item for part in subforms(form) for item in part if isinstance(item, str)}
+    while name in used:
+        name += "_"
+    return name
+
+
+def read_rules(
+    source: str | Path,
+    *,
+    tags: Iterable[str] = (),
+    soundness: Soundness = "real",
+    file: str = "<rules>",
+    rulesets: Iterable[Ruleset] = (),
+) -> RuleFile:
+    """Read rules from a file or from text.
+
+    Parameters
+    ----------
+    source
+        A path, or text: a string that holds a parenthesis, a line break or a comment is text.
+    tags
+        Added to the tags of every rule.
+    soundness
+        Class of the rules that state none, themselves or by their rule set.
+    file
+        What to call the text in messages and in the names of unnamed rules.
+    rulesets
+        Rule sets of other files that rules may be added to.
+
+    Errors
+    ------
+    RuleError
+        With file, line and column: unreadable text, unknown forms, keywords or soundness classes,
+        undeclared rule sets, duplicate names; and a file that cannot be read.
+    """
+    if soundness not in SOUNDNESS_CLASSES:
+        classes = ", ".join(SOUNDNESS_CLASSES)
+        raise RuleError(f"unknown soundness class {soundness!r}; the classes are {classes}")
+    if isinstance(source, str) and (not source.strip() or any(mark in source for mark in "();\n")):
+        text = source
+    else:
+        path = Path(source)
+        file = str(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise RuleError(f"cannot read the rule file: {error.strerror or error}", file) from error
+        except UnicodeDecodeError as error:
+            raise RuleError(f"the rule file is not UTF-8 text: {error.reason}", file) from error
+    return _FileReader(file, frozenset(tags), soundness, rulesets).read(read_forms(text, file))
