@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from esat.errors import GraphError
 from esat.graph.features import Feature
 from esat.graph.printing import expression_text
-from esat.graph.traversal import ancestors, clone, postorder
+from esat.graph.traversal import ancestors, clone, toposort
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, SharedVariable, Variable
 
@@ -29,6 +29,13 @@ class FunctionGraph:
         Whether to copy the graph first, so that the caller's own is never touched.
     features
         Plug-ins to attach.
+
+    Attributes
+    ----------
+    clients
+        Every Variable of the graph -> the places that use it.
+    apply_nodes
+        The nodes of the graph, in order of their import.
 
     Raises
     ------
@@ -57,8 +64,9 @@ class FunctionGraph:
             inputs, outputs = _copy(inputs, outputs)
         self.inputs = list(inputs)
         self.outputs = list(outputs)
+        self._input_set = frozenset(self.inputs)
         self.apply_nodes: dict[Apply, None] = {}
-        self.variables: dict[Variable, None] = {}
+        self.clients: dict[Variable, list[Client]] = {}
         self._features: list[Feature] = []
         for variable in self.inputs:
             self._adopt(variable)
@@ -69,14 +77,9 @@ class FunctionGraph:
             self.attach_feature(feature)
 
     @property
-    def clients(self) -> _Clients:
-        """Variable -> the list of places that use it."""
-        return _Clients()
-
-    @property
     def shared_variables(self) -> list[SharedVariable]:
         """Shared variables the outputs depend on, in order of first use."""
-        return [variable for variable in self.variables if isinstance(variable, SharedVariable)]
+        return [variable for variable in self.clients if isinstance(variable, SharedVariable)]
 
     # ---- features
 
@@ -102,19 +105,7 @@ class FunctionGraph:
 
     def toposort(self) -> list[Apply]:
         """Apply nodes, each after those that feed it; the order depends on the graph alone."""
-        stop = {id(variable) for variable in self.inputs}
-
-        def feeding(node: Apply) -> list[Apply]:
-            return [
-                variable.owner
-                for variable in node.inputs
-                if variable.owner is not None and id(variable) not in stop
-            ]
-
-        roots = [
-            output.owner for output in self.outputs if output.owner is not None and id(output) not in stop
-        ]
-        return postorder(roots, feeding)
+        return toposort(self.outputs, stop=self._input_set)
 
     # ---- change
 
@@ -129,7 +120,7 @@ class FunctionGraph:
         """
         if old is new:
             return []
-        if old not in self.variables:
+        if old not in self.clients:
             raise GraphError(f"{old} is not part of this graph")
         _check_replacement(old, new, reason)
         uses = list(self.clients[old])
@@ -155,8 +146,8 @@ class FunctionGraph:
         self._prune_unused(old)
 
     def _import(self, variable: Variable) -> None:
-        for needed in ancestors([variable], stop=self.variables):
-            if needed in self.variables:
+        for needed in ancestors([variable], stop=self.clients):
+            if needed in self.clients:
                 continue
             if needed.owner is None:
                 if not isinstance(needed, (Constant, SharedVariable)):
@@ -173,19 +164,20 @@ class FunctionGraph:
                 feature.on_import(self, node)
 
     def _adopt(self, variable: Variable) -> None:
-        if variable not in self.variables:
-            self.variables[variable] = None
-            variable.clients = []
+        if variable not in self.clients:
+            # Constants and shared variables can belong to several graphs: the truth is the graph's
+            # own list; the attribute shows that of the graph that adopted the variable last.
+            self.clients[variable] = variable.clients = []
 
     def _prune_unused(self, variable: Variable) -> None:
         pending = [variable]
         while pending:
             unused = pending.pop()
-            if unused not in self.variables or self.clients[unused] or unused in self.inputs:
+            if unused not in self.clients or self.clients[unused] or unused in self._input_set:
                 continue
             node = unused.owner
             if node is None:
-                del self.variables[unused]
+                del self.clients[unused]
                 continue
             if any(self.clients[output] for output in node.outputs):
                 continue
@@ -193,7 +185,7 @@ class FunctionGraph:
             for feature in self._features:
                 feature.on_prune(self, node)
             for output in node.outputs:
-                del self.variables[output]
+                del self.clients[output]
             for position, operand in enumerate(node.inputs):
                 self.clients[operand].remove((node, position))
                 pending.append(operand)
@@ -213,15 +205,6 @@ class FunctionGraph:
     __repr__ = __str__
 
 
-class _Clients:
-    """Reads the back pointers that Variables themselves carry."""
-
-    def __getitem__(self, variable: Variable) -> list[Client]:
-        if variable.clients is None:
-            raise KeyError(variable)
-        return variable.clients
-
-
 def check_inputs(inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
     """Raise GraphError unless these can bound a FunctionGraph."""
     for variable in (*inputs, *outputs):
@@ -235,8 +218,8 @@ def check_inputs(inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
     if len({id(variable) for variable in inputs}) != len(inputs):
         names = [str(variable) for variable in inputs]
         raise GraphError(f"the same Variable is listed twice among the inputs {names}")
-    given = set(inputs)
-    for variable in ancestors(outputs, stop=inputs):
+    given = frozenset(inputs)
+    for variable in ancestors(outputs, stop=given):
         free = variable.owner is None and not isinstance(variable, (Constant, SharedVariable))
         if free and variable not in given:
             raise GraphError(_missing_input(variable))

@@ -2,72 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from esat.errors import CycleError
 from esat.graph.variables import Apply, Constant, SharedVariable, Variable
 
-Node = TypeVar("Node")
+Key = TypeVar("Key", bound=Hashable)
 
 
-def postorder(roots: Iterable[Node], children: Callable[[Node], Iterable[Node]]) -> list[Node]:
-    """Nodes reachable from ``roots``, each after its children, without recursion.
+def postorder_of(roots: Iterable[Key], children: Callable[[Key], Iterable[Key]]) -> list[Key]:
+    """Keys reachable from ``roots``, each after its children, without recursion.
 
     Raises
     ------
     CycleError
-        When a node is reachable from itself.
+        When a key is reachable from itself.
     """
-    order: list[Node] = []
-    state: dict[int, bool] = {}
+    order: list[Key] = []
+    finished: dict[Key, bool] = {}
     for root in roots:
-        if id(root) in state:
+        if root in finished:
             continue
-        state[id(root)] = False
-        stack: list[tuple[Node, Iterator[Node]]] = [(root, iter(children(root)))]
+        finished[root] = False
+        stack: list[tuple[Key, Iterator[Key]]] = [(root, iter(children(root)))]
         while stack:
-            node, pending = stack[-1]
+            key, pending = stack[-1]
             for child in pending:
-                done = state.get(id(child))
+                done = finished.get(child)
                 if done is None:
-                    state[id(child)] = False
+                    finished[child] = False
                     stack.append((child, iter(children(child))))
                     break
                 if not done:
                     raise CycleError(f"the graph depends on itself at {child}")
             else:
                 stack.pop()
-                state[id(node)] = True
-                order.append(node)
+                finished[key] = True
+                order.append(key)
     return order
 
 
-def ancestors(outputs: Iterable[Variable], stop: Iterable[Variable] = ()) -> list[Variable]:
+def ancestors(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Variable]:
     """All Variables the outputs depend on, inputs first; nothing beyond ``stop``."""
-    blocked = {id(variable) for variable in stop}
 
     def operands(variable: Variable) -> Sequence[Variable]:
-        return () if variable.owner is None or id(variable) in blocked else variable.owner.inputs
+        return () if variable.owner is None or variable in stop else variable.owner.inputs
 
-    return postorder(outputs, operands)
+    return postorder_of(outputs, operands)
 
 
-def toposort(outputs: Iterable[Variable], stop: Iterable[Variable] = ()) -> list[Apply]:
+def toposort(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Apply]:
     """Apply nodes the outputs depend on, each after those that feed it; nothing beyond ``stop``."""
-    blocked = {id(variable) for variable in stop}
 
     def feeding(node: Apply) -> list[Apply]:
         return [
-            variable.owner
-            for variable in node.inputs
-            if variable.owner is not None and id(variable) not in blocked
+            variable.owner for variable in node.inputs if variable.owner is not None and variable not in stop
         ]
 
-    roots = [
-        variable.owner for variable in outputs if variable.owner is not None and id(variable) not in blocked
-    ]
-    return postorder(roots, feeding)
+    roots = [variable.owner for variable in outputs if variable.owner is not None and variable not in stop]
+    return postorder_of(roots, feeding)
 
 
 def inputs_of(outputs: Iterable[Variable]) -> list[Variable]:

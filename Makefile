@@ -1,0 +1,37 @@
+# Two commands for a new user: `make demo` and `make test`. Both make their own environment first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Kernels and e-graph programs compiled by one run are taken up by the next.
+export PYTHONWARNINGS ?= default
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.examples
+	$(BIN)/python examples/digits.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(VENV)/.created: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "esat needs Python 3.11 or newer; call make with PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	touch $@
+
+$(VENV)/.examples: $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[examples]'
+	touch $@
+
+$(VENV)/.test: $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[examples,test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,278 @@
+"""From a FunctionGraph to a term DAG.
+
+What the e-graph must not see is removed here, so that rules stay few: reductions always keep
+their axes (a DimShuffle drops them), and a value whose axes all have size 1 is one rank-free
+scalar however many axes it has. Decoding restores ranks where ops need them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from esat.egraph.terms import (
+    SCALAR,
+    Dimension,
+    OpaqueOp,
+    TermBuilder,
+    TermGraph,
+    TermType,
+    broadcast_word,
+    dtype_number,
+)
+from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
+from esat.graph.folding import fold
+from esat.ops.cast import Cast
+from esat.ops.contraction import MatMul
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.normalization import Normalization
+from esat.ops.reduction import Reduction
+from esat.rules.macros import permutation_word
+
+
+def encode(graph: FunctionGraph) -> TermGraph:
+    """The term DAG of a graph's outputs; equal sub-expressions become one term.
+
+    Raises
+    ------
+    CompileError
+        When the result fails its own verifier.
+    """
+    encoder = _Encoder()
+    encoder.add_inputs([*graph.inputs, *graph.shared_variables])
+    for node in graph.toposort():
+        encoder.add_node(node)
+    result = encoder.finish(graph.outputs)
+    result.verify()
+    return result
+
+
+class _Dimensions:
+    """Sizes of axes, merged as they are found to be equal. A known size wins over a symbol."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Dimension, Dimension] = {}
+
+    def find(self, size: Dimension) -> Dimension:
+        while size in self._parent:
+            size = self._parent[size]
+        return size
+
+    def merge(self, left: Dimension, right: Dimension) -> Dimension:
+        left, right = self.find(left), self.find(right)
+        if left == right:
+            return left
+        if isinstance(left, int) and isinstance(right, int):
+            return left  # a mismatch that run time will report
+        kept, merged = (left, right) if isinstance(left, int) else (right, left)
+        if not isinstance(kept, int) and not isinstance(merged, int) and merged < kept:
+            kept, merged = merged, kept
+        self._parent[merged] = kept
+        return kept
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.builder = TermBuilder()
+        self.dimensions = _Dimensions()
+        self.number: dict[Variable, int] = {}
+        self.folded: dict[Variable, Variable] = {}
+        self.shape: dict[Variable, tuple[Dimension, ...]] = {}
+        self.inputs: list[Variable] = []
+        self.arrays: dict[tuple[str, tuple[int, ...], bytes], int] = {}
+        self.array_constants: list[Constant] = []
+        self.opaque: dict[OpaqueOp, int] = {}
+
+    # ---- leaves
+
+    def add_inputs(self, inputs: Sequence[Variable]) -> None:
+        for variable in inputs:
+            if not isinstance(variable.type, TensorType):
+                continue
+            position = len(self.inputs)
+            self.inputs.append(variable)
+            self._add(variable, "In", (), (position,), symbols=True)
+
+    def _operand(self, variable: Variable) -> int:
+        variable = self.folded.get(variable, variable)
+        if variable not in self.number and isinstance(variable, Constant):
+            self._add_constant(variable)
+        return self.number[variable]
+
+    def _add_constant(self, variable: Constant) -> None:
+        value = uniform_value(variable.data)
+        self.shape[variable] = variable.data.shape
+        if value is not None and variable.data.size == 1:
+            attributes = (value, dtype_number(variable.tensor_type.dtype))
+            self._add(variable, "K", (), attributes, value=value)
+            return
+        data = np.ascontiguousarray(variable.data)
+        key = (data.dtype.name, variable.data.shape, data.tobytes())
+        position = self.arrays.setdefault(key, len(self.array_constants))
+        if position == len(self.array_constants):
+            self.array_constants.append(variable)
+        self._add(variable, "Array", (), (position,), value=value)
+
+    # ---- nodes
+
+    def add_node(self, node: Apply) -> None:
+        constants = fold(node, [self.folded.get(variable, variable) for variable in node.inputs])
+        if constants is not None:
+            self.folded.update(zip(node.outputs, constants, strict=True))
+            return
+        op = node.op
+        operands = [self._operand(variable) for variable in node.inputs]
+        output = node.outputs[0]
+        if isinstance(op, Cast):
+            self.shape[output] = self._shape_of(node.inputs[0])
+            self._add(output, "Cast", operands, (dtype_number(op.dtype),))
+        elif isinstance(op, DimShuffle):
+            self._add_dimshuffle(output, operands[0], op, self._shape_of(node.inputs[0]))
+        elif isinstance(op, Reduction):
+            self._add_reduction(node, op, operands[0])
+        elif isinstance(op, MatMul):
+            self._add_matmul(node, operands)
+        elif isinstance(op, Normalization) and self.builder.types[operands[0]].broadcast != SCALAR:
+            self.shape[output] = self._shape_of(node.inputs[0])
+            self._add(output, op.constructor, operands, (sum(1 << axis for axis in op.axes),))
+        elif op.family is Family.ELEMENTWISE:
+            self.shape[output] = self._broadcast([self._shape_of(variable) for variable in node.inputs])
+            self._add(output, op.constructor, operands, ())
+        else:
+            self._add_opaque(node, operands)
+
+    def _add_dimshuffle(
+        self, output: Variable, operand: int, op: DimShuffle, shape: tuple[Dimension, ...]
+    ) -> None:
+        self.shape[output] = tuple(1 if axis == "x" else shape[int(axis)] for axis in op.order)
+        if self.builder.types[operand].broadcast == SCALAR:
+            self.number[output] = operand
+            return
+        self._add(output, "DimShuffle", [operand], (permutation_word(op.order, op.input_rank),))
+
+    def _add_reduction(self, node: Apply, op: Reduction, operand: int) -> None:
+        """A reduction that keeps its axes, then a DimShuffle that drops them."""
+        source, output = node.inputs[0], node.outputs[0]
+        dtype, shape = output.tensor_type.dtype, self._shape_of(source)
+        kept = Variable(Reduction(op.reducer, op.axes, keepdims=True).infer_types([source])[0])
+        self.shape[kept] = tuple(1 if axis in op.axes else size for axis, size in enumerate(shape))
+        axes = [axis for axis in op.axes if source.tensor_type.shape[axis] != 1]
+        if op.typing == "reduce" and not axes:
+            self.number[kept] = operand
+        elif self.builder.types[operand].broadcast == SCALAR:
+            self._add(kept, "K", (), (0.0, dtype_number(dtype)), value=0.0)
+        else:
+            mask = sum(1 << axis for axis in (axes if op.typing == "reduce" else op.axes))
+            self._add(kept, op.constructor, [operand], (mask,))
+        if op.keepdims:
+            self.number[output], self.shape[output] = self.number[kept], self.shape[kept]
+            return
+        order = tuple(axis for axis in range(len(shape)) if axis not in op.axes)
+        self._add_dimshuffle(output, self.number[kept], DimShuffle(order, len(shape)), self.shape[kept])
+
+    def _add_matmul(self, node: Apply, operands: Sequence[int]) -> None:
+        left, right = (self._shape_of(variable) for variable in node.inputs)
+        output = node.outputs[0]
+        if 1 not in (left[-1], right[-2]):
+            self.dimensions.merge(left[-1], right[-2])
+        self.shape[output] = (*self._broadcast([left[:-2], right[:-2]]), left[-2], right[-1])
+        self._add(output, "MatMul", operands, (output.tensor_type.ndim,))
+
+    def _add_opaque(self, node: Apply, operands: Sequence[int]) -> None:
+        ranks = tuple(
+            variable.type.ndim if isinstance(variable.type, TensorType) else 0 for variable in node.inputs
+        )
+        opaque = OpaqueOp(node.op, ranks)
+        position = self.opaque.setdefault(opaque, len(self.opaque))
+        if len(node.outputs) == 1:
+            self._add(node.outputs[0], node.op.constructor, operands, (position,), symbols=True)
+            return
+        first = node.outputs[0]
+        whole = self.builder.add(node.op.constructor, operands, (position,), self._type(first, None))
+        for index, output in enumerate(node.outputs):
+            self._add(output, "Output", [whole], (index,), symbols=True)
+
+    # ---- shared
+
+    def _shape_of(self, variable: Variable) -> tuple[Dimension, ...]:
+        return self.shape[self.folded.get(variable, variable)]
+
+    def _broadcast(self, shapes: Sequence[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
+        result: list[Dimension] = []
+        for sizes in zip(*shapes, strict=True):
+            merged: Dimension = 1
+            for size in sizes:
+                found = self.dimensions.find(size)
+                if found != 1:
+                    merged = found if merged == 1 else self.dimensions.merge(merged, found)
+            result.append(merged)
+        return tuple(result)
+
+    def _add(
+        self,
+        variable: Variable,
+        constructor: str,
+        operands: Sequence[int],
+        attributes: Sequence[int | float],
+        value: float | None = None,
+        symbols: bool = False,
+    ) -> None:
+        if symbols:
+            number = len(self.builder.terms)
+            sizes = variable.tensor_type.shape
+            self.shape[variable] = tuple(
+                (number, axis) if size is None else size for axis, size in enumerate(sizes)
+            )
+        known = len(self.builder.terms)
+        term = self.builder.add(constructor, operands, attributes, self._type(variable, value))
+        self.number[variable] = term
+        if symbols and term != known:
+            # The same opaque term again: its axes are those of the first one.
+            self.shape[variable] = self.builder.types[term].shape
+
+    def _type(self, variable: Variable, value: float | None) -> TermType:
+        type = variable.tensor_type
+        return TermType(
+            dtype_number(type.dtype), broadcast_word(type.broadcastable), self.shape.get(variable, ()), value
+        )
+
+    def finish(self, outputs: Sequence[Variable]) -> TermGraph:
+        roots = tuple(self._operand(output) for output in outputs)
+        types = tuple(
+            replace(
+                type,
+                shape=()
+                if type.broadcast == SCALAR
+                else tuple(self.dimensions.find(size) for size in type.shape),
+            )
+            for type in self.builder.types
+        )
+        return TermGraph(
+            tuple(self.builder.terms),
+            types,
+            roots,
+            tuple(self.inputs),
+            tuple(self.array_constants),
+            tuple(self.opaque),
+        )
+
+
+def uniform_value(data: np.ndarray) -> float | None:  # type: ignore[type-arg]
+    """The value all elements share, as a float that is exactly it; else None.
+
+    Negative zero, NaN, complex numbers and integers beyond float64 have no such value: the
+    e-graph's numbers cannot tell them from others.
+    """
+    if data.size == 0 or data.dtype.kind == "c":
+        return None
+    first = data.flat[0]
+    if data.size > 1 and not bool(np.all(data == first)):
+        return None
+    value = float(first)
+    if math.isnan(value) or (value == 0.0 and data.dtype.kind == "f" and bool(np.any(np.signbit(data)))):
+        return None
+    exact = data.dtype.kind == "f" or (math.isfinite(value) and int(value) == int(first))
+    return value if exact and abs(value) < 2.0**1023 else None

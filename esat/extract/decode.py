@@ -1,0 +1,205 @@
+"""From chosen terms back to a FunctionGraph.
+
+The inverse of encoding: ranks are given back to scalars where an op needs them, n-ary sums and
+products become binary ops by the plan they were priced with, and a reduction takes up the
+DimShuffle that drops its axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
+from esat.errors import CompileError
+from esat.extract.nary import Shape, Step, plan_product, plan_sum
+from esat.graph import Apply, Family, FunctionGraph, Op, TensorType, Variable
+from esat.graph.constants import constant
+from esat.graph.folding import fold
+from esat.graph.registry import op_named, registered_ops
+from esat.graph.types import DTYPES
+from esat.ops.cast import cast
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.normalization import Normalization
+from esat.ops.reduction import Reduction
+from esat.rules.macros import permutation_axes
+
+
+def decode(chosen: TermGraph, like: FunctionGraph, shapes: Sequence[Shape]) -> FunctionGraph:
+    """A FunctionGraph that computes the chosen terms.
+
+    Parameters
+    ----------
+    chosen
+        Terms with one way to compute each; its inputs are ``like``'s and shared variables.
+    like
+        The graph that was encoded: gives inputs, and the types the outputs must have.
+    shapes
+        Sizes of each term's axes as the cost model saw them.
+
+    Raises
+    ------
+    CompileError
+        When an output's type is not that of the original.
+    """
+    decoder = _Decoder(chosen, shapes)
+    for number in range(len(chosen.terms)):
+        decoder.add(number)
+    outputs = [
+        decoder.output(root, original) for root, original in zip(chosen.roots, like.outputs, strict=True)
+    ]
+    result = FunctionGraph(like.inputs, outputs)
+    verify_outputs(result, like)
+    return result
+
+
+def verify_outputs(result: FunctionGraph, like: FunctionGraph) -> None:
+    """Raise CompileError unless the outputs have the dtypes and ranks of ``like``'s."""
+    for position, (new, old) in enumerate(zip(result.outputs, like.outputs, strict=True)):
+        same = isinstance(new.type, type(old.type))
+        if same and isinstance(new.type, TensorType) and isinstance(old.type, TensorType):
+            same = (new.type.dtype, new.type.ndim) == (old.type.dtype, old.type.ndim)
+        if not same:
+            raise CompileError(f"decode: output {position} became {new.type}, it was {old.type}")
+
+
+class _Decoder:
+    def __init__(self, chosen: TermGraph, shapes: Sequence[Shape]) -> None:
+        self.chosen = chosen
+        self.shapes = shapes
+        self.values: list[Variable | Apply] = []
+        self.ops: dict[str, Op] = {op.constructor: op for op in registered_ops()}
+        self.uses = [0] * len(chosen.terms)
+        for term in chosen.terms:
+            for operand in term.operands:
+                self.uses[operand] += 1
+        for root in chosen.roots:
+            self.uses[root] += 1
+
+    def add(self, number: int) -> None:
+        term, type = self.chosen.terms[number], self.chosen.types[number]
+        value = self._build(term, type)
+        if isinstance(value, Variable) and value.owner is not None:
+            _refine(value, type)
+        self.values.append(value)
+
+    def output(self, root: int, original: Variable) -> Variable:
+        value = self._value(root)
+        if isinstance(original.type, TensorType):
+            rank = original.type.ndim
+            if value.tensor_type.ndim != rank:
+                value = self._with_rank(root, rank)
+        return value
+
+    def _build(self, term: Term, type: TermType) -> Variable | Apply:
+        tables = {"In": self.chosen.inputs, "Array": self.chosen.arrays}
+        if term.constructor in tables:
+            leaf: Variable = tables[term.constructor][int(term.attributes[0])]
+            return leaf
+        if term.constructor == "K":
+            return constant(np.asarray(term.attributes[0]).astype(DTYPES[int(term.attributes[1])]))
+        if term.constructor in ("NarySum", "NaryProd"):
+            return self._nary(term, type)
+        if term.constructor == "Output":
+            whole = self.values[term.operands[0]]
+            assert isinstance(whole, Apply)
+            return whole.outputs[int(term.attributes[0])]
+        if term.constructor == "Cast":
+            return cast(self._value(term.operands[0]), DTYPES[int(term.attributes[0])])
+        if term.constructor == "DimShuffle":
+            return self._dimshuffle(term)
+        op = self.ops.get(term.constructor)
+        if op is None:
+            raise CompileError(f"decode: no op has the constructor {term.constructor!r}")
+        return self._apply(op, term, type)
+
+    def _apply(self, op: Op, term: Term, type: TermType) -> Variable | Apply:
+        if isinstance(op, (Reduction, Normalization)):
+            return self._over_axes(op, term)
+        if op.family is Family.ELEMENTWISE:
+            return _single(op, [self._with_rank(operand, type.rank) for operand in term.operands])
+        if op.constructor == "MatMul":
+            rank = int(term.attributes[0])
+            return _single(op, [self._with_rank(operand, rank) for operand in term.operands])
+        return self._opaque(term)
+
+    def _opaque(self, term: Term) -> Variable | Apply:
+        opaque = self.chosen.opaque[int(term.attributes[-1])]
+        operands = [
+            self._with_rank(operand, rank)
+            for operand, rank in zip(term.operands, opaque.operand_ranks, strict=True)
+        ]
+        node = opaque.op.make_node(*operands)
+        return node if len(node.outputs) > 1 else node.outputs[0]
+
+    def _over_axes(self, op: Reduction | Normalization, term: Term) -> Variable:
+        operand = self._value(term.operands[0])
+        mask = int(term.attributes[0])
+        axes = tuple(axis for axis in range(operand.tensor_type.ndim) if mask >> axis & 1)
+        if isinstance(op, Reduction):
+            return _single(Reduction(op.reducer, axes, keepdims=True), [operand])
+        return _single(replace(op, axes=axes), [operand])
+
+    def _nary(self, term: Term, type: TermType) -> Variable:
+        operands = [self._with_rank(operand, type.rank) for operand in term.operands]
+        shapes = [self.shapes[operand] for operand in term.operands]
+        positives = int(term.attributes[0])
+        if term.constructor == "NarySum":
+            return _follow(plan_sum(shapes, positives), operands)
+        return _follow(plan_product(term.operands, shapes, positives), operands)
+
+    def _dimshuffle(self, term: Term) -> Variable:
+        order, input_rank = permutation_axes(int(term.attributes[0]))
+        operand = self._with_rank(term.operands[0], input_rank)
+        node = operand.owner
+        if node is not None and isinstance(node.op, Reduction) and self.uses[term.operands[0]] == 1:
+            kept = tuple(axis for axis in range(input_rank) if axis not in node.op.axes)
+            if node.op.keepdims and order == kept:
+                return _single(Reduction(node.op.reducer, node.op.axes, keepdims=False), node.inputs)
+        return dimshuffle(operand, order)
+
+    def _value(self, number: int) -> Variable:
+        value = self.values[number]
+        assert isinstance(value, Variable)
+        return value
+
+    def _with_rank(self, number: int, rank: int) -> Variable:
+        value = self._value(number)
+        if value.tensor_type.ndim == rank:
+            return value
+        if self.chosen.types[number].broadcast != SCALAR:
+            raise CompileError(f"decode: {value} ({value.type}) cannot be given {rank} axes")
+        return dimshuffle(value, ("x",) * rank)
+
+
+def _single(op: Op, operands: Sequence[Variable]) -> Variable:
+    node = op.make_node(*operands)
+    folded = fold(node, node.inputs)
+    return node.outputs[0] if folded is None else folded[0]
+
+
+def _follow(steps: Sequence[Step], operands: Sequence[Variable]) -> Variable:
+    values = list(operands)
+    for step in steps:
+        inputs = [values[step.left]] if step.right is None else [values[step.left], values[step.right]]
+        values.append(_single(op_named(step.op), inputs))
+    return values[-1]
+
+
+def _refine(variable: Variable, type: TermType) -> None:
+    """Give a new Variable the sizes that are known of its class.
+
+    Another way to compute a value may tell less about its sizes than the user's did.
+    """
+    known = variable.tensor_type
+    if type.broadcast == SCALAR:
+        shape: tuple[int | None, ...] = (1,) * known.ndim
+    else:
+        sizes = type.shape if len(type.shape) == known.ndim else known.shape
+        shape = tuple(
+            1 if type.broadcast >> axis & 1 else size if isinstance(size, int) else known.shape[axis]
+            for axis, size in enumerate(sizes)
+        )
+    variable.type = known.with_shape(shape)

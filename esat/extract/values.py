@@ -1,0 +1,124 @@
+"""Shapes and dtypes of e-classes as numbers, for costs.
+
+Loaded terms bring their sizes from the graph. Classes that rules made get theirs from any of
+their e-nodes; a class whose size cannot be told is never chosen.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from esat.egraph.terms import SCALAR, TermGraph, TermType
+from esat.extract.arrays import EGraphArrays
+from esat.extract.cost import IMPOSSIBLE, UNKNOWN_SIZE, CostModel, Value
+from esat.extract.nary import Shape, broadcast_shape
+from esat.rules.macros import permutation_axes
+
+Hints = Mapping[tuple[int, int], float]
+"""Expected sizes of axes that the types leave open: (term number, axis) -> size."""
+
+_KEEPS_SHAPE = ("Cast", "Softmax", "LogSoftmax")
+
+
+def term_value(type: TermType, hints: Hints | None = None) -> Value:
+    """Expected shape and dtype of a loaded term."""
+    known = hints or {}
+    sizes = (float(size) if isinstance(size, int) else known.get(size, UNKNOWN_SIZE) for size in type.shape)
+    return Value(() if type.broadcast == SCALAR else tuple(sizes), type.dtype)
+
+
+def class_values(arrays: EGraphArrays, source: TermGraph, hints: Hints | None = None) -> list[Value | None]:
+    """Expected shape and dtype of each e-class; None where unknown."""
+    values: list[Value | None] = [None] * arrays.class_count
+    for number, klass in enumerate(arrays.term_class.tolist()):
+        if klass >= 0 and values[klass] is None:
+            values[klass] = term_value(source.types[number], hints)
+    dtypes = arrays.facts.get("dt", {})
+    broadcasts = arrays.facts.get("bp", {})
+    pending = deque(klass for klass, value in enumerate(values) if value is None and klass in dtypes)
+    patience = len(pending)
+    while pending and patience:
+        klass = pending.popleft()
+        shape = _class_shape(arrays, klass, int(broadcasts.get(klass, 0)), values)
+        if shape is None:
+            pending.append(klass)
+            patience -= 1
+        else:
+            values[klass] = Value(shape, int(dtypes[klass]))
+            patience = len(pending)
+    return values
+
+
+def _class_shape(
+    arrays: EGraphArrays, klass: int, broadcast: int, values: Sequence[Value | None]
+) -> Shape | None:
+    if broadcast == SCALAR:
+        return ()
+    for node in arrays.nodes_of(klass):
+        operands = [values[operand] for operand in arrays.operands_of(node).tolist()]
+        if operands and None not in operands:
+            known = [operand.shape for operand in operands if operand is not None]
+            shape = node_shape(arrays.operator_of(node), arrays.attributes_of(node), known)
+            if shape is not None:
+                return shape
+    return None
+
+
+def node_shape(
+    constructor: str, attributes: Sequence[int | float], operands: Sequence[Shape]
+) -> Shape | None:
+    """Shape of an e-node that a rule made; None where only the op itself could tell."""
+    if constructor == "DimShuffle":
+        order, _ = permutation_axes(int(attributes[0]))
+        sizes = operands[0] or (1.0,) * 8
+        return tuple(1.0 if axis == "x" else sizes[int(axis)] for axis in order)
+    if constructor == "MatMul":
+        return _matmul_shape(operands[0], operands[1], int(attributes[0]))
+    if constructor in _KEEPS_SHAPE:
+        return operands[0]
+    if constructor.startswith(("Reduce", "Arg")) or constructor == "LogSumExp":
+        mask = int(attributes[0])
+        return tuple(1.0 if mask >> axis & 1 else size for axis, size in enumerate(operands[0]))
+    if constructor in ("NarySum", "NaryProd") or not attributes:
+        shape: Shape = ()
+        for operand in operands:
+            if shape and operand and len(shape) != len(operand):
+                return None
+            shape = broadcast_shape(shape, operand)
+        return shape
+    return None
+
+
+def _matmul_shape(left: Shape, right: Shape, rank: int) -> Shape:
+    left, right = left or (1.0,) * rank, right or (1.0,) * rank
+    return (*broadcast_shape(left[:-2], right[:-2]), left[-2], right[-1])
+
+
+def node_costs(
+    arrays: EGraphArrays, values: Sequence[Value | None], model: CostModel
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Predicted seconds of every e-node, infinite where it cannot be computed."""
+    costs = np.full(arrays.node_count, IMPOSSIBLE)
+    starts = arrays.operand_start.tolist()
+    operands = arrays.operands.tolist()
+    classes = arrays.class_of.tolist()
+    operators = arrays.operator.tolist()
+    attributes = arrays.attribute.tolist()
+    for node in range(arrays.node_count):
+        result = values[classes[node]]
+        identities = operands[starts[node] : starts[node + 1]]
+        inputs = [values[operand] for operand in identities]
+        if result is None or None in inputs:
+            continue
+        known = [value for value in inputs if value is not None]
+        costs[node] = model.price(
+            arrays.operator_names[operators[node]],
+            arrays.attribute_values[attributes[node]],
+            known,
+            result,
+            identities,
+        )
+    return costs

@@ -1,0 +1,41 @@
+"""Constant folding: what depends on Constants alone is computed at compile time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from esat.errors import EsatError
+from esat.graph.op import Family
+from esat.graph.types import TensorType
+from esat.graph.variables import Apply, Constant, Variable
+
+_NEVER = (Family.RANDOM, Family.CONTROL, Family.SPARSE)
+GROWTH_LIMIT = 1 << 16
+"""Bytes up to which a folded result may be larger than what it was computed from."""
+
+
+def fold(node: Apply, inputs: Sequence[Variable]) -> tuple[Constant, ...] | None:
+    """The outputs of a node as Constants, or None where they are not to be folded.
+
+    A node is left alone when an input is not a Constant, when its op is impure, when the result
+    would take much more memory than its inputs, and when computing it fails: then the failure
+    belongs to run time, with the user's line.
+    """
+    constants = [variable for variable in inputs if isinstance(variable, Constant)]
+    if len(constants) < len(inputs) or node.op.family in _NEVER:
+        return None
+    if any(not isinstance(variable.type, TensorType) for variable in (*inputs, *node.outputs)):
+        return None
+    try:
+        results = node.op.perform([constant.data for constant in constants])
+    except (EsatError, ValueError, ArithmeticError, IndexError):
+        return None
+    given = sum(constant.data.nbytes for constant in constants)
+    if sum(result.nbytes for result in results) > given + GROWTH_LIMIT:
+        return None
+    return tuple(
+        Constant(TensorType(output.tensor_type.dtype, shape=np.shape(result)), result, output.name)
+        for output, result in zip(node.outputs, results, strict=True)
+    )

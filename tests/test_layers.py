@@ -1,0 +1,88 @@
+"""The walls of the house: imports run one way, and no module is a god file."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "esat"
+
+# Left may not import right. `frontend` is a side room of the pipeline's last stages: only
+# entry points and the pipeline itself may use it.
+ORDER = (
+    "errors",
+    "graph",
+    "ops",
+    "rules",
+    "egraph",
+    "extract",
+    "classic",
+    "phases",
+    "codegen",
+    "gpu",
+    "profile",
+    "runtime",
+    "mode",
+    "frontend",
+    "pipeline",
+)
+FRONTEND_MAY_USE = {"errors", "graph", "ops", "frontend"}
+ENTRY_POINTS = {"__init__", "__main__"}
+LONGEST_MODULE = 500
+
+MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+
+def room(module: Path) -> str:
+    return module.parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+            if node.module == "esat":
+                names = [f"esat.{alias.name}" for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("esat.")}
+    return rooms
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_imports_run_one_way(module: Path) -> None:
+    here = room(module)
+    if here in ENTRY_POINTS:
+        return
+    used = imported_rooms(PACKAGE / module)
+    allowed = FRONTEND_MAY_USE if here == "frontend" else set(ORDER[: ORDER.index(here) + 1])
+    if here not in ("frontend", "pipeline"):
+        allowed -= {"frontend"}
+    assert used <= allowed, f"{module} imports {sorted(used - allowed)}"
+
+
+def test_only_the_egraph_room_imports_egglog() -> None:
+    users = {
+        room(module)
+        for module in MODULES
+        if any(
+            name.split(".")[0] == "egglog"
+            for node in ast.walk(ast.parse((PACKAGE / module).read_text(encoding="utf-8")))
+            for name in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+        )
+    }
+    assert users <= {"egraph"}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_no_module_is_a_god_file(module: Path) -> None:
+    lines = (PACKAGE / module).read_text(encoding="utf-8").count("\n")
+    assert lines <= LONGEST_MODULE, f"{module} has {lines} lines: give its parts rooms of their own"
