@@ -1,0 +1,7 @@
+"""Branch-free elementary functions as LLVM IR, which the loop vectoriser turns into SIMD code."""
+
+from esat.codegen.vector_math.functions import FUNCTIONS, VectorFunction
+from esat.codegen.vector_math.intrinsics import function
+from esat.codegen.vector_math.version import VERSION
+
+__all__ = ["FUNCTIONS", "VERSION", "VectorFunction", "function"]

@@ -1,0 +1,305 @@
+"""Write ``coefficients.py``: run ``python -m esat.codegen.vector_math.coefficients_generate``.
+
+Every polynomial interpolates its function at the Chebyshev nodes of the interval, in 60 digits, and is
+then rounded; that is within a factor of two of the best polynomial, and needs no iteration.
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+mp: Any = importlib.import_module("mpmath")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One polynomial: what it approximates, where, and of what degree in each format."""
+
+    name: str
+    meaning: str
+    function: Callable[[Any], Any]
+    interval: Callable[[], tuple[Any, Any]]
+    degrees: dict[int, int]
+
+
+def series(function: Callable[[Any], Any], limit: Callable[[Any], Any], radius: str = "1e-8") -> Any:
+    """``function`` with its Taylor expansion ``limit`` near zero, where the formula cancels."""
+    return lambda z: limit(z) if abs(z) < mp.mpf(radius) else function(z)
+
+
+def of_root(function: Callable[[Any], Any], limit: Callable[[Any], Any]) -> Any:
+    """A function of ``z = x * x`` from a function of ``x``."""
+    return series(lambda z: function(mp.sqrt(z)), limit, "1e-14")
+
+
+def symmetric(radius: Any) -> tuple[Any, Any]:
+    """The interval ``[-radius, radius]``."""
+    return -radius, radius
+
+
+def scaled_erfc(t: Any) -> Any:
+    """``erfcx(x) * (x + 1/2)`` for ``x = 4 (1 + t) / (1 - t)``; the limit at infinity is 1/sqrt(pi)."""
+    if t > 1 - mp.mpf("1e-3"):
+        x = 4 * (1 + t) / (1 - t) if t < 1 else mp.mpf("1e60")
+        terms = sum((-1) ** k * mp.fac2(2 * k - 1) / (2 * x * x) ** k for k in range(1, 12))
+        return (1 + terms) / (x * mp.sqrt(mp.pi)) * (x + mp.mpf("0.5"))
+    x = 4 * (1 + t) / (1 - t)
+    return mp.erfc(x) * mp.exp(x * x) * (x + mp.mpf("0.5"))
+
+
+def log_gamma_quotient(u: Any) -> Any:
+    """``lgamma(2 + u) / (u (u + 1))``, with the limits at the two zeros."""
+    if abs(u) < mp.mpf("1e-12"):
+        return mp.psi(0, 2) + u * (mp.psi(1, 2) / 2 - mp.psi(0, 2))
+    if abs(u + 1) < mp.mpf("1e-12"):
+        return -(mp.psi(0, 1) + (u + 1) * (mp.psi(1, 1) / 2 + mp.psi(0, 1)))
+    return mp.loggamma(2 + u) / (u * (u + 1))
+
+
+def stirling_remainder(z: Any) -> Any:
+    """``x * (lgamma(x) - Stirling's leading terms)`` for ``z = 1 / x**2``; the limit is 1/12."""
+    if z < mp.mpf("1e-12"):
+        return mp.mpf(1) / 12 - z / 360
+    x = 1 / mp.sqrt(z)
+    leading = (x - mp.mpf("0.5")) * mp.log(x) - x + mp.log(2 * mp.pi) / 2
+    return x * (mp.loggamma(x) - leading)
+
+
+def tables() -> list[Fit]:
+    """All polynomials."""
+    one = mp.mpf(1)
+    half_ln2 = mp.log(2) / 2 * mp.mpf("1.0005")
+    quarter_pi_squared = (mp.pi / 4 * mp.mpf("1.001")) ** 2
+    s_max = (mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)
+    eighth_tangent = mp.tan(mp.pi / 8) * mp.mpf("1.001")
+    return [
+        Fit(
+            "EXPONENTIAL",
+            "(exp(r) - 1 - r) / r**2 for abs(r) <= ln(2)/2",
+            series(lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: one / 2 + r / 6, "1e-12"),
+            lambda: symmetric(half_ln2),
+            {32: 4, 64: 10},
+        ),
+        Fit(
+            "LOGARITHM_OF_QUOTIENT",
+            "(log((1 + s) / (1 - s)) - 2 s) / s**3 in z = s**2, for s of logarithms in [-ln(2)/2, ln(2)/2]",
+            of_root(lambda s: (mp.log((1 + s) / (1 - s)) - 2 * s) / s**3, lambda z: one * 2 / 3 + z * 2 / 5),
+            lambda: (mp.mpf(0), s_max**2 * mp.mpf("1.001")),
+            {32: 3, 64: 7},
+        ),
+        Fit(
+            "LOGARITHM_QUOTIENT_TAIL",
+            "(log((1 + s) / (1 - s)) - 2 s - 2/3 s**3) / s**5 in z = s**2, on the same interval",
+            of_root(
+                lambda s: (mp.log((1 + s) / (1 - s)) - 2 * s - 2 * s**3 / 3) / s**5,
+                lambda z: one * 2 / 5 + z * 2 / 7,
+            ),
+            lambda: (mp.mpf(0), s_max**2 * mp.mpf("1.001")),
+            {64: 8},
+        ),
+        Fit(
+            "LOGARITHM",
+            "(log(1 + f) - f + f**2 / 2) / f**3 for 1 + f in [sqrt(1/2), sqrt(2)]",
+            series(lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3, lambda f: one / 3 - f / 4, "1e-9"),
+            lambda: (mp.sqrt(one / 2) - mp.mpf("1.0001"), mp.sqrt(2) - 1 + mp.mpf("0.0001")),
+            {32: 8},
+        ),
+        Fit(
+            "SINE",
+            "(sin(x) - x) / x**3 in z = x**2, for abs(x) <= pi/4",
+            of_root(lambda x: (mp.sin(x) - x) / x**3, lambda z: -one / 6 + z / 120),
+            lambda: (mp.mpf(0), quarter_pi_squared),
+            {32: 3, 64: 5},
+        ),
+        Fit(
+            "COSINE",
+            "(cos(x) - 1 + x**2 / 2) / x**4 in z = x**2, for abs(x) <= pi/4",
+            of_root(lambda x: (mp.cos(x) - 1 + x * x / 2) / x**4, lambda z: one / 24 - z / 720),
+            lambda: (mp.mpf(0), quarter_pi_squared),
+            {32: 3, 64: 5},
+        ),
+        Fit(
+            "SINE_OF_PI",
+            "sin(pi x) / x in z = x**2, for abs(x) <= 1/2",
+            of_root(lambda x: mp.sin(mp.pi * x) / x, lambda z: mp.pi - mp.pi**3 * z / 6),
+            lambda: (mp.mpf(0), mp.mpf("0.25")),
+            {64: 9},
+        ),
+        Fit(
+            "HYPERBOLIC_TANGENT",
+            "(tanh(x) - x) / x**3 in z = x**2, for abs(x) <= 0.625",
+            of_root(lambda x: (mp.tanh(x) - x) / x**3, lambda z: -one / 3 + 2 * z / 15),
+            lambda: (mp.mpf(0), mp.mpf("0.63") ** 2),
+            {32: 5},
+        ),
+        Fit(
+            "HYPERBOLIC_SINE",
+            "(sinh(x) - x) / x**3 in z = x**2, for abs(x) <= 1",
+            of_root(lambda x: (mp.sinh(x) - x) / x**3, lambda z: one / 6 + z / 120),
+            lambda: (mp.mpf(0), one),
+            {32: 3, 64: 6},
+        ),
+        Fit(
+            "ERROR_FUNCTION",
+            "erf(x) / x - 1 in z = x**2, for abs(x) <= 0.75",
+            of_root(lambda x: mp.erf(x) / x - 1, lambda z: 2 / mp.sqrt(mp.pi) * (1 - z / 3) - 1),
+            lambda: (mp.mpf(0), mp.mpf("0.75") ** 2),
+            {32: 5, 64: 10},
+        ),
+        Fit(
+            "SCALED_COMPLEMENT",
+            "exp(x**2) erfc(x) (x + 1/2) in t = (x - 4) / (x + 4), for x >= 0",
+            scaled_erfc,
+            lambda: (-one, one),
+            {32: 12, 64: 24},
+        ),
+        Fit(
+            "ARCTANGENT",
+            "(atan(x) - x) / x**3 in z = x**2, for abs(x) <= tan(pi/8)",
+            of_root(lambda x: (mp.atan(x) - x) / x**3, lambda z: -one / 3 + z / 5),
+            lambda: (mp.mpf(0), eighth_tangent**2),
+            {32: 4, 64: 10},
+        ),
+        Fit(
+            "ARCSINE",
+            "(asin(x) - x) / x**3 in z = x**2, for abs(x) <= 1/2",
+            of_root(lambda x: (mp.asin(x) - x) / x**3, lambda z: one / 6 + z * 3 / 40),
+            lambda: (mp.mpf(0), mp.mpf("0.25")),
+            {32: 5, 64: 12},
+        ),
+        Fit(
+            "CUBE_ROOT",
+            "cbrt(m) for m in [sqrt(1/2), sqrt(2)], the start of the iteration",
+            mp.cbrt,
+            lambda: (mp.sqrt(one / 2) * mp.mpf("0.9999"), mp.sqrt(2) * mp.mpf("1.0001")),
+            {32: 3, 64: 4},
+        ),
+        Fit(
+            "LOG_GAMMA",
+            "lgamma(2 + u) / (u (u + 1)) for abs(u) <= 1",
+            log_gamma_quotient,
+            lambda: symmetric(one),
+            {64: 27},
+        ),
+        Fit(
+            "STIRLING",
+            "x (lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2) in z = 1 / x**2, for x >= 8",
+            stirling_remainder,
+            lambda: (mp.mpf(0), one / 64),
+            {64: 7},
+        ),
+    ]
+
+
+def interpolate(fit: Fit, degree: int) -> tuple[list[Any], Any]:
+    """Coefficients of the interpolating polynomial, lowest first, and its largest error found."""
+    low, high = fit.interval()
+    count = degree + 1
+    nodes = [
+        (low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)
+    ]
+    vandermonde = mp.matrix(count, count)
+    values = mp.matrix(count, 1)
+    for row, node in enumerate(nodes):
+        values[row] = fit.function(node)
+        for column in range(count):
+            vandermonde[row, column] = node**column
+    solution = list(mp.lu_solve(vandermonde, values))
+    points = [low + (high - low) * k / 200 for k in range(201)]
+    error = max(abs(mp.polyval(solution[::-1], x) - fit.function(x)) for x in points)
+    return solution, error
+
+
+def rounded(value: Any, bits: int) -> float:
+    """The nearest number of a format."""
+    if bits == 64:
+        return float(value)
+    nearest: float = struct.unpack("f", struct.pack("f", float(value)))[0]
+    return nearest
+
+
+def leading(value: Any, significand_bits: int) -> Any:
+    """The leading bits of a value."""
+    significand, exponent = mp.frexp(value)
+    return mp.floor(significand * 2**significand_bits) / 2**significand_bits * mp.mpf(2) ** exponent
+
+
+def split(value: Any, significand_bits: int, pieces: int, bits: int) -> tuple[float, ...]:
+    """A constant as a sum: ``pieces - 1`` numbers of few bits, whose multiples are exact, and the rest."""
+    parts = []
+    for _ in range(pieces - 1):
+        part = leading(value, significand_bits)
+        parts.append(float(part))
+        value -= part
+    return (*parts, rounded(value, bits))
+
+
+def two_over_pi_words(count: int) -> tuple[int, ...]:
+    """The first binary digits of 2/pi in words of 64 bits."""
+    with mp.workprec(64 * count + 64):
+        scaled = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (64 * count)))
+    return tuple(scaled >> (64 * (count - 1 - k)) & (2**64 - 1) for k in range(count))
+
+
+def constants() -> dict[str, tuple[str, object]]:
+    """Split constants, with what they are."""
+    ln2, half_pi = mp.log(2), mp.pi / 2
+    log10_of_2, log10_of_e, log2_of_e = mp.log10(2), 1 / mp.log(10), 1 / ln2
+    return {
+        "LN2": (
+            "ln(2) in two parts; multiples of the first by an exponent are exact",
+            {32: split(ln2, 15, 2, 32), 64: split(ln2, 42, 2, 64)},
+        ),
+        "LOG10_OF_2": (
+            "log10(2) in two parts; multiples of the first by an exponent are exact",
+            split(log10_of_2, 42, 2, 64),
+        ),
+        "LOG10_OF_E": ("log10(e) in two parts; the first has 26 bits", split(log10_of_e, 26, 2, 64)),
+        "LOG2_OF_E": ("log2(e) in two parts; the first has 26 bits", split(log2_of_e, 26, 2, 64)),
+        "HALF_PI": (
+            "pi/2 in parts; multiples of all but the last by a quotient below 2**20 (2**11) are exact",
+            {32: split(half_pi, 12, 5, 32), 64: split(half_pi, 33, 4, 64)},
+        ),
+        "HALF_PI_DOUBLE_WORD": (
+            "pi/2 as its leading bits and the rest",
+            {32: split(half_pi, 24, 2, 32), 64: split(half_pi, 53, 2, 64)},
+        ),
+    }
+
+
+def main() -> None:
+    """Write the module next to this one."""
+    mp.mp.dps = 60
+    lines = [
+        '"""Coefficients and constants of the vector functions, by format.',
+        "",
+        "Written by ``python -m esat.codegen.vector_math.coefficients_generate``, which says how.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+    ]
+    for fit in tables():
+        lines += [f"{fit.name}: dict[int, tuple[float, ...]] = {{"]
+        accuracy = []
+        for bits, degree in fit.degrees.items():
+            coefficients, error = interpolate(fit, degree)
+            accuracy.append(f"2**{float(mp.log(error, 2)):.1f} ({bits} bits)")
+            lines += [f"    {bits}: (", *(f"        {rounded(c, bits)!r}," for c in coefficients), "    ),"]
+        lines += ["}", f'"""{fit.meaning}.', "", f"Largest error: {', '.join(accuracy)}.", '"""', ""]
+    for name, (meaning, value) in constants().items():
+        kind = "dict[int, tuple[float, ...]]" if isinstance(value, dict) else "tuple[float, ...]"
+        lines += [f"{name}: {kind} = {value!r}", f'"""{meaning}."""', ""]
+    words = ", ".join(f"0x{word:016X}" for word in two_over_pi_words(20))
+    lines += [f"TWO_OVER_PI_WORDS: tuple[int, ...] = ({words})"]
+    lines += ['"""The first 1280 binary digits of 2/pi."""']
+    Path(__file__).with_name("coefficients.py").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The error function and its complements.
+
+Near zero ``erf`` is an odd polynomial; elsewhere all three come from ``erfcx(x) (x + 1/2)``, a polynomial in
+``t = (x - 4) / (x + 4)`` for all ``x >= 0`` (Shepherd and Laframboise, Math. Comp. 36, 1981).
+"""
+
+from __future__ import annotations
+
+import math
+
+from esat.codegen.vector_math import coefficients
+from esat.codegen.vector_math.builder import Float
+from esat.codegen.vector_math.double_word import two_square
+from esat.codegen.vector_math.exponential import exp_times, limits
+
+_NEAR = 0.75
+
+
+def scaled_complement(magnitude: Float) -> tuple[Float, Float]:
+    """``(p, q)`` with ``erfcx(magnitude) = p / q`` for ``magnitude >= 0``."""
+    finite = (magnitude > 1e30).select(1e30, magnitude)
+    t = (finite - 4.0) / (finite + 4.0)
+    return t.polynomial(coefficients.SCALED_COMPLEMENT[magnitude.format.bits]), magnitude + 0.5
+
+
+def complement(magnitude: Float) -> Float:
+    """``erfc(magnitude)`` for ``magnitude >= 0``."""
+    largest = 28.0 if magnitude.format.bits == 64 else 11.0
+    near = (magnitude > largest).select(largest, magnitude)
+    numerator, denominator = scaled_complement(near)
+    square = two_square(near)
+    return exp_times(-square.high, -square.low, numerator / denominator)
+
+
+def near_zero(x: Float) -> Float:
+    """``erf(x)`` for ``abs(x) <= 0.75``."""
+    return (x * x).polynomial(coefficients.ERROR_FUNCTION[x.format.bits]).multiply_add(x, x)
+
+
+def erf(x: Float) -> Float:
+    """The error function."""
+    magnitude = abs(x)
+    far = (1.0 - complement(magnitude)).with_sign_of(x)
+    return (magnitude < _NEAR).select(near_zero(x), far)
+
+
+def erfc(x: Float) -> Float:
+    """``1 - erf(x)`` without cancellation."""
+    magnitude = abs(x)
+    upper = complement(magnitude)
+    far = (x < 0.0).select(2.0 - upper, upper)
+    return (magnitude < 0.5).select(1.0 - near_zero(x), far)
+
+
+def erfcx(x: Float) -> Float:
+    """``exp(x**2) erfc(x)``."""
+    magnitude = abs(x)
+    numerator, denominator = scaled_complement(magnitude)
+    upper = numerator / denominator
+    largest = math.sqrt(limits(x)[1])
+    square = two_square((magnitude > largest).select(largest, magnitude))
+    growth = exp_times(square.high, square.low)
+    lower = (magnitude >= largest).select(math.inf, growth * 2.0 - upper)
+    far = (x < 0.0).select(lower, upper)
+    return (magnitude < 0.5).select(growth * (1.0 - near_zero(x)), far)

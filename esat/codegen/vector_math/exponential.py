@@ -1,0 +1,85 @@
+"""Powers of e and of two.
+
+The argument is reduced to ``r = x - n ln(2)`` with ``abs(r) <= ln(2)/2``; ``exp(r)`` is a polynomial and the
+exponent ``n`` is put in at the end, in two steps so that denormal and largest results come out right.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from esat.codegen.vector_math import coefficients
+from esat.codegen.vector_math.builder import Float, Integer
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """``exp(argument) = 2**exponent * (1 + excess)``, with ``excess`` in about [-0.3, 0.42]."""
+
+    excess: Float
+    exponent: Integer
+
+
+def reduce_exponential(x: Float, low: Float | None = None) -> Reduced:
+    """Reduce ``x``, or ``x + low`` for a ``low`` far below ``x``; ``abs(x)`` at most about 1500."""
+    bits = x.format.bits
+    ln2_high, ln2_low = coefficients.LN2[bits]
+    n = (x * (1 / math.log(2))).round_to_even()
+    r = n.multiply_add(-ln2_high, x)
+    r = n.multiply_add(-ln2_low, r if low is None else r + low)
+    tail = r.polynomial(coefficients.EXPONENTIAL[bits])
+    return Reduced((r * r).multiply_add(tail, r), n.integral_to_integer())
+
+
+def scale(x: Float, exponent: Integer) -> Float:
+    """``x * 2**exponent``, rounded once, for exponents up to twice those of normal numbers."""
+    half = exponent >> 1
+    return (x * half.power_of_two()) * (exponent - half).power_of_two()
+
+
+def limits(x: Float) -> tuple[float, float]:
+    """Arguments beyond which ``exp`` is zero, or infinite, in the format of ``x``."""
+    return (-746.0, 710.0) if x.format.bits == 64 else (-104.5, 89.0)
+
+
+def exp_times(x: Float, low: Float | None, factor: Float | None = None, exponent: int = 0) -> Float:
+    """``factor * exp(x + low) * 2**exponent`` with one rounding of a denormal result."""
+    reduced = reduce_exponential(x, low)
+    value = reduced.excess + 1.0
+    if factor is not None:
+        value = value * factor
+    return scale(value, reduced.exponent + exponent)
+
+
+def exp(x: Float) -> Float:
+    """The exponential."""
+    return exp_times(x.clamp(*limits(x)), None)
+
+
+def exp2(x: Float) -> Float:
+    """Two to the power of x."""
+    bits = x.format.bits
+    clamped = x.clamp(*((-1076.0, 1025.0) if bits == 64 else (-151.0, 129.0)))
+    n = clamped.round_to_even()
+    r = (clamped - n) * math.log(2)
+    excess = (r * r).multiply_add(r.polynomial(coefficients.EXPONENTIAL[bits]), r)
+    return scale(excess + 1.0, n.integral_to_integer())
+
+
+def expm1(x: Float) -> Float:
+    """``exp(x) - 1`` without cancellation."""
+    bits = x.format.bits
+    reduced = reduce_exponential(x.clamp(*((-40.0, 710.0) if bits == 64 else (-18.0, 89.0))))
+    # 2**n (1 + e) - 1 = 2**n e + (2**n - 1); the largest n is halved, and doubled at the end, to stay finite.
+    large = reduced.exponent > x.format.bias - 8
+    power = large.select_integer(reduced.exponent - 1, reduced.exponent).power_of_two()
+    value = power.multiply_add(reduced.excess, power - 1.0)
+    value = large.select(value * 2.0, value)
+    return x.equals(0.0).select(x, value)
+
+
+def sigmoid(x: Float) -> Float:
+    """``1 / (1 + exp(-x))``; the exponential is of ``-abs(x)``, so that small results keep their bits."""
+    small = exp(-abs(x))
+    return (x < 0.0).select(small, 1.0) / (small + 1.0)

@@ -1,0 +1,61 @@
+"""The table of vector functions: name, arity and formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from esat.codegen.vector_math import error_function, exponential, hyperbolic, logarithm, power
+from esat.codegen.vector_math.builder import Float
+
+
+@dataclass(frozen=True)
+class VectorFunction:
+    """One function of one or two numbers.
+
+    Attributes
+    ----------
+    formula
+        Emits the function for :class:`Float` operands.
+    guarded
+        Whether rare arguments take a branch: such a formula is emitted as a function with vector
+        variants, which the loop vectoriser calls, instead of in place.
+    """
+
+    name: str
+    arity: int
+    formula: Callable[..., Float]
+    guarded: bool = False
+
+
+def _table(*functions: VectorFunction) -> Mapping[str, VectorFunction]:
+    return MappingProxyType({function.name: function for function in functions})
+
+
+FUNCTIONS: Mapping[str, VectorFunction] = _table(
+    VectorFunction("exp", 1, exponential.exp),
+    VectorFunction("exp2", 1, exponential.exp2),
+    VectorFunction("expm1", 1, exponential.expm1),
+    VectorFunction("sigmoid", 1, exponential.sigmoid),
+    VectorFunction("log", 1, logarithm.log),
+    VectorFunction("log1p", 1, logarithm.log1p),
+    VectorFunction("log2", 1, logarithm.log2),
+    VectorFunction("log10", 1, logarithm.log10),
+    VectorFunction("softplus", 1, logarithm.softplus),
+    VectorFunction("log1mexp", 1, logarithm.log1mexp),
+    VectorFunction("logaddexp", 2, logarithm.logaddexp),
+    VectorFunction("tanh", 1, hyperbolic.tanh),
+    VectorFunction("sinh", 1, hyperbolic.sinh),
+    VectorFunction("cosh", 1, hyperbolic.cosh),
+    VectorFunction("asinh", 1, hyperbolic.asinh),
+    VectorFunction("acosh", 1, hyperbolic.acosh),
+    VectorFunction("atanh", 1, hyperbolic.atanh),
+    VectorFunction("sqrt", 1, power.sqrt),
+    VectorFunction("reciprocal_sqrt", 1, power.reciprocal_sqrt),
+    VectorFunction("cbrt", 1, power.cbrt),
+    VectorFunction("pow", 2, power.power),
+    VectorFunction("erf", 1, error_function.erf),
+    VectorFunction("erfc", 1, error_function.erfc),
+    VectorFunction("erfcx", 1, error_function.erfcx),
+)

@@ -1,0 +1,145 @@
+"""Logarithms, and the functions made of them.
+
+A positive number is ``2**k * m`` with ``m`` in [sqrt(1/2), sqrt(2)). In 64 bits, ``log(m)`` is the odd series in
+``s = (m - 1) / (m + 1)``, as in FreeBSD's ``e_log.c``; in 32 bits a polynomial in ``m - 1``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from esat.codegen.vector_math import coefficients
+from esat.codegen.vector_math.builder import Float, Mask
+from esat.codegen.vector_math.exponential import exp, expm1
+
+
+def split_exponent(x: Float) -> tuple[Float, Float]:
+    """``(m, k)`` with ``x = m * 2**k`` and ``m`` in [sqrt(1/2), sqrt(2)), for positive finite ``x``."""
+    format_ = x.format
+    denormal = x < format_.smallest_normal
+    scaling = format_.fraction_bits + 2
+    normal = denormal.select(x * 2.0**scaling, x)
+    pattern = normal.bits()
+    k = (pattern - format_.bit_pattern(math.sqrt(0.5))) >> format_.fraction_bits
+    m = (pattern - (k << format_.fraction_bits)).bits_to_float()
+    # Small integers: the conversion by a magic number vectorises everywhere.
+    magic = 1.5 * 2.0**format_.fraction_bits
+    exponent = (k + format_.bit_pattern(magic)).bits_to_float() - magic
+    return m, exponent + denormal.select(-float(scaling), 0.0)
+
+
+def log_of_parts(f: Float, k: Float) -> Float:
+    """``log((1 + f) * 2**k)`` for ``1 + f`` in [sqrt(1/2), sqrt(2)]."""
+    bits = f.format.bits
+    ln2_high, ln2_low = coefficients.LN2[bits]
+    if bits == 32:
+        square = f * f
+        tail = (square * f) * f.polynomial(coefficients.LOGARITHM[32])
+        tail = k.multiply_add(ln2_low, tail)
+        tail = square.multiply_add(-0.5, tail)
+        return k.multiply_add(ln2_high, f + tail)
+    half_square, remainder = quotient_series(f)
+    low = k.multiply_add(ln2_low, remainder)
+    return k.multiply_add(ln2_high, f - (half_square - low))
+
+
+def quotient_series(f: Float) -> tuple[Float, Float]:
+    """``(h, t)`` with ``log(1 + f) = f - (h - t)``, where ``h = f**2 / 2`` is the larger."""
+    s = f / (f + 2.0)
+    z = s * s
+    series = z * z.polynomial(coefficients.LOGARITHM_OF_QUOTIENT[f.format.bits])
+    half_square = (f * 0.5) * f
+    return half_square, s * (half_square + series)
+
+
+def with_special_values(argument: Float, value: Float) -> Float:
+    """A logarithm's ``value``, corrected where ``argument`` is zero, negative, infinite or NaN."""
+    value = argument.equals(math.inf).select(math.inf, value)
+    value = (argument >= 0.0).select(value, argument.float(math.nan))
+    return argument.equals(0.0).select(-math.inf, value)
+
+
+def log(x: Float) -> Float:
+    """The natural logarithm."""
+    m, k = split_exponent(x)
+    return with_special_values(x, log_of_parts(m - 1.0, k))
+
+
+def log1p(x: Float) -> Float:
+    """``log(1 + x)`` without the rounding of the sum."""
+    total = x + 1.0
+    rounding = (total >= 2.0).select(1.0 - (total - x), x - (total - 1.0))
+    value = log_of_sum(total, rounding, x, abs(x) < 0.25)
+    return x.equals(0.0).select(x, with_special_values(total, value))
+
+
+def log_of_sum(total: Float, rounding: Float, addend: Float, is_small: Mask) -> Float:
+    """``log(1 + addend)``, where ``total + rounding`` is ``1 + addend``.
+
+    Where ``is_small`` holds, ``addend`` is within [-0.25, 0.25] and its logarithm is computed from itself.
+    """
+    m, k = split_exponent(total)
+    value = log_of_parts(is_small.select(addend, m - 1.0), is_small.select(0.0, k))
+    return value + is_small.select(0.0, rounding / total)
+
+
+def log_to_base(x: Float, per_octave: tuple[float, float], per_unit: tuple[float, float]) -> Float:
+    """A logarithm to another base, in 64 bits, exact for exact powers (FreeBSD's ``e_log10.c``).
+
+    Parameters
+    ----------
+    per_octave, per_unit
+        The logarithms of 2 and of e to that base, in two parts, so that products with the first are exact.
+    """
+    m, k = split_exponent(x)
+    f = m - 1.0
+    half_square, remainder = quotient_series(f)
+    high = (f - half_square).high_part(26)
+    low = (f - high) - half_square + remainder
+    octaves = k * per_octave[0]
+    units = high * per_unit[0]
+    total = octaves + units
+    rest = k * per_octave[1] + (low + high) * per_unit[1] + low * per_unit[0]
+    return with_special_values(x, (rest + ((octaves - total) + units)) + total)
+
+
+def log2(x: Float) -> Float:
+    """The logarithm to base 2."""
+    value = log_to_base(x.convert(64), (1.0, 0.0), coefficients.LOG2_OF_E)
+    return value.convert(x.format.bits)
+
+
+def log10(x: Float) -> Float:
+    """The logarithm to base 10."""
+    value = log_to_base(x.convert(64), coefficients.LOG10_OF_2, coefficients.LOG10_OF_E)
+    return value.convert(x.format.bits)
+
+
+def softplus(x: Float) -> Float:
+    """``log(1 + exp(x))``."""
+    return (x > 0.0).select(x, 0.0) + log1p(exp(-abs(x)))
+
+
+def log1mexp(x: Float) -> Float:
+    """``log(1 - exp(x))`` for ``x < 0``; NaN above zero.
+
+    Above -ln(2) it is ``log(-expm1(x))``, below ``log1p(-exp(x))`` (Maechler, "Accurately computing
+    log(1 - exp(-abs(a)))", 2012); both share one logarithm.
+    """
+    near = x > -math.log(2)
+    addend = -exp(x)
+    total = near.select(-expm1(x), addend + 1.0)
+    rounding = near.select(0.0, addend - (total - 1.0))
+    value = log_of_sum(total, rounding, addend, (addend > -0.25) & ~near)
+    return with_special_values(total, value)
+
+
+def logaddexp(a: Float, b: Float) -> Float:
+    """``log(exp(a) + exp(b))`` without overflow.
+
+    The error is a few units in the last place of the larger of the result and the larger operand:
+    where these cancel, at results near zero, no formula in the same precision does better.
+    """
+    larger = (a > b).select(a, b)
+    distance = a.equals(b).select(0.0, abs(a - b))
+    return larger + log1p(exp(-distance))
