@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,51 +13,92 @@ from esat.graph.constants import constant
 from esat.graph.types import normalize_dtype
 from esat.graph.variables import Variable
 
-_WEAK = {bool: np.dtype(bool), int: int, float: float, complex: complex}
+Loops = np.ufunc | tuple[str, ...] | None
+"""How an op chooses the dtype it computes in.
+
+As a NumPy ufunc does; or the common dtype of the operands if it is in the tuple, else the first one there that it
+casts to safely; or, for None, the common dtype whatever it is.
+"""
+
+Given = np.dtype[Any] | type
+"""The dtype of an operand, or the Python type of a weak number."""
+
+FLOATS = ("float16", "float32", "float64")
+"""Loops of a function of real floats, chosen as NumPy's own functions do."""
+
+_WEAK_EXAMPLE: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
 
 
 def is_weak(value: Any) -> bool:
     """Whether a value is a Python number, which takes the dtype of what it meets."""
-    return type(value) in (int, float, complex)
+    return type(value) in _WEAK_EXAMPLE
 
 
-def dtype_of(value: Any) -> Any:
-    """What NumPy's type resolution takes for a value: a dtype, or a Python type for a weak number."""
-    if isinstance(value, Variable):
-        return value.tensor_type.numpy_dtype
-    if is_weak(value):
-        return _WEAK[type(value)]
-    return constant(value).tensor_type.numpy_dtype
+def given_dtypes(values: Sequence[Any]) -> tuple[Given, ...]:
+    """What NumPy's type resolution takes for each value. Weak numbers among themselves count as arrays."""
+    all_weak = all(map(is_weak, values))
+    return tuple(type(value) if is_weak(value) and not all_weak else _strong(value) for value in values)
 
 
-def operand_dtypes(name: str, ufunc: np.ufunc | Callable[..., Any], values: Sequence[Any]) -> list[str]:
-    """The dtype each operand is cast to, as ``ufunc`` would.
+def _strong(value: Any) -> np.dtype[Any]:
+    variable = value if isinstance(value, Variable) else constant(value)
+    return variable.tensor_type.numpy_dtype
+
+
+def operand_dtypes(name: str, loops: Loops, values: Sequence[Any], by_result: bool = True) -> list[str]:
+    """The dtype each operand of an op is cast to: one for all of them.
+
+    Parameters
+    ----------
+    name
+        Of the op, for errors.
+    loops
+        How the op chooses.
+    values
+        Variables, arrays and Python numbers.
+    by_result
+        For a ufunc: operands take the dtype of its result (integers that are divided become floats first),
+        or else the common dtype of its operands.
 
     Raises
     ------
     DtypeError
-        When NumPy has no loop for these dtypes.
+        When the op takes no operands of these dtypes.
     """
-    given = [dtype_of(value) for value in values]
-    if not isinstance(ufunc, np.ufunc):
-        return [common_dtype(name, values)] * len(values)
-    try:
-        resolved = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
-    except TypeError as error:
-        raise DtypeError(describe(name, given, f"no loop for these dtypes ({error})")) from error
-    loop = list(resolved[: len(given)])
-    if len(set(loop)) > 1:
-        loop = [np.result_type(*loop)] * len(loop)
-    return [normalize_dtype(dtype) for dtype in loop]
+    return [resolve_dtype(name, loops, given_dtypes(values), by_result)] * len(values)
 
 
 def common_dtype(name: str, values: Sequence[Any]) -> str:
     """The dtype NumPy's ``result_type`` gives for a mix of Variables, arrays and Python numbers."""
-    examples = [value if is_weak(value) else np.empty((), dtype_of(value)) for value in values]
+    return resolve_dtype(name, None, given_dtypes(values))
+
+
+@lru_cache(maxsize=4096)
+def resolve_dtype(name: str, loops: Loops, given: tuple[Given, ...], by_result: bool = True) -> str:
+    """What :func:`operand_dtypes` gives for operands known by dtype alone."""
+    if isinstance(loops, np.ufunc):
+        return _ufunc_dtype(name, loops, given, by_result)
+    examples = [np.empty((), dtype) if isinstance(dtype, np.dtype) else _WEAK_EXAMPLE[dtype] for dtype in given]
+    common = np.result_type(*examples)
+    if loops is None or common.name in loops:
+        return normalize_dtype(common)
+    for candidate in loops:
+        if np.can_cast(common, candidate, "safe"):
+            return candidate
+    raise DtypeError(describe(name, _shown(given), f"takes {', '.join(loops)}"))
+
+
+def _ufunc_dtype(name: str, ufunc: np.ufunc, given: tuple[Given, ...], by_result: bool) -> str:
     try:
-        return normalize_dtype(np.result_type(*examples))
-    except (TypeError, ValueError) as error:
-        raise DtypeError(describe(name, map(dtype_of, values), str(error))) from error
+        resolved = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
+    except TypeError as error:
+        raise DtypeError(describe(name, _shown(given), "NumPy has no loop for these dtypes")) from error
+    operands = resolved[: len(given)]
+    return normalize_dtype(resolved[-1] if by_result else np.result_type(*operands))
+
+
+def _shown(given: Sequence[Given]) -> list[str]:
+    return [dtype.name if isinstance(dtype, np.dtype) else f"Python {dtype.__name__}" for dtype in given]
 
 
 def wrap(name: str, value: Any, dtype: str) -> Variable:
@@ -71,7 +113,8 @@ def wrap(name: str, value: Any, dtype: str) -> Variable:
         return value
     if is_weak(value):
         try:
-            return constant(np.asarray(value, dtype=dtype))
+            with np.errstate(over="ignore"):
+                return constant(np.asarray(value, dtype=dtype))
         except OverflowError as error:
             raise DtypeError(describe(name, [value], f"the number does not fit {dtype}")) from error
     return constant(value)

@@ -8,16 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, GradientError, describe
+from esat.errors import DtypeError, GradientError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.cast import cast
-from esat.ops.promotion import operand_dtypes, wrap
+from esat.ops.elementwise.code import Code, anything, expression
+from esat.ops.elementwise.facts import NO_FACTS, Facts
+from esat.ops.promotion import Loops, operand_dtypes, resolve_dtype, wrap
 
 Gradient = Callable[[Sequence[Variable], Variable, Variable], Sequence[Variable | None]]
-"""(inputs, output, cotangent of the output) -> cotangents of the inputs."""
+"""(inputs, output, cotangent of the output) -> cotangents of the inputs, in the output's shape."""
+
+ZERO = "zero"
+"""The gradient of an op whose derivative is zero wherever it is defined (rounding, comparison)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,21 +38,28 @@ class Elementwise(Op):
     name, arity
         The name in the tensor API and the number of operands.
     numpy
-        The NumPy (or SciPy) function that defines the result.
+        The NumPy (or SciPy) function that defines the result. It returns a new array.
     code
-        One expression of numba source with ``{0}``, ``{1}``, ... for the operands, or a function from
-        the operand dtype to it (None where that dtype has none). An op without code runs
-        through ``numpy``.
+        Templates of numba source, see :class:`~esat.ops.elementwise.code.Code`; a plain string is one
+        template for all dtypes. Where there is none the op runs through ``numpy``.
     gradient
-        Cotangents of the operands; None where the op has no gradient, ``"zero"`` where it is
-        zero everywhere (rounding, comparison).
+        Cotangents of the operands; ``"zero"`` where they are zero everywhere, None where the op has no
+        gradient. It need not sum over axes that were broadcast: :meth:`vjp` does. Complex numbers follow
+        JAX: a real cost changes by ``Re(cotangent * dx)``, so functions with a complex derivative need
+        no conjugation.
     dtypes
-        A NumPy ufunc whose type resolution decides the operand dtype; by default ``numpy`` itself.
+        How the dtype of the operands is chosen; by default as ``numpy`` chooses if that is a ufunc, else
+        their common dtype.
     typing
-        Dtype of the result: ``same`` as the operands, ``bool``, or ``real`` (the real
-        counterpart of a complex operand).
+        Dtype of the result: ``same`` as the operands, ``bool``, ``real`` (the real counterpart of a
+        complex operand), or ``fill`` (that of the last operand).
+    operand_typing
+        Per operand: ``same`` for those that share one dtype, ``bool``, or empty for any dtype. Empty as a
+        whole means ``same`` for all.
     flops
         Cost of one element in additions.
+    facts
+        Algebraic facts.
     constructor
         The name in rules; by default the name in CamelCase.
     """
@@ -55,11 +67,13 @@ class Elementwise(Op):
     name: str
     arity: int
     numpy: Callable[..., Any]
-    code: str | Callable[[str], str | None] | None = None
+    code: Code | str | None = None
     gradient: Gradient | str | None = None
-    dtypes: np.ufunc | None = None
+    dtypes: Loops = None
     typing: str = "same"
+    operand_typing: tuple[str, ...] = ()
     flops: float = 1.0
+    facts: Facts = NO_FACTS
     constructor: str = ""
     family: Family = field(default=Family.ELEMENTWISE, init=False)
 
@@ -67,41 +81,69 @@ class Elementwise(Op):
         if not self.constructor:
             camel = "".join(part.capitalize() for part in self.name.split("_"))
             object.__setattr__(self, "constructor", camel)
+        if self.dtypes is None and isinstance(self.numpy, np.ufunc):
+            object.__setattr__(self, "dtypes", self.numpy)
+        if isinstance(self.code, str):
+            object.__setattr__(self, "code", anything(self.code))
+        if not self.operand_typing:
+            object.__setattr__(self, "operand_typing", ("same",) * self.arity)
 
-    def source(self, dtype: str) -> str | None:
-        """The numba expression for operands of ``dtype``, or None."""
-        return self.code(dtype) if callable(self.code) else self.code
+    # ---- types
+
+    def admits(self, dtype: str) -> str | None:
+        """The dtype operands that all have ``dtype`` are cast to; None where the op does not take them."""
+        given = tuple(
+            np.dtype("bool" if typing == "bool" else dtype) for typing in self.operand_typing if typing != "bool"
+        )
+        try:
+            return resolve_dtype(self.name, self.dtypes, given, self.typing == "same")
+        except DtypeError:
+            return None
+
+    @property
+    def needs_floats(self) -> bool:
+        """Whether operands are floats or complex numbers always, integers being cast first."""
+        return self.admits("int64") not in (None, "int64") and self.admits("bool") != "bool"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         if len(inputs) != self.arity:
             raise DtypeError(describe(self.name, inputs, f"takes {self.arity} operands, not {len(inputs)}"))
-        ufunc = self.dtypes if self.dtypes is not None else self.numpy
-        dtypes = operand_dtypes(self.name, ufunc, inputs)
-        operands = [cast(wrap(self.name, value, d), d) for value, d in zip(inputs, dtypes, strict=True)]
-        return equalize_ranks(operands)
+        return equalize_ranks(self.promote(inputs))
+
+    def promote(self, inputs: Sequence[Any]) -> list[Variable]:
+        """Operands of the dtype the op computes in, from Variables, arrays and Python numbers."""
+        dtypes = operand_dtypes(self.name, self.dtypes, inputs, by_result=self.typing == "same")
+        return [cast(wrap(self.name, value, d), d) for value, d in zip(inputs, dtypes, strict=True)]
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         types = [variable.tensor_type for variable in inputs]
+        dtype = types[-1].dtype
         if self.typing == "bool":
             dtype = "bool"
         elif self.typing == "real":
-            dtype = np.empty(0, types[0].dtype).real.dtype.name
-        else:
-            dtype = types[-1].dtype
+            dtype = np.empty(0, dtype).real.dtype.name
         return (TensorType(dtype, shape=broadcast_types(self.name, types)),)
 
-    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        with np.errstate(all="ignore"):
-            return (np.asarray(self.numpy(*inputs)),)
+    # ---- values
 
-    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
-        (cotangent,) = cotangents
-        if self.gradient == "zero" or cotangent is None:
-            return [None] * len(node.inputs)
-        if not callable(self.gradient):
-            types = [variable.type for variable in node.inputs]
-            raise GradientError(describe(self.name, types, "this op has no gradient", node.where))
-        return list(self.gradient(node.inputs, node.outputs[0], cotangent))
+    def source(self, dtype: str) -> str | None:
+        """The numba expression for operands of ``dtype``, or None."""
+        if not isinstance(self.code, Code):
+            return None
+        template = self.code.template(dtype)
+        return None if template is None else expression(template, dtype)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        try:
+            with np.errstate(all="ignore"):
+                return (np.asarray(self.numpy(*inputs)),)
+        except (ValueError, TypeError) as error:
+            shown = [f"{array.dtype.name} of shape {array.shape}" for array in inputs]
+            try:
+                np.broadcast_shapes(*(array.shape for array in inputs))
+            except ValueError:
+                raise ShapeError(describe(self.name, shown, "the shapes do not broadcast")) from error
+            raise DtypeError(describe(self.name, shown, str(error))) from error
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
@@ -109,3 +151,47 @@ class Elementwise(Op):
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(outputs[0], dtype=np.float64))
         return Work(flops=self.flops * size, bytes=general.bytes, calls=0)
+
+    # ---- gradient
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """Cotangents of the operands in their own shapes; None for integers and where it is zero."""
+        (cotangent,) = cotangents
+        none: list[Variable | None] = [None] * len(node.inputs)
+        if cotangent is None or self.gradient == ZERO or node.outputs[0].tensor_type.kind not in "fc":
+            return none
+        if not callable(self.gradient):
+            raise no_gradient(self.name, node.inputs, "this op has no gradient", node)
+        parts = self.gradient(node.inputs, node.outputs[0], cotangent)
+        return [
+            unbroadcast(part, operand) if part is not None and operand.tensor_type.kind in "fc" else None
+            for part, operand in zip(parts, node.inputs, strict=True)
+        ]
+
+
+def no_gradient(name: str, inputs: Sequence[Variable], reason: str, node: Apply | None) -> GradientError:
+    """The error of an op that has no gradient for these operands."""
+    types = [variable.type for variable in inputs]
+    return GradientError(describe(name, types, reason, None if node is None else node.where))
+
+
+def unbroadcast(cotangent: Variable, operand: Variable) -> Variable:
+    """``cotangent`` summed over the axes along which ``operand`` was stretched."""
+    wanted = operand.tensor_type.broadcastable
+    if wanted == cotangent.tensor_type.broadcastable:
+        return cotangent
+    # Reductions have gradients in terms of elementwise ops, so their module cannot come first.
+    from esat.ops.reduction import sum_to
+
+    return sum_to(cotangent, wanted)
+
+
+def slope(derivative: Callable[[Variable, Variable], Variable]) -> Gradient:
+    """The gradient of a function of one operand from its derivative, a function of operand and result."""
+
+    def gradient(
+        inputs: Sequence[Variable], output: Variable, cotangent: Variable
+    ) -> Sequence[Variable | None]:
+        return [cotangent * derivative(inputs[0], output)]
+
+    return gradient
