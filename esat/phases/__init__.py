@@ -1,0 +1,1 @@
+"""Classic phases on the extracted graph: fusion, order of steps, memory."""

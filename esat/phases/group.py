@@ -1,0 +1,46 @@
+"""Groups: the nodes of a graph, parted into the steps that a program runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from esat.graph import Apply, Variable
+
+GroupKind: TypeAlias = Literal["kernel", "library", "view"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Group:
+    """Nodes that run as one step.
+
+    Attributes
+    ----------
+    kind
+        ``kernel``: compiled together into one generated kernel. ``library``: one node, run by its
+        op's ``perform`` or a library routine. ``view``: one node whose result shares the memory of
+        its operand.
+    nodes
+        The nodes, each after those that feed it.
+    inputs
+        Variables the nodes read that no node of the group computes, Constants and shared variables
+        included, in order of first use.
+    outputs
+        Variables computed here that are read outside the group, or are outputs of the graph, in
+        order of computation.
+    """
+
+    kind: GroupKind
+    nodes: tuple[Apply, ...]
+    inputs: tuple[Variable, ...]
+    outputs: tuple[Variable, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind}({', '.join(str(node.op) for node in self.nodes)})"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FusionPlan:
+    """Groups in an order in which they can run: each after those whose outputs it reads."""
+
+    groups: tuple[Group, ...]
