@@ -36,6 +36,10 @@ class AxisError(ShapeError):
     """An axis out of range, repeated, or not an integer."""
 
 
+class IndexingError(ShapeError, IndexError):
+    """An index out of range, found while building or while running."""
+
+
 class InputError(EsatError, TypeError):
     """Arguments of a compiled function with the wrong count, dtype, rank or size."""
 

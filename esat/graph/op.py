@@ -108,22 +108,22 @@ class Op:
         """Compute the outputs with NumPy. This defines what the op means."""
         raise NotImplementedError
 
-    def check_sizes(self, node: Apply, shapes: Sequence[tuple[int, ...]]) -> None:
-        """Raise ShapeError when the run-time shapes of the inputs break what their types promised.
+    def check_operands(self, node: Apply, operands: Sequence[Array]) -> None:
+        """Raise ShapeError when run-time sizes break what the types of the inputs promised.
 
         Elementwise operands must have equal sizes along each axis, except those whose type says 1
         there: an axis of unknown size never broadcasts.
         """
-        if self.family is not Family.ELEMENTWISE or len(shapes) < 2:
+        if self.family is not Family.ELEMENTWISE or len(operands) < 2:
             return
         flags = [variable.tensor_type.broadcastable for variable in node.inputs]
         for axis in range(len(flags[0])):
-            sizes = {shape[axis] for shape, flag in zip(shapes, flags, strict=True) if not flag[axis]}
+            sizes = {array.shape[axis] for array, flag in zip(operands, flags, strict=True) if not flag[axis]}
             if len(sizes) > 1:
                 reason = f"sizes {sorted(sizes)} of axis {axis} do not match"
                 if 1 in sizes:
                     reason += "; an axis broadcasts only if its type says that its size is 1"
-                shown = [f"shape {shape}" for shape in shapes]
+                shown = [f"shape {array.shape}" for array in operands]
                 raise ShapeError(describe(self.name, shown, reason, node.where))
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:

@@ -267,7 +267,7 @@ def _same_dtype(dtype: str) -> str:
 
 
 def float_dtype(dtype: str) -> str:
-    """The dtype of ``numpy.exp`` of ``dtype``: inexact ones as they are, floats of NumPy's choice for others."""
+    """The dtype of ``numpy.exp`` of ``dtype``: inexact ones as they are, others as NumPy decides."""
     return str(np.exp(np.empty(0, dtype)).dtype.name)
 
 

@@ -1,0 +1,137 @@
+"""Contractions: the matrix product, over broadcast batch axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from esat.errors import DtypeError, ShapeError, describe
+from esat.graph.op import Array, Family, Op, Work
+from esat.graph.types import TensorType, Type
+from esat.graph.variables import Apply, Variable
+from esat.ops.broadcasting import broadcast_types, equalize_ranks
+from esat.ops.cast import cast
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.promotion import operand_dtypes, wrap
+from esat.ops.reduction import sum_to
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatMul(Op):
+    """Product of the matrices in the last two axes; axes before them are broadcast.
+
+    Operands have one dtype and one rank of at least 2: ``(..., m, k)`` and ``(..., k, n)`` give
+    ``(..., m, n)``. Integers and booleans are multiplied as ``numpy.matmul`` does.
+    """
+
+    name: str = field(default="matmul", init=False)
+    constructor: str = field(default="MatMul", init=False)
+    family: Family = field(default=Family.CONTRACTION, init=False)
+    typing: str = field(default="matmul", init=False)
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        if len(inputs) != 2:
+            raise DtypeError(describe(self.name, inputs, f"takes two operands, not {len(inputs)}"))
+        dtypes = operand_dtypes(self.name, np.matmul, inputs)
+        operands = [cast(wrap(self.name, value, d), d) for value, d in zip(inputs, dtypes, strict=True)]
+        return equalize_ranks(operands)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        left, right = (variable.tensor_type for variable in inputs)
+        if left.ndim != right.ndim or left.ndim < 2:
+            raise ShapeError(describe(self.name, [left, right], "operands must have one rank of at least 2"))
+        if left.shape[-1] != right.shape[-2] and None not in (left.shape[-1], right.shape[-2]):
+            reason = f"inner sizes {left.shape[-1]} and {right.shape[-2]} do not match"
+            raise ShapeError(describe(self.name, [left, right], reason))
+        batch = broadcast_types(self.name, [_batch_type(left), _batch_type(right)])
+        return (TensorType(left.dtype, shape=(*batch, left.shape[-2], right.shape[-1])),)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        left, right = inputs
+        try:
+            with np.errstate(all="ignore"):
+                return (np.matmul(left, right),)
+        except ValueError as error:
+            shapes = [f"shape {array.shape}" for array in inputs]
+            raise ShapeError(describe(self.name, shapes, "sizes do not match")) from error
+
+    def check_operands(self, node: Apply, operands: Sequence[Array]) -> None:
+        left, right = (array.shape for array in operands)
+        flags = [variable.tensor_type.broadcastable[:-2] for variable in node.inputs]
+        batches = zip(left[:-2], right[:-2], *flags, strict=True)
+        if left[-1] != right[-2] or any(a != b and not (fa or fb) for a, b, fa, fb in batches):
+            reason = "inner sizes must be equal, and batch sizes too unless known to be 1"
+            shown = [f"shape {array.shape}" for array in operands]
+            raise ShapeError(describe(self.name, shown, reason, node.where))
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None]
+        left, right = node.inputs
+        return [
+            _fold_batch(self(cotangent, swap_last_axes(right)), left),
+            _fold_batch(self(swap_last_axes(left), cotangent), right),
+        ]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        general = Op.work(self, inputs, outputs, itemsizes)
+        size = float(np.prod(outputs[0], dtype=np.float64))
+        return Work(flops=2.0 * size * inputs[0][-1], bytes=general.bytes, calls=1)
+
+
+MATMUL = MatMul()
+
+
+def swap_last_axes(matrix: Variable) -> Variable:
+    """Each matrix in the last two axes, transposed."""
+    rank = matrix.tensor_type.ndim
+    return dimshuffle(matrix, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def _batch_type(type: TensorType) -> TensorType:
+    return type.with_shape(type.shape[:-2])
+
+
+def _fold_batch(gradient: Variable, operand: Variable) -> Variable:
+    return sum_to(gradient, (*operand.tensor_type.broadcastable[:-2], False, False))
+
+
+def matmul(left: Any, right: Any) -> Variable:
+    """Matrix product as ``numpy.matmul``: vectors are lifted to matrices and the axis dropped again.
+
+    Parameters
+    ----------
+    left, right
+        Variables, arrays or nested lists of rank at least 1.
+
+    Raises
+    ------
+    ShapeError
+        For a scalar operand or inner sizes that do not match.
+    DtypeError
+        For operands that are not numeric.
+    """
+    dtypes = operand_dtypes("matmul", np.matmul, [left, right])
+    first, second = (
+        cast(wrap("matmul", value, dtype), dtype) for value, dtype in zip((left, right), dtypes, strict=True)
+    )
+    ranks = first.tensor_type.ndim, second.tensor_type.ndim
+    if 0 in ranks:
+        reason = "a scalar has no axis to contract; use esat.mul"
+        raise ShapeError(describe("matmul", [first.type, second.type], reason))
+    if ranks[0] == 1:
+        first = dimshuffle(first, ("x", 0))
+    if ranks[1] == 1:
+        second = dimshuffle(second, (0, "x"))
+    product: Variable = MATMUL(first, second)
+    rank = product.tensor_type.ndim
+    dropped = {axis for axis, operand in ((rank - 2, 0), (rank - 1, 1)) if ranks[operand] == 1}
+    if dropped:
+        product = dimshuffle(product, tuple(axis for axis in range(rank) if axis not in dropped))
+    return product

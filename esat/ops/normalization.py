@@ -1,0 +1,121 @@
+"""Softmax and its logarithm, computed so that nothing overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from esat.errors import AxisError, DtypeError, describe
+from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.registry import op_named
+from esat.graph.types import Type
+from esat.graph.variables import Apply, Variable
+from esat.ops.axes import normalize_axes
+from esat.ops.cast import cast
+from esat.ops.reduction import LOGSUMEXP, MAX, SUM, Reduction, float_dtype, reduce
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Normalization(Op):
+    """``softmax``: ``exp(x) / sum(exp(x))`` over the axes, or ``log_softmax``, its logarithm.
+
+    Both take the maximum out first. The result has the operand's shape.
+
+    Attributes
+    ----------
+    axes
+        The axes, ascending and non-negative.
+    """
+
+    name: str
+    constructor: str
+    axes: tuple[int, ...]
+    family: Family = field(default=Family.LIBRARY, init=False)
+    typing: str = field(default="same", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.axes,)
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        if len(inputs) != 1:
+            raise DtypeError(describe(self.name, inputs, f"takes one operand, not {len(inputs)}"))
+        operand = as_variable(inputs[0])
+        return (cast(operand, float_dtype(operand.tensor_type.dtype)),)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        source = inputs[0].tensor_type
+        if any(not 0 <= axis < source.ndim for axis in self.axes):
+            raise AxisError(describe(str(self), [source], f"the operand has {source.ndim} axes"))
+        return (source,)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        (array,) = inputs
+        with np.errstate(all="ignore"):
+            highest = np.max(array, axis=self.axes, keepdims=True, initial=-np.inf)
+            shifted = array - highest
+            exponentials = np.exp(shifted)
+            total = np.sum(exponentials, axis=self.axes, keepdims=True)
+            result = exponentials / total if self.name == "softmax" else shifted - np.log(total)
+        return (np.asarray(result, dtype=array.dtype),)
+
+    def expand(self, operand: Variable) -> Variable:
+        """The same values by elementwise ops and reductions, which kernels can fuse."""
+        shifted = op_named("sub")(operand, reduce(MAX, operand, self.axes, keepdims=True))
+        exponentials = op_named("exp")(shifted)
+        total = reduce(SUM, exponentials, self.axes, keepdims=True)
+        if self.name == "softmax":
+            quotient: Variable = op_named("div")(exponentials, total)
+            return quotient
+        difference: Variable = op_named("sub")(shifted, op_named("log")(total))
+        return difference
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None]
+        (result,) = node.outputs
+        mul, sub = op_named("mul"), op_named("sub")
+        if self.name == "softmax":
+            weighted = mul(cotangent, result)
+            total = reduce(SUM, weighted, self.axes, keepdims=True)
+            return [sub(weighted, mul(result, total))]
+        total = reduce(SUM, cotangent, self.axes, keepdims=True)
+        return [sub(cotangent, mul(op_named("exp")(result), total))]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        general = Op.work(self, inputs, outputs, itemsizes)
+        size = float(np.prod(outputs[0], dtype=np.float64))
+        return Work(flops=20.0 * size, bytes=general.bytes, calls=1)
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{','.join(map(str, self.axes))}}}"
+
+
+def softmax(operand: Any, axis: Any = None) -> Variable:
+    """``exp(x) / sum(exp(x))`` over ``axis`` (an int, a tuple, or None for all), as SciPy's softmax."""
+    return _normalize("softmax", "Softmax", operand, axis)
+
+
+def log_softmax(operand: Any, axis: Any = None) -> Variable:
+    """``x - log(sum(exp(x)))`` over ``axis`` (an int, a tuple, or None for all), as SciPy's log_softmax."""
+    return _normalize("log_softmax", "LogSoftmax", operand, axis)
+
+
+def logsumexp(operand: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+    """``log(sum(exp(x)))`` over ``axis`` (an int, a tuple, or None for all), without overflow."""
+    variable = as_variable(operand)
+    axes = normalize_axes("logsumexp", axis, variable.tensor_type.ndim)
+    result: Variable = Reduction(LOGSUMEXP, axes, bool(keepdims))(variable)
+    return result
+
+
+def _normalize(name: str, constructor: str, operand: Any, axis: Any) -> Variable:
+    variable = as_variable(operand)
+    axes = normalize_axes(name, axis, variable.tensor_type.ndim)
+    result: Variable = Normalization(name, constructor, axes)(variable)
+    return result

@@ -1,0 +1,90 @@
+"""Sizes as values: the size of an axis, as a scalar that a graph can compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from esat.errors import AxisError, DtypeError, ShapeError, describe
+from esat.graph.constants import constant
+from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.types import TensorType, Type
+from esat.graph.variables import Apply, Constant, Variable
+from esat.ops.axes import normalize_axis
+from esat.ops.cast import cast
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShapeI(Op):
+    """The size of one axis, as an int64 scalar."""
+
+    axis: int
+    name: str = field(default="shape_i", init=False)
+    constructor: str = field(default="ShapeI", init=False)
+    family: Family = field(default=Family.LIBRARY, init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.axis,)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        source = inputs[0].tensor_type
+        if not 0 <= self.axis < source.ndim:
+            raise AxisError(describe(str(self), [source], f"the operand has {source.ndim} axes"))
+        return (TensorType("int64"),)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return (np.asarray(inputs[0].shape[self.axis], dtype=np.int64),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        return [None]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return Work(flops=0.0, bytes=0.0, calls=0)
+
+    def __str__(self) -> str:
+        return f"shape_i{{{self.axis}}}"
+
+
+def size_of(variable: Variable, axis: int) -> Variable:
+    """The size of an axis as an int64 scalar; a Constant where the type knows it."""
+    type = variable.tensor_type
+    index = normalize_axis("shape", axis, type.ndim)
+    known = type.shape[index]
+    if known is not None:
+        return constant(known, "int64")
+    result: Variable = ShapeI(index)(variable)
+    return result
+
+
+def sizes_of(variable: Variable) -> tuple[Variable, ...]:
+    """The sizes of all axes, as by :func:`size_of`."""
+    return tuple(size_of(variable, axis) for axis in range(variable.tensor_type.ndim))
+
+
+def as_size(name: str, value: Any) -> Variable:
+    """A size or bound as an int64 scalar.
+
+    Raises
+    ------
+    DtypeError
+        When it is not an integer.
+    ShapeError
+        When it is not a scalar.
+    """
+    variable = as_variable(value)
+    type = variable.tensor_type
+    if type.kind not in "iu":
+        raise DtypeError(describe(name, [type], f"a size is an integer, not {variable}"))
+    if type.ndim != 0:
+        raise ShapeError(describe(name, [type], "a size is a scalar"))
+    return cast(variable, "int64")
+
+
+def known_size(size: Variable) -> int | None:
+    """The value of a size that is fixed at compile time, else None."""
+    return int(size.data) if isinstance(size, Constant) else None
