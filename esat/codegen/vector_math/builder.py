@@ -179,6 +179,10 @@ class Float(Expression):
         """``self * factor + addend``, rounded once or twice, as the processor prefers."""
         return self._intrinsic("fmuladd", self.float(factor), self.float(addend))
 
+    def fused_multiply_add(self, factor: Float, addend: Float) -> Float:
+        """``self * factor + addend`` rounded once; a slow library call where the processor cannot."""
+        return self._intrinsic("fma", factor, addend)
+
     def sqrt(self) -> Float:
         """Square root, correctly rounded; NaN below zero."""
         return self._intrinsic("sqrt")
@@ -271,6 +275,16 @@ class Integer(Expression):
     def to_float(self) -> Float:
         """The integer as a number."""
         return self.float(self.builder.sitofp(self.value, self.format.float_type))
+
+    def small_to_float(self) -> Float:
+        """An integer of magnitude below ``2**(fraction_bits - 2)`` as a number, without a conversion."""
+        magic = 1.5 * 2.0**self.format.fraction_bits
+        return (self + self.format.bit_pattern(magic)).bits_to_float() - magic
+
+    def narrow(self) -> Integer:
+        """The low 32 bits."""
+        target = Format(32, self.format.lanes)
+        return Integer(self.builder, self.builder.trunc(self.value, target.integer_type), target)
 
     def bits_to_float(self) -> Float:
         """The number with this bit pattern."""

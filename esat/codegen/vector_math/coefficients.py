@@ -413,16 +413,10 @@ LOG2_OF_E: tuple[float, ...] = (1.4426950216293335, 1.9259629911266175e-08)
 """log2(e) in two parts; the first has 26 bits."""
 
 HALF_PI: dict[int, tuple[float, ...]] = {
-    32: (
-        1.5703125,
-        0.0004837512969970703,
-        7.549533620476723e-08,
-        2.5632829192545614e-12,
-        6.123234262925839e-17,
-    ),
+    32: (1.5707963267341256, 6.077100506506192e-11),
     64: (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32),
 }
-"""pi/2 in parts; multiples of all but the last by a quotient below 2**20 (2**11) are exact."""
+"""pi/2 in 64-bit parts, for 32 and 64-bit results; quotients times all but the last are exact."""
 
 HALF_PI_DOUBLE_WORD: dict[int, tuple[float, ...]] = {
     32: (1.570796251296997, 7.549790126404332e-08),

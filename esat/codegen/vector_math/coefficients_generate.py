@@ -262,8 +262,8 @@ def constants() -> dict[str, tuple[str, object]]:
         "LOG10_OF_E": ("log10(e) in two parts; the first has 26 bits", split(log10_of_e, 26, 2, 64)),
         "LOG2_OF_E": ("log2(e) in two parts; the first has 26 bits", split(log2_of_e, 26, 2, 64)),
         "HALF_PI": (
-            "pi/2 in parts; multiples of all but the last by a quotient below 2**20 (2**11) are exact",
-            {32: split(half_pi, 12, 5, 32), 64: split(half_pi, 33, 4, 64)},
+            "pi/2 in 64-bit parts, for 32 and 64-bit results; quotients times all but the last are exact",
+            {32: split(half_pi, 33, 2, 64), 64: split(half_pi, 33, 4, 64)},
         ),
         "HALF_PI_DOUBLE_WORD": (
             "pi/2 as its leading bits and the rest",

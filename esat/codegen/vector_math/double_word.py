@@ -1,8 +1,8 @@
 """Numbers as unevaluated sums of two floats: about twice the significand.
 
-The error-free transformations are Knuth's sum and Dekker's product (see Hida, Li and Bailey,
-"Library for double-double and quad-double arithmetic", 2000). Products split their factors by masking
-bits, so that they need no fused multiply-add and give the same value on every processor.
+The error-free transformations are Knuth's sum and the product whose error a fused multiply-add finds (see
+Hida, Li and Bailey, "Library for double-double and quad-double arithmetic", 2000). The fused operation
+is asked for by name, so that values are the same on every processor.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class DoubleWord:
         return fast_two_sum(product.high, product.low + cross)
 
     def __truediv__(self, other: DoubleWord) -> DoubleWord:
-        quotient = self.high / other.high
-        product = two_product(quotient, other.high)
-        remainder = (self.high - product.high) - product.low + self.low - quotient * other.low
-        return fast_two_sum(quotient, remainder / other.high)
+        reciprocal = 1.0 / other.high
+        quotient = self.high * reciprocal
+        remainder = (-quotient).fused_multiply_add(other.high, self.high) + self.low - quotient * other.low
+        return fast_two_sum(quotient, remainder * reciprocal)
 
 
 def two_sum(a: Float, b: Float) -> DoubleWord:
@@ -50,17 +50,5 @@ def fast_two_sum(a: Float, b: Float) -> DoubleWord:
 
 def two_product(a: Float, b: Float) -> DoubleWord:
     """``a * b`` exactly, unless it overflows or its low word underflows."""
-    half = (a.format.fraction_bits + 1) // 2
-    a_high, b_high = a.high_part(half), b.high_part(half)
-    a_low, b_low = a - a_high, b - b_high
     product = a * b
-    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return DoubleWord(product, error)
-
-
-def two_square(a: Float) -> DoubleWord:
-    """``a * a`` exactly, unless it overflows or its low word underflows."""
-    high = a.high_part((a.format.fraction_bits + 1) // 2)
-    low = a - high
-    square = a * a
-    return DoubleWord(square, ((high * high - square) + 2.0 * high * low) + low * low)
+    return DoubleWord(product, a.fused_multiply_add(b, -product))

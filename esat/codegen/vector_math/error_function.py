@@ -10,7 +10,7 @@ import math
 
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float
-from esat.codegen.vector_math.double_word import two_square
+from esat.codegen.vector_math.double_word import two_product
 from esat.codegen.vector_math.exponential import exp_times, limits
 
 _NEAR = 0.75
@@ -28,7 +28,7 @@ def complement(magnitude: Float) -> Float:
     largest = 28.0 if magnitude.format.bits == 64 else 11.0
     near = (magnitude > largest).select(largest, magnitude)
     numerator, denominator = scaled_complement(near)
-    square = two_square(near)
+    square = two_product(near, near)
     return exp_times(-square.high, -square.low, numerator / denominator)
 
 
@@ -58,7 +58,8 @@ def erfcx(x: Float) -> Float:
     numerator, denominator = scaled_complement(magnitude)
     upper = numerator / denominator
     largest = math.sqrt(limits(x)[1])
-    square = two_square((magnitude > largest).select(largest, magnitude))
+    finite = (magnitude > largest).select(largest, magnitude)
+    square = two_product(finite, finite)
     growth = exp_times(square.high, square.low)
     lower = (magnitude >= largest).select(math.inf, growth * 2.0 - upper)
     far = (x < 0.0).select(lower, upper)

@@ -71,12 +71,25 @@ def expm1(x: Float) -> Float:
     """``exp(x) - 1`` without cancellation."""
     bits = x.format.bits
     reduced = reduce_exponential(x.clamp(*((-40.0, 710.0) if bits == 64 else (-18.0, 89.0))))
-    # 2**n (1 + e) - 1 = 2**n e + (2**n - 1); the largest n is halved, and doubled at the end, to stay finite.
+    # The largest exponent is halved, and the value doubled at the end, to stay finite.
     large = reduced.exponent > x.format.bias - 8
-    power = large.select_integer(reduced.exponent - 1, reduced.exponent).power_of_two()
-    value = power.multiply_add(reduced.excess, power - 1.0)
+    exponent = large.select_integer(reduced.exponent - 1, reduced.exponent)
+    value = minus_one(reduced.excess, exponent)
     value = large.select(value * 2.0, value)
     return x.equals(0.0).select(x, value)
+
+
+def minus_one(excess: Float, exponent: Integer) -> Float:
+    """``2**exponent * (1 + excess) - 1``, as ``2**exponent * excess + (2**exponent - 1)``."""
+    power = exponent.power_of_two()
+    return power.multiply_add(excess, power - 1.0)
+
+
+def exp_and_expm1(x: Float) -> tuple[Float, Float]:
+    """``exp(x)`` for ``x <= 0`` and ``exp(x) - 1`` for ``x`` from -1 to the first overflow."""
+    reduced = reduce_exponential(x.clamp(*limits(x)))
+    excess = minus_one(reduced.excess, reduced.exponent)
+    return scale(reduced.excess + 1.0, reduced.exponent), x.equals(0.0).select(x, excess)
 
 
 def sigmoid(x: Float) -> Float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from esat.codegen.vector_math import error_function, exponential, hyperbolic, logarithm, power
+from esat.codegen.vector_math import error_function, exponential, hyperbolic, logarithm, power, trigonometric
 from esat.codegen.vector_math.builder import Float
 
 
@@ -51,6 +51,13 @@ FUNCTIONS: Mapping[str, VectorFunction] = _table(
     VectorFunction("asinh", 1, hyperbolic.asinh),
     VectorFunction("acosh", 1, hyperbolic.acosh),
     VectorFunction("atanh", 1, hyperbolic.atanh),
+    VectorFunction("sin", 1, trigonometric.sin, guarded=True),
+    VectorFunction("cos", 1, trigonometric.cos, guarded=True),
+    VectorFunction("tan", 1, trigonometric.tan, guarded=True),
+    VectorFunction("asin", 1, trigonometric.asin),
+    VectorFunction("acos", 1, trigonometric.acos),
+    VectorFunction("atan", 1, trigonometric.atan),
+    VectorFunction("atan2", 2, trigonometric.atan2),
     VectorFunction("sqrt", 1, power.sqrt),
     VectorFunction("reciprocal_sqrt", 1, power.reciprocal_sqrt),
     VectorFunction("cbrt", 1, power.cbrt),

@@ -8,6 +8,7 @@ from typing import Any
 from numba.core import types
 from numba.extending import intrinsic
 
+from esat.codegen.vector_math import variants
 from esat.codegen.vector_math.builder import Float, Format
 from esat.codegen.vector_math.functions import FUNCTIONS, VectorFunction
 
@@ -24,10 +25,10 @@ def function(name: str, bits: int) -> Any:
         When there is no such function.
     """
     entry = FUNCTIONS[name]
-    type_ = {32: types.float32, 64: types.float64}[bits]
+    type_: Any = {32: types.float32, 64: types.float64}[bits]
 
     def emit(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
-        return emit_call(entry, Format(bits), builder, arguments)
+        return emit_function(entry, Format(bits), builder, arguments)
 
     def unary(typing_context: Any, x: Any) -> Any:
         return type_(type_), emit
@@ -41,7 +42,9 @@ def function(name: str, bits: int) -> Any:
     return intrinsic(definition)
 
 
-def emit_call(entry: VectorFunction, format_: Format, builder: Any, arguments: tuple[Any, ...]) -> Any:
-    """Emit one evaluation in place and return its LLVM value."""
-    operands = [Float(builder, argument, format_) for argument in arguments]
-    return entry.formula(*operands).value
+def emit_function(entry: VectorFunction, format_: Format, builder: Any, arguments: tuple[Any, ...]) -> Any:
+    """Emit one evaluation and return its LLVM value."""
+    if entry.guarded:
+        name = f"esat_{entry.name}_float{format_.bits}"
+        return variants.emit_call(name, entry.formula, format_.bits, builder, arguments)
+    return entry.formula(*(Float(builder, argument, format_) for argument in arguments)).value

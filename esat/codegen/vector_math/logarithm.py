@@ -1,7 +1,7 @@
 """Logarithms, and the functions made of them.
 
-A positive number is ``2**k * m`` with ``m`` in [sqrt(1/2), sqrt(2)). In 64 bits, ``log(m)`` is the odd series in
-``s = (m - 1) / (m + 1)``, as in FreeBSD's ``e_log.c``; in 32 bits a polynomial in ``m - 1``.
+A positive number is ``2**k * m`` with ``m`` in [sqrt(1/2), sqrt(2)). In 64 bits, ``log(m)`` is the odd
+series in ``s = (m - 1) / (m + 1)``, as in FreeBSD's ``e_log.c``; in 32 bits a polynomial in ``m - 1``.
 """
 
 from __future__ import annotations
@@ -9,23 +9,24 @@ from __future__ import annotations
 import math
 
 from esat.codegen.vector_math import coefficients
-from esat.codegen.vector_math.builder import Float, Mask
-from esat.codegen.vector_math.exponential import exp, expm1
+from esat.codegen.vector_math.builder import Float, Integer, Mask
+from esat.codegen.vector_math.exponential import exp, exp_and_expm1
+
+
+def split_normal(x: Float) -> tuple[Float, Integer]:
+    """``(m, k)`` with ``x = m * 2**k`` and ``m`` in [sqrt(1/2), sqrt(2)), for normal ``x > 0``."""
+    format_ = x.format
+    pattern = x.bits()
+    k = (pattern - format_.bit_pattern(math.sqrt(0.5))) >> format_.fraction_bits
+    return (pattern - (k << format_.fraction_bits)).bits_to_float(), k
 
 
 def split_exponent(x: Float) -> tuple[Float, Float]:
-    """``(m, k)`` with ``x = m * 2**k`` and ``m`` in [sqrt(1/2), sqrt(2)), for positive finite ``x``."""
-    format_ = x.format
-    denormal = x < format_.smallest_normal
-    scaling = format_.fraction_bits + 2
-    normal = denormal.select(x * 2.0**scaling, x)
-    pattern = normal.bits()
-    k = (pattern - format_.bit_pattern(math.sqrt(0.5))) >> format_.fraction_bits
-    m = (pattern - (k << format_.fraction_bits)).bits_to_float()
-    # Small integers: the conversion by a magic number vectorises everywhere.
-    magic = 1.5 * 2.0**format_.fraction_bits
-    exponent = (k + format_.bit_pattern(magic)).bits_to_float() - magic
-    return m, exponent + denormal.select(-float(scaling), 0.0)
+    """``(m, k)`` as :func:`split_normal`, but for denormal numbers too, and ``k`` as a float."""
+    denormal = x < x.format.smallest_normal
+    scaling = x.format.fraction_bits + 2
+    m, k = split_normal(denormal.select(x * 2.0**scaling, x))
+    return m, k.small_to_float() + denormal.select(-float(scaling), 0.0)
 
 
 def log_of_parts(f: Float, k: Float) -> Float:
@@ -78,12 +79,22 @@ def log_of_sum(total: Float, rounding: Float, addend: Float, is_small: Mask) -> 
 
     Where ``is_small`` holds, ``addend`` is within [-0.25, 0.25] and its logarithm is computed from itself.
     """
-    m, k = split_exponent(total)
-    value = log_of_parts(is_small.select(addend, m - 1.0), is_small.select(0.0, k))
-    return value + is_small.select(0.0, rounding / total)
+    m, k = split_normal(total)
+    f = m - 1.0
+    # log(total + c) = log(total) + c/total; one over m = 1 + f is 1 - f + f**2 to a few bits, enough for c.
+    # The halved power of two is finite for the largest k, where it is zero.
+    reciprocal = (k.integer(1) - k).power_of_two() * 0.5 * (f - 1.0).multiply_add(f, 1.0)
+    value = log_of_parts(is_small.select(addend, f), is_small.select(0.0, k.small_to_float()))
+    return value + is_small.select(0.0, rounding * reciprocal)
 
 
-def log_to_base(x: Float, per_octave: tuple[float, float], per_unit: tuple[float, float]) -> Float:
+def log1p_of_unit(e: Float) -> Float:
+    """``log(1 + e)`` for ``e`` in [0, 1]; NaN stays NaN."""
+    is_large = e > math.sqrt(2) - 1
+    return log_of_parts(is_large.select((e - 1.0) * 0.5, e), is_large.select(1.0, 0.0))
+
+
+def log_to_base(x: Float, per_octave: tuple[float, ...], per_unit: tuple[float, ...]) -> Float:
     """A logarithm to another base, in 64 bits, exact for exact powers (FreeBSD's ``e_log10.c``).
 
     Parameters
@@ -117,7 +128,7 @@ def log10(x: Float) -> Float:
 
 def softplus(x: Float) -> Float:
     """``log(1 + exp(x))``."""
-    return (x > 0.0).select(x, 0.0) + log1p(exp(-abs(x)))
+    return (x > 0.0).select(x, 0.0) + log1p_of_unit(exp(-abs(x)))
 
 
 def log1mexp(x: Float) -> Float:
@@ -127,11 +138,14 @@ def log1mexp(x: Float) -> Float:
     log(1 - exp(-abs(a)))", 2012); both share one logarithm.
     """
     near = x > -math.log(2)
-    addend = -exp(x)
-    total = near.select(-expm1(x), addend + 1.0)
+    power, excess = exp_and_expm1(x)
+    addend = -power
+    total = near.select(-excess, addend + 1.0)
     rounding = near.select(0.0, addend - (total - 1.0))
-    value = log_of_sum(total, rounding, addend, (addend > -0.25) & ~near)
-    return with_special_values(total, value)
+    is_small = (addend > -0.25) & ~near
+    m, k = split_exponent(total)
+    value = log_of_parts(is_small.select(addend, m - 1.0), is_small.select(0.0, k))
+    return with_special_values(total, value + is_small.select(0.0, rounding / total))
 
 
 def logaddexp(a: Float, b: Float) -> Float:
@@ -142,4 +156,4 @@ def logaddexp(a: Float, b: Float) -> Float:
     """
     larger = (a > b).select(a, b)
     distance = a.equals(b).select(0.0, abs(a - b))
-    return larger + log1p(exp(-distance))
+    return larger + log1p_of_unit(exp(-distance))
