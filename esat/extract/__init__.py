@@ -1,0 +1,1 @@
+"""Read-out, cost model, choice of the DAG and decoding."""

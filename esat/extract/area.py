@@ -1,0 +1,160 @@
+"""Choice by area: area flow, then local search on the exact cost of the whole DAG.
+
+Every shared class is paid once. Starts from the cheapest of the tree choice, the area flows and the initial
+selection, and only ever takes strict improvements, so the result is never worse than any of them. The work is
+bounded by counts, not by the clock, unless a time limit breaks it off; ties go to the choice already made and
+then to the lower e-node number, so the result depends on nothing but the e-graph, the costs and the roots.
+"""
+
+from __future__ import annotations
+
+from math import frexp, inf
+from time import perf_counter
+
+import numpy as np
+
+from esat.extract.arrays import IntArray
+from esat.extract.backend import Backend
+from esat.extract.kernels import Links, State
+from esat.extract.selection import Problem
+from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
+
+FLOW_PASSES = 6
+EXACT_PASSES = 16
+ROUNDS = 8
+# The units of all e-nodes together stay below this power of two, far from the limits of int64.
+_UNIT_BITS = 56
+
+
+def area_choice(
+    problem: Problem, backend: Backend, initial: IntArray | None = None, time_limit: float = inf
+) -> IntArray:
+    """A cheap DAG for all roots.
+
+    Parameters
+    ----------
+    initial
+        int64 ``(classes,)``: e-nodes of a known selection, -1 where a class is not in it. The result costs at
+        most as much.
+    time_limit
+        Seconds after which the best choice so far is returned.
+
+    Returns
+    -------
+    int64 ``(classes,)``: an e-node for each class the roots need; classes they do not need may have one too.
+    """
+    deadline = perf_counter() + time_limit
+    links = links_of(problem, backend)
+    tree = tree_choice(problem, links, backend)
+    best = as_array(tree.choice)
+    best_cost = problem.cost_of(problem.live(best))
+    if initial is not None:
+        completed = _completed(problem, links, backend, initial)
+        cost = problem.cost_of(problem.live(completed))
+        if cost <= best_cost:
+            best, best_cost = completed, cost
+    search = _Search(problem, links, backend, best_cost)
+    best = search.flows(tree, best, deadline)
+    return search.descend(best, deadline)
+
+
+def _completed(problem: Problem, links: Links, backend: Backend, initial: IntArray) -> IntArray:
+    """The initial selection, and for every class outside it the tree that adds least to it."""
+    chosen = problem.live(initial)
+    paid = backend.vector((chosen >= 0).astype(np.int64))
+    return as_array(tree_choice(problem, links, backend, paid, backend.vector(chosen)).choice)
+
+
+def integer_units(problem: Problem, upper_bound: float) -> IntArray:
+    """Costs as integers, so that sums are exact and sums of any order are equal; -1 for an infinite cost.
+
+    A unit is a power of two seconds, about 2**-55 of the upper bound for each e-node. An e-node that costs
+    more than twice the upper bound, the cost of a known selection, counts as twice: no better selection
+    contains it.
+    """
+    highest = 2.0 * upper_bound
+    finite = problem.costs < inf
+    capped = np.where(finite, np.minimum(problem.costs, highest), 0.0)
+    _mantissa, exponent = frexp(highest * max(len(capped), 1))
+    units = np.rint(np.ldexp(capped, _UNIT_BITS - exponent)).astype(np.int64)
+    return np.where(finite, np.maximum(units, (problem.costs > 0.0) & (upper_bound == 0.0)), -1)
+
+
+class _Search:
+    """The vectors of one search, and its moves."""
+
+    def __init__(self, problem: Problem, links: Links, backend: Backend, upper_bound: float) -> None:
+        self._problem = problem
+        self._links = links
+        self._backend = backend
+        self._units = backend.vector(integer_units(problem, upper_bound))
+        self._roots = backend.vector(problem.roots)
+        self._classes = problem.arrays.class_count
+        self._order = backend.integers(self._classes, 0)
+
+    def _state(self, choice: IntArray) -> State:
+        scratch = [self._backend.integers(self._classes, 0) for _ in range(6)]
+        return State(self._backend.vector(choice), *scratch)
+
+    def flows(self, tree: TreeChoice, known: IntArray, deadline: float) -> IntArray:
+        """The cheapest of the known choice and those of some passes of area flow."""
+        backend, links = self._backend, self._links
+        best, best_units = known, self._price(known)
+        state = self._state(as_array(tree.choice))
+        rank = np.full(self._classes, -1, np.int64)
+        rank[as_array(tree.order)[: tree.count]] = np.arange(tree.count)
+        ranks = backend.vector(rank)
+        state = state._replace(rank=ranks)
+        costs = backend.vector(self._problem.costs)
+        expected = backend.floats(self._classes, 1.0)
+        flow = backend.vector(np.array(tree.cost, np.float64))
+        for _ in range(FLOW_PASSES):
+            backend.count_references(links, self._units, self._roots, state, self._order)
+            backend.flow_pass(links, costs, tree.order, tree.count, state, expected, flow)
+            units = backend.count_references(links, self._units, self._roots, state, self._order)
+            if units < best_units:
+                best, best_units = as_array(state.choice), units
+            if perf_counter() > deadline:
+                break
+        return best
+
+    def _price(self, choice: IntArray) -> int:
+        state = self._state(choice)
+        self._backend.rank_classes(self._links, state)
+        return self._backend.count_references(self._links, self._units, self._roots, state, self._order)
+
+    def descend(self, choice: IntArray, deadline: float) -> IntArray:
+        """Improve a choice move by move until no move helps."""
+        backend, links = self._backend, self._links
+        state = self._state(choice)
+        backend.rank_classes(links, state)
+        backend.count_references(links, self._units, self._roots, state, self._order)
+        log = backend.integers(2 * self._problem.arrays.node_count + 2, 0)
+        for _ in range(ROUNDS):
+            gained = self._exact(state, deadline)
+            gained += backend.share_pass(links, self._units, state, log)
+            if perf_counter() > deadline:
+                break
+            self._choose_dead_anew(state)
+            gained += self._exact(state, deadline)
+            if gained == 0:
+                break
+        return as_array(state.choice)
+
+    def _exact(self, state: State, deadline: float) -> int:
+        gained = 0
+        for number in range(EXACT_PASSES):
+            count = self._backend.rank_order(state.rank, self._order)
+            step = self._backend.exact_pass(
+                self._links, self._units, state, self._order, count, number % 2 == 1
+            )
+            gained += step
+            if step == 0 or perf_counter() > deadline:
+                break
+        return gained
+
+    def _choose_dead_anew(self, state: State) -> None:
+        """Give every dead class the tree that adds least to what is live."""
+        live = (as_array(state.references) > 0).astype(np.int64)
+        tree_choice(self._problem, self._links, self._backend, self._backend.vector(live), state.choice)
+        self._backend.rank_classes(self._links, state)

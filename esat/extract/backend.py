@@ -1,0 +1,96 @@
+"""Where the kernels run: as Python on lists, or compiled by numba on arrays.
+
+Loading numba and compiled kernels costs more than extracting a small graph, so small e-graphs are
+done in Python. The results do not depend on the backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.extract import kernels
+from esat.extract.kernels import Floats, Integers
+
+COMPILE_FROM = 12_000
+"""E-nodes from which compiled kernels pay for loading them."""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The kernels in one form, and the kind of vector they take."""
+
+    name: str
+    settle: Callable[..., int]
+    flow_pass: Callable[..., None]
+    rank_classes: Callable[..., bool]
+    rank_order: Callable[..., int]
+    count_references: Callable[..., int]
+    exact_pass: Callable[..., int]
+    share_pass: Callable[..., int]
+
+    def vector(self, values: NDArray[Any]) -> Any:
+        """The values as this backend wants them; int64 or float64."""
+        return values.tolist() if self.name == "python" else np.ascontiguousarray(values)
+
+    def integers(self, count: int, value: int) -> Integers:
+        """A new integer vector with one value."""
+        return [value] * count if self.name == "python" else np.full(count, value, np.int64)
+
+    def floats(self, count: int, value: float) -> Floats:
+        """A new float vector with one value."""
+        return [value] * count if self.name == "python" else np.full(count, value, np.float64)
+
+
+PYTHON = Backend(
+    "python",
+    kernels.settle,
+    kernels.flow_pass,
+    kernels.rank_classes,
+    kernels.rank_order,
+    kernels.count_references,
+    kernels.exact_pass,
+    kernels.share_pass,
+)
+
+
+@cache
+def compiled_backend() -> Backend:
+    """The kernels compiled by numba, kept in its on-disk cache."""
+    import numba
+    from numba.extending import register_jitable
+
+    for helper in (
+        kernels.rank_classes,
+        kernels.rank_order,
+        kernels.acquire,
+        kernels.undo,
+        kernels.release,
+        kernels.fits,
+        kernels.switch,
+        kernels.worth_sharing,
+        kernels.share,
+        kernels.revert,
+    ):
+        register_jitable(helper)
+    compiled = numba.njit(cache=True)
+    return Backend(
+        "numba",
+        compiled(kernels.settle),
+        compiled(kernels.flow_pass),
+        compiled(kernels.rank_classes),
+        compiled(kernels.rank_order),
+        compiled(kernels.count_references),
+        compiled(kernels.exact_pass),
+        compiled(kernels.share_pass),
+    )
+
+
+def backend_for(node_count: int) -> Backend:
+    """The backend that is faster for an e-graph of this size in a fresh process."""
+    return compiled_backend() if node_count >= COMPILE_FROM else PYTHON

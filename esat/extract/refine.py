@@ -1,0 +1,190 @@
+"""Changing a selection: what other e-nodes would cost, and local search under any price of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from time import perf_counter
+
+import numpy as np
+
+from esat.errors import CompileError
+from esat.extract.arrays import BoolArray, EGraphArrays, FloatArray, IntArray
+from esat.extract.backend import Backend, backend_for
+from esat.extract.kernels import Links
+from esat.extract.selection import Problem, Selection
+from esat.extract.tree import as_array, links_of, tree_choice
+from esat.extract.verify import topological_classes
+
+Move = tuple[tuple[int, int], ...]
+"""Classes and the e-nodes they are to take together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """An e-node of a class that was not chosen.
+
+    Attributes
+    ----------
+    node
+        The e-node.
+    cost
+        Seconds of the whole selection with this e-node and the cheapest way to its operands.
+    """
+
+    node: int
+    cost: float
+
+
+def alternatives(
+    arrays: EGraphArrays,
+    costs: Sequence[float] | FloatArray,
+    roots: Sequence[int] | IntArray,
+    selection: Selection,
+    klass: int,
+    limit: int = 5,
+) -> tuple[Alternative, ...]:
+    """The best losing e-nodes of a class, cheapest first.
+
+    Parameters
+    ----------
+    klass
+        A class; if the selection does not compute it, the costs include computing it besides the roots.
+
+    Returns
+    -------
+    At most ``limit``; e-nodes of infinite cost, and those that need the class itself, are left out.
+    """
+    editor = _Editor(Problem.of(arrays, costs, [*roots, klass]))
+    found: list[Alternative] = []
+    for node in arrays.nodes_of(klass):
+        changed = None if node == selection.chosen[klass] else editor.apply(selection, ((klass, node),))
+        if changed is not None:
+            found.append(Alternative(node, changed.cost))
+    found.sort(key=lambda entry: (entry.cost, entry.node))
+    return tuple(found[:limit])
+
+
+def single_moves(
+    arrays: EGraphArrays,
+    costs: Sequence[float] | FloatArray,
+    roots: Sequence[int] | IntArray,
+    selection: Selection,
+    slack: float = inf,
+) -> tuple[Move, ...]:
+    """All changes of one live class that add at most ``slack`` seconds, most promising first."""
+    editor = _Editor(Problem.of(arrays, costs, roots))
+    found: list[tuple[float, int, int]] = []
+    for klass in selection.live_classes.tolist():
+        for node in arrays.nodes_of(klass):
+            changed = None if node == selection.chosen[klass] else editor.apply(selection, ((klass, node),))
+            if changed is not None and changed.cost <= selection.cost + slack:
+                found.append((changed.cost, klass, node))
+    return tuple(((klass, node),) for _cost, klass, node in sorted(found))
+
+
+def refine(
+    arrays: EGraphArrays,
+    selection: Selection,
+    roots: Sequence[int] | IntArray,
+    price: Callable[[Selection], float],
+    candidates: Iterable[Move],
+    *,
+    costs: Sequence[float] | FloatArray,
+    time_limit: float = inf,
+) -> Selection:
+    """Local search under a price that no sum over e-nodes expresses, such as that of the fusion plan.
+
+    Each candidate is tried in turn on the best selection so far and kept if the price falls. Can be broken
+    off at any time: the result never has a higher price than the given selection.
+
+    Parameters
+    ----------
+    price
+        Seconds of a selection; called once for each candidate that leads to a new selection.
+    candidates
+        Moves; those that would make the selection cyclic or incomplete are passed over.
+    costs
+        ``(nodes,)`` seconds of each e-node, by which the operands that a move needs are chosen.
+    time_limit
+        Seconds.
+
+    Returns
+    -------
+    A selection whose ``cost`` is still the sum of ``costs``.
+    """
+    deadline = perf_counter() + time_limit
+    editor = _Editor(Problem.of(arrays, costs, roots))
+    best, best_price = selection, price(selection)
+    for move in candidates:
+        if perf_counter() > deadline:
+            break
+        changed = editor.apply(best, move)
+        if changed is None or np.array_equal(changed.chosen, best.chosen):
+            continue
+        changed_price = price(changed)
+        if changed_price < best_price:
+            best, best_price = changed, changed_price
+    return best if best is selection else replace(best, method=f"{selection.method}+refine")
+
+
+class _Editor:
+    """Applies moves to selections of one problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._backend: Backend = backend_for(problem.arrays.node_count)
+        self._links: Links = links_of(problem, self._backend)
+
+    def apply(self, selection: Selection, move: Move) -> Selection | None:
+        """The selection after a move, None where the move is impossible.
+
+        Other live classes keep their e-nodes and the rest is completed by least tree cost; if that is
+        cyclic, the users of the moved classes are chosen anew as well.
+        """
+        problem = self._problem
+        moved = {klass for klass, _node in move}
+        costs = problem.costs.copy()
+        for klass, node in move:
+            nodes = np.arange(problem.arrays.class_start[klass], problem.arrays.class_start[klass + 1])
+            if node not in nodes or costs[node] == inf:
+                return None
+            costs[nodes[nodes != node]] = inf
+        restricted = replace(problem, costs=costs)
+        keep = selection.chosen >= 0
+        keep[list(moved)] = False
+        choice = self._complete(restricted, selection, keep)
+        if choice is None:
+            keep[self._users(selection, moved)] = False
+            choice = self._complete(restricted, selection, keep)
+        if choice is None or any(choice[klass] != node for klass, node in move):
+            return None
+        cost = problem.cost_of(choice)
+        return Selection(choice, cost, min(selection.lower_bound, cost), selection.method)
+
+    def _complete(self, problem: Problem, selection: Selection, keep: BoolArray) -> IntArray | None:
+        backend = self._backend
+        known = backend.vector(np.where(keep, selection.chosen, -1))
+        paid = backend.vector(keep.astype(np.int64))
+        choice = as_array(tree_choice(problem, self._links, backend, paid, known).choice)
+        try:
+            needed = topological_classes(problem.arrays, choice, problem.roots)
+        except CompileError:
+            return None
+        chosen = np.full(problem.arrays.class_count, -1, np.int64)
+        chosen[needed] = choice[needed]
+        return chosen
+
+    def _users(self, selection: Selection, moved: set[int]) -> list[int]:
+        """Live classes that depend on the moved ones, themselves included."""
+        arrays = self._problem.arrays
+        found = set(moved)
+        pending = list(moved)
+        while pending:
+            for node in arrays.parents_of(pending.pop()).tolist():
+                user = int(arrays.class_of[node])
+                if selection.chosen[user] == node and user not in found:
+                    found.add(user)
+                    pending.append(user)
+        return sorted(found)

@@ -1,0 +1,134 @@
+"""What extraction takes and gives: the problem and the selection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import fsum, inf
+
+import numpy as np
+
+from esat.errors import CompileError
+from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """One e-node for each class that the roots need.
+
+    Attributes
+    ----------
+    chosen
+        int64 ``(classes,)``: the chosen e-node of each live class, -1 for every other class.
+    cost
+        Seconds: the sum over the live classes, each once.
+    lower_bound
+        Seconds no selection can beat, as far as the method proved; 0 where it proved nothing.
+    method
+        How it was found.
+    """
+
+    chosen: IntArray
+    cost: float
+    lower_bound: float
+    method: str
+
+    @property
+    def gap(self) -> float:
+        """Largest possible saving, as a share of the cost; 0 for a proven optimum."""
+        if self.cost <= self.lower_bound:
+            return 0.0
+        return (self.cost - self.lower_bound) / self.cost if self.cost < inf else 1.0
+
+    @property
+    def live_classes(self) -> IntArray:
+        """Classes with a chosen e-node, ascending."""
+        return np.flatnonzero(self.chosen >= 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """An e-graph to choose from.
+
+    Attributes
+    ----------
+    costs
+        float64 ``(nodes,)`` seconds, not negative; infinite for an e-node that must not be chosen.
+    roots
+        int64: classes that must be computed, each once, ascending.
+    """
+
+    arrays: EGraphArrays
+    costs: FloatArray
+    roots: IntArray
+
+    @staticmethod
+    def of(
+        arrays: EGraphArrays, costs: Sequence[float] | FloatArray, roots: Sequence[int] | IntArray
+    ) -> Problem:
+        """A checked problem.
+
+        Raises
+        ------
+        CompileError
+            Costs of the wrong number, negative or NaN; a root that is no class.
+        """
+        prices = np.asarray(costs, np.float64)
+        if prices.shape != (arrays.node_count,):
+            raise CompileError(f"extraction: {arrays.node_count} e-nodes, but costs of shape {prices.shape}")
+        wrong = np.flatnonzero(~(prices >= 0.0))
+        if len(wrong):
+            node = int(wrong[0])
+            raise CompileError(f"extraction: e-node {arrays.describe(node)} has the cost {prices[node]}")
+        classes = np.unique(np.asarray(roots, np.int64))
+        if len(classes) and not 0 <= classes[0] <= classes[-1] < arrays.class_count:
+            raise CompileError(
+                f"extraction: roots {classes.tolist()} of an e-graph of {arrays.class_count} classes"
+            )
+        return Problem(arrays, prices, classes)
+
+    def live(self, choice: IntArray) -> IntArray:
+        """Keep the choice of the classes that the roots need; -1 elsewhere.
+
+        Raises
+        ------
+        CompileError
+            A needed class has no choice.
+        """
+        arrays = self.arrays
+        kept = np.full(arrays.class_count, -1, np.int64)
+        for klass in reachable_classes(arrays, choice, self.roots):
+            if choice[klass] < 0:
+                nodes = ", ".join(arrays.describe(node) for node in arrays.nodes_of(klass)[:8]) or "none"
+                raise CompileError(
+                    f"extraction: class {klass} is needed and has no usable e-node; e-nodes: {nodes}"
+                )
+            kept[klass] = choice[klass]
+        return kept
+
+    def cost_of(self, chosen: IntArray) -> float:
+        """Seconds of the chosen e-nodes, each class once; exactly rounded, hence independent of the order."""
+        return fsum(self.costs[chosen[chosen >= 0]].tolist())
+
+    def select(self, choice: IntArray, lower_bound: float, method: str) -> Selection:
+        """The selection that a choice amounts to."""
+        chosen = self.live(choice)
+        cost = self.cost_of(chosen)
+        return Selection(chosen, cost, min(lower_bound, cost), method)
+
+
+def reachable_classes(arrays: EGraphArrays, choice: IntArray, roots: IntArray) -> Iterator[int]:
+    """The classes that the roots need under a choice, each once; a class without a choice ends its branch."""
+    start, children = (vector.tolist() for vector in arrays.distinct_operands)
+    chosen = choice.tolist()
+    pending = roots.tolist()
+    seen = set(pending)
+    while pending:
+        klass = pending.pop()
+        yield klass
+        node = chosen[klass]
+        if node >= 0:
+            for child in children[start[node] : start[node + 1]]:
+                if child not in seen:
+                    seen.add(child)
+                    pending.append(child)
