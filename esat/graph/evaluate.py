@@ -1,0 +1,82 @@
+"""The reference interpreter: what a graph means, node by node, without any optimization."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from esat.errors import EsatError, GraphError, InputError, describe
+from esat.graph.op import Array
+from esat.graph.traversal import toposort
+from esat.graph.variables import Apply, Constant, SharedVariable, Variable
+
+
+def evaluate(
+    outputs: Variable | Sequence[Variable], values: Mapping[Variable, Any] | None = None
+) -> Any:
+    """The values of ``outputs``, computed by each op's own ``perform``.
+
+    Parameters
+    ----------
+    outputs
+        One Variable, or a sequence of them.
+    values
+        Values of the free Variables, and of any others that shall not be computed. Shared variables
+        have values of their own.
+
+    Returns
+    -------
+    An array, or a list of arrays when ``outputs`` is a sequence.
+
+    Raises
+    ------
+    GraphError
+        When a free Variable has no value.
+    InputError
+        When a value does not fit the type of its Variable.
+    ShapeError
+        When sizes met at an op that do not fit; the message names the op and the user's line.
+    """
+    single = isinstance(outputs, Variable)
+    wanted: Sequence[Variable] = [outputs] if isinstance(outputs, Variable) else list(outputs)
+    known = {variable: _filtered(variable, value) for variable, value in (values or {}).items()}
+    for node in toposort(wanted, stop=known):
+        operands = [_value_of(variable, known) for variable in node.inputs]
+        for output, result in zip(node.outputs, apply_node(node, operands), strict=True):
+            known.setdefault(output, result)
+    results = [_value_of(variable, known) for variable in wanted]
+    return results[0] if single else results
+
+
+def apply_node(node: Apply, operands: Sequence[Array]) -> tuple[Array, ...]:
+    """The outputs of one node for values of its inputs.
+
+    Inputs the op would overwrite are copied first. An error says where the user built the node.
+    """
+    overwritten = {position for inputs in node.op.destroy_map.values() for position in inputs}
+    operands = [array.copy() if i in overwritten else array for i, array in enumerate(operands)]
+    try:
+        node.op.check_operands(node, operands)
+        return node.op.perform(operands)
+    except EsatError as error:
+        place = f"\n  at {node.where[0]}:{node.where[1]}" if node.where is not None else ""
+        if place in str(error):
+            raise
+        raise type(error)(f"{error}{place}") from error
+
+
+def _filtered(variable: Variable, value: Any) -> Any:
+    try:
+        return variable.type.filter(value)
+    except EsatError as error:
+        raise InputError(f"the value given for {variable} does not fit: {error}") from error
+
+
+def _value_of(variable: Variable, known: Mapping[Variable, Any]) -> Any:
+    if variable in known:
+        return known[variable]
+    if isinstance(variable, Constant):
+        return variable.data
+    if isinstance(variable, SharedVariable):
+        return variable.get_value(borrow=True)
+    raise GraphError(describe("evaluate", [variable.type], f"no value was given for {variable}"))

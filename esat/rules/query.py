@@ -1,0 +1,69 @@
+"""Query: which optimizations to take from a database, by their tags."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from esat.errors import OptimizerError
+
+
+def _tags(values: Iterable[str] | None) -> frozenset[str]:
+    if isinstance(values, str):
+        raise OptimizerError(f"tags are given as a list: [{values!r}], not {values!r}")
+    return frozenset(values or ())
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Query:
+    """A choice of optimizations.
+
+    Attributes
+    ----------
+    include
+        Taken is what has one of these tags ...
+    require
+        ... and all of these ...
+    exclude
+        ... and none of these.
+    subquery
+        Name of a sub-database -> the Query to use there instead of this one.
+    """
+
+    include: frozenset[str]
+    require: frozenset[str]
+    exclude: frozenset[str]
+    subquery: Mapping[str, Query] = field(hash=False)
+
+    def __init__(
+        self,
+        include: Iterable[str],
+        require: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        subquery: Mapping[str, Query] | None = None,
+    ) -> None:
+        object.__setattr__(self, "include", _tags(include))
+        object.__setattr__(self, "require", _tags(require))
+        object.__setattr__(self, "exclude", _tags(exclude))
+        object.__setattr__(self, "subquery", dict(subquery or {}))
+
+    def including(self, *tags: str) -> Query:
+        """This Query, also taking what has one of the tags."""
+        return self._with(include=self.include | _tags(tags))
+
+    def requiring(self, *tags: str) -> Query:
+        """This Query, taking only what has all the tags."""
+        return self._with(require=self.require | _tags(tags))
+
+    def excluding(self, *tags: str) -> Query:
+        """This Query, taking nothing that has one of the tags."""
+        return self._with(exclude=self.exclude | _tags(tags))
+
+    def _with(self, **changes: frozenset[str]) -> Query:
+        sets = {"include": self.include, "require": self.require, "exclude": self.exclude, **changes}
+        return Query(sets["include"], sets["require"], sets["exclude"], self.subquery)
+
+    def selects(self, name: str, tags: Collection[str]) -> bool:
+        """Whether an optimization of this name and these tags is taken. Its name counts as a tag."""
+        labels = {name, *tags}
+        return bool(self.include & labels) and self.require <= labels and not self.exclude & labels
