@@ -76,7 +76,7 @@ class Rule:
     kind
         The form it was written as.
     body, head
-        Facts and actions, macros expanded.
+        Facts and actions, as written: macros are expanded by who prints them.
     source
         Its text in the file, both directions of a birewrite included.
     position
@@ -234,7 +234,8 @@ class _FileReader:
             if kind in ("rewrite", "birewrite", "rule"):
                 self._read_rule(form, cast(Kind, kind))
             elif kind in _DECLARATIONS or self._is_fact(form):
-                self.declarations.append(cast(Form, expand(form)))
+                expand(form)
+                self.declarations.append(form)
             elif kind != "ruleset":
                 self._refuse(form, kind)
         return RuleFile(self.file, tuple(self.rules), tuple(self.rulesets.values()), tuple(self.declarations))
@@ -280,8 +281,8 @@ class _FileReader:
             )
         name = self._name(form, options)
         soundness = _soundness(options, default.soundness)
-        sides = cast(Form, expand(form))
-        for suffix, body, head in self._directions(sides, kind, options):
+        expand(form)  # reports macros with a wrong number of operands
+        for suffix, body, head in self._directions(form, kind, options):
             tags, full_name = default.tags | self.tags, name + suffix
             self.rules.append(
                 Rule(full_name, ruleset, tags, soundness, kind, body, head, form.source, form.position)
@@ -308,7 +309,7 @@ class _FileReader:
         """(name suffix, body, head) of each direction."""
         if kind == "rule":
             return [("", _facts(form[1], "the body"), _facts(form[2], "the head"))]
-        conditions = _facts(expand(options.values.get(":when", ())), ":when")
+        conditions = _facts(options.values.get(":when", ()), ":when")
         root = _fresh(ROOT, form)
         left, right = form[1], form[2]
         for side in (left, right):

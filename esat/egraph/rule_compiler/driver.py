@@ -1,0 +1,184 @@
+"""`compile_rules`: from `Rule` records to egglog text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from esat.egraph.rule_compiler.bulk import bulk_rules
+from esat.egraph.rule_compiler.compiled import Chunk, CompiledRules
+from esat.egraph.rule_compiler.dtypes import Dtypes
+from esat.egraph.rule_compiler.families import contains_family
+from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
+from esat.egraph.rule_compiler.shapes import equals_word, is_meet_of_leaves
+from esat.egraph.rule_compiler.surface import SurfaceRule, prepare
+from esat.egraph.rule_compiler.variants import (
+    EXPANSION_LIMIT,
+    all_variants,
+    is_expanding,
+    is_no_operation,
+    staged_variants,
+)
+from esat.rules.macros import expand
+from esat.rules.reader import Form, Sexp, show
+from esat.rules.rule import Rule, RuleFile
+from esat.rules.signature import Operator, Signature, declared_signature
+
+RULESET_PREFIX = "rules-"
+"""Keeps the rule sets of files apart from those of the core and from functions."""
+
+EXPANDING_SUFFIX = "-expanding"
+
+CONSTANTS = {"K": Operator(("f64", "i64"), dtype="#1", broadcast="-1")}
+"""Uniform constants: rank-free, with the dtype id as second operand."""
+
+
+def compile_rules(
+    rules: RuleFile | Iterable[Rule],
+    signature: Signature,
+    *,
+    exact_only: bool = False,
+    declarations: Sequence[Form] = (),
+    taken: Collection[str] = (),
+) -> CompiledRules:
+    """Compile rules over binary constructors to rules over the n-ary e-graph.
+
+    Parameters
+    ----------
+    rules
+        A rule file, or any rules.
+    signature
+        Typing of the constructors in scope; those that a rule file declares are added.
+    exact_only
+        Compile for bitwise equality: rules of class `exact` alone, as the binary patterns they are written in.
+        Matching any two elements of a sum reassociates it, which is not exact on floats.
+    declarations
+        Further declarations that the rules need.
+    taken
+        Names of generated rules that are loaded already.
+
+    Errors
+    ------
+    RuleError
+        If two rules share a name, or a rule can never be well typed.
+    """
+    if isinstance(rules, RuleFile):
+        declarations = (*rules.declarations, *declarations)
+        rules = rules.rules
+    compiler = _Compiler({**signature, **CONSTANTS, **declared_signature(declarations)}, exact_only, taken)
+    for rule in rules:
+        compiler.add(rule)
+    return compiler.result(declarations)
+
+
+class _Compiler:
+    """Collects chunks, rule by rule."""
+
+    def __init__(self, signature: Signature, exact_only: bool, taken: Collection[str]) -> None:
+        self.signature = signature
+        self.exact_only = exact_only
+        self.taken = taken
+        self.rulesets: dict[str, None] = {}
+        self.expanding: dict[str, None] = {}
+        self.chunks: list[Chunk] = []
+        self.origins: dict[str, Rule] = {}
+        self.dropped: list[tuple[Rule, str]] = []
+        self.names: dict[str, Rule] = {}
+
+    def result(self, declarations: Sequence[Form]) -> CompiledRules:
+        rulesets = (*self.rulesets, *self.expanding)
+        head = [Chunk(f"(ruleset {name})") for name in rulesets]
+        head += [Chunk(show(expand(form))) for form in declarations]
+        chunks, dropped = (*head, *self.chunks), tuple(self.dropped)
+        return CompiledRules(chunks, tuple(self.rulesets), tuple(self.expanding), self.origins, dropped)
+
+    def add(self, rule: Rule) -> None:
+        """Compile one rule."""
+        if rule.name in self.names:
+            raise rule.error(f"the name is taken by the rule at {self.names[rule.name].position}")
+        if rule.name in self.taken:
+            raise rule.error("a rule of that name is loaded already")
+        self.names[rule.name] = rule
+        if self.exact_only and rule.soundness != "exact":
+            self.dropped.append((rule, f"its class is {rule.soundness}, and only exact rules are wanted"))
+            return
+        surface = prepare(rule, self.signature)
+        uses_families = any(contains_family(form) for form in (*rule.body, *rule.head))
+        if self.exact_only or not uses_families or concerns_bools(surface):
+            self._emit(rule, [_plain_rule(surface, self.exact_only)], self._ruleset(rule))
+        elif is_no_operation(surface):
+            self.dropped.append((rule, "both sides are the same n-ary term"))
+        else:
+            self._add_extended(rule, surface)
+
+    def _add_extended(self, rule: Rule, surface: SurfaceRule) -> None:
+        bulk = bulk_rules(surface)
+        if bulk is not None:
+            if bulk.declarations:
+                self.chunks.append(Chunk("\n".join(bulk.declarations), rule))
+            for index, (ruleset, helper) in enumerate(bulk.helpers, start=len(bulk.rules)):
+                self._emit(rule, [helper], ruleset, first=index)
+            self._emit(rule, bulk.rules, self._ruleset(rule))
+            return
+        guarded = with_type_guards(surface)
+        expands = is_expanding(surface)
+        limit = EXPANSION_LIMIT if expands else None
+        variants = all_variants(guarded, limit)
+        late = staged_variants(guarded, limit)
+        bodies = [(variant.body, variant.head) for variant in variants]
+        late_bodies = [(variant.body, variant.head) for variant in late]
+        if expands:
+            self._emit(rule, [*bodies, *late_bodies], self._expanding_ruleset(rule))
+            return
+        self._emit(rule, bodies, self._ruleset(rule))
+        if late_bodies:
+            self._emit(rule, late_bodies, self._expanding_ruleset(rule), first=len(bodies))
+
+    def _ruleset(self, rule: Rule) -> str:
+        name = RULESET_PREFIX + rule.ruleset
+        self.rulesets.setdefault(name)
+        return name
+
+    def _expanding_ruleset(self, rule: Rule) -> str:
+        name = RULESET_PREFIX + rule.ruleset + EXPANDING_SUFFIX
+        self.expanding.setdefault(name)
+        return name
+
+    def _emit(
+        self,
+        rule: Rule,
+        generated: Sequence[tuple[Sequence[Sexp], Sequence[Sexp]]],
+        ruleset: str,
+        *,
+        first: int = 0,
+    ) -> None:
+        """Print the generated rules of one rule as a chunk."""
+        forms: list[str] = []
+        names: list[str] = []
+        for index, (body, head) in enumerate(generated, start=first):
+            name = rule.name if index == 0 else f"{rule.name}#{index}"
+            names.append(name)
+            self.origins[name] = rule
+            facts, actions = _printed(body), _printed(head)
+            forms.append(f'(rule ({facts})\n      ({actions})\n      :ruleset {ruleset} :name "{name}")')
+        self.chunks.append(Chunk("\n".join(forms), rule, tuple(names), ruleset))
+
+
+def _printed(forms: Sequence[Sexp]) -> str:
+    return " ".join([show(expand(form)) for form in forms])
+
+
+def _plain_rule(surface: SurfaceRule, numbers_only: bool) -> tuple[list[Sexp], list[Sexp]]:
+    """The rule as it is written, with its type guards.
+
+    With `numbers_only`, its AC terms do not match bools: a rule about numbers says nothing about "or" and "and".
+    """
+    guarded = with_type_guards(surface)
+    body: list[Sexp] = [("=", variable, term) for variable, term in guarded.patterns]
+    body += guarded.guards
+    body += [
+        equals_word(("bp", variable), word, is_word=is_meet_of_leaves(word))
+        for variable, word in guarded.shape_guards
+    ]
+    if numbers_only and not concerns_bools(surface):
+        body += Dtypes(surface).number_guards()
+    return body, list(guarded.head)

@@ -1,0 +1,140 @@
+"""The two AC families, and the algebra of patterns modulo their laws.
+
+`Add`, `Sub` and `Neg` build sums, `Mul`, `Div`, `Sqr` and `Reciprocal` products. A maximal tree of one family is
+a *group*: a list of positive and a list of negative operands (numerators and denominators), which is what the
+n-ary constructors hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from esat.rules.reader import Sexp, head_of
+
+SUM = "NarySum"
+PRODUCT = "NaryProd"
+
+FAMILY_OF: Mapping[str, str] = {
+    "Add": SUM,
+    "Sub": SUM,
+    "Neg": SUM,
+    "Mul": PRODUCT,
+    "Div": PRODUCT,
+    "Sqr": PRODUCT,
+    "Reciprocal": PRODUCT,
+}
+"""Binary (and unary) constructor -> n-ary constructor."""
+
+DIVIDING = frozenset({"Div", "Reciprocal"})
+"""The constructors that exist for floats and complex numbers only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The operands of a maximal tree of one family."""
+
+    family: str
+    positives: tuple[Sexp, ...]
+    negatives: tuple[Sexp, ...]
+
+    @property
+    def operands(self) -> tuple[Sexp, ...]:
+        return self.positives + self.negatives
+
+
+def family_of(term: Sexp) -> str:
+    """The n-ary constructor of an AC term; empty for any other."""
+    return "" if isinstance(term, str) else FAMILY_OF.get(head_of(term), "")
+
+
+def contains_family(term: Sexp) -> bool:
+    """Whether an AC term occurs in `term`."""
+    return not isinstance(term, str) and (bool(family_of(term)) or any(contains_family(part) for part in term))
+
+
+def flatten(term: Sexp) -> Group:
+    """The group of an AC term."""
+    family = family_of(term)
+    positives: list[Sexp] = []
+    negatives: list[Sexp] = []
+
+    def collect(part: Sexp, positive: bool) -> None:
+        if isinstance(part, str) or family_of(part) != family:
+            (positives if positive else negatives).append(part)
+            return
+        name = head_of(part)
+        if name in ("Neg", "Reciprocal"):
+            collect(part[1], not positive)
+            return
+        collect(part[1], positive)
+        if name == "Sqr":
+            collect(part[1], positive)
+        else:
+            collect(part[2], positive if name in ("Add", "Mul") else not positive)
+
+    collect(term, True)
+    return Group(family, tuple(positives), tuple(negatives))
+
+
+def canonical(term: Sexp) -> Sexp:
+    """A form that is equal for terms equal by associativity and commutativity."""
+    if isinstance(term, str):
+        return term
+    if family_of(term):
+        group = flatten(term)
+        positives = tuple(sorted(map(canonical, group.positives), key=repr))
+        negatives = tuple(sorted(map(canonical, group.negatives), key=repr))
+        return (group.family, positives, negatives)
+    if head_of(term) in ("=", "!=", "union"):
+        return (head_of(term), *sorted(map(canonical, term[1:]), key=repr))
+    return tuple(map(canonical, term))
+
+
+def substitute(term: Sexp, replacements: Mapping[str, str]) -> Sexp:
+    """`term` with atoms replaced, all at once."""
+    if isinstance(term, str):
+        return replacements.get(term, term)
+    return tuple(substitute(part, replacements) for part in term)
+
+
+def occurrences(term: Sexp, atom: str) -> int:
+    """How often `atom` occurs in `term`."""
+    return int(term == atom) if isinstance(term, str) else sum(occurrences(part, atom) for part in term)
+
+
+def variables(term: Sexp) -> Iterator[str]:
+    """Every occurrence of a renamed rule variable (see `surface`)."""
+    if isinstance(term, str):
+        if term.startswith("?"):
+            yield term
+    else:
+        for part in term:
+            yield from variables(part)
+
+
+def without_squares(term: Sexp) -> Sexp:
+    """`term` with every ``(Sqr t)`` written ``(Mul t t)``.
+
+    How often a variable occurs must be counted on this form: x is not linear in ``(Sqr x)``.
+    """
+    if isinstance(term, str):
+        return term
+    parts = tuple(without_squares(part) for part in term)
+    return ("Mul", parts[1], parts[1]) if head_of(parts) == "Sqr" and len(parts) == 2 else parts
+
+
+def swap(left: Sexp, right: Sexp) -> dict[str, str] | None:
+    """The exchange of variables that turns `left` into `right` and back, if there is one."""
+    exchange: dict[str, str] = {}
+
+    def agree(one: Sexp, other: Sexp) -> bool:
+        if isinstance(one, str) or isinstance(other, str):
+            if not (isinstance(one, str) and isinstance(other, str)):
+                return False
+            if one.startswith("?") and other.startswith("?"):
+                return exchange.setdefault(one, other) == other and exchange.setdefault(other, one) == one
+            return one == other
+        return len(one) == len(other) and all(map(agree, one, other))
+
+    return exchange if agree(left, right) else None

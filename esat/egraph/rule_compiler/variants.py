@@ -1,0 +1,161 @@
+"""All generated rules of one AC rule.
+
+- plain and sign-flipped, if a group at the root may be replaced inside a larger one;
+- one per variable that occurs bare in a group and elsewhere too: its class may be an n-ary term of the group's
+  own family, flattened away (``x - floor(x)`` with x a sum);
+- in two stages, for a variable that would take the rest of an inner group but whose class a guard reads: the
+  first makes the term of the rest, the second finds it once its facts are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from esat.egraph.rule_compiler.families import (
+    PRODUCT,
+    SUM,
+    canonical,
+    contains_family,
+    family_of,
+    flatten,
+    occurrences,
+    variables,
+)
+from esat.egraph.rule_compiler.guards import translate, translate_shape_guard
+from esat.egraph.rule_compiler.heads import create_rest, translate_action
+from esat.egraph.rule_compiler.matching import match_pattern
+from esat.egraph.rule_compiler.surface import SurfaceRule, reads_class
+from esat.egraph.rule_compiler.variant import Choice, Variant
+from esat.rules.reader import Sexp, head_of
+
+EXPANSION_LIMIT = 4
+"""Most elements a group may have for an expanding rule to look at it."""
+
+STAGED_LIMIT = 6
+"""Most elements a group may have for its rests to be made in advance."""
+
+
+def is_no_operation(surface: SurfaceRule) -> bool:
+    """Whether both sides are the same n-ary term."""
+    if len(surface.patterns) != 1 or len(surface.head) != 1 or head_of(surface.head[0]) != "union":
+        return False
+    variable, term = surface.patterns[0]
+    action = surface.head[0]
+    return action[1] == variable and canonical(action[2]) == canonical(term)
+
+
+def is_expanding(surface: SurfaceRule) -> bool:
+    """Whether repeated application makes ever more terms.
+
+    That is a rule that copies a variable (distribution), and one that splits an inner group in every way there
+    is: two bare variables on one side that nothing constrains.
+    """
+    if any(contains_family(action) for action in surface.head):
+        for action in surface.head:
+            for name in set(variables(action)):
+                if 0 < surface.matched_occurrences(name) < occurrences(action, name):
+                    return True
+    for pattern in surface.patterns:
+        for group in _groups(pattern[1], at_root=surface.is_replaceable(pattern)):
+            for side in (flatten(group).positives, flatten(group).negatives):
+                if sum(_is_unconstrained(surface, operand) for operand in side) > 1:
+                    return True
+    return False
+
+
+def _is_unconstrained(surface: SurfaceRule, operand: Sexp) -> bool:
+    return surface.is_linear(operand) and not any(occurrences(guard, str(operand)) for guard in surface.guards)
+
+
+def _groups(term: Sexp, *, at_root: bool = False, under: str = "") -> Iterator[Sexp]:
+    """The maximal AC terms in `term`; `at_root` leaves out `term` itself."""
+    if isinstance(term, str):
+        return
+    family = family_of(term)
+    if family and family != under and not at_root:
+        yield term
+    for operand in term[1:]:
+        yield from _groups(operand, under=family)
+
+
+def _composites(surface: SurfaceRule) -> Iterator[tuple[str, str]]:
+    """(family, variable) pairs: a bare operand of one group of the family that occurs elsewhere too."""
+    places: dict[str, list[str]] = {}
+
+    def visit(term: Sexp, place: str) -> None:
+        if isinstance(term, str):
+            if term.startswith("?"):
+                places.setdefault(term, []).append(place)
+        elif family_of(term):
+            for operand in flatten(term).operands:
+                visit(operand, family_of(term))
+        else:
+            for operand in term[1:]:
+                visit(operand, "constructor")
+
+    for variable, term in surface.patterns:
+        places.setdefault(variable, []).append("class")
+        visit(term, "constructor")
+    for name, found in places.items():
+        for family in (SUM, PRODUCT):
+            if found.count(family) == 1 and len(found) > 1:
+                yield family, name
+
+
+def _late_rests(surface: SurfaceRule) -> Iterator[str]:
+    """Variables that could take the rest of an inner group if no guard read their class."""
+    for pattern in surface.patterns:
+        for group in _groups(pattern[1], at_root=surface.is_replaceable(pattern)):
+            for side in (flatten(group).positives, flatten(group).negatives):
+                if any(surface.is_linear(operand) and not surface.is_read(str(operand)) for operand in side):
+                    continue
+                for operand in side:
+                    if len(flatten(group).operands) > 1 and surface.is_linear(operand):
+                        yield str(operand)
+
+
+def generate(surface: SurfaceRule, choice: Choice, group_limit: int | None) -> Variant:
+    """Translate the whole rule for one choice."""
+    variant = Variant(surface, choice, group_limit)
+    for variable, term in surface.patterns:
+        match_pattern(variant, variable, term)
+    if choice.stage == "create":
+        # The rest does not exist yet: guards that read it wait for the second stage.
+        guards = [guard for guard in surface.guards if not reads_class(guard, choice.late_rest)]
+        variant.guards += [translate(variant, guard) for guard in guards]
+        create_rest(variant, choice.late_rest)
+        return variant
+    if choice.stage == "join":
+        rest = variant.rests.pop(choice.late_rest)
+        variant.joins.append(("=", choice.late_rest, (rest.family, rest.positives, rest.negatives)))
+    variant.guards += [translate(variant, guard) for guard in surface.guards]
+    for variable, word in surface.shape_guards:
+        variant.guards.append(translate_shape_guard(variant, variable, word))
+    variant.actions += [translate_action(variant, action) for action in surface.head]
+    return variant
+
+
+def all_variants(surface: SurfaceRule, group_limit: int | None) -> list[Variant]:
+    """Every distinct variant of a rule, the plain one first."""
+    signs = [False, True] if any(map(surface.is_replaceable, surface.patterns)) else [False]
+    choices = [
+        Choice(flipped, composite) for composite in (None, *_composites(surface)) for flipped in signs
+    ]
+    found: dict[tuple[Sexp, ...], Variant] = {}
+    for choice in choices:
+        variant = generate(surface, choice, group_limit)
+        found.setdefault((tuple(variant.body), tuple(variant.head)), variant)
+    return list(found.values())
+
+
+def staged_variants(surface: SurfaceRule, group_limit: int | None) -> list[Variant]:
+    """Both stages for every variable that takes a rest late."""
+    limit = STAGED_LIMIT if group_limit is None else group_limit
+    signs = [False, True] if any(map(surface.is_replaceable, surface.patterns)) else [False]
+    found: dict[tuple[Sexp, ...], Variant] = {}
+    for name in _late_rests(surface):
+        for stage in ("create", "join"):
+            for flipped in signs:
+                variant = generate(surface, Choice(flipped, None, name, stage), limit)
+                found.setdefault((tuple(variant.body), tuple(variant.head)), variant)
+    return list(found.values())
