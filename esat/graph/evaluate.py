@@ -11,9 +11,7 @@ from esat.graph.traversal import toposort
 from esat.graph.variables import Apply, Constant, SharedVariable, Variable
 
 
-def evaluate(
-    outputs: Variable | Sequence[Variable], values: Mapping[Variable, Any] | None = None
-) -> Any:
+def evaluate(outputs: Variable | Sequence[Variable], values: Mapping[Variable, Any] | None = None) -> Any:
     """The values of ``outputs``, computed by each op's own ``perform``.
 
     Parameters

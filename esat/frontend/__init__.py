@@ -1,0 +1,1 @@
+"""Ways in: constructors, NumPy-named functions, gradients, shared variables and graphs to compile."""

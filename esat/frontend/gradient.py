@@ -1,0 +1,171 @@
+"""Reverse-mode differentiation, after Griewank and Walther, "Evaluating Derivatives", chapter 3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+from esat.errors import GradientError, describe
+from esat.graph.constants import constant
+from esat.graph.op import as_variable
+from esat.graph.registry import op_named
+from esat.graph.traversal import toposort
+from esat.graph.types import TensorType
+from esat.graph.variables import Apply, Variable
+from esat.ops.index.basic import zeros_like
+
+Disconnected = Literal["raise", "zero"]
+
+
+@overload
+def grad(cost: Variable, wrt: Variable, disconnected: Disconnected = "raise") -> Variable: ...
+@overload
+def grad(cost: Variable, wrt: Sequence[Variable], disconnected: Disconnected = "raise") -> list[Variable]: ...
+def grad(
+    cost: Variable, wrt: Variable | Sequence[Variable], disconnected: Disconnected = "raise"
+) -> Variable | list[Variable]:
+    """The derivative of a scalar with respect to one Variable or several.
+
+    For complex numbers the convention is JAX's: a real cost changes by ``Re(gradient * dx)``.
+
+    Parameters
+    ----------
+    cost
+        A float or complex scalar (rank 0).
+    wrt
+        Variables of float or complex dtype; they need not be inputs.
+    disconnected
+        What to do where the cost does not depend on a Variable: raise, or give zeros.
+
+    Returns
+    -------
+    A Variable of the shape and dtype of ``wrt``, or a list of them.
+
+    Raises
+    ------
+    GradientError
+        For a cost that is no scalar or not continuous, a Variable of integers, one the cost does not
+        depend on, or an op without a gradient on the way.
+    """
+    if not isinstance(cost, Variable):
+        raise GradientError(describe("grad", [repr(cost)], "the cost is not a Variable"))
+    type = cost.tensor_type
+    if type.ndim != 0:
+        reason = "the cost must be a scalar; sum it, or use esat.vjp with cotangents"
+        raise GradientError(describe("grad", [type], reason))
+    _check_continuous("the cost", cost)
+    return vjp([cost], wrt, [constant(1, type.dtype)], disconnected)
+
+
+@overload
+def vjp(
+    outputs: Sequence[Variable],
+    wrt: Variable,
+    cotangents: Sequence[Any],
+    disconnected: Disconnected = "raise",
+) -> Variable: ...
+@overload
+def vjp(
+    outputs: Sequence[Variable],
+    wrt: Sequence[Variable],
+    cotangents: Sequence[Any],
+    disconnected: Disconnected = "raise",
+) -> list[Variable]: ...
+def vjp(
+    outputs: Sequence[Variable],
+    wrt: Variable | Sequence[Variable],
+    cotangents: Sequence[Any],
+    disconnected: Disconnected = "raise",
+) -> Variable | list[Variable]:
+    """Vector-Jacobian products: the cotangents of ``wrt``, given those of ``outputs``.
+
+    Parameters
+    ----------
+    outputs
+        Variables of any rank.
+    wrt, disconnected
+        As for :func:`grad`.
+    cotangents
+        One for each output, of its dtype and rank.
+
+    Raises
+    ------
+    GradientError
+        As :func:`grad`, and when a cotangent does not fit its output.
+    """
+    single = isinstance(wrt, Variable)
+    targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
+    for target in targets:
+        if not isinstance(target, Variable):
+            raise GradientError(describe("grad", [repr(target)], "can only differentiate by Variables"))
+        _check_continuous("the Variable to differentiate by", target)
+    seeds = [as_variable(cotangent) for cotangent in cotangents]
+    if len(seeds) != len(outputs):
+        raise GradientError(f"vjp: {len(seeds)} cotangents for {len(outputs)} outputs")
+    for output, seed in zip(outputs, seeds, strict=True):
+        _check_cotangent("vjp", output, seed)
+    connected, found = _accumulate(outputs, seeds, targets)
+    results = [_finish(target, target in connected, found.get(target), disconnected) for target in targets]
+    return results[0] if single else results
+
+
+def _accumulate(
+    outputs: Sequence[Variable], seeds: Sequence[Variable], targets: Sequence[Variable]
+) -> tuple[set[Variable], dict[Variable, Variable]]:
+    """Variables among outputs and their ancestors that depend on a target or are one, with cotangents."""
+    nodes = toposort(outputs)
+    dependent: set[Variable] = set(targets)
+    for node in nodes:
+        if any(operand in dependent for operand in node.inputs):
+            dependent.update(node.outputs)
+    found: dict[Variable, Variable] = {}
+    reached: set[Variable] = set(outputs)
+    for output, seed in zip(outputs, seeds, strict=True):
+        _add(found, output, seed)
+    for node in reversed(nodes):
+        if not reached.intersection(node.outputs):
+            continue
+        on_the_way = [operand in dependent for operand in node.inputs]
+        reached.update(operand for operand, used in zip(node.inputs, on_the_way, strict=True) if used)
+        known = [found.get(output) for output in node.outputs]
+        if not any(on_the_way) or all(cotangent is None for cotangent in known):
+            continue
+        for operand, used, cotangent in zip(node.inputs, on_the_way, node.op.vjp(node, known), strict=True):
+            if used and cotangent is not None and operand.tensor_type.kind in "fc":
+                _check_cotangent(node.op.name, operand, cotangent, node)
+                _add(found, operand, cotangent)
+    return reached.intersection(targets), found
+
+
+def _add(found: dict[Variable, Variable], variable: Variable, cotangent: Variable) -> None:
+    known = found.get(variable)
+    found[variable] = cotangent if known is None else op_named("add")(known, cotangent)
+
+
+def _finish(
+    target: Variable, connected: bool, cotangent: Variable | None, disconnected: Disconnected
+) -> Variable:
+    if not connected and disconnected != "zero":
+        reason = f'the cost does not depend on {target}; pass disconnected="zero" to get zeros'
+        raise GradientError(describe("grad", [target.type], reason))
+    return zeros_like(target) if cotangent is None else cotangent
+
+
+def _check_continuous(role: str, variable: Variable) -> None:
+    if variable.tensor_type.kind not in "fc":
+        reason = f"{role} has dtype {variable.tensor_type.dtype}, which has no derivatives"
+        raise GradientError(describe("grad", [variable.type], reason))
+
+
+def _check_cotangent(name: str, variable: Variable, cotangent: Variable, node: Apply | None = None) -> None:
+    wanted, given = variable.tensor_type, cotangent.tensor_type
+    if wanted.dtype == given.dtype and _sizes_fit(wanted, given):
+        return
+    reason = f"its gradient has type {given} for an operand of type {wanted}"
+    raise GradientError(describe(name, [wanted, given], reason, node.where if node is not None else None))
+
+
+def _sizes_fit(left: TensorType, right: TensorType) -> bool:
+    return left.ndim == right.ndim and all(
+        None in pair or pair[0] == pair[1] for pair in zip(left.shape, right.shape, strict=True)
+    )

@@ -1,0 +1,143 @@
+"""Graph: what to compile, as the user describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from esat.errors import GraphError, describe
+from esat.graph.function_graph import FunctionGraph, check_inputs
+from esat.graph.op import as_variable
+from esat.graph.traversal import ancestors, clone
+from esat.graph.types import TensorType
+from esat.graph.variables import SharedVariable, Variable
+from esat.ops.cast import cast
+
+Pairs: TypeAlias = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+
+
+@dataclass(frozen=True, init=False)
+class Graph:
+    """A graph to compile: inputs, outputs, and what a call does to shared variables.
+
+    Parameters
+    ----------
+    inputs
+        Variables the caller supplies, in order.
+    outputs
+        One Variable, or a sequence: then a call returns a tuple if there are several.
+    updates
+        Shared variable -> its value after the call, computed from the values before it. A value of
+        another dtype is cast if that loses nothing.
+    givens
+        Variable -> what to compute in its place.
+    on_unused_input
+        What to do about an input that nothing depends on: ``raise`` or ``ignore``.
+
+    Raises
+    ------
+    GraphError
+        For a Constant or a repeated Variable as input, an unused or missing input, an update of what is
+        no shared variable, or a value whose type does not fit.
+    """
+
+    inputs: tuple[Variable, ...]
+    outputs: tuple[Variable, ...]
+    updates: tuple[tuple[SharedVariable, Variable], ...]
+    givens: tuple[tuple[Variable, Variable], ...]
+    single_output: bool
+
+    def __init__(
+        self,
+        inputs: Variable | Sequence[Variable],
+        outputs: Any,
+        updates: Pairs | None = None,
+        givens: Pairs | None = None,
+        on_unused_input: Literal["raise", "ignore"] = "raise",
+    ) -> None:
+        single = isinstance(outputs, Variable) or not isinstance(outputs, (list, tuple))
+        wanted = (outputs,) if single else outputs
+        fields = {
+            "inputs": (inputs,) if isinstance(inputs, Variable) else tuple(inputs),
+            "outputs": tuple(as_variable(output) for output in wanted),
+            "updates": tuple(_update(*pair) for pair in _pairs(updates)),
+            "givens": tuple(_given(*pair) for pair in _pairs(givens)),
+            "single_output": single,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        self._check(on_unused_input)
+
+    def _check(self, on_unused_input: str) -> None:
+        if on_unused_input not in ("raise", "ignore"):
+            raise GraphError(f'on_unused_input is "raise" or "ignore", not {on_unused_input!r}')
+        for role, keys in (("updated", self.updates), ("given", self.givens)):
+            names = [str(key) for key, _ in keys]
+            if len({id(key) for key, _ in keys}) != len(keys):
+                raise GraphError(f"a Variable is {role} twice among {names}")
+        results = self._results()
+        check_inputs(self.inputs, results)
+        used = set(ancestors(results, stop=self.inputs))
+        unused = [variable for variable in self.inputs if variable not in used]
+        if unused and on_unused_input == "raise":
+            listed = ", ".join(map(str, unused))
+            reason = 'pass on_unused_input="ignore" to allow it'
+            raise GraphError(f"nothing depends on the input {listed}; {reason}")
+
+    def _results(self) -> list[Variable]:
+        """Outputs, then new values of the updated variables, with the givens in place."""
+        results = [*self.outputs, *(value for _, value in self.updates)]
+        return clone(results, dict(self.givens))[0] if self.givens else results
+
+    @property
+    def updated(self) -> tuple[SharedVariable, ...]:
+        """The shared variables that a call changes."""
+        return tuple(variable for variable, _ in self.updates)
+
+    def function_graph(self) -> FunctionGraph:
+        """A copy of the graph whose outputs are these and then the values of :attr:`updated`."""
+        return FunctionGraph(self.inputs, self._results())
+
+
+def _pairs(given: Pairs | None) -> list[tuple[Any, Any]]:
+    if given is None:
+        return []
+    return list(given.items() if isinstance(given, Mapping) else given)
+
+
+def _update(target: Any, value: Any) -> tuple[SharedVariable, Variable]:
+    if not isinstance(target, SharedVariable):
+        raise GraphError(f"only shared variables have updates; {target!r} is none")
+    variable = as_variable(value)
+    wanted, given = target.type, variable.type
+    if isinstance(wanted, TensorType) and isinstance(given, TensorType):
+        if wanted.dtype != given.dtype and np.can_cast(given.numpy_dtype, wanted.numpy_dtype):
+            variable = cast(variable, wanted.dtype)
+        variable = _fitting(f"the update of {target}", wanted, variable)
+    elif wanted != given:
+        raise GraphError(f"the update of {target} has type {given}, not {wanted}")
+    return target, variable
+
+
+def _given(target: Any, value: Any) -> tuple[Variable, Variable]:
+    if not isinstance(target, Variable):
+        raise GraphError(f"only Variables can be given; {target!r} is none")
+    variable = as_variable(value)
+    if isinstance(target.type, TensorType) and isinstance(variable.type, TensorType):
+        return target, _fitting(f"what is given for {target}", target.type, variable)
+    if target.type != variable.type:
+        raise GraphError(f"what is given for {target} has type {variable.type}, not {target.type}")
+    return target, variable
+
+
+def _fitting(role: str, wanted: TensorType, variable: Variable) -> Variable:
+    given = variable.tensor_type
+    sizes_fit = wanted.ndim == given.ndim and all(
+        None in pair or pair[0] == pair[1] for pair in zip(wanted.shape, given.shape, strict=True)
+    )
+    if given.dtype != wanted.dtype or not sizes_fit:
+        raise GraphError(describe("Graph", [given], f"{role} does not fit {wanted}"))
+    return variable
