@@ -205,7 +205,18 @@ class Float(Expression):
         return (above > high).select(high, above)
 
     def polynomial(self, coefficients: tuple[float, ...]) -> Float:
-        """``sum(coefficients[i] * self**i)`` by Horner's rule."""
+        """``sum(coefficients[i] * self**i)``.
+
+        Short polynomials follow Horner's rule; longer ones are two of the square, one for even and
+        one for odd powers, so that the processor works on both at once.
+        """
+        if len(coefficients) < 6:
+            return self._horner(coefficients)
+        square = self * self
+        odd = square._horner(coefficients[1::2])
+        return odd.multiply_add(self, square._horner(coefficients[::2]))
+
+    def _horner(self, coefficients: tuple[float, ...]) -> Float:
         result = self.float(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
             result = result.multiply_add(self, coefficient)

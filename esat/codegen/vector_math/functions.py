@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from esat.codegen.vector_math import error_function, exponential, hyperbolic, logarithm, power, trigonometric
+from esat.codegen.vector_math import (
+    error_function,
+    exponential,
+    hyperbolic,
+    logarithm,
+    power,
+    special,
+    trigonometric,
+)
 from esat.codegen.vector_math.builder import Float
 
 
@@ -65,4 +73,5 @@ FUNCTIONS: Mapping[str, VectorFunction] = _table(
     VectorFunction("erf", 1, error_function.erf),
     VectorFunction("erfc", 1, error_function.erfc),
     VectorFunction("erfcx", 1, error_function.erfcx),
+    VectorFunction("gammaln", 1, special.gammaln),
 )
