@@ -100,8 +100,9 @@ def read_out(frozen: FrozenEGraph, reader: ValueReader, layout: Layout | None = 
         What the tables mean; by default as in the engine's own signature.
     """
     collector = _Collector(reader, layout if layout is not None else Layout())
-    for name in sorted(frozen.functions):
-        collector.add_table(name, frozen.functions[name])
+    tables = frozen.functions  # the engine makes a new dictionary, and new lists of rows, at every access
+    for name in sorted(tables):
+        collector.add_table(name, tables[name])
     return canonical_arrays(collector.finish())
 
 
