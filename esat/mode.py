@@ -82,15 +82,15 @@ class Mode:
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def including(self, *tags: str) -> Mode:
-        """This mode, with what has one of the tags as well."""
+        """The same mode, with what has one of the tags as well."""
         return Mode(self, query=self.query.including(*tags))
 
     def requiring(self, *tags: str) -> Mode:
-        """This mode, with only what has all the tags."""
+        """The same mode, with only what has all the tags."""
         return Mode(self, query=self.query.requiring(*tags))
 
     def excluding(self, *tags: str) -> Mode:
-        """This mode, without what has one of the tags."""
+        """The same mode, without what has one of the tags."""
         return Mode(self, query=self.query.excluding(*tags))
 
 

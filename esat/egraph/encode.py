@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from esat.egraph.constructors import opaque_constructor
 from esat.egraph.terms import (
     SCALAR,
     Dimension,
@@ -187,11 +190,12 @@ class _Encoder:
         )
         opaque = OpaqueOp(node.op, ranks)
         position = self.opaque.setdefault(opaque, len(self.opaque))
+        constructor = opaque_constructor(node.op, len(operands))
         if len(node.outputs) == 1:
-            self._add(node.outputs[0], node.op.constructor, operands, (position,), symbols=True)
+            self._add(node.outputs[0], constructor, operands, (position,), symbols=True)
             return
         first = node.outputs[0]
-        whole = self.builder.add(node.op.constructor, operands, (position,), self._type(first, None))
+        whole = self.builder.add(constructor, operands, (position,), self._type(first, None))
         for index, output in enumerate(node.outputs):
             self._add(output, "Output", [whole], (index,), symbols=True)
 
@@ -260,7 +264,7 @@ class _Encoder:
         )
 
 
-def uniform_value(data: np.ndarray) -> float | None:  # type: ignore[type-arg]
+def uniform_value(data: NDArray[Any]) -> float | None:
     """The value all elements share, as a float that is exactly it; else None.
 
     Negative zero, NaN, complex numbers and integers beyond float64 have no such value: the

@@ -74,6 +74,7 @@ _VIEW_SECONDS = 2.0e-8
 _LEAF_SECONDS = 0.0
 IMPOSSIBLE = float("inf")
 _REDUCTIONS = ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAny", "ReduceAll")
+_NORMALIZATIONS = ("Softmax", "LogSoftmax", "LogSumExp")
 # Passes over the operand, in additions an element, of a normalization's two or three loops.
 _NORMALIZATION_FLOPS = 14.0
 
@@ -140,16 +141,14 @@ class CostModel:
             return self._reduction(operands[0], result, 1.0)
         if constructor in ("ArgMax", "ArgMin"):
             return self._reduction(operands[0], result, 3.0)
+        if constructor in _NORMALIZATIONS:
+            return self._reduction(operands[0], result, _NORMALIZATION_FLOPS)
         if constructor == "MatMul":
             return self._matmul(operands[0], operands[1], result)
         op = self._ops.get(constructor)
-        if op is None:
-            return IMPOSSIBLE
-        if op.family is Family.ELEMENTWISE:
+        if op is not None and op.family is Family.ELEMENTWISE:
             return self.elementwise(op, result)
-        if op.typing == "normalization":
-            return self._reduction(operands[0], result, _NORMALIZATION_FLOPS)
-        return self._library(op, attributes, operands, result)
+        return self._library(attributes, operands, result)
 
     def elementwise(self, op: Op, result: Value) -> float:
         """Seconds of a fused elementwise op."""
@@ -175,11 +174,11 @@ class CostModel:
         moved = (left.size + right.size + result.size) * result.itemsize
         return self.machine.library_call + flops / rate + moved / self.machine.bandwidth
 
-    def _library(
-        self, op: Op, attributes: Sequence[int | float], operands: Sequence[Value], result: Value
-    ) -> float:
+    def _library(self, attributes: Sequence[int | float], operands: Sequence[Value], result: Value) -> float:
         number = int(attributes[-1]) if attributes else -1
-        instance = self.opaque[number].op if 0 <= number < len(self.opaque) else op
+        if not 0 <= number < len(self.opaque):
+            return IMPOSSIBLE
+        instance = self.opaque[number].op
         shapes = [tuple(int(size) for size in operand.shape) for operand in operands]
         sizes = [operand.itemsize for operand in operands] + [result.itemsize]
         work = instance.work(shapes, [tuple(int(size) for size in result.shape)], sizes)

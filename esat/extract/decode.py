@@ -24,7 +24,7 @@ from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
-from esat.rules.macros import permutation_axes
+from esat.rules.macros import permutation_axes, permutation_input_rank
 
 
 def decode(chosen: TermGraph, like: FunctionGraph, shapes: Sequence[Shape]) -> FunctionGraph:
@@ -111,9 +111,7 @@ class _Decoder:
         if term.constructor == "DimShuffle":
             return self._dimshuffle(term)
         op = self.ops.get(term.constructor)
-        if op is None:
-            raise CompileError(f"decode: no op has the constructor {term.constructor!r}")
-        return self._apply(op, term, type)
+        return self._opaque(term) if op is None else self._apply(op, term, type)
 
     def _apply(self, op: Op, term: Term, type: TermType) -> Variable | Apply:
         if isinstance(op, (Reduction, Normalization)):
@@ -151,7 +149,8 @@ class _Decoder:
         return _follow(plan_product(term.operands, shapes, positives), operands)
 
     def _dimshuffle(self, term: Term) -> Variable:
-        order, input_rank = permutation_axes(int(term.attributes[0]))
+        word = int(term.attributes[0])
+        order, input_rank = permutation_axes(word), permutation_input_rank(word)
         operand = self._with_rank(term.operands[0], input_rank)
         node = operand.owner
         if node is not None and isinstance(node.op, Reduction) and self.uses[term.operands[0]] == 1:

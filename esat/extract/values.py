@@ -72,7 +72,7 @@ def node_shape(
 ) -> Shape | None:
     """Shape of an e-node that a rule made; None where only the op itself could tell."""
     if constructor == "DimShuffle":
-        order, _ = permutation_axes(int(attributes[0]))
+        order = permutation_axes(int(attributes[0]))
         sizes = operands[0] or (1.0,) * 8
         return tuple(1.0 if axis == "x" else sizes[int(axis)] for axis in order)
     if constructor == "MatMul":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import MAXIMUM_RANK, TensorType, Type
 from esat.graph.variables import Apply, Variable
 
-Order = tuple[int | str, ...]
+Axis = int | Literal["x"]
+Order = tuple[Axis, ...]
 """One entry an output axis: the input axis it shows, or ``"x"`` for a new axis of size 1."""
 
 
@@ -80,7 +81,7 @@ class DimShuffle(Op):
         (cotangent,) = cotangents
         if cotangent is None:
             return [None]
-        inverse = tuple(
+        inverse: Order = tuple(
             self.order.index(axis) if axis in self.order else "x" for axis in range(self.input_rank)
         )
         return [dimshuffle(cotangent, inverse)]

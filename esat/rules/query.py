@@ -48,15 +48,15 @@ class Query:
         object.__setattr__(self, "subquery", dict(subquery or {}))
 
     def including(self, *tags: str) -> Query:
-        """This Query, also taking what has one of the tags."""
+        """The same Query, also taking what has one of the tags."""
         return self._with(include=self.include | _tags(tags))
 
     def requiring(self, *tags: str) -> Query:
-        """This Query, taking only what has all the tags."""
+        """The same Query, taking only what has all the tags."""
         return self._with(require=self.require | _tags(tags))
 
     def excluding(self, *tags: str) -> Query:
-        """This Query, taking nothing that has one of the tags."""
+        """The same Query, taking nothing that has one of the tags."""
         return self._with(exclude=self.exclude | _tags(tags))
 
     def _with(self, **changes: frozenset[str]) -> Query:

@@ -1,0 +1,49 @@
+"""The e-graph's constructors, one for each op of the op table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from esat.egraph.signature import ConstructorSignature, Signature, Typing
+from esat.graph import Op
+from esat.graph.registry import registered_ops
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.normalization import Normalization
+from esat.ops.reduction import Reduction
+
+_SPECIAL = (
+    ConstructorSignature("Cast", 1, ("i64",), "cast"),
+    ConstructorSignature("DimShuffle", 1, ("i64",), "dimshuffle"),
+    ConstructorSignature("MatMul", 2, ("i64",), "matmul"),
+)
+# Ops whose results Python types, but which rules speak of: operands, then the op's number.
+_NAMED_OPAQUE = (ConstructorSignature("Reshape", 2, ("i64",), "opaque"),)
+
+
+def op_signature() -> Signature:
+    """The signature of all registered ops."""
+    return Signature((*_SPECIAL, *_NAMED_OPAQUE, *_records(registered_ops())))
+
+
+def _records(ops: Iterable[Op]) -> Iterable[ConstructorSignature]:
+    for op in ops:
+        if isinstance(op, Elementwise) and op.constructor != "Fill":
+            same = all(typing == "same" for typing in op.operand_typing)
+            operand_dtypes = None if same else tuple(op.operand_typing)
+            yield ConstructorSignature(
+                op.constructor, op.arity, (), cast(Typing, op.typing), op.needs_floats, operand_dtypes
+            )
+        elif isinstance(op, (Reduction, Normalization)):
+            yield ConstructorSignature(op.constructor, 1, ("i64",), cast(Typing, op.typing))
+
+
+def opaque_constructor(op: Op, operand_count: int) -> str:
+    """The constructor of an op without a form of its own.
+
+    Ops that take any number of operands need one constructor for each number.
+    """
+    named = {record.name: record.operand_count for record in _NAMED_OPAQUE}
+    return (
+        op.constructor if named.get(op.constructor) == operand_count else f"{op.constructor}_{operand_count}"
+    )
