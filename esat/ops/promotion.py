@@ -16,8 +16,8 @@ from esat.graph.variables import Variable
 Loops = np.ufunc | tuple[str, ...] | None
 """How an op chooses the dtype it computes in.
 
-As a NumPy ufunc does; or the common dtype of the operands if it is in the tuple, else the first one there that it
-casts to safely; or, for None, the common dtype whatever it is.
+As a NumPy ufunc does; or the common dtype of the operands if it is in the tuple, else the first one there
+that it casts to safely; or, for None, the common dtype whatever it is.
 """
 
 Given = np.dtype[Any] | type
@@ -78,7 +78,9 @@ def resolve_dtype(name: str, loops: Loops, given: tuple[Given, ...], by_result: 
     """What :func:`operand_dtypes` gives for operands known by dtype alone."""
     if isinstance(loops, np.ufunc):
         return _ufunc_dtype(name, loops, given, by_result)
-    examples = [np.empty((), dtype) if isinstance(dtype, np.dtype) else _WEAK_EXAMPLE[dtype] for dtype in given]
+    examples = [
+        np.empty((), dtype) if isinstance(dtype, np.dtype) else _WEAK_EXAMPLE[dtype] for dtype in given
+    ]
     common = np.result_type(*examples)
     if loops is None or common.name in loops:
         return normalize_dtype(common)

@@ -6,17 +6,69 @@ import re
 from dataclasses import dataclass
 
 VECTOR_MATH = frozenset(
-    """exp exp2 expm1 log log2 log10 log1p logaddexp log1mexp sigmoid softplus sqrt cbrt pow
-    sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh
-    erf erfc erfcx gammaln""".split()
+    [
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "logaddexp",
+        "log1mexp",
+        "sigmoid",
+        "softplus",
+        "sqrt",
+        "cbrt",
+        "pow",
+        "sin",
+        "cos",
+        "tan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "arctan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+        "erf",
+        "erfc",
+        "erfcx",
+        "gammaln",
+    ]
 )
 """Names of vectorized functions of floats that templates may call."""
 
 SCALAR_HELPERS = frozenset(
-    """floor_divide remainder fmod integer_power shift_left shift_right sign absolute copysign
-    floor ceil trunc rint isnan isinf isfinite signbit maximum minimum fmax fmin select""".split()
+    [
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "integer_power",
+        "shift_left",
+        "shift_right",
+        "sign",
+        "absolute",
+        "copysign",
+        "floor",
+        "ceil",
+        "trunc",
+        "rint",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "signbit",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "select",
+    ]
 )
-"""Names of scalar functions with NumPy's semantics that templates may call, for every dtype it defines them for.
+"""Names of scalar functions that templates may call, with NumPy's semantics for every dtype it has them for.
 
 ``select(condition, a, b)`` evaluates both ``a`` and ``b``.
 """
@@ -37,8 +89,8 @@ class Code:
     """Templates by the kind of operand; None where there is none.
 
     A template is one expression, with ``{0}``, ``{1}``, ... for the operands, names of
-    :data:`TEMPLATE_NAMES`, Python operators, and ``const(1.5)`` for a number of the operands' dtype. Its value
-    is converted to the dtype of the result, which is where integers wrap around.
+    :data:`TEMPLATE_NAMES`, Python operators, and ``const(1.5)`` for a number of the operands' dtype. Its
+    value is converted to the dtype of the result, which is where integers wrap around.
 
     Attributes
     ----------

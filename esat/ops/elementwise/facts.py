@@ -24,7 +24,8 @@ class Facts:
 
     ``nonnegative`` and ``nonpositive`` results and the bounds hold for the rounded results of floating-point
     arithmetic (a bound after rounding it to the dtype; zeros of either sign count as both). ``positive``
-    and ``negative`` speak of the real numbers: the float may have underflowed to zero.
+    and ``negative`` speak of the real numbers: the float may have underflowed to zero. What follows from
+    them in ``signs`` is as good as they are.
 
     Attributes
     ----------

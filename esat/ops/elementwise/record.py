@@ -93,7 +93,9 @@ class Elementwise(Op):
     def admits(self, dtype: str) -> str | None:
         """The dtype operands that all have ``dtype`` are cast to; None where the op does not take them."""
         given = tuple(
-            np.dtype("bool" if typing == "bool" else dtype) for typing in self.operand_typing if typing != "bool"
+            np.dtype("bool" if typing == "bool" else dtype)
+            for typing in self.operand_typing
+            if typing != "bool"
         )
         try:
             return resolve_dtype(self.name, self.dtypes, given, self.typing == "same")

@@ -1,0 +1,214 @@
+"""Arithmetic. On booleans add is "or" and mul is "and"; sub, neg and sign do not take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from esat.graph.variables import Variable
+from esat.ops.elementwise.code import Code, floats, numbers
+from esat.ops.elementwise.facts import (
+    ANY,
+    KEEPS_SIGN,
+    NEGATIVE,
+    NONNEGATIVE,
+    NONPOSITIVE,
+    POSITIVE,
+    Facts,
+)
+from esat.ops.elementwise.record import ZERO, Elementwise, no_gradient, slope
+
+Cotangents = Sequence[Variable | None]
+
+add = Elementwise(
+    "add", 2, np.add, numbers("{0} + {1}", boolean="{0} | {1}"),
+    gradient=lambda inputs, output, cotangent: [cotangent, cotangent],
+    facts=Facts(
+        commutative=True, associative=True,
+        signs=(
+            ((POSITIVE, NONNEGATIVE), POSITIVE),
+            ((NONNEGATIVE, NONNEGATIVE), NONNEGATIVE),
+            ((NEGATIVE, NONPOSITIVE), NEGATIVE),
+            ((NONPOSITIVE, NONPOSITIVE), NONPOSITIVE),
+        ),
+    ),
+)  # fmt: skip
+
+sub = Elementwise(
+    "sub", 2, np.subtract, numbers("{0} - {1}"),
+    gradient=lambda inputs, output, cotangent: [cotangent, -cotangent],
+    facts=Facts(
+        signs=(
+            ((POSITIVE, NONPOSITIVE), POSITIVE),
+            ((NONNEGATIVE, NEGATIVE), POSITIVE),
+            ((NONNEGATIVE, NONPOSITIVE), NONNEGATIVE),
+            ((NEGATIVE, NONNEGATIVE), NEGATIVE),
+            ((NONPOSITIVE, POSITIVE), NEGATIVE),
+            ((NONPOSITIVE, NONNEGATIVE), NONPOSITIVE),
+        ),
+    ),
+)  # fmt: skip
+
+mul = Elementwise(
+    "mul", 2, np.multiply, numbers("{0} * {1}", boolean="{0} & {1}"),
+    gradient=lambda inputs, output, cotangent: [cotangent * inputs[1], cotangent * inputs[0]],
+    facts=Facts(
+        commutative=True, associative=True,
+        signs=(
+            ((POSITIVE, POSITIVE), POSITIVE),
+            ((NONNEGATIVE, NONNEGATIVE), NONNEGATIVE),
+            ((POSITIVE, NEGATIVE), NEGATIVE),
+            ((NONNEGATIVE, NONPOSITIVE), NONPOSITIVE),
+            ((NEGATIVE, NEGATIVE), POSITIVE),
+            ((NONPOSITIVE, NONPOSITIVE), NONNEGATIVE),
+        ),
+    ),
+)  # fmt: skip
+
+
+def _div_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    part = cotangent / inputs[1]
+    return [part, -(part * output)]
+
+
+# A divisor of zero may be -0.0, so that only strict signs of it say anything.
+div = Elementwise(
+    "div", 2, np.divide, floats("{0} / {1}"), _div_gradient, flops=4.0,
+    facts=Facts(
+        signs=(
+            ((POSITIVE, POSITIVE), POSITIVE),
+            ((NONNEGATIVE, POSITIVE), NONNEGATIVE),
+            ((NEGATIVE, POSITIVE), NEGATIVE),
+            ((NONPOSITIVE, POSITIVE), NONPOSITIVE),
+            ((POSITIVE, NEGATIVE), NEGATIVE),
+            ((NONNEGATIVE, NEGATIVE), NONPOSITIVE),
+            ((NEGATIVE, NEGATIVE), POSITIVE),
+            ((NONPOSITIVE, NEGATIVE), NONNEGATIVE),
+        ),
+    ),
+)  # fmt: skip
+
+# Division by an integer zero gives 0, as in NumPy.
+floor_div = Elementwise(
+    "floor_div", 2, np.floor_divide, numbers("floor_divide({0}, {1})"), ZERO, flops=8.0,
+    facts=Facts(
+        integral=True,
+        signs=(((NONNEGATIVE, POSITIVE), NONNEGATIVE), ((NONPOSITIVE, POSITIVE), NONPOSITIVE)),
+    ),
+)  # fmt: skip
+
+# The remainder of floor_div: it has the sign of the divisor.
+mod = Elementwise(
+    "mod", 2, np.remainder, numbers("remainder({0}, {1})"),
+    gradient=lambda inputs, output, cotangent: [cotangent, -(cotangent * floor_div(*inputs))],
+    flops=10.0,
+    facts=Facts(signs=(((ANY, POSITIVE), NONNEGATIVE), ((ANY, NEGATIVE), NONPOSITIVE))),
+)  # fmt: skip
+
+
+def _fmod_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    dividend, divisor = inputs
+    return [cotangent, -(cotangent * ((dividend - output) / divisor))]
+
+
+# The remainder of division rounded towards zero: it has the sign of the dividend.
+fmod = Elementwise(
+    "fmod", 2, np.fmod, numbers("fmod({0}, {1})"), _fmod_gradient, flops=10.0,
+    facts=Facts(signs=(((NONNEGATIVE, ANY), NONNEGATIVE), ((NONPOSITIVE, ANY), NONPOSITIVE))),
+)  # fmt: skip
+
+neg = Elementwise(
+    "neg", 1, np.negative, numbers("-{0}"),
+    gradient=lambda inputs, output, cotangent: [-cotangent],
+    facts=Facts(
+        parity="odd", monotone="decreasing",
+        signs=(
+            ((POSITIVE,), NEGATIVE),
+            ((NEGATIVE,), POSITIVE),
+            ((NONNEGATIVE,), NONPOSITIVE),
+            ((NONPOSITIVE,), NONNEGATIVE),
+        ),
+    ),
+)  # fmt: skip
+
+positive = Elementwise(
+    "positive", 1, np.positive, numbers("{0}"),
+    gradient=lambda inputs, output, cotangent: [cotangent],
+    facts=Facts(idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+)  # fmt: skip
+
+
+def _sign_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    if inputs[0].tensor_type.kind == "c":
+        raise no_gradient(
+            "sign", inputs, "the sign of a complex number has no complex derivative", output.owner
+        )
+    return [None]
+
+
+# Of a complex number: z / abs(z).
+sign = Elementwise(
+    "sign", 1, np.sign, numbers("sign({0})"), _sign_gradient,
+    facts=Facts(
+        idempotent=True, parity="odd", monotone="increasing", lowest=-1, highest=1, integral=True,
+        signs=KEEPS_SIGN,
+    ),
+)  # fmt: skip
+
+
+def _abs_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    direction: Variable = sign(inputs[0])
+    if inputs[0].tensor_type.kind == "c":
+        from esat.ops.elementwise.complex import conj
+
+        direction = conj(direction)
+    return [cotangent * direction]
+
+
+# At zero the gradient is zero, an element of the subdifferential.
+absolute = Elementwise(
+    "abs", 1, np.absolute, Code("absolute({0})", "absolute({0})", "{0}", "{0}"), _abs_gradient, typing="real",
+    facts=Facts(
+        idempotent=True, parity="even", lowest=0,
+        signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), POSITIVE)),
+    ),
+)  # fmt: skip
+
+sqr = Elementwise(
+    "sqr", 1, np.square, numbers("{0} * {0}"), slope(lambda x, out: 2 * x),
+    facts=Facts(parity="even", lowest=0, signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), POSITIVE))),
+)  # fmt: skip
+
+# NumPy rounds the reciprocal of an integer towards zero.
+reciprocal = Elementwise(
+    "reciprocal", 1, np.reciprocal, floats("const(1) / {0}"),
+    gradient=lambda inputs, output, cotangent: [-(cotangent * sqr(output))],
+    flops=4.0,
+    facts=Facts(parity="odd", signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), NEGATIVE))),
+)  # fmt: skip
+
+# The magnitude of the first operand with the sign of the second, which may be that of a NaN.
+copysign: Elementwise = Elementwise(
+    "copysign", 2, np.copysign, floats("copysign({0}, {1})"),
+    gradient=lambda inputs, output, cotangent: [
+        cotangent * (copysign(1.0, inputs[0]) * copysign(1.0, inputs[1])), None,
+    ],
+)  # fmt: skip
+
+OPS: tuple[Elementwise, ...] = (
+    add,
+    sub,
+    mul,
+    div,
+    floor_div,
+    mod,
+    fmod,
+    neg,
+    positive,
+    sign,
+    absolute,
+    sqr,
+    reciprocal,
+    copysign,
+)

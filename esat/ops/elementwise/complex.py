@@ -1,0 +1,60 @@
+"""Parts of complex numbers. Real numbers are complex ones with an imaginary part of zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from esat.graph.op import Array
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+from esat.ops.elementwise.code import anything, floats, numbers
+from esat.ops.elementwise.facts import KEEPS_SIGN, Facts
+from esat.ops.elementwise.record import Elementwise
+
+Cotangents = Sequence[Variable | None]
+_SAME = Facts(idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN)
+
+
+def _real(x: Array) -> Array:
+    return np.array(x.real)
+
+
+def _imag(x: Array) -> Array:
+    return np.array(x.imag)
+
+
+def _real_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    return [cast(cotangent, inputs[0].tensor_type.dtype)]
+
+
+def _imag_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    return [cotangent * -1j if inputs[0].tensor_type.kind == "c" else None]
+
+
+def _angle_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    return [cotangent * -1j / inputs[0] if inputs[0].tensor_type.kind == "c" else None]
+
+
+real = Elementwise("real", 1, _real, anything("{0}"), _real_gradient, typing="real", flops=0.0, facts=_SAME)
+
+imag = Elementwise(
+    "imag", 1, _imag, anything("const(0)"), _imag_gradient, typing="real", flops=0.0,
+    facts=Facts(lowest=0, highest=0, integral=True),
+)  # fmt: skip
+
+conj: Elementwise = Elementwise(
+    "conj", 1, np.conjugate, numbers("{0}"),
+    gradient=lambda inputs, output, cotangent: [conj(cotangent)],
+    facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+)  # fmt: skip
+
+# In radians; that of a real number is 0 or pi.
+angle = Elementwise(
+    "angle", 1, np.angle, floats("arctan2(const(0), {0})"), _angle_gradient, np.arctan, typing="real",
+    flops=24.0, facts=Facts(monotone="decreasing", lowest=0, highest=math.pi),
+)  # fmt: skip
+
+OPS: tuple[Elementwise, ...] = (real, imag, conj, angle)

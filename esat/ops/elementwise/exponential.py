@@ -1,0 +1,156 @@
+"""Exponentials and logarithms, and the functions built from them that need care near their limits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from esat.graph.op import Array
+from esat.graph.variables import Variable
+from esat.ops.elementwise.code import floats
+from esat.ops.elementwise.comparison import eq
+from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
+from esat.ops.elementwise.record import Elementwise, slope
+from esat.ops.elementwise.scipy_functions import Special
+from esat.ops.elementwise.selection import switch
+from esat.ops.promotion import FLOATS
+
+_LN2 = math.log(2.0)
+_LN10 = math.log(10.0)
+
+exp = Elementwise(
+    "exp", 1, np.exp, floats("exp({0})"), slope(lambda x, out: out), flops=10.0,
+    facts=Facts(monotone="increasing", lowest=0, positive=True),
+)  # fmt: skip
+
+exp2 = Elementwise(
+    "exp2", 1, np.exp2, floats("exp2({0})"), slope(lambda x, out: out * _LN2), flops=10.0,
+    facts=Facts(monotone="increasing", lowest=0, positive=True),
+)  # fmt: skip
+
+expm1 = Elementwise(
+    "expm1", 1, np.expm1, floats("expm1({0})"), slope(lambda x, out: exp(x)), flops=12.0,
+    facts=Facts(monotone="increasing", lowest=-1, signs=KEEPS_SIGN),
+)  # fmt: skip
+
+log = Elementwise(
+    "log", 1, np.log, floats("log({0})"),
+    gradient=lambda inputs, output, cotangent: [cotangent / inputs[0]],
+    flops=14.0, facts=Facts(monotone="increasing"),
+)  # fmt: skip
+
+log2 = Elementwise(
+    "log2", 1, np.log2, floats("log2({0})"),
+    gradient=lambda inputs, output, cotangent: [cotangent / (inputs[0] * _LN2)],
+    flops=14.0, facts=Facts(monotone="increasing"),
+)  # fmt: skip
+
+log10 = Elementwise(
+    "log10", 1, np.log10, floats("log10({0})"),
+    gradient=lambda inputs, output, cotangent: [cotangent / (inputs[0] * _LN10)],
+    flops=14.0, facts=Facts(monotone="increasing"),
+)  # fmt: skip
+
+log1p = Elementwise(
+    "log1p", 1, np.log1p, floats("log1p({0})"),
+    gradient=lambda inputs, output, cotangent: [cotangent / (1 + inputs[0])],
+    flops=20.0, facts=Facts(monotone="increasing", signs=KEEPS_SIGN),
+)  # fmt: skip
+
+
+def _share(operand: Variable, output: Variable) -> Variable:
+    """How far below the logarithm of a sum one of its terms lies; zero where it is all, also if infinite."""
+    difference: Variable = switch(eq(operand, output), 0, operand - output)
+    return difference
+
+
+_LOG_SUM_SIGNS = (((NONNEGATIVE, ANY), NONNEGATIVE), ((POSITIVE, ANY), POSITIVE))
+
+# log(exp(x) + exp(y)).
+logaddexp = Elementwise(
+    "logaddexp", 2, np.logaddexp, floats("logaddexp({0}, {1})"),
+    gradient=lambda inputs, output, cotangent: [cotangent * exp(_share(x, output)) for x in inputs],
+    flops=30.0,
+    facts=Facts(commutative=True, associative=True, signs=_LOG_SUM_SIGNS),
+)  # fmt: skip
+
+# log2(2**x + 2**y); equal operands apart, since infinite ones have no difference.
+logaddexp2 = Elementwise(
+    "logaddexp2", 2, np.logaddexp2,
+    floats(
+        "select({0} == {1}, {0} + const(1), maximum({0}, {1}) "
+        f"+ log1p(exp2(-absolute({{0}} - {{1}}))) * const({1 / _LN2!r}))"
+    ),
+    gradient=lambda inputs, output, cotangent: [cotangent * exp2(_share(x, output)) for x in inputs],
+    flops=32.0,
+    facts=Facts(commutative=True, associative=True, signs=_LOG_SUM_SIGNS),
+)  # fmt: skip
+
+
+def _sigmoid(x: Array) -> Array:
+    value: Array = Special("expit")(x.astype(np.float32) if x.dtype == np.float16 else x)
+    return value.astype(x.dtype, copy=False)
+
+
+# 1 / (1 + exp(-x)).
+sigmoid = Elementwise(
+    "sigmoid", 1, _sigmoid, floats("sigmoid({0})"), slope(lambda x, out: out * (1 - out)), FLOATS, flops=12.0,
+    facts=Facts(monotone="increasing", lowest=0, highest=1, positive=True),
+)  # fmt: skip
+
+
+def _softplus(x: Array) -> Array:
+    value: Array = np.logaddexp(x, x.dtype.type(0))
+    return value
+
+
+# log(1 + exp(x)).
+softplus = Elementwise(
+    "softplus", 1, _softplus, floats("softplus({0})"), slope(lambda x, out: sigmoid(x)), FLOATS, flops=28.0,
+    facts=Facts(monotone="increasing", lowest=0, positive=True),
+)  # fmt: skip
+
+
+def _log1mexp(x: Array) -> Array:
+    """By the better of two forms on either side of -log(2).
+
+    Source: M. Mächler, "Accurately computing log(1 - exp(-|a|))", 2012.
+    """
+    value: Array = np.where(x > -_LN2, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+    return value
+
+
+# log(1 - exp(x)) of a negative number; NaN for a positive one.
+log1mexp = Elementwise(
+    "log1mexp", 1, _log1mexp, floats("log1mexp({0})"),
+    gradient=lambda inputs, output, cotangent: [-(cotangent / expm1(-inputs[0]))],
+    dtypes=FLOATS, flops=30.0,
+    facts=Facts(monotone="decreasing", highest=0),
+)  # fmt: skip
+
+# x * log(y), and zero where x is unless y is NaN.
+xlogy = Elementwise(
+    "xlogy", 2, Special("xlogy"),
+    floats("select(({0} == const(0)) & ({1} == {1}), const(0), {0} * log({1}))"),
+    gradient=lambda inputs, output, cotangent: [
+        cotangent * log(inputs[1]), cotangent * (inputs[0] / inputs[1]),
+    ],
+    dtypes=("float64", "float32", "complex128", "complex64"), flops=16.0,
+)  # fmt: skip
+
+OPS: tuple[Elementwise, ...] = (
+    exp,
+    exp2,
+    expm1,
+    log,
+    log2,
+    log10,
+    log1p,
+    logaddexp,
+    logaddexp2,
+    sigmoid,
+    softplus,
+    log1mexp,
+    xlogy,
+)

@@ -1,0 +1,49 @@
+"""Logic on truth values and on the bits of integers.
+
+The logical ops take any dtype, as NumPy's do, and cast it to bool first: zero is False, everything
+else, NaN included, is True.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from esat.ops.elementwise.code import Code, integers
+from esat.ops.elementwise.facts import Facts
+from esat.ops.elementwise.record import ZERO, Elementwise
+
+_LATTICE = Facts(commutative=True, associative=True, idempotent=True)
+_GROUP = Facts(commutative=True, associative=True)
+
+logical_and = Elementwise("logical_and", 2, np.logical_and, Code(boolean="{0} & {1}"), ZERO, facts=_LATTICE)
+logical_or = Elementwise("logical_or", 2, np.logical_or, Code(boolean="{0} | {1}"), ZERO, facts=_LATTICE)
+logical_xor = Elementwise("logical_xor", 2, np.logical_xor, Code(boolean="{0} ^ {1}"), ZERO, facts=_GROUP)
+logical_not = Elementwise("logical_not", 1, np.logical_not, Code(boolean="not {0}"), ZERO)
+
+bitwise_and = Elementwise(
+    "bitwise_and", 2, np.bitwise_and, integers("{0} & {1}", boolean="{0} & {1}"), ZERO, facts=_LATTICE
+)
+bitwise_or = Elementwise(
+    "bitwise_or", 2, np.bitwise_or, integers("{0} | {1}", boolean="{0} | {1}"), ZERO, facts=_LATTICE
+)
+bitwise_xor = Elementwise(
+    "bitwise_xor", 2, np.bitwise_xor, integers("{0} ^ {1}", boolean="{0} ^ {1}"), ZERO, facts=_GROUP
+)
+invert = Elementwise("invert", 1, np.invert, integers("~{0}", boolean="not {0}"), ZERO)
+
+# A shift by at least the width gives 0, or -1 for a negative number to the right.
+left_shift = Elementwise("left_shift", 2, np.left_shift, integers("shift_left({0}, {1})"), ZERO)
+right_shift = Elementwise("right_shift", 2, np.right_shift, integers("shift_right({0}, {1})"), ZERO)
+
+OPS: tuple[Elementwise, ...] = (
+    logical_and,
+    logical_or,
+    logical_xor,
+    logical_not,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    invert,
+    left_shift,
+    right_shift,
+)

@@ -1,0 +1,101 @@
+"""Powers and roots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from esat.errors import DtypeError, describe
+from esat.graph.variables import Constant, Variable
+from esat.ops.elementwise.arithmetic import sqr
+from esat.ops.elementwise.code import Code, floats
+from esat.ops.elementwise.comparison import eq
+from esat.ops.elementwise.exponential import log
+from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NEGATIVE, NONNEGATIVE, POSITIVE, Facts
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.selection import switch
+
+Cotangents = Sequence[Variable | None]
+
+
+class Pow(Elementwise):
+    """``x ** y``. Integers to a negative integer power are an error, as in NumPy."""
+
+    def promote(self, inputs: Sequence[Any]) -> list[Variable]:
+        operands = super().promote(inputs)
+        exponent = operands[1]
+        if exponent.tensor_type.kind == "i" and isinstance(exponent, Constant) and np.any(exponent.data < 0):
+            reason = "integers cannot be raised to negative integer powers; cast one operand to a float"
+            raise DtypeError(describe(self.name, [operand.type for operand in operands], reason))
+        return operands
+
+
+def _pow_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    """``y x**(y-1)`` and ``x**y log(x)``, both zero where the power does not depend on the operand.
+
+    That is for y = 0, and for x = 0 (where JAX too takes zero, whatever y).
+    """
+    base, exponent = inputs
+    if isinstance(exponent, Constant) and np.all(exponent.data != 0):
+        return [cotangent * (exponent * base ** _less_one(exponent)), None]
+    constant_power = eq(exponent, 0)
+    by_base = switch(constant_power, 0, exponent * base ** switch(constant_power, 1, exponent - 1))
+    if isinstance(exponent, Constant):
+        return [cotangent * by_base, None]
+    by_exponent = switch(eq(base, 0), 0, output * log(switch(eq(base, 0), 1, base)))
+    return [cotangent * by_base, cotangent * by_exponent]
+
+
+def _less_one(exponent: Constant) -> Constant:
+    return Constant(exponent.type, exponent.data - exponent.data.dtype.type(1))
+
+
+# A signed exponent that is not constant may turn out negative, which only NumPy's loop reports.
+pow = Pow(
+    "pow", 2, np.power, Code("pow({0}, {1})", None, "integer_power({0}, {1})"), _pow_gradient, flops=45.0,
+    facts=Facts(signs=(((POSITIVE, ANY), POSITIVE), ((NONNEGATIVE, NONNEGATIVE), NONNEGATIVE))),
+)  # fmt: skip
+
+sqrt = Elementwise(
+    "sqrt", 1, np.sqrt, floats("sqrt({0})"),
+    gradient=lambda inputs, output, cotangent: [cotangent / (2 * output)],
+    flops=5.0,
+    facts=Facts(monotone="increasing", lowest=0, signs=(((POSITIVE,), POSITIVE),)),
+)  # fmt: skip
+
+cbrt = Elementwise(
+    "cbrt", 1, np.cbrt, floats("cbrt({0})"),
+    gradient=lambda inputs, output, cotangent: [cotangent / (3 * sqr(output))],
+    flops=20.0,
+    facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+)  # fmt: skip
+
+
+def _hypot_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    """The unit vector; zero at the origin, an element of the subdifferential."""
+    length = switch(eq(output, 0), 1, output)
+    return [cotangent * (operand / length) for operand in inputs]
+
+
+_LARGER = "maximum(absolute({0}), absolute({1}))"
+_SMALLER = "minimum(absolute({0}), absolute({1}))"
+
+# Scaled by the larger operand, so that no square overflows or underflows; infinite if either is, even
+# beside a NaN.
+hypot = Elementwise(
+    "hypot", 2, np.hypot,
+    floats(
+        "select(isinf({0}) | isinf({1}), fmax(absolute({0}), absolute({1})), "
+        f"select({_LARGER} == const(0), const(0), {_LARGER} * "
+        f"sqrt(const(1) + ({_SMALLER} / {_LARGER}) * ({_SMALLER} / {_LARGER}))))"
+    ),
+    _hypot_gradient, flops=20.0,
+    facts=Facts(
+        commutative=True, associative=True, lowest=0,
+        signs=(((POSITIVE, ANY), POSITIVE), ((NEGATIVE, ANY), POSITIVE)),
+    ),
+)  # fmt: skip
+
+OPS: tuple[Elementwise, ...] = (pow, sqrt, cbrt, hypot)

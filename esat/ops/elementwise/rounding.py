@@ -1,0 +1,38 @@
+"""Rounding to integers. Integers and booleans stay as they are; derivatives are zero."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from esat.ops.elementwise.code import Code, floats
+from esat.ops.elementwise.facts import KEEPS_WEAK_SIGN, NEGATIVE, POSITIVE, Facts
+from esat.ops.elementwise.record import ZERO, Elementwise
+
+floor = Elementwise(
+    "floor", 1, np.floor, Code("floor({0})", "{0}", "{0}", "{0}"), ZERO,
+    facts=Facts(
+        idempotent=True, monotone="increasing", integral=True,
+        signs=(((NEGATIVE,), NEGATIVE), *KEEPS_WEAK_SIGN),
+    ),
+)  # fmt: skip
+
+ceil = Elementwise(
+    "ceil", 1, np.ceil, Code("ceil({0})", "{0}", "{0}", "{0}"), ZERO,
+    facts=Facts(
+        idempotent=True, monotone="increasing", integral=True,
+        signs=(((POSITIVE,), POSITIVE), *KEEPS_WEAK_SIGN),
+    ),
+)  # fmt: skip
+
+trunc = Elementwise(
+    "trunc", 1, np.trunc, Code("trunc({0})", "{0}", "{0}", "{0}"), ZERO,
+    facts=Facts(idempotent=True, parity="odd", monotone="increasing", integral=True, signs=KEEPS_WEAK_SIGN),
+)  # fmt: skip
+
+# Halves go to the even neighbour. NumPy rounds integers as floats here.
+rint = Elementwise(
+    "rint", 1, np.rint, floats("rint({0})"), ZERO,
+    facts=Facts(idempotent=True, parity="odd", monotone="increasing", integral=True, signs=KEEPS_WEAK_SIGN),
+)  # fmt: skip
+
+OPS: tuple[Elementwise, ...] = (floor, ceil, trunc, rint)

@@ -1,0 +1,86 @@
+"""Trigonometric functions and their inverses. Angles are in radians."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from esat.graph.variables import Variable
+from esat.ops.elementwise.arithmetic import sqr
+from esat.ops.elementwise.code import floats
+from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
+from esat.ops.elementwise.power import sqrt
+from esat.ops.elementwise.record import Elementwise, slope
+
+_HALF_PI = math.pi / 2
+_DEGREE = math.pi / 180
+
+sin = Elementwise(
+    "sin", 1, np.sin, floats("sin({0})"), slope(lambda x, out: cos(x)), flops=12.0,
+    facts=Facts(parity="odd", lowest=-1, highest=1),
+)  # fmt: skip
+
+cos: Elementwise = Elementwise(
+    "cos", 1, np.cos, floats("cos({0})"), slope(lambda x, out: -sin(x)), flops=12.0,
+    facts=Facts(parity="even", lowest=-1, highest=1),
+)  # fmt: skip
+
+tan = Elementwise(
+    "tan", 1, np.tan, floats("tan({0})"), slope(lambda x, out: 1 + sqr(out)), flops=18.0,
+    facts=Facts(parity="odd"),
+)  # fmt: skip
+
+arcsin = Elementwise(
+    "arcsin", 1, np.arcsin, floats("arcsin({0})"),
+    gradient=lambda inputs, output, cotangent: [cotangent / sqrt(1 - sqr(inputs[0]))],
+    flops=18.0,
+    facts=Facts(parity="odd", monotone="increasing", lowest=-_HALF_PI, highest=_HALF_PI, signs=KEEPS_SIGN),
+)  # fmt: skip
+
+arccos = Elementwise(
+    "arccos", 1, np.arccos, floats("arccos({0})"),
+    gradient=lambda inputs, output, cotangent: [-(cotangent / sqrt(1 - sqr(inputs[0])))],
+    flops=18.0,
+    facts=Facts(monotone="decreasing", lowest=0, highest=math.pi),
+)  # fmt: skip
+
+arctan = Elementwise(
+    "arctan", 1, np.arctan, floats("arctan({0})"),
+    gradient=lambda inputs, output, cotangent: [cotangent / (1 + sqr(inputs[0]))],
+    flops=16.0,
+    facts=Facts(parity="odd", monotone="increasing", lowest=-_HALF_PI, highest=_HALF_PI, signs=KEEPS_SIGN),
+)  # fmt: skip
+
+
+def _arctan2_gradient(
+    inputs: Sequence[Variable], output: Variable, cotangent: Variable
+) -> Sequence[Variable | None]:
+    ordinate, abscissa = inputs
+    part = cotangent / (sqr(ordinate) + sqr(abscissa))
+    return [part * abscissa, -(part * ordinate)]
+
+
+# The angle of the point (second, first operand).
+arctan2 = Elementwise(
+    "arctan2", 2, np.arctan2, floats("arctan2({0}, {1})"), _arctan2_gradient, flops=24.0,
+    facts=Facts(
+        lowest=-math.pi, highest=math.pi,
+        signs=(((POSITIVE, ANY), POSITIVE), ((NONNEGATIVE, POSITIVE), NONNEGATIVE)),
+    ),
+)  # fmt: skip
+
+deg2rad = Elementwise(
+    "deg2rad", 1, np.deg2rad, floats(f"{{0}} * const({_DEGREE!r})"),
+    gradient=lambda inputs, output, cotangent: [cotangent * _DEGREE],
+    facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+)  # fmt: skip
+
+rad2deg = Elementwise(
+    "rad2deg", 1, np.rad2deg, floats(f"{{0}} * const({1 / _DEGREE!r})"),
+    gradient=lambda inputs, output, cotangent: [cotangent * (1 / _DEGREE)],
+    facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+)  # fmt: skip
+
+OPS: tuple[Elementwise, ...] = (sin, cos, tan, arcsin, arccos, arctan, arctan2, deg2rad, rad2deg)
