@@ -1,0 +1,293 @@
+"""Fusion: which nodes run together in one kernel.
+
+Every variable that a kernel keeps to itself is neither written to memory nor read back, and every
+kernel saved is a call saved. Fusion merges groups along the edges of the graph, those that carry
+most bytes first, then groups that read the same operand. A merge is made only where one loop nest
+can hold both groups, where the kernels' own rules can lower the result, where nothing expensive
+would be computed more than once, and where no circle of groups arises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
+from esat.phases.group import FusionPlan, Group, GroupKind
+from esat.phases.partition import AcyclicPartition
+from esat.phases.shape_values import ShapeFacts
+from esat.phases.spaces import Spaces, contains, stretched_inside
+from esat.phases.verify import verify_fusion
+
+UNKNOWN_SIZE = 256
+"""Assumed size of an axis whose size the type does not tell."""
+MAXIMUM_NODES = 96
+MAXIMUM_ARRAYS = 30
+_FREE_GROWTH = 8
+REPEATED_FLOPS = 4.0
+"""Cost, in additions an element, of what may be computed again for each outer iteration."""
+
+
+class KernelRules(Protocol):
+    """What a generator of kernels says about the nodes it can lower."""
+
+    def supported(self, node: Apply, /) -> bool:
+        """Whether the node can be part of a kernel."""
+
+    def can_fuse(self, nodes: Sequence[Apply], /) -> bool:
+        """Whether these nodes, in topological order, can be one kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Two nodes whose groups could be merged, and the bytes that would save."""
+
+    first: int
+    second: int
+    variable: Variable
+    saved: float
+    reads_result: bool
+    """Whether the second reads the first's result, or both read the variable."""
+
+
+def predicted_bytes(variable: Variable) -> float:
+    """Bytes of a variable, with :data:`UNKNOWN_SIZE` for each size its type does not tell."""
+    if not isinstance(variable.type, TensorType):
+        return 0.0
+    sizes = (UNKNOWN_SIZE if size is None else size for size in variable.type.shape)
+    return float(prod(sizes) * variable.type.numpy_dtype.itemsize)
+
+
+def fuse(
+    graph: FunctionGraph,
+    rules: KernelRules | None = None,
+    price: Callable[[Variable], float] = predicted_bytes,
+) -> FusionPlan:
+    """Part the nodes of a graph into kernels, library calls and views.
+
+    Parameters
+    ----------
+    graph
+        The graph; it is not changed.
+    rules
+        What can be lowered to kernels; None for nothing.
+    price
+        Cost of writing a variable to memory, or of reading it, in any unit.
+
+    Returns
+    -------
+    A plan in which every node is in exactly one group and the groups are in an order in which they
+    can run; verified.
+    """
+    fusion = _Fusion(graph, rules, price)
+    if rules is not None:
+        fusion.merge_along_edges()
+        fusion.merge_siblings()
+    plan = FusionPlan(tuple(fusion.groups()))
+    verify_fusion(plan, graph)
+    return plan
+
+
+class _Fusion:
+    """The state of one call of :func:`fuse`."""
+
+    def __init__(
+        self, graph: FunctionGraph, rules: KernelRules | None, price: Callable[[Variable], float]
+    ) -> None:
+        self.graph = graph
+        self.rules = rules
+        self.price = price
+        self.nodes = graph.toposort()
+        self.number = {node: position for position, node in enumerate(self.nodes)}
+        self.computed = {output for node in self.nodes for output in node.outputs} - set(graph.inputs)
+        self.partition = AcyclicPartition([self._sources(node) for node in self.nodes])
+        self.users = self._find_users()
+        self.spaces = Spaces(self.nodes)
+        self.kinds = self._find_kinds()
+        self.stretched = self._find_stretched()
+        self.results = set(graph.outputs)
+
+    def _sources(self, node: Apply) -> list[int]:
+        return [
+            self.number[variable.owner]
+            for variable in node.inputs
+            if variable in self.computed and variable.owner is not None
+        ]
+
+    def _find_users(self) -> dict[Variable, list[int]]:
+        users: dict[Variable, list[int]] = {}
+        for position, node in enumerate(self.nodes):
+            for variable in dict.fromkeys(node.inputs):
+                users.setdefault(variable, []).append(position)
+        return users
+
+    def _find_kinds(self) -> list[GroupKind | None]:
+        """The kind of each node on its own; None for a view that a kernel can take in."""
+        sizes = ShapeFacts(self.graph.inputs, self.nodes).values
+        kinds: list[GroupKind | None] = []
+        for node in self.nodes:
+            lowerable = self.rules is not None and node not in sizes and self.rules.supported(node)
+            if node.op.family is Family.VIEW:
+                kinds.append(None if lowerable else "view" if node.op.view_map else "library")
+            else:
+                kinds.append("kernel" if lowerable else "library")
+        return kinds
+
+    def _find_stretched(self) -> set[Variable]:
+        """Variables that a user broadcasts over an axis outside those they vary with."""
+        stretched: set[Variable] = set()
+        for node in reversed(self.nodes):
+            if node.op.family is Family.ELEMENTWISE:
+                result = node.outputs[0].tensor_type
+                stretched.update(
+                    variable for variable in node.inputs if stretched_inside(variable.tensor_type, result)
+                )
+            elif node.op.family is Family.VIEW and node.outputs[0] in stretched:
+                stretched.update(node.inputs[:1])
+        return stretched
+
+    # ---- merging
+
+    def merge_along_edges(self) -> None:
+        """Merge groups with those that read their results, while that saves something."""
+        self._merge_all(list(self._edges()))
+
+    def merge_siblings(self) -> None:
+        """Merge kernels over one iteration space that read the same operand."""
+        self._merge_all(list(self._siblings()))
+
+    def _merge_all(self, candidates: list[_Candidate]) -> None:
+        """Try candidates, best first, in rounds until one changes nothing.
+
+        In one round a group at most doubles. So merges stay balanced, and the cost of looking at a
+        group's nodes is paid a logarithmic number of times for each of them.
+        """
+        candidates.sort(key=lambda candidate: (-candidate.saved, candidate.first, candidate.second))
+        while candidates:
+            limits: dict[int, int] = {}
+            later: list[_Candidate] = []
+            for candidate in candidates:
+                first = self.partition.find(candidate.first)
+                second = self.partition.find(candidate.second)
+                if first == second:
+                    continue
+                sizes = [len(self.partition.members[group]) for group in (first, second)]
+                limit = max(
+                    limits.get(group, max(_FREE_GROWTH, 2 * size))
+                    for group, size in zip((first, second), sizes, strict=True)
+                )
+                if sum(sizes) > limit:
+                    later.append(candidate)
+                    continue
+                verdict = self._judge(candidate, first, second)
+                merged = self.partition.merge(first, second) if verdict else None
+                if merged is not None:
+                    limits[merged] = limit
+                elif verdict is not False:
+                    later.append(candidate)
+            if not limits:
+                return
+            candidates = later
+
+    def _edges(self) -> Iterator[_Candidate]:
+        for position, node in enumerate(self.nodes):
+            for variable in dict.fromkeys(node.inputs):
+                if variable not in self.computed or variable.owner is None:
+                    continue
+                source = self.number[variable.owner]
+                kinds = self.kinds[source], self.kinds[position]
+                if "library" in kinds or "view" in kinds:
+                    continue
+                cost = self.price(variable)
+                private = len(self.users[variable]) == 1 and variable not in self.results
+                yield _Candidate(source, position, variable, cost * (2 if private else 1), True)
+
+    def _siblings(self) -> Iterator[_Candidate]:
+        for variable, users in self.users.items():
+            kernels = [user for user in users if self.kinds[user] == "kernel"]
+            if isinstance(variable, Constant) or len(kernels) < 2:
+                continue
+            for first, second in zip(kernels, kernels[1:], strict=False):
+                if self.spaces.of_node(self.nodes[first]) == self.spaces.of_variable(variable):
+                    yield _Candidate(first, second, variable, self.price(variable), False)
+
+    def _judge(self, candidate: _Candidate, first: int, second: int) -> bool | None:
+        """Whether two groups may merge: True, False (never), or None (not as things stand)."""
+        assert self.rules is not None
+        members = sorted(self.partition.members[first] + self.partition.members[second])
+        if len(members) > MAXIMUM_NODES:
+            return False
+        if self.kinds[candidate.first] is None and not self._folds(candidate, second):
+            return None
+        if self.kinds[candidate.second] is None and not self._takes_in_a_kernel(second):
+            return None
+        if not self._one_loop_nest(first, second, exact=not candidate.reads_result):
+            return False
+        if candidate.reads_result and self._repeats_work(candidate.variable, first):
+            return False
+        nodes = [self.nodes[member] for member in members]
+        inputs, outputs = self._boundary(members)
+        if len(inputs) + len(outputs) > MAXIMUM_ARRAYS:
+            return False
+        return self.rules.can_fuse(nodes)
+
+    def _folds(self, candidate: _Candidate, reader: int) -> bool:
+        """Whether a view is read by one group only, so that the group can look through it."""
+        if candidate.variable in self.results:
+            return False
+        return all(self.partition.find(user) == reader for user in self.users[candidate.variable])
+
+    def _takes_in_a_kernel(self, group: int) -> bool:
+        """Whether a group that holds views also computes something: alone, a view costs nothing."""
+        return any(self.kinds[member] == "kernel" for member in self.partition.members[group])
+
+    def _space(self, group: int) -> tuple[int, ...]:
+        spaces = [self.spaces.of_node(self.nodes[member]) for member in self.partition.members[group]]
+        return max(spaces, key=len)
+
+    def _one_loop_nest(self, first: int, second: int, exact: bool) -> bool:
+        spaces = self._space(first), self._space(second)
+        if exact:
+            return spaces[0] == spaces[1]
+        return contains(*spaces) or contains(spaces[1], spaces[0])
+
+    def _repeats_work(self, variable: Variable, group: int) -> bool:
+        """Whether reading ``variable`` in its users' loops would repeat expensive work of its group."""
+        if variable not in self.stretched:
+            return False
+        space = self.spaces.of_variable(variable)
+        same = [
+            self.nodes[member]
+            for member in self.partition.members[group]
+            if self.spaces.of_node(self.nodes[member]) == space
+        ]
+        return sum(float(getattr(node.op, "flops", 0.0)) for node in same) > REPEATED_FLOPS
+
+    # ---- the result
+
+    def _boundary(self, members: Sequence[int]) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        inside = set(members)
+        inputs: dict[Variable, None] = {}
+        outputs: list[Variable] = []
+        own: set[Variable] = set()
+        for member in members:
+            node = self.nodes[member]
+            inputs.update((variable, None) for variable in node.inputs if variable not in own)
+            own.update(output for output in node.outputs if output in self.computed)
+            outputs += [
+                output
+                for output in node.outputs
+                if output in self.results or any(user not in inside for user in self.users.get(output, ()))
+            ]
+        return tuple(inputs), tuple(outputs)
+
+    def groups(self) -> Iterator[Group]:
+        """The groups as they are, in an order in which they can run."""
+        for group in self.partition.groups():
+            members = self.partition.members[group]
+            kinds = {self.kinds[member] for member in members}
+            kind: GroupKind = "kernel" if "kernel" in kinds else "library" if "library" in kinds else "view"
+            inputs, outputs = self._boundary(members)
+            yield Group(kind, tuple(self.nodes[member] for member in members), inputs, outputs)

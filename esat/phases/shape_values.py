@@ -1,0 +1,88 @@
+"""Which nodes depend on nothing but shapes, and which shapes are known before any step has run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from esat.errors import EsatError
+from esat.graph import Apply, Constant, Family, SharedVariable, TensorType, Variable
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.shape import ShapeI
+
+_KNOWN_FAMILIES = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION)
+_IMPURE_FAMILIES = (Family.RANDOM, Family.CONTROL, Family.SPARSE)
+_SAMPLE_SIZE = 2
+_LARGEST_RANK = 1
+
+
+class ShapeFacts:
+    """What the shapes of the inputs decide, found without knowing them.
+
+    Attributes
+    ----------
+    early
+        Variables whose shape follows from the shapes of the inputs and shared variables.
+    values
+        Nodes whose results do: sizes and arithmetic on sizes. They are computed once for each
+        combination of input shapes, not once a call.
+    """
+
+    def __init__(self, inputs: Iterable[Variable], nodes: Iterable[Apply]) -> None:
+        self.early: set[Variable] = set(inputs)
+        self.values: set[Apply] = set()
+        self._decided: set[Variable] = set()
+        for node in nodes:
+            self._add(node)
+
+    def _add(self, node: Apply) -> None:
+        for variable in node.inputs:
+            if isinstance(variable, (Constant, SharedVariable)):
+                self.early.add(variable)
+        if all(_is_static(variable) for variable in node.outputs) or self._shape_follows(node):
+            self.early.update(node.outputs)
+        if self._value_follows(node):
+            self.values.add(node)
+            self._decided.update(node.outputs)
+
+    def _shape_follows(self, node: Apply) -> bool:
+        if any(variable not in self.early for variable in node.inputs):
+            return False
+        if node.op.family in _KNOWN_FAMILIES or isinstance(node.op, DimShuffle) or node.op.typing == "same":
+            return True
+        samples = [sample(variable) for variable in node.inputs]
+        try:
+            types = node.op.infer_types(samples)
+        except EsatError:
+            return False
+        return all(isinstance(type, TensorType) and None not in type.shape for type in types)
+
+    def _value_follows(self, node: Apply) -> bool:
+        if isinstance(node.op, ShapeI):
+            return node.inputs[0] in self.early
+        small = all(
+            isinstance(variable.type, TensorType) and variable.type.ndim <= _LARGEST_RANK
+            for variable in node.outputs
+        )
+        decided = [variable in self._decided for variable in node.inputs]
+        return (
+            small
+            and any(decided)
+            and node.op.family not in _IMPURE_FAMILIES
+            and not node.op.destroy_map
+            and all(
+                known or isinstance(variable, Constant)
+                for known, variable in zip(decided, node.inputs, strict=True)
+            )
+        )
+
+
+def sample(variable: Variable) -> Variable:
+    """A stand-in whose every size is known, to see what an op makes of known sizes."""
+    if isinstance(variable, Constant) or not isinstance(variable.type, TensorType):
+        return variable
+    shape = tuple(_SAMPLE_SIZE if size is None else size for size in variable.type.shape)
+    return Variable(variable.type.with_shape(shape))
+
+
+def _is_static(variable: Variable) -> bool:
+    return isinstance(variable.type, TensorType) and None not in variable.type.shape
