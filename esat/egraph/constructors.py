@@ -9,13 +9,17 @@ from esat.egraph.signature import ConstructorSignature, Signature, Typing
 from esat.graph import Op
 from esat.graph.registry import registered_ops
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.normalization import Normalization
-from esat.ops.reduction import Reduction
+from esat.ops.normalization import NORMALIZATIONS
+from esat.ops.reduction import REDUCERS
 
 _SPECIAL = (
     ConstructorSignature("Cast", 1, ("i64",), "cast"),
     ConstructorSignature("DimShuffle", 1, ("i64",), "dimshuffle"),
     ConstructorSignature("MatMul", 2, ("i64",), "matmul"),
+)
+_OVER_AXES = (
+    *(ConstructorSignature(r.constructor, 1, ("i64",), cast(Typing, r.typing)) for r in REDUCERS),
+    *(ConstructorSignature(name, 1, ("i64",), "same") for name in NORMALIZATIONS.values()),
 )
 # Ops whose results Python types, but which rules speak of: operands, then the op's number.
 _NAMED_OPAQUE = (ConstructorSignature("Reshape", 2, ("i64",), "opaque"),)
@@ -23,7 +27,7 @@ _NAMED_OPAQUE = (ConstructorSignature("Reshape", 2, ("i64",), "opaque"),)
 
 def op_signature() -> Signature:
     """The signature of all registered ops."""
-    return Signature((*_SPECIAL, *_NAMED_OPAQUE, *_records(registered_ops())))
+    return Signature((*_SPECIAL, *_OVER_AXES, *_NAMED_OPAQUE, *_records(registered_ops())))
 
 
 def _records(ops: Iterable[Op]) -> Iterable[ConstructorSignature]:
@@ -34,8 +38,6 @@ def _records(ops: Iterable[Op]) -> Iterable[ConstructorSignature]:
             yield ConstructorSignature(
                 op.constructor, op.arity, (), cast(Typing, op.typing), op.needs_floats, operand_dtypes
             )
-        elif isinstance(op, (Reduction, Normalization)):
-            yield ConstructorSignature(op.constructor, 1, ("i64",), cast(Typing, op.typing))
 
 
 def opaque_constructor(op: Op, operand_count: int) -> str:

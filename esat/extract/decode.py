@@ -7,8 +7,7 @@ DimShuffle that drops its axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,9 +21,23 @@ from esat.graph.registry import op_named, registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
-from esat.ops.normalization import Normalization
-from esat.ops.reduction import Reduction
+from esat.ops.normalization import NORMALIZATIONS, Normalization
+from esat.ops.reduction import REDUCERS, Reducer, Reduction
 from esat.rules.macros import permutation_axes, permutation_input_rank
+
+
+def _reducing(reducer: Reducer) -> Callable[[tuple[int, ...]], Op]:
+    return lambda axes: Reduction(reducer, axes, keepdims=True)
+
+
+def _normalizing(name: str, constructor: str) -> Callable[[tuple[int, ...]], Op]:
+    return lambda axes: Normalization(name, constructor, axes)
+
+
+_OVER_AXES = {
+    **{reducer.constructor: _reducing(reducer) for reducer in REDUCERS},
+    **{constructor: _normalizing(name, constructor) for name, constructor in NORMALIZATIONS.items()},
+}
 
 
 def decode(chosen: TermGraph, like: FunctionGraph, shapes: Sequence[Shape]) -> FunctionGraph:
@@ -110,12 +123,12 @@ class _Decoder:
             return cast(self._value(term.operands[0]), DTYPES[int(term.attributes[0])])
         if term.constructor == "DimShuffle":
             return self._dimshuffle(term)
+        if term.constructor in _OVER_AXES:
+            return self._over_axes(term)
         op = self.ops.get(term.constructor)
         return self._opaque(term) if op is None else self._apply(op, term, type)
 
     def _apply(self, op: Op, term: Term, type: TermType) -> Variable | Apply:
-        if isinstance(op, (Reduction, Normalization)):
-            return self._over_axes(op, term)
         if op.family is Family.ELEMENTWISE:
             return _single(op, [self._with_rank(operand, type.rank) for operand in term.operands])
         if op.constructor == "MatMul":
@@ -132,13 +145,11 @@ class _Decoder:
         node = opaque.op.make_node(*operands)
         return node if len(node.outputs) > 1 else node.outputs[0]
 
-    def _over_axes(self, op: Reduction | Normalization, term: Term) -> Variable:
+    def _over_axes(self, term: Term) -> Variable:
         operand = self._value(term.operands[0])
         mask = int(term.attributes[0])
         axes = tuple(axis for axis in range(operand.tensor_type.ndim) if mask >> axis & 1)
-        if isinstance(op, Reduction):
-            return _single(Reduction(op.reducer, axes, keepdims=True), [operand])
-        return _single(replace(op, axes=axes), [operand])
+        return _single(_OVER_AXES[term.constructor](axes), [operand])
 
     def _nary(self, term: Term, type: TermType) -> Variable:
         operands = [self._with_rank(operand, type.rank) for operand in term.operands]

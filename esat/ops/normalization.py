@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.axes import normalize_axes
 from esat.ops.cast import cast
 from esat.ops.reduction import LOGSUMEXP, MAX, SUM, Reduction, float_dtype, reduce
+
+NORMALIZATIONS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
+"""Name in the tensor API -> constructor."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,14 +99,18 @@ class Normalization(Op):
         return f"{self.name}{{{','.join(map(str, self.axes))}}}"
 
 
+SOFTMAX = Normalization("softmax", "Softmax", ())
+LOG_SOFTMAX = Normalization("log_softmax", "LogSoftmax", ())
+
+
 def softmax(operand: Any, axis: Any = None) -> Variable:
     """``exp(x) / sum(exp(x))`` over ``axis`` (an int, a tuple, or None for all), as SciPy's softmax."""
-    return _normalize("softmax", "Softmax", operand, axis)
+    return _normalize(SOFTMAX, operand, axis)
 
 
 def log_softmax(operand: Any, axis: Any = None) -> Variable:
     """``x - log(sum(exp(x)))`` over ``axis`` (an int, a tuple, or None for all), as SciPy's log_softmax."""
-    return _normalize("log_softmax", "LogSoftmax", operand, axis)
+    return _normalize(LOG_SOFTMAX, operand, axis)
 
 
 def logsumexp(operand: Any, axis: Any = None, keepdims: bool = False) -> Variable:
@@ -114,8 +121,8 @@ def logsumexp(operand: Any, axis: Any = None, keepdims: bool = False) -> Variabl
     return result
 
 
-def _normalize(name: str, constructor: str, operand: Any, axis: Any) -> Variable:
+def _normalize(kind: Normalization, operand: Any, axis: Any) -> Variable:
     variable = as_variable(operand)
-    axes = normalize_axes(name, axis, variable.tensor_type.ndim)
-    result: Variable = Normalization(name, constructor, axes)(variable)
+    axes = normalize_axes(kind.name, axis, variable.tensor_type.ndim)
+    result: Variable = replace(kind, axes=axes)(variable)
     return result
