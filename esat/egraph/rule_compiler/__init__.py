@@ -1,7 +1,7 @@
 """Compiles rules over binary constructors to egglog rules over n-ary sums and products.
 
-An author writes ``(rewrite (Add (Exp x) (Exp y)) (Foo x y))``; the compiled rules match any two elements of any
-n-ary sum that are exponentials, in any order, positive or negative. In processing order:
+An author writes ``(rewrite (Add (Exp x) (Exp y)) (Foo x y))``; the compiled rules match any two elements of
+any n-ary sum that are exponentials, in any order, positive or negative. In processing order:
 
 ``surface``    variables renamed, the body split into patterns and guards
 ``guarding``   type guards added (``dtypes``: which dtypes agree; ``shapes``: which broadcast words agree)

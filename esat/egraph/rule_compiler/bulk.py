@@ -1,17 +1,20 @@
 """Homomorphisms, compiled to one map over all elements of a sum or product.
 
-Three shapes of rule would be matched once per pair, and once more per pair of what that made, which enumerates
+Three shapes of rule would match once per pair, and once more per pair of what that made, which enumerates
 the set partitions of a sum. All elements at once give the same result with one new term:
 
-collect     ``(Mul (Exp x) (Exp y)) -> (Exp (Add x y))``, ``(Add (MatMul a x r) (MatMul a y r)) -> (MatMul a (Add x y) r)``
-distribute  ``(Log (Mul x y)) -> (Add (Log x) (Log y))``, if the rule's guards treat x and y alike
-conclude    ``(Add x y)``, fact of x, fact of y -> the same fact of the sum
+collect     ``(Mul (Exp x) (Exp y)) -> (Exp (Add x y))``,
+            ``(Add (MatMul a x r) (MatMul a y r)) -> (MatMul a (Add x y) r)``
+distribute  ``(Log (Mul x y)) -> (Add (Log x) (Log y))``
+conclude    ``(Add x y)``, a fact of x, the same fact of y -> that fact of the sum
+
+The guards of the rule must treat x and y alike.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from esat.egraph.rule_compiler.families import (
     PRODUCT,
@@ -34,7 +37,7 @@ Generated = tuple[list[Sexp], list[Sexp]]
 INDEX_RULESET = "esat-index"
 LIFT_RULESET = "esat-lift"
 
-_ROOT, _P, _N, _ELEMENT, _GROUP = "?%e", "?%p", "?%n", "?%s", "?%u"
+_ROOT, _P, _N, _ELEMENT, _ARGUMENT, _GROUP = "?%e", "?%p", "?%n", "?%s", "?%x", "?%u"
 
 
 @dataclass
@@ -198,36 +201,39 @@ def _collect(surface: SurfaceRule, variable: str, left: Sexp, right: Sexp) -> Bu
     if not first.of("") == second.of("") == result.of(""):
         return None
     conditions, sorts = _conditions(surface, one, other), _shared_sorts(surface, first)
-    if conditions is None or sorts is None or conditions.each or conditions.shared:
+    if conditions is None or sorts is None or conditions.shared or not _is_typed_as_written(surface):
         return None
-    if not _is_typed_as_written(surface):
-        return None
-    return _collected(surface, left, inner[0], first, conditions, sorts, opposite=operands[2])
+    each = tuple(substitute(guard, {one: _ARGUMENT}) for guard in conditions.each)
+    conditions = replace(conditions, each=each)
+    return _collected(surface, (family_of(left), family_of(inner[0])), first, conditions, sorts, operands[2])
 
 
 def _collected(
     surface: SurfaceRule,
-    left: Sexp,
-    inner: Sexp,
+    families: tuple[str, str],
     application: _Application,
     conditions: _Conditions,
     sorts: tuple[str, ...],
-    *,
     opposite: bool,
 ) -> Bulk:
+    """The rules that map over the elements; `opposite` if the pattern's second element is negative."""
+    family, inner_family = families
     argument, has = _name(surface, "argument"), _name(surface, "has")
     keys: list[Sexp] = list(application.others)
     key_sorts = list(sorts)
-    helper_body: list[Sexp] = [("=", _ELEMENT, application.of("?%x"))]
+    helper_body: list[Sexp] = [("=", _ELEMENT, application.of(_ARGUMENT)), *conditions.each]
     if conditions.same_shape:
         keys.append("?%w")
         key_sorts.append("i64")
-        helper_body.append(("=", "?%w", ("bp", "?%x")))
+        helper_body.append(("=", "?%w", ("bp", _ARGUMENT)))
     columns = " ".join([*key_sorts, "T"])
     bulk = Bulk(
         [f"(function {argument} ({columns}) T :merge old)", f"(function {has} ({columns}) Unit :merge old)"]
     )
-    actions: list[Sexp] = [("set", (argument, *keys, _ELEMENT), "?%x"), ("set", (has, *keys, _ELEMENT), ())]
+    actions: list[Sexp] = [
+        ("set", (argument, *keys, _ELEMENT), _ARGUMENT),
+        ("set", (has, *keys, _ELEMENT), ()),
+    ]
     bulk.helpers.append((INDEX_RULESET, (helper_body, actions)))
 
     def chosen(multiset: str, purpose: str) -> list[Sexp]:
@@ -239,9 +245,8 @@ def _collected(
             ("=", length_of(found), length_of(arguments)),
         ]
 
-    family, inner_family = family_of(left), family_of(inner)
     floats: list[Sexp] = [(">=", ("dt", _ROOT), "9")] if opposite and inner_family == PRODUCT else []
-    for own, positive in (((_P, True),) if opposite else ((_P, True), (_N, False))):
+    for own, positive in ((_P, True),) if opposite else ((_P, True), (_N, False)):
         body: list[Sexp] = [
             ("=", _ROOT, (family, _P, _N)),
             ("element-count", own, _ELEMENT),
@@ -318,7 +323,8 @@ def _distribute(surface: SurfaceRule, variable: str, left: Sexp, right: Sexp) ->
     everything: Sexp = ("multiset-sum", _P, _N)
     for function_name, wanted in (("bp", conditions.same_shape), ("dt", conditions.same_dtype)):
         if wanted:
-            body += [("=", f"?%g-{function_name}", (function_name, _GROUP)), *_all_alike(function_name, everything)]
+            body.append(("=", f"?%g-{function_name}", (function_name, _GROUP)))
+            body += _all_alike(function_name, everything)
     maps = tuple(("unstable-multiset-map", function, multiset) for multiset in (_P, _N))
     head = [*_new_group("?%h", result, *maps), ("union", variable, "?%h")]
     for own in (_P, _N) if holds else ("",):
@@ -329,15 +335,15 @@ def _distribute(surface: SurfaceRule, variable: str, left: Sexp, right: Sexp) ->
 def _mapped_function(surface: SurfaceRule, outer: _Application, sorts: tuple[str, ...], bulk: Bulk) -> Sexp:
     """The function that applies the constructor to an element.
 
-    A function is bound to its leading operands only, so a constructor with further operands is applied through
-    one that takes them first.
+    A function is bound to its leading operands only, so a constructor with further operands is applied
+    through one that takes them first.
     """
     if not outer.others:
         return _function(outer.name)
     apply = _name(surface, "apply")
     bulk.declarations.append(f"(constructor {apply} ({' '.join([*sorts, 'T'])}) T :unextractable)")
-    body: list[Sexp] = [("=", _ROOT, (apply, *outer.others, "?%x"))]
-    bulk.helpers.append((LIFT_RULESET, (body, [("union", _ROOT, outer.of("?%x"))])))
+    body: list[Sexp] = [("=", _ROOT, (apply, *outer.others, _ARGUMENT))]
+    bulk.helpers.append((LIFT_RULESET, (body, [("union", _ROOT, outer.of(_ARGUMENT))])))
     return _function(apply, *outer.others)
 
 
@@ -388,5 +394,3 @@ def _conclude(surface: SurfaceRule, variable: str, left: Sexp, action: Sexp) -> 
     ]
     bulk.rules.append((body, [action]))
     return bulk
-
-

@@ -33,9 +33,13 @@ class Chunk:
     ruleset: str = ""
 
     def error(self, message: str) -> RuleError:
-        """egglog's complaint about this chunk as an error at the user's own line and column."""
-        span, _, reason = message.partition("\n")
-        offending = span.partition(": ")[2] if span.startswith("In ") else ""
+        """What egglog said of this chunk as an error at the user's own line and column.
+
+        `message` is egglog's: the offending form, after its position or without, then the reason on a new
+        line.
+        """
+        offending, _, reason = message.partition("\n")
+        offending = re.sub(r"^In \d+:\S+(?: of [^:]*)?: ", "", offending)
         reason = _as_written(reason.strip() or message)
         if self.rule is None:
             return RuleError(f"egglog refused a declaration: {reason}")

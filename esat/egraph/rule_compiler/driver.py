@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from esat.egraph.rule_compiler.bulk import bulk_rules
 from esat.egraph.rule_compiler.compiled import Chunk, CompiledRules
 from esat.egraph.rule_compiler.dtypes import Dtypes
-from esat.egraph.rule_compiler.families import contains_family
+from esat.egraph.rule_compiler.families import PRODUCT, SUM, contains_family
 from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
-from esat.egraph.rule_compiler.shapes import equals_word, is_meet_of_leaves
+from esat.egraph.rule_compiler.shapes import is_meet_of_leaves, normalised
 from esat.egraph.rule_compiler.surface import SurfaceRule, prepare
 from esat.egraph.rule_compiler.variants import (
     EXPANSION_LIMIT,
@@ -21,15 +21,20 @@ from esat.egraph.rule_compiler.variants import (
 from esat.rules.macros import expand
 from esat.rules.reader import Form, Sexp, show
 from esat.rules.rule import Rule, RuleFile
-from esat.rules.signature import Operator, Signature, declared_signature
+from esat.rules.signature import Operator, Signature, check, declared_signature
 
 RULESET_PREFIX = "rules-"
 """Keeps the rule sets of files apart from those of the core and from functions."""
 
 EXPANDING_SUFFIX = "-expanding"
 
-CONSTANTS = {"K": Operator(("f64", "i64"), dtype="#1", broadcast="-1")}
-"""Uniform constants: rank-free, with the dtype id as second operand."""
+CORE = {
+    # Uniform constants: rank-free, with the dtype id as second operand.
+    "K": Operator(("f64", "i64"), dtype="#1", broadcast="-1"),
+    SUM: Operator(("MS", "MS")),
+    PRODUCT: Operator(("MS", "MS")),
+}
+"""Constructors that the e-graph's core declares itself."""
 
 
 def compile_rules(
@@ -49,8 +54,8 @@ def compile_rules(
     signature
         Typing of the constructors in scope; those that a rule file declares are added.
     exact_only
-        Compile for bitwise equality: rules of class `exact` alone, as the binary patterns they are written in.
-        Matching any two elements of a sum reassociates it, which is not exact on floats.
+        Compile for bitwise equality: rules of class `exact` alone, as the binary patterns they are written
+        in. Matching any two elements of a sum reassociates it, which rounds differently.
     declarations
         Further declarations that the rules need.
     taken
@@ -59,12 +64,16 @@ def compile_rules(
     Errors
     ------
     RuleError
-        If two rules share a name, or a rule can never be well typed.
+        If a term's op is unknown or has a wrong number of operands, if two rules share a name, or if a rule
+        can never be well typed.
     """
     if isinstance(rules, RuleFile):
         declarations = (*rules.declarations, *declarations)
         rules = rules.rules
-    compiler = _Compiler({**signature, **CONSTANTS, **declared_signature(declarations)}, exact_only, taken)
+    rules = tuple(rules)
+    signature = {**signature, **CORE, **declared_signature(declarations)}
+    check(rules, signature)
+    compiler = _Compiler(signature, exact_only, taken)
     for rule in rules:
         compiler.add(rule)
     return compiler.result(declarations)
@@ -170,15 +179,14 @@ def _printed(forms: Sequence[Sexp]) -> str:
 def _plain_rule(surface: SurfaceRule, numbers_only: bool) -> tuple[list[Sexp], list[Sexp]]:
     """The rule as it is written, with its type guards.
 
-    With `numbers_only`, its AC terms do not match bools: a rule about numbers says nothing about "or" and "and".
+    With `numbers_only`, its AC terms do not match bools: a rule about numbers says nothing about "or" and
+    "and".
     """
     guarded = with_type_guards(surface)
     body: list[Sexp] = [("=", variable, term) for variable, term in guarded.patterns]
     body += guarded.guards
-    body += [
-        equals_word(("bp", variable), word, is_word=is_meet_of_leaves(word))
-        for variable, word in guarded.shape_guards
-    ]
+    for variable, word in guarded.shape_guards:
+        body.append(("=", ("bp", variable), word if is_meet_of_leaves(word) else normalised(word)))
     if numbers_only and not concerns_bools(surface):
         body += Dtypes(surface).number_guards()
     return body, list(guarded.head)

@@ -5,6 +5,7 @@ Nodes are tensor variables (their dtype), and the integers and integer variables
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from esat.egraph.rule_compiler.families import DIVIDING, canonical, family_of, flatten
@@ -65,7 +66,7 @@ class Dtypes:
         return sorted(member for member in known if self._find(member) == root)
 
     def expression(self, node: str) -> Sexp:
-        """egglog expression for a dtype."""
+        """Expression for a dtype id."""
         root = self._find(node)
         if is_number(root):
             return root
@@ -96,34 +97,48 @@ class Dtypes:
                 return term
             return None
         if family_of(term):
-            operands = [dtype for dtype in map(self._of_matched, flatten(term).operands) if dtype is not None]
-            for other in operands[1:]:
-                self._unite(operands[0], other)
-            if operands:
-                self._numeric.append(operands[0])
-                if any(head_of(part) in DIVIDING for part in _tree(term)):
-                    self._floating.append(operands[0])
-            return operands[0] if operands else None
+            return self._of_matched_group(term)
+        return self._of_application(term, self._of_matched, self._unite, self._floating.append)
+
+    def _of_matched_group(self, term: Sexp) -> str | None:
+        dtypes = [dtype for dtype in map(self._of_matched, flatten(term).operands) if dtype is not None]
+        for other in dtypes[1:]:
+            self._unite(dtypes[0], other)
+        if not dtypes:
+            return None
+        self._numeric.append(dtypes[0])
+        if any(head_of(part) in DIVIDING for part in _tree(term)):
+            self._floating.append(dtypes[0])
+        return dtypes[0]
+
+    def _of_application(
+        self,
+        term: tuple[Sexp, ...],
+        dtype_of: Callable[[Sexp], str | None],
+        equate: Callable[[str, str], None],
+        make_floats: Callable[[str], None],
+    ) -> str | None:
+        """Dtype of a constructor application; tells `equate` and `make_floats` what it implies or needs."""
         operator = self.surface.signature.get(head_of(term))
         if operator is None or len(operator.operands) != len(term) - 1:
             for operand in term[1:]:
                 if self.surface.is_term(operand):
-                    self._of_matched(operand)
+                    dtype_of(operand)
             return None
         shared: str | None = None
         for place, index in enumerate(operator.tensor_operands):
-            dtype = self._of_matched(term[1 + index])
+            dtype = dtype_of(term[1 + index])
             demanded = operator.operand_dtype(place)
-            if dtype is None:
+            if dtype is None or not demanded:
                 continue
             if demanded == "bool":
-                self._unite(dtype, BOOL)
-            elif demanded == "same":
+                equate(dtype, BOOL)
+            else:
                 if shared is not None:
-                    self._unite(shared, dtype)
+                    equate(shared, dtype)
                 shared = dtype
         if shared is not None and operator.floats:
-            self._floating.append(shared)
+            make_floats(shared)
         return self._result(term, operator.dtype, shared)
 
     @staticmethod
@@ -164,27 +179,12 @@ class Dtypes:
             return term if term in self._tensors else None
         if family_of(term):
             return self._of_built_group(term, demand)
-        operator = self.surface.signature.get(head_of(term))
-        if operator is None or len(operator.operands) != len(term) - 1:
-            for operand in term[1:]:
-                if self.surface.is_term(operand):
-                    self.of_built(operand, demand=demand)
-            return None
-        shared: str | None = None
-        for place, index in enumerate(operator.tensor_operands):
-            dtype = self.of_built(term[1 + index], demand=demand)
-            demanded = operator.operand_dtype(place)
-            if dtype is None:
-                continue
-            if demanded == "bool":
-                self._demand_equal(dtype, BOOL, demand)
-            elif demanded == "same":
-                if shared is not None:
-                    self._demand_equal(shared, dtype, demand)
-                shared = dtype
-        if shared is not None and operator.floats:
-            self._demand_floats(shared, demand)
-        return self._result(term, operator.dtype, shared)
+        return self._of_application(
+            term,
+            lambda operand: self.of_built(operand, demand=demand),
+            lambda one, other: self._demand_equal(one, other, demand),
+            lambda node: self._demand_floats(node, demand),
+        )
 
     def _of_built_group(self, term: Sexp, demand: bool) -> str | None:
         dtypes = [self.of_built(operand, demand=demand) for operand in flatten(term).operands]

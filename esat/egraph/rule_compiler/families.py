@@ -1,8 +1,8 @@
 """The two AC families, and the algebra of patterns modulo their laws.
 
-`Add`, `Sub` and `Neg` build sums, `Mul`, `Div`, `Sqr` and `Reciprocal` products. A maximal tree of one family is
-a *group*: a list of positive and a list of negative operands (numerators and denominators), which is what the
-n-ary constructors hold.
+`Add`, `Sub` and `Neg` build sums, `Mul`, `Div`, `Sqr` and `Reciprocal` products. A maximal tree of one
+family is a *group*: a list of positive and a list of negative operands (numerators and denominators), which
+is what the n-ary constructors hold.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def family_of(term: Sexp) -> str:
 
 def contains_family(term: Sexp) -> bool:
     """Whether an AC term occurs in `term`."""
-    return not isinstance(term, str) and (bool(family_of(term)) or any(contains_family(part) for part in term))
+    return not isinstance(term, str) and (
+        bool(family_of(term)) or any(contains_family(part) for part in term)
+    )
 
 
 def flatten(term: Sexp) -> Group:
@@ -98,9 +100,11 @@ def substitute(term: Sexp, replacements: Mapping[str, str]) -> Sexp:
     return tuple(substitute(part, replacements) for part in term)
 
 
-def occurrences(term: Sexp, atom: str) -> int:
-    """How often `atom` occurs in `term`."""
-    return int(term == atom) if isinstance(term, str) else sum(occurrences(part, atom) for part in term)
+def occurrences(term: Sexp, part: Sexp) -> int:
+    """How often `part` occurs in `term`."""
+    if term == part:
+        return 1
+    return 0 if isinstance(term, str) else sum(occurrences(other, part) for other in term)
 
 
 def variables(term: Sexp) -> Iterator[str]:

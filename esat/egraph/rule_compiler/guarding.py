@@ -1,8 +1,8 @@
 """Type safety: the guards without which a rule could unite terms of different dtype, rank or broadcast mask.
 
-For every ``(union a b)`` of the head the types of both sides are computed symbolically from the signature. Where
-they are equal no guard is needed; where they are not, or not known to be, a guard makes the rule fire only if
-they are. A right side whose op has no typing in the signature is its author's responsibility.
+For every ``(union a b)`` of the head the types of both sides are computed symbolically from the signature.
+Where they are equal no guard is needed; where they are not, or not known to be, a guard makes the rule fire
+only if they are. A right side whose op has no typing in the signature is its author's responsibility.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from esat.egraph.rule_compiler.dtypes import Dtypes
 from esat.egraph.rule_compiler.families import FAMILY_OF, family_of
-from esat.egraph.rule_compiler.shapes import Shapes, equals_word, is_meet_of_leaves
+from esat.egraph.rule_compiler.shapes import Shapes, is_meet_of_leaves, normalised
 from esat.egraph.rule_compiler.surface import SurfaceRule
 from esat.rules.reader import Sexp, head_of, subforms
 
@@ -79,16 +79,13 @@ def _guard_shapes(
         if isinstance(side, str) and side in roots:
             shape_guards.append((side, word))
             return
-    is_word = all(map(is_meet_of_leaves, words))
-    word_guards.append(equals_word(words[0], words[1], is_word=is_word))
+    word_guards.append(("=", *(word if is_meet_of_leaves(word) else normalised(word) for word in words)))
 
 
 def concerns_bools(surface: SurfaceRule) -> bool:
     """Whether the patterns of a rule match AC terms of bools, where `Add` and `Mul` are "or" and "and"."""
     dtypes = Dtypes(surface)
-    return any(
-        family_of(term) and dtypes.is_bool(variable) for variable, term in _ac_terms(surface)
-    )
+    return any(family_of(term) and dtypes.is_bool(variable) for variable, term in _ac_terms(surface))
 
 
 def _ac_terms(surface: SurfaceRule) -> list[tuple[str, Sexp]]:

@@ -1,14 +1,15 @@
 """Guards of a rule as facts about what its patterns matched.
 
-A guard may speak of the type of a variable that took the rest of a group, or of the matched part of a root group:
-classes that do not exist. Dtypes are those of the whole group; broadcast words are met over the elements.
+A guard may speak of the type of a variable that took the rest of a group, or of the matched part of a root
+group: classes that do not exist. Dtypes are those of the whole group; broadcast words are met over the
+elements.
 """
 
 from __future__ import annotations
 
 from esat.egraph.rule_compiler.families import canonical, family_of, flatten
 from esat.egraph.rule_compiler.matching import operand_class
-from esat.egraph.rule_compiler.shapes import ALL_ONES, equals_word, is_meet_of_leaves
+from esat.egraph.rule_compiler.shapes import ALL_ONES, is_meet_of_leaves, normalised
 from esat.egraph.rule_compiler.variant import EMPTY, Variant, combined, length_of
 from esat.rules.reader import Sexp, head_of
 
@@ -32,7 +33,11 @@ def translate_shape_guard(variant: Variant, variable: str, word: Sexp) -> Sexp:
         stays = combined(*root.left)
         if stays != EMPTY:
             computed = ("&", computed, _word_of_elements(variant, stays, variable))
-    return equals_word(("bp", variable), computed, is_word=is_meet_of_leaves(word))
+    if is_meet_of_leaves(word):
+        return ("=", ("bp", variable), computed)
+    name = variant.fresh("w")
+    variant.removals.append(("=", name, computed))
+    return ("=", ("bp", variable), normalised(name))
 
 
 def _type_of(variant: Variant, function: str, term: Sexp) -> Sexp:
@@ -50,7 +55,11 @@ def _type_of(variant: Variant, function: str, term: Sexp) -> Sexp:
 def _type_of_variable(variant: Variant, function: str, name: str) -> Sexp:
     rest, root = variant.rests.get(name), variant.roots.get(name)
     if rest is not None:
-        return ("dt", rest.owner) if function == "dt" else _word_of_elements(variant, rest.everything, rest.owner)
+        return (
+            ("dt", rest.owner)
+            if function == "dt"
+            else _word_of_elements(variant, rest.everything, rest.owner)
+        )
     if root is not None and function == "bp":
         rests = [other for other, rest in variant.rests.items() if rest.owner == name]
         return _met(variant, function, [*root.matched, *rests])
@@ -72,9 +81,12 @@ def _word_of_elements(variant: Variant, multiset: Sexp, owner: str) -> str:
     """A variable bound to the meet of the broadcast words of all elements of a multiset of group `owner`."""
     if multiset not in variant.words:
         words, meet = variant.fresh("b"), variant.fresh("m")
-        # Higher-order primitives read tables unseen by semi-naive evaluation: the group's own word, which is set
-        # after its elements' words, triggers the rule; the lengths differ while an element has no word.
-        variant.joins.append(("=", variant.fresh("g"), ("bp", owner)))
+        # Higher-order primitives read tables unseen by semi-naive evaluation: the group's own word, which
+        # is set after its elements' words, triggers the rule; the lengths differ while an element has no
+        # word.
+        if owner not in variant.triggers:
+            variant.triggers.add(owner)
+            variant.joins.append(("=", variant.fresh("g"), ("bp", owner)))
         variant.removals.append(("=", words, ("unstable-multiset-map", ("unstable-fn", '"bp"'), multiset)))
         variant.removals.append(("=", length_of(words), length_of(multiset)))
         reduction = ("unstable-multiset-reduce", ("unstable-fn", '"&"'), ALL_ONES, words)

@@ -99,7 +99,12 @@ def _replace_in_root(variant: Variant, variable: str, replacement: Sexp) -> Sexp
     if root.flipped:
         positives, negatives = negatives, positives
     new = (_inserted(root.left[0], positives), _inserted(root.left[1], negatives))
-    if root.left == (EMPTY, EMPTY) and new[1] == EMPTY and head_of(new[0]) == "multiset-of" and len(new[0]) == 2:
+    if (
+        root.left == (EMPTY, EMPTY)
+        and new[1] == EMPTY
+        and head_of(new[0]) == "multiset-of"
+        and len(new[0]) == 2
+    ):
         return ("union", variable, new[0][1])
     return ("union", variable, (root.family, *new))
 

@@ -2,18 +2,27 @@
 
 A group ``(Add s t)`` becomes a join of one n-ary term with the index rows of its elements::
 
-    (= e (NarySum p n)) (element-count p s) (element-count p t) (= r (multiset-remove (multiset-remove p s) t))
+    (= e (NarySum p n)) (element-count p s) (element-count p t)
+    (= r (multiset-remove (multiset-remove p s) t))
 
-Removing an element that is absent fails, which alone makes the elements distinct and counts multiplicities. What
-remains stays in the sum where the group is a root; elsewhere it must be empty, unless a linear bare variable of
-the pattern takes it (one variable per side).
+Removing an element that is absent fails, which alone makes the elements distinct and counts multiplicities.
+What remains stays in the sum where the group is a root; elsewhere it must be empty, unless a linear bare
+variable of the pattern takes it (one variable per side).
 """
 
 from __future__ import annotations
 
 from itertools import combinations
 
-from esat.egraph.rule_compiler.families import canonical, family_of, flatten, occurrences, substitute, swap
+from esat.egraph.rule_compiler.families import (
+    PRODUCT,
+    canonical,
+    family_of,
+    flatten,
+    occurrences,
+    substitute,
+    swap,
+)
 from esat.egraph.rule_compiler.surface import SurfaceRule
 from esat.egraph.rule_compiler.variant import EMPTY, Rest, RootGroup, Variant, length_of
 from esat.rules.reader import Sexp
@@ -70,12 +79,16 @@ def _match_group(variant: Variant, variable: str, term: Sexp, *, is_root: bool, 
     for side in (0, 1):
         elements = [operand for operand in sides[side] if operand != takers[side]]
         rows.append(_match_elements(variant, group.family, elements, sources[side], remaining, side))
+    is_inverse = not group.positives and not is_root
+    if is_inverse and group.family == PRODUCT:
+        _remove_unit(variant, positives, remaining)
+        is_inverse = False
     for side in (0, 1):
         if not isinstance(remaining[side], str):
             rest = variant.fresh("r")
             variant.removals.append(("=", rest, remaining[side]))
             remaining[side] = rest
-    is_negation = not group.positives and len(group.negatives) == 1 and not inside_group
+    is_negation = is_inverse and len(group.negatives) == 1 and not inside_group
     left = _bind_rests(variant, variable, group.family, takers, remaining, (is_root, flipped, is_negation))
     if is_root:
         stays = (left[1], left[0]) if flipped else (left[0], left[1])
@@ -144,6 +157,20 @@ def _remove_composite(variant: Variant, family: str, name: str, remaining: list[
         remaining[index] = rest
 
 
+def _remove_unit(variant: Variant, positives: str, remaining: list[Sexp]) -> None:
+    """Take the numerator 1 out of a product that the pattern writes without a numerator.
+
+    The n-ary layer keeps 1 / x with its numerator, so that patterns which divide 1 match it as well.
+    """
+    unit = variant.fresh("one")
+    variant.joins += [
+        ("element-count", positives, unit),
+        ("=", ("val", unit), "1.0"),
+        ("=", ("bp", unit), "-1"),
+    ]
+    remaining[0] = ("multiset-remove", remaining[0], unit)
+
+
 def _bind_rests(
     variant: Variant,
     variable: str,
@@ -173,7 +200,7 @@ def _bind_rests(
         bind(first, own, opposite, length_of(own, opposite))
         return [EMPTY, EMPTY]
     if second:
-        if is_negation and not is_root:
+        if is_negation:
             bind(second, opposite, own, length_of(opposite))
             return [EMPTY, EMPTY]
         bind(second, opposite, EMPTY, length_of(opposite))

@@ -1,8 +1,8 @@
 """Broadcast words as symbolic expressions, and when two of them are equal.
 
-The broadcast word of an elementwise result is the meet ``&`` of its operands' words, that of a reduction the join
-``|`` with the axis mask. An expression is normalised to a meet of joins of leaves (a conjunctive normal form), so
-that equal expressions over ``&`` and ``|`` have equal forms.
+The broadcast word of an elementwise result is the meet ``&`` of its operands' words, that of a reduction
+the join ``|`` with the axis mask. An expression is normalised to a meet of joins of leaves (a conjunctive
+normal form), so that equal expressions over ``&`` and ``|`` have equal forms.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ class Shapes:
         if head_of(permutation) == "ds-comp":
             return self.normal(("ds-bp", ("ds-bp", word, permutation[1]), permutation[2]))
         clauses = self.normal(word)
-        return frozenset(frozenset(("ds-bp", leaf, canonical(permutation)) for leaf in clause) for clause in clauses)
+        return frozenset(
+            frozenset(("ds-bp", leaf, canonical(permutation)) for leaf in clause) for clause in clauses
+        )
 
     def are_equal(self, left: Sexp, right: Sexp) -> bool:
         """Whether two expressions are equal, by their normal forms or by a guard of the rule."""
@@ -116,7 +118,7 @@ class Shapes:
 
 
 def is_meet_of_leaves(expression: Sexp) -> bool:
-    """Whether `expression` is a meet of words, and so is a word itself without more ado."""
+    """Whether `expression` is a meet of stored words, and so is normalised already."""
     if isinstance(expression, str):
         return expression == ALL_ONES
     if head_of(expression) == "&":
@@ -124,28 +126,21 @@ def is_meet_of_leaves(expression: Sexp) -> bool:
     return head_of(expression) == "bp"
 
 
-def equals_word(word: Sexp, computed: Sexp, *, is_word: bool) -> Sexp:
-    """The fact that the broadcast word `word` equals a `computed` one.
+def normalised(computed: Sexp) -> Sexp:
+    """A computed word as the e-graph stores it: -1 where all its axes have size 1.
 
-    With `is_word` the computed one is a meet of words, hence normalised.
-
-    A computed word may be all ones, as after the reduction of all axes; the e-graph stores -1 for it. So the fact
-    holds where the two are the same, or where `word` is -1 and `computed` has no zero below its highest bit.
+    ``w & (w + 1)`` is 0 for the words of all-size-1 values alone.
     """
-    if is_word:
-        return ("=", word, computed)
-    differs: Sexp = ("^", word, computed)
-    is_not_scalar: Sexp = ("|", ("+", word, "1"), ("&", computed, ("+", computed, "1")))
-    return ("=", "0", ("*", differs, is_not_scalar))
+    scalar: Sexp = ("-", ("min", "1", ("&", computed, ("+", computed, "1"))), "1")
+    return ("|", computed, scalar)
 
 
 def _without_normalisation(expression: Sexp) -> Sexp:
-    """The W of ``(| W (- (min 1 (& W (+ W 1))) 1))``, which is W or, where W is all ones, -1."""
+    """The word that `normalised` was applied to."""
     if isinstance(expression, str) or head_of(expression) != "|":
         return expression
     word = expression[1]
-    is_normalised = expression[2] == ("-", ("min", "1", ("&", word, ("+", word, "1"))), "1")
-    return word if is_normalised else expression
+    return word if expression == normalised(word) else expression
 
 
 def _meet(words: list[Sexp]) -> Sexp:

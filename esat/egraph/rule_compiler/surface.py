@@ -1,7 +1,8 @@
 """The normal form in which the compiler reads a rule.
 
-Variables are renamed (``x`` -> ``?x``): no function or global begins with a question mark, so a rule may use any
-name. Squares become products. The body is split into patterns (a variable and the term it matches) and guards.
+Variables are renamed (``x`` -> ``?x``): no function or global begins with a question mark, so a rule may
+use any name. Squares become products. The body is split into patterns (a variable and the term it matches)
+and guards.
 """
 
 from __future__ import annotations
@@ -161,5 +162,3 @@ def _split(
     variable = named if isinstance(named, str) else next(iter(fresh))
     patterns.extend((variable, term) for term in terms)
     guards.extend(("=", variable, other) for other in others if other is not named)
-
-

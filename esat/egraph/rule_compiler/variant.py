@@ -1,7 +1,7 @@
 """One generated rule in the making: what its body and its head collect while patterns are translated.
 
-A rule yields several variants: plain and sign-flipped at the root, and one per variable that may itself be a sum
-or product (see `variants`). Each is translated anew.
+A rule yields several variants: plain and sign-flipped at the root, and one per variable that may itself be
+a sum or product (see `variants`). Each is translated anew.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Rest:
 class RootGroup:
     """A matched group whose unmatched elements stay in the sum or product.
 
-    `left` are the (positive, negative) multisets that stay, in the order of the n-ary term itself; `matched` the
-    variables of the matched elements.
+    `left` are the (positive, negative) multisets that stay, in the order of the n-ary term itself;
+    `matched` the variables of the matched elements.
     """
 
     family: str
@@ -88,6 +88,7 @@ class Variant:
     matched_groups: dict[Sexp, Sexp] = field(default_factory=dict)
     known: dict[Sexp, str] = field(default_factory=dict)
     words: dict[Sexp, str] = field(default_factory=dict)
+    triggers: set[str] = field(default_factory=set)
     built_rests: set[str] = field(default_factory=set)
     _counter: int = 0
 
@@ -120,5 +121,3 @@ def combined(one: Sexp, other: Sexp) -> Sexp:
     if one == EMPTY:
         return other
     return one if other == EMPTY else ("multiset-sum", one, other)
-
-

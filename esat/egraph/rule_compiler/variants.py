@@ -1,7 +1,8 @@
 """All generated rules of one AC rule.
 
 - plain and sign-flipped, if a group at the root may be replaced inside a larger one;
-- one per variable that occurs bare in a group and elsewhere too: its class may be an n-ary term of the group's
+- one per variable that occurs bare in a group and elsewhere too: its class may be an n-ary term of the
+group's
   own family, flattened away (``x - floor(x)`` with x a sum);
 - in two stages, for a variable that would take the rest of an inner group but whose class a guard reads: the
   first makes the term of the rest, the second finds it once its facts are known.
@@ -47,8 +48,8 @@ def is_no_operation(surface: SurfaceRule) -> bool:
 def is_expanding(surface: SurfaceRule) -> bool:
     """Whether repeated application makes ever more terms.
 
-    That is a rule that copies a variable (distribution), and one that splits an inner group in every way there
-    is: two bare variables on one side that nothing constrains.
+    That is a rule that copies a variable (distribution), and one that splits an inner group in every way
+    there is: two bare variables on one side that nothing constrains.
     """
     if any(contains_family(action) for action in surface.head):
         for action in surface.head:
@@ -64,7 +65,9 @@ def is_expanding(surface: SurfaceRule) -> bool:
 
 
 def _is_unconstrained(surface: SurfaceRule, operand: Sexp) -> bool:
-    return surface.is_linear(operand) and not any(occurrences(guard, str(operand)) for guard in surface.guards)
+    return surface.is_linear(operand) and not any(
+        occurrences(guard, str(operand)) for guard in surface.guards
+    )
 
 
 def _groups(term: Sexp, *, at_root: bool = False, under: str = "") -> Iterator[Sexp]:
@@ -103,15 +106,24 @@ def _composites(surface: SurfaceRule) -> Iterator[tuple[str, str]]:
 
 
 def _late_rests(surface: SurfaceRule) -> Iterator[str]:
-    """Variables that could take the rest of an inner group if no guard read their class."""
+    """Variables that could take the rest of an inner group if no guard read their class.
+
+    A rule that only concludes facts makes no terms, so it makes no rests either.
+    """
+    if not any(head_of(action) == "union" for action in surface.head):
+        return
     for pattern in surface.patterns:
         for group in _groups(pattern[1], at_root=surface.is_replaceable(pattern)):
-            for side in (flatten(group).positives, flatten(group).negatives):
-                if any(surface.is_linear(operand) and not surface.is_read(str(operand)) for operand in side):
-                    continue
-                for operand in side:
-                    if len(flatten(group).operands) > 1 and surface.is_linear(operand):
-                        yield str(operand)
+            sides = flatten(group)
+            for side in (sides.positives, sides.negatives) if len(sides.operands) > 1 else ():
+                linear = [str(operand) for operand in side if surface.is_linear(operand)]
+                if all(map(surface.is_read, linear)):
+                    yield from (name for name in linear if not _is_constant(surface, name))
+
+
+def _is_constant(surface: SurfaceRule, name: str) -> bool:
+    """Whether a guard reads the value of a variable: the rest of a group is no constant, those are folded."""
+    return any(occurrences(guard, ("val", name)) for guard in surface.guards)
 
 
 def generate(surface: SurfaceRule, choice: Choice, group_limit: int | None) -> Variant:
@@ -138,9 +150,8 @@ def generate(surface: SurfaceRule, choice: Choice, group_limit: int | None) -> V
 def all_variants(surface: SurfaceRule, group_limit: int | None) -> list[Variant]:
     """Every distinct variant of a rule, the plain one first."""
     signs = [False, True] if any(map(surface.is_replaceable, surface.patterns)) else [False]
-    choices = [
-        Choice(flipped, composite) for composite in (None, *_composites(surface)) for flipped in signs
-    ]
+    composites = (None, *_composites(surface))
+    choices = [Choice(flipped, composite) for composite in composites for flipped in signs]
     found: dict[tuple[Sexp, ...], Variant] = {}
     for choice in choices:
         variant = generate(surface, choice, group_limit)
