@@ -11,6 +11,7 @@ import numpy as np
 from esat.errors import AxisError, DtypeError, ShapeError, describe
 from esat.graph.constants import constant
 from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.axes import normalize_axis
@@ -88,3 +89,20 @@ def as_size(name: str, value: Any) -> Variable:
 def known_size(size: Variable) -> int | None:
     """The value of a size that is fixed at compile time, else None."""
     return int(size.data) if isinstance(size, Constant) else None
+
+
+def element_count(variable: Variable, axes: Sequence[int] | None = None) -> Variable:
+    """The number of elements along ``axes``, or of all, as an int64 scalar; a Constant where known."""
+    known, unknown = 1, []
+    for axis in range(variable.tensor_type.ndim) if axes is None else axes:
+        size = size_of(variable, axis)
+        if isinstance(size, Constant):
+            known *= int(size.data)
+        else:
+            unknown.append(size)
+    if not unknown:
+        return constant(known, "int64")
+    total = unknown[0]
+    for size in unknown[1:]:
+        total = op_named("mul")(total, size)
+    return total if known == 1 else op_named("mul")(total, constant(known, "int64"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from esat.graph.op import Op
 from esat.graph.registry import register_op
+from esat.ops.contraction import MATMUL
+from esat.ops.creation import ALLOC
 from esat.ops.elementwise import (
     arithmetic,
     comparison,
@@ -18,6 +20,8 @@ from esat.ops.elementwise import (
     trigonometric,
 )
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.normalization import LOG_SOFTMAX, SOFTMAX
+from esat.ops.reduction import REDUCERS, Reduction
 
 ELEMENTWISE: tuple[Elementwise, ...] = (
     *arithmetic.OPS,
@@ -34,8 +38,11 @@ ELEMENTWISE: tuple[Elementwise, ...] = (
 )
 """Every elementwise op but Cast, which is one op a dtype."""
 
-OPS: tuple[Op, ...] = ELEMENTWISE
-"""Every op that is found by name: those without attributes."""
+OVER_AXES: tuple[Op, ...] = (*(Reduction(reducer, ()) for reducer in REDUCERS), SOFTMAX, LOG_SOFTMAX)
+"""One representative, over no axes, of each op that takes axes."""
+
+OPS: tuple[Op, ...] = (*ELEMENTWISE, *OVER_AXES, MATMUL, ALLOC)
+"""Every op that is found by name: those without attributes, and representatives of those over axes."""
 
 
 def register_all() -> None:

@@ -45,12 +45,7 @@ class Reshape(Op):
         if sizes.ndim != 1 or sizes.dtype != "int64" or sizes.shape[0] not in (None, len(self.shape)):
             reason = f"the new shape is an int64 vector of {len(self.shape)} sizes"
             raise ShapeError(describe(self.name, [source, sizes], reason))
-        if None not in source.shape and None not in self.shape:
-            total, wanted = math.prod(map(int, _known(source.shape))), math.prod(_known(self.shape))
-            if total != wanted:
-                reason = f"{total} elements do not fit shape {self.shape}"
-                raise ShapeError(describe(self.name, [source], reason))
-        return (source.with_shape(self.shape),)
+        return (source.with_shape(_completed(source, self.shape)),)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         array, sizes = inputs
@@ -102,24 +97,27 @@ def reshape(operand: Any, shape: Any, ndim: int | None = None) -> Variable:
     if any(size is not None and size < -1 for size in known) or known.count(-1) > 1:
         reason = f"shape {tuple(known)} has a negative size, or more than one -1"
         raise ShapeError(describe("reshape", [source], reason))
-    inferred = _inferred_size(source, known) if -1 in known else None
-    static = tuple(inferred if size == -1 else size for size in known)
+    if -1 in known and 0 in known:
+        raise ShapeError(describe("reshape", [source], f"-1 could be any size in shape {tuple(known)}"))
+    static = _completed(source, tuple(None if size == -1 else size for size in known))
     if static == source.shape and None not in static:
         return variable
     result: Variable = Reshape(static)(variable, make_vector(sizes, "int64"))
     return result
 
 
-def _inferred_size(source: TensorType, known: Sequence[int | None]) -> int | None:
-    """The size that -1 stands for, where the other sizes and the operand's are known."""
-    others = [size for size in known if size != -1]
-    if None in source.shape or None in others:
-        return None
-    total, rest = math.prod(_known(source.shape)), math.prod(_known(others))
-    if rest == 0 or total % rest:
-        reason = f"{total} elements do not fit shape {tuple(known)}"
-        raise ShapeError(describe("reshape", [source], reason))
-    return total // rest
+def _completed(source: TensorType, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """``shape`` with the one unknown size it may have, where the number of elements decides it."""
+    if None in source.shape or shape.count(None) > 1:
+        return shape
+    total, rest = math.prod(_known(source.shape)), math.prod(_known(shape))
+    if None not in shape:
+        fits, size = total == rest, None
+    else:
+        fits, size = (total % rest == 0, total // rest) if rest else (total == 0, None)
+    if not fits:
+        raise ShapeError(describe("reshape", [source], f"{total} elements do not fit shape {shape}"))
+    return tuple(size if known is None else known for known in shape)
 
 
 def _known(sizes: Sequence[int | None]) -> list[int]:
