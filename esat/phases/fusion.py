@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Protocol
 
@@ -129,10 +130,10 @@ class _Fusion:
         kinds: list[GroupKind | None] = []
         for node in self.nodes:
             lowerable = self.rules is not None and node not in sizes and self.rules.supported(node)
-            if node.op.family is Family.VIEW:
-                kinds.append(None if lowerable else "view" if node.op.view_map else "library")
+            if lowerable:
+                kinds.append(None if node.op.family is Family.VIEW else "kernel")
             else:
-                kinds.append("kernel" if lowerable else "library")
+                kinds.append("view" if node.op.view_map else "library")
         return kinds
 
     def _find_stretched(self) -> set[Variable]:
@@ -209,7 +210,7 @@ class _Fusion:
             kernels = [user for user in users if self.kinds[user] == "kernel"]
             if isinstance(variable, Constant) or len(kernels) < 2:
                 continue
-            for first, second in zip(kernels, kernels[1:], strict=False):
+            for first, second in pairwise(kernels):
                 if self.spaces.of_node(self.nodes[first]) == self.spaces.of_variable(variable):
                     yield _Candidate(first, second, variable, self.price(variable), False)
 

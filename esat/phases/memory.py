@@ -1,0 +1,179 @@
+"""The memory plan: which results need buffers, how long each lives, and which share one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from esat.errors import CompileError
+from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, Variable
+from esat.phases.fusion import predicted_bytes
+from esat.phases.group import FusionPlan, Group
+from esat.phases.schedule import Roots, find_roots, order_steps
+
+ALIGNMENT = 64
+"""Bytes: buffers start at cache lines, which full vector loads want."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MemoryPlan:
+    """Steps in order, and where their results live.
+
+    Attributes
+    ----------
+    steps
+        The groups, in the order in which they run.
+    scratch
+        Results that live in buffers of the program, reused within a call and between calls.
+    fresh
+        Results in buffers of their own, because the caller gets them or a view of them.
+    last_use
+        For each computed variable the number of the step that reads its memory last; the number of
+        steps for what the caller gets.
+    roots
+        Whose memory each variable may share.
+    """
+
+    steps: tuple[Group, ...]
+    scratch: tuple[Variable, ...]
+    fresh: tuple[Variable, ...]
+    last_use: Mapping[Variable, int]
+    roots: Roots
+
+
+@dataclass(frozen=True, slots=True)
+class BufferPlan:
+    """The scratch buffers for one combination of sizes.
+
+    Attributes
+    ----------
+    sizes
+        Bytes of each buffer.
+    places
+        For each scratch variable of the memory plan the number of its buffer.
+    peak_bytes
+        Bytes of all buffers together.
+    """
+
+    sizes: tuple[int, ...]
+    places: tuple[int, ...]
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes of all scratch buffers."""
+        return sum(self.sizes)
+
+
+def plan_memory(
+    plan: FusionPlan,
+    graph: FunctionGraph,
+    early: Collection[Variable],
+    writes_into: Callable[[Apply], bool] = lambda node: False,
+    size: Callable[[Variable], float] = predicted_bytes,
+) -> MemoryPlan:
+    """Order the steps and decide which results need buffers.
+
+    Parameters
+    ----------
+    plan, graph
+        The groups, and the graph they compute.
+    early
+        Variables whose shape is known before the first step runs; only these get planned buffers.
+    writes_into
+        Whether the routine of a library step writes its result into a given buffer.
+    size
+        Predicted bytes of a variable.
+    """
+    steps = order_steps(plan.groups, graph.outputs, size)
+    roots = find_roots(steps)
+    last_use = _last_uses(steps, roots, graph.outputs)
+    scratch, fresh = [], []
+    for group in steps:
+        if group.kind != "kernel" and not (group.kind == "library" and writes_into(group.nodes[0])):
+            continue
+        for output in group.outputs:
+            if output not in early or last_use[output] == len(steps):
+                fresh.append(output)
+            else:
+                scratch.append(output)
+    memory = MemoryPlan(steps, tuple(scratch), tuple(fresh), last_use, roots)
+    verify_memory(memory, graph)
+    return memory
+
+
+def _last_uses(steps: Sequence[Group], roots: Roots, outputs: Sequence[Variable]) -> dict[Variable, int]:
+    last: dict[Variable, int] = {}
+    for number, group in enumerate(steps):
+        for variable in (*group.inputs, *group.outputs):
+            last[variable] = number
+            for root in roots[variable]:
+                last[root] = number
+    for output in outputs:
+        last[output] = len(steps)
+        for root in roots.get(output, ()):
+            last[root] = len(steps)
+    return last
+
+
+def plan_buffers(memory: MemoryPlan, sizes: Sequence[int]) -> BufferPlan:
+    """Let scratch results whose lives do not overlap share buffers.
+
+    Each result takes, of the buffers that are free when it is made, the one whose size fits best;
+    a smaller one grows.
+
+    Parameters
+    ----------
+    memory
+        The memory plan.
+    sizes
+        Bytes of each scratch variable.
+    """
+    number = {variable: position for position, variable in enumerate(memory.scratch)}
+    buffers: list[int] = []
+    free: list[int] = []
+    places = [0] * len(sizes)
+    ending: dict[int, list[int]] = {}
+    for step, group in enumerate(memory.steps):
+        for output in group.outputs:
+            position = number.get(output)
+            if position is None:
+                continue
+            wanted = _rounded(sizes[position])
+            place = _best_fit(free, buffers, wanted)
+            if place is None:
+                place = len(buffers)
+                buffers.append(wanted)
+            else:
+                free.remove(place)
+                buffers[place] = max(buffers[place], wanted)
+            places[position] = place
+            ending.setdefault(memory.last_use[output], []).append(place)
+        free.extend(ending.pop(step, ()))
+    return BufferPlan(tuple(buffers), tuple(places))
+
+
+def _best_fit(free: Sequence[int], buffers: Sequence[int], wanted: int) -> int | None:
+    """The smallest free buffer that is large enough, else the largest, which grows least."""
+    large = [place for place in free if buffers[place] >= wanted]
+    if large:
+        return min(large, key=lambda place: (buffers[place], place))
+    return max(free, key=lambda place: (buffers[place], -place), default=None)
+
+
+def _rounded(size: int) -> int:
+    return max(-(-size // ALIGNMENT), 1) * ALIGNMENT
+
+
+def verify_memory(memory: MemoryPlan, graph: FunctionGraph) -> None:
+    """Raise CompileError unless steps run after what they read and no result escapes its buffer."""
+    available = set(graph.inputs)
+    for group in memory.steps:
+        for variable in group.inputs:
+            if variable not in available and not isinstance(variable, (Constant, SharedVariable)):
+                raise CompileError(f"memory plan: {group} reads {variable} before it is computed")
+        available.update(group.outputs)
+    scratch = set(memory.scratch)
+    for output in graph.outputs:
+        escaping = scratch.intersection(memory.roots.get(output, ()))
+        if escaping:
+            raise CompileError(f"memory plan: the output {output} shows reused memory of {escaping}")

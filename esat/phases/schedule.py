@@ -1,0 +1,149 @@
+"""The order of steps: those that free most memory first."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+
+from esat.graph import Constant, SharedVariable, Variable
+from esat.phases.group import Group
+
+Roots = Mapping[Variable, frozenset[Variable]]
+"""Variable -> the variables whose memory it may show: itself, unless it is a view."""
+
+
+def find_roots(groups: Sequence[Group]) -> Roots:
+    """Whose memory each variable may share, by the ops' view maps, through any number of views."""
+    roots: dict[Variable, frozenset[Variable]] = {}
+    for group in groups:
+        for variable in group.inputs:
+            roots.setdefault(variable, frozenset((variable,)))
+        for output in group.outputs:
+            node = output.owner
+            viewed: tuple[int, ...] = ()
+            if group.kind != "kernel" and node is not None and output.index is not None:
+                viewed = node.op.view_map.get(output.index, ())
+            shown = [roots[node.inputs[position]] for position in viewed] if node is not None else []
+            roots[output] = frozenset().union(*shown) if shown else frozenset((output,))
+    return roots
+
+
+def order_steps(
+    groups: Sequence[Group], kept: Sequence[Variable], size: Callable[[Variable], float]
+) -> tuple[Group, ...]:
+    """Order groups so that few bytes are alive at once.
+
+    Of the groups that can run, the one that adds least to the live bytes runs next (results it makes
+    less operands it is the last to read); ties go to the earlier one. The given order is kept where
+    that does not lower the peak.
+
+    Parameters
+    ----------
+    groups
+        Groups in an order in which they can run.
+    kept
+        Variables that stay alive to the end.
+    size
+        Bytes of a variable.
+    """
+    roots = find_roots(groups)
+    held = frozenset().union(*(roots.get(variable, frozenset((variable,))) for variable in kept))
+    ordered = _Scheduler(groups, roots, held, size).run()
+    before, after = (peak_bytes(order, roots, held, size) for order in (groups, ordered))
+    return tuple(ordered if after < before else groups)
+
+
+def peak_bytes(
+    groups: Sequence[Group], roots: Roots, held: frozenset[Variable], size: Callable[[Variable], float]
+) -> float:
+    """The most bytes of computed variables that are alive at one time."""
+    uses = _count_uses(groups, roots)
+    alive = peak = 0.0
+    for group in groups:
+        alive += sum(size(output) for output in group.outputs if output in roots[output])
+        peak = max(peak, alive)
+        for root in _read_roots(group, roots):
+            uses[root] -= 1
+            if uses[root] == 0 and root not in held and _is_computed(root):
+                alive -= size(root)
+    return peak
+
+
+def _is_computed(variable: Variable) -> bool:
+    return variable.owner is not None and not isinstance(variable, (Constant, SharedVariable))
+
+
+def _read_roots(group: Group, roots: Roots) -> set[Variable]:
+    return {root for variable in group.inputs for root in roots[variable]}
+
+
+def _count_uses(groups: Sequence[Group], roots: Roots) -> dict[Variable, int]:
+    uses: dict[Variable, int] = {}
+    for group in groups:
+        for root in _read_roots(group, roots):
+            uses[root] = uses.get(root, 0) + 1
+    return uses
+
+
+class _Scheduler:
+    """Greedy list scheduling by the change in live bytes."""
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        roots: Roots,
+        held: frozenset[Variable],
+        size: Callable[[Variable], float],
+    ) -> None:
+        self.groups = groups
+        self.held = held
+        self.size = size
+        self.reads = [_read_roots(group, roots) for group in groups]
+        self.makes = [
+            sum(size(output) for output in group.outputs if output in roots[output]) for group in groups
+        ]
+        producer = {output: number for number, group in enumerate(groups) for output in group.outputs}
+        sources = [
+            {producer[variable] for variable in group.inputs if variable in producer} for group in groups
+        ]
+        self.waiting = [len(feeding) for feeding in sources]
+        self.feeds: list[list[int]] = [[] for _ in groups]
+        for number, feeding in enumerate(sources):
+            for source in feeding:
+                self.feeds[source].append(number)
+        self.readers: dict[Variable, set[int]] = {}
+        for number, reads in enumerate(self.reads):
+            for root in reads:
+                self.readers.setdefault(root, set()).add(number)
+
+    def run(self) -> list[Group]:
+        """The groups in their new order."""
+        done = [False] * len(self.groups)
+        heap = [(self._growth(number), number) for number, count in enumerate(self.waiting) if count == 0]
+        heapq.heapify(heap)
+        order: list[Group] = []
+        while heap:
+            growth, number = heapq.heappop(heap)
+            if done[number] or growth != self._growth(number):
+                continue  # an older price: the group was entered again when it changed
+            done[number] = True
+            order.append(self.groups[number])
+            for following in self.feeds[number]:
+                self.waiting[following] -= 1
+                if self.waiting[following] == 0:
+                    heapq.heappush(heap, (self._growth(following), following))
+            for root in self.reads[number]:
+                self.readers[root].discard(number)
+                if len(self.readers[root]) == 1:
+                    (last,) = self.readers[root]
+                    if self.waiting[last] == 0:
+                        heapq.heappush(heap, (self._growth(last), last))
+        return order
+
+    def _growth(self, number: int) -> float:
+        freed = sum(
+            self.size(root)
+            for root in self.reads[number]
+            if len(self.readers[root]) == 1 and root not in self.held and _is_computed(root)
+        )
+        return self.makes[number] - freed
