@@ -196,6 +196,14 @@ def tables() -> list[Fit]:
     ]
 
 
+def evaluate(coefficients: list[Any], x: Any) -> Any:
+    """The polynomial at ``x``, by Horner's rule."""
+    result = mp.mpf(0)
+    for coefficient in reversed(coefficients):
+        result = result * x + coefficient
+    return result
+
+
 def interpolate(fit: Fit, degree: int) -> tuple[list[Any], Any]:
     """Coefficients of the interpolating polynomial, lowest first, and its largest error found."""
     low, high = fit.interval()
@@ -211,7 +219,7 @@ def interpolate(fit: Fit, degree: int) -> tuple[list[Any], Any]:
             vandermonde[row, column] = node**column
     solution = list(mp.lu_solve(vandermonde, values))
     points = [low + (high - low) * k / 200 for k in range(201)]
-    error = max(abs(mp.polyval(solution[::-1], x) - fit.function(x)) for x in points)
+    error = max(abs(evaluate(solution, x) - fit.function(x)) for x in points)
     return solution, error
 
 
@@ -272,9 +280,13 @@ def constants() -> dict[str, tuple[str, object]]:
     }
 
 
-def main() -> None:
-    """Write the module next to this one."""
-    mp.mp.dps = 60
+def module_text() -> str:
+    """The source of the module of coefficients."""
+    with mp.workdps(60):
+        return _module_text()
+
+
+def _module_text() -> str:
     lines = [
         '"""Coefficients and constants of the vector functions, by format.',
         "",
@@ -298,8 +310,8 @@ def main() -> None:
     words = ", ".join(f"0x{word:016X}" for word in two_over_pi_words(20))
     lines += [f"TWO_OVER_PI_WORDS: tuple[int, ...] = ({words})"]
     lines += ['"""The first 1280 binary digits of 2/pi."""']
-    Path(__file__).with_name("coefficients.py").write_text("\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    Path(__file__).with_name("coefficients.py").write_text(module_text())

@@ -10,7 +10,8 @@ import math
 
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer, Mask
-from esat.codegen.vector_math.exponential import exp, exp_and_expm1
+from esat.codegen.vector_math.double_word import two_sum
+from esat.codegen.vector_math.exponential import exp, exp_and_expm1, exp_times, limits
 
 
 def split_normal(x: Float) -> tuple[Float, Integer]:
@@ -145,7 +146,9 @@ def log1mexp(x: Float) -> Float:
     is_small = (addend > -0.25) & ~near
     m, k = split_exponent(total)
     value = log_of_parts(is_small.select(addend, m - 1.0), is_small.select(0.0, k))
-    return with_special_values(total, value + is_small.select(0.0, rounding / total))
+    value = value + is_small.select(0.0, rounding / total)
+    # The result is never positive: this keeps the sign of -0.0.
+    return with_special_values(total, -abs(value))
 
 
 def logaddexp(a: Float, b: Float) -> Float:
@@ -154,6 +157,9 @@ def logaddexp(a: Float, b: Float) -> Float:
     The error is a few units in the last place of the larger of the result and the larger operand:
     where these cancel, at results near zero, no formula in the same precision does better.
     """
-    larger = (a > b).select(a, b)
-    distance = a.equals(b).select(0.0, abs(a - b))
-    return larger + log1p_of_unit(exp(-distance))
+    is_first = a > b
+    larger, smaller = is_first.select(a, b), is_first.select(b, a)
+    distance = two_sum(smaller, -larger)
+    is_near = distance.high > limits(a)[0]
+    high = a.equals(b).select(0.0, distance.high).clamp(limits(a)[0], 0.0)
+    return larger + log1p_of_unit(exp_times(high, is_near.select(distance.low, 0.0)))

@@ -1,0 +1,461 @@
+"""The kernel cache: keys, storage, damage, concurrency and kills."""
+
+from __future__ import annotations
+
+import errno
+import math
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core import types
+
+from esat.codegen import vector_math
+from esat.codegen.cache import CacheWarning, CompileOptions, KernelCache, entry, kernel_cache
+from esat.codegen.cache import directory as directory_module
+from esat.codegen.cache.directory import KernelDirectory
+from esat.codegen.cache.fingerprint import kernel_key
+from esat.codegen.cache.kernel import signature_text
+from esat.errors import CompileError
+
+ARRAY = types.float64[::1]
+SIGNATURE = types.void(ARRAY, ARRAY)
+SOURCE = """
+def kernel(out, x):
+    for i in range(out.size):
+        out[i] = x[i] * FACTOR
+"""
+KEY = "ab" * 32
+
+
+def source(factor: float) -> str:
+    return SOURCE.replace("FACTOR", repr(factor))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "kernels"
+
+
+@pytest.fixture
+def cache(folder: Path) -> KernelCache:
+    return KernelCache(folder)
+
+
+def load(cache: KernelCache, factor: float = 3.0):
+    return cache.load_or_compile(source(factor), "kernel", SIGNATURE, {})
+
+
+def result(kernel) -> list[float]:
+    x, out = np.arange(4.0), np.empty(4)
+    kernel.function(out, x)
+    return list(out)
+
+
+def the_entry(folder: Path) -> Path:
+    (path,) = folder.glob("*.kernel")
+    return path
+
+
+def test_compile_then_memory_then_disk(cache, folder):
+    compiled = load(cache)
+    assert not compiled.from_disk
+    assert load(cache) is compiled
+    cache.forget()
+    loaded = load(cache)
+    assert loaded.from_disk
+    assert result(compiled) == result(loaded) == [0.0, 3.0, 6.0, 9.0]
+    assert loaded.source == source(3.0)
+    info = cache.info()
+    assert (info.path, info.entries, info.hits, info.disk_hits, info.misses) == (folder, 1, 1, 1, 0)
+    assert info.bytes == the_entry(folder).stat().st_size > 1000
+
+
+def test_warm_load_takes_milliseconds(cache):
+    load(cache)
+    durations = []
+    for _ in range(5):
+        cache.forget()
+        start = time.perf_counter()
+        assert load(cache).from_disk
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < 0.02
+
+
+def test_clear(cache):
+    load(cache)
+    cache.clear()
+    assert cache.info() == kernel_cache.CacheInfo(cache.info().path, 0, 0, 0, 0, 0)
+    assert not load(cache).from_disk
+
+
+def test_kernels_of_one_name_do_not_collide(cache):
+    for factor in (2.0, 5.0):
+        load(cache, factor)
+    cache.forget()
+    double, quintuple = load(cache, 2.0), load(cache, 5.0)
+    assert double.from_disk
+    assert quintuple.from_disk
+    assert result(double)[1] == 2.0
+    assert result(quintuple)[1] == 5.0
+
+
+def test_source_with_several_functions_and_intrinsics(cache):
+    text = """
+def body(out, x):
+    for i in range(out.size):
+        out[i] = exp(x[i]) + offset
+
+def driver(out, x):
+    body(out, x)
+    body(x, out)
+"""
+    environment = {"exp": vector_math.function("exp", 64), "offset": 0.5}
+    options = CompileOptions(noalias=("body",))
+    for _ in range(2):
+        kernel = cache.load_or_compile(text, "driver", SIGNATURE, environment, options)
+        x, out = np.zeros(5), np.empty(5)
+        kernel(out, x)
+        np.testing.assert_allclose(out, 1.5)
+        np.testing.assert_allclose(x, math.exp(1.5) + 0.5, rtol=1e-15)
+        cache.forget()
+    assert kernel.from_disk
+
+
+def test_zero_division_follows_numpy(cache):
+    kernel = cache.load_or_compile(source(1.0).replace("* 1.0", "/ (x[i] - x[i])"), "kernel", SIGNATURE, {})
+    out = np.empty(2)
+    kernel.function(out, np.array([0.0, 1.0]))
+    assert np.isnan(out[0])
+    assert np.isinf(out[1])
+
+
+def test_key_covers_everything(monkeypatch):
+    exp, log = vector_math.function("exp", 64), vector_math.function("log", 64)
+    readonly = types.Array(types.float64, 1, "C", readonly=True)
+    mutable, frozen = signature_text(types.void(ARRAY)), signature_text(types.void(readonly))
+    base = ("s", "f", mutable, {"f": exp, "c": 1.0}, repr(CompileOptions()))
+    changes = [
+        ("t", *base[1:]),
+        ("s", "g", *base[2:]),
+        (*base[:2], frozen, *base[3:]),
+        (*base[:3], {"f": log, "c": 1.0}, base[4]),
+        (*base[:3], {"f": vector_math.function("exp", 32), "c": 1.0}, base[4]),
+        (*base[:3], {"f": exp, "c": 1}, base[4]),
+        (*base[:3], {"f": exp, "c": -0.0}, base[4]),
+        (*base[:3], {"f": exp, "d": 1.0}, base[4]),
+        (*base[:4], repr(CompileOptions(parallel=True))),
+    ]
+    keys = {kernel_key(*change) for change in [base, *changes]}
+    assert len(keys) == len(changes) + 1
+    monkeypatch.setattr("esat.codegen.cache.fingerprint.host_fingerprint", lambda: "another processor")
+    assert kernel_key(*base) not in keys
+    assert all(len(key) == 64 for key in keys)
+
+
+@pytest.mark.parametrize("value", [lambda x: x, np.zeros(3), object(), {}])
+def test_environment_without_identity_is_refused(cache, value):
+    with pytest.raises(CompileError, match="no lasting identity"):
+        cache.load_or_compile(SOURCE, "kernel", SIGNATURE, {"FACTOR": value})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("def kernel(:", "does not run"),
+        ("value = 1", "defines no such function"),
+        ("def kernel(out, x):\n    out[0] = unknown(x)", "numba refused"),
+    ],
+)
+def test_wrong_source(cache, text, reason):
+    for _ in range(2):
+        with pytest.raises(CompileError, match=reason):
+            cache.load_or_compile(text, "kernel", SIGNATURE, {})
+    assert cache.info().entries == 0
+
+
+def test_flipped_bits_and_truncation_are_found():
+    content = entry.encode(KEY, bytes(range(256)) * 4)
+    assert bytes(entry.decode(KEY, content)) == bytes(range(256)) * 4
+    with pytest.raises(entry.DamagedEntryError, match="another key"):
+        entry.decode("cd" * 32, content)
+    for position in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << (position % 8)
+        with pytest.raises(entry.DamagedEntryError):
+            entry.decode(KEY, bytes(damaged))
+    for length in (0, 1, 79, 80, len(content) - 1):
+        with pytest.raises(entry.DamagedEntryError):
+            entry.decode(KEY, content[:length])
+    with pytest.raises(entry.DamagedEntryError):
+        entry.decode(KEY, content + b"x")
+
+
+class Bomb:
+    """Its pickle makes a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "foreign", "empty"])
+def test_damaged_entry_is_compiled_again(cache, folder, tmp_path, damage):
+    load(cache)
+    path = the_entry(folder)
+    good = path.read_bytes()
+    bomb = tmp_path / "exploded"
+    damaged = {
+        "flip": good[:500] + bytes([good[500] ^ 4]) + good[501:],
+        "truncate": good[:-100],
+        "foreign": entry.encode(KEY, pickle.dumps(Bomb(bomb))),
+        "empty": b"",
+    }[damage]
+    path.write_bytes(damaged)
+    cache.forget()
+    with pytest.warns(CacheWarning, match="compiled again"):
+        kernel = load(cache)
+    assert not kernel.from_disk
+    assert result(kernel)[1] == 3.0
+    assert not bomb.exists()
+    cache.forget()
+    assert load(cache).from_disk
+
+
+def test_files_are_private(cache, folder):
+    load(cache)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert the_entry(folder).stat().st_mode & 0o777 == 0o600
+
+
+def test_directory_that_others_may_write_is_refused(folder):
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.warns(CacheWarning, match="memory only"):
+        cache = KernelCache(folder)
+    assert result(load(cache))[1] == 3.0
+    assert cache.info().path is None
+    assert list(folder.iterdir()) == []
+
+
+def test_entry_that_others_may_write_is_not_read(cache, folder):
+    load(cache)
+    the_entry(folder).chmod(0o666)
+    cache.forget()
+    assert not load(cache).from_disk
+
+
+def test_entry_behind_a_link_is_not_read(cache, folder, tmp_path):
+    load(cache)
+    path = the_entry(folder)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    cache.forget()
+    assert not load(cache).from_disk
+
+
+def test_directory_that_cannot_be_made():
+    with pytest.warns(CacheWarning, match="memory only"):
+        cache = KernelCache(Path("/proc/no/such/place"))
+    assert result(load(cache))[1] == 3.0
+    assert load(cache).from_disk is False
+    assert cache.info().memory_hits == 1
+
+
+def test_directory_from_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("ESAT_CACHE_DIR", str(tmp_path / "chosen"))
+    assert kernel_cache.default_directory() == tmp_path / "chosen"
+    monkeypatch.delenv("ESAT_CACHE_DIR")
+    assert kernel_cache.default_directory().name == "esat"
+
+
+class FullDisk:
+    """A file on a disk that fills up after 1000 bytes."""
+
+    def __init__(self, descriptor: int, mode: str) -> None:
+        self.descriptor = descriptor
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception) -> None:
+        os.close(self.descriptor)
+
+    def write(self, content: bytes) -> int:
+        os.write(self.descriptor, content[:1000])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_full_disk(cache, folder, monkeypatch):
+    monkeypatch.setattr(directory_module, "open", FullDisk, raising=False)
+    with pytest.warns(CacheWarning, match="No space left"):
+        kernel = load(cache)
+    assert result(kernel)[1] == 3.0
+    assert list(folder.iterdir()) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert result(load(cache, 4.0))[1] == 4.0
+
+
+def test_read_only_directory(cache, folder, monkeypatch):
+    load(cache)
+
+    def refuse(*arguments, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(directory_module.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(directory_module.os, "utime", refuse)
+    cache.forget()
+    assert load(cache).from_disk
+    with pytest.warns(CacheWarning, match="Permission denied"):
+        assert result(load(cache, 4.0))[1] == 4.0
+    assert cache.info().entries == 1
+
+
+def test_least_recently_used_entries_go_first(folder):
+    store = KernelDirectory(folder, limit=10_000)
+    keys = [f"{number:064x}" for number in range(12)]
+    for age, key in enumerate(keys[:9]):
+        store.write(key, bytes(1000))
+        os.utime(folder / f"{key}.kernel", (1000 + age, 1000 + age))
+    assert store.read(keys[0]) is not None
+    for key in keys[9:]:
+        store.write(key, bytes(1000))
+    kept = [key for key in keys if (folder / f"{key}.kernel").exists()]
+    assert keys[0] in kept
+    assert keys[1] not in kept
+    assert set(keys[9:]) <= set(kept)
+    assert sum(file.size for file in store.entries()) <= 10_000
+
+
+def test_leftovers_of_killed_writers_are_removed(folder):
+    store = KernelDirectory(folder, limit=10_000)
+    for name, age in (("old.partial", 7200), ("new.partial", 10), ("other.txt", 7200)):
+        (folder / name).write_bytes(b"x")
+        os.utime(folder / name, (time.time() - age,) * 2)
+    store.evict()
+    assert sorted(path.name for path in folder.iterdir()) == ["new.partial", "other.txt"]
+    assert store.entries() == []
+
+
+def in_processes(count: int, target, *arguments) -> list[multiprocessing.Process]:
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=target, args=(number, *arguments)) for number in range(count)]
+    with warnings.catch_warnings():
+        # The test's own threads are idle; the children only read and write files.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for process in processes:
+            process.start()
+    return processes
+
+
+def write_forever(number: int, folder: Path) -> None:
+    store = KernelDirectory(folder, limit=2**30)
+    payload = bytes([number]) * 3_000_000
+    while True:
+        store.write(KEY, entry.encode(KEY, payload))
+
+
+def test_killed_writers_leave_whole_entries(folder):
+    store = KernelDirectory(folder, limit=2**30)
+    randomness = random.Random(1)
+    seen = 0
+    for _ in range(15):
+        (process,) = in_processes(1, write_forever, folder)
+        time.sleep(0.02 + randomness.random() * 0.03)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        content = store.read(KEY)
+        if content is not None:
+            seen += 1
+            assert len(entry.decode(KEY, content)) == 3_000_000
+    assert seen > 0
+    store.clear()
+    assert list(folder.iterdir()) == []
+
+
+def use_many(number: int, folder: Path) -> None:
+    store = KernelDirectory(folder, limit=60_000)
+    randomness = random.Random(number)
+    for _ in range(150):
+        which = randomness.randrange(12)
+        key = f"{which:064x}"
+        content = store.read(key)
+        if content is None:
+            store.write(key, entry.encode(key, bytes([which]) * 9000))
+        elif bytes(entry.decode(key, content)) != bytes([which]) * 9000:
+            os._exit(1)
+
+
+def test_sixteen_processes_share_a_small_cache(folder):
+    processes = in_processes(16, use_many, folder)
+    for process in processes:
+        process.join(timeout=20)
+    assert [process.exitcode for process in processes] == [0] * 16
+    assert not list(folder.glob("*.partial"))
+
+
+WORKER = """
+import sys
+import numpy as np
+from numba.core import types
+from pathlib import Path
+from esat.codegen import vector_math
+from esat.codegen.cache import KernelCache
+
+array = types.float64[::1]
+source = '''
+def kernel(out, x):
+    for i in range(out.size):
+        out[i] = sin(x[i])
+'''
+environment = {"sin": vector_math.function("sin", 64)}
+cache = KernelCache(Path(sys.argv[1]))
+kernel = cache.load_or_compile(source, "kernel", types.void(array, array), environment)
+x, out = np.linspace(-1e300, 1e300, 37), np.empty(37)
+kernel.function(out, x)
+assert np.allclose(out, np.sin(x), rtol=1e-14, atol=1e-14)
+print(kernel.from_disk)
+"""
+
+
+def test_new_processes_load_what_others_compiled(folder):
+    def start() -> subprocess.Popen:
+        command = [sys.executable, "-c", WORKER, str(folder)]
+        root = Path(__file__).parents[2]
+        path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+        )
+
+    for somebody_compiles in (True, False):
+        workers = [start() for _ in range(2)]
+        answers = [worker.communicate(timeout=60)[0].strip() for worker in workers]
+        assert [worker.returncode for worker in workers] == [0, 0]
+        assert set(answers) <= {"True", "False"}
+        assert ("False" in answers) == somebody_compiles
+
+
+def test_threads_compile_once(cache):
+    kernels = []
+    threads = [threading.Thread(target=lambda: kernels.append(load(cache, 7.0))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(kernels) == 8
+    assert len({id(kernel) for kernel in kernels}) == 1
+    assert cache.info().misses == 1
+    assert cache.info().memory_hits == 7
