@@ -8,6 +8,7 @@ then to the lower e-node number, so the result depends on nothing but the e-grap
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import frexp, inf
 from time import perf_counter
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from esat.extract.arrays import IntArray
 from esat.extract.backend import Backend
-from esat.extract.kernels import Links, State
+from esat.extract.kernels import LARGEST_REGION, Links, Region, State
 from esat.extract.selection import Problem
 from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
 
@@ -87,74 +88,84 @@ class _Search:
         self._problem = problem
         self._links = links
         self._backend = backend
-        self._units = backend.vector(integer_units(problem, upper_bound))
+        units = integer_units(problem, upper_bound)
+        self._units = backend.vector(units)
         self._roots = backend.vector(problem.roots)
-        self._classes = problem.arrays.class_count
-        self._order = backend.integers(self._classes, 0)
+        self._costs = np.where(units >= 0, units.astype(np.float64), inf)
 
     def _state(self, choice: IntArray) -> State:
-        scratch = [self._backend.integers(self._classes, 0) for _ in range(6)]
-        return State(self._backend.vector(choice), *scratch)
+        """The choice with references and ranks."""
+        vectors = [self._backend.integers(len(choice), 0) for _ in range(7)]
+        state = State(self._backend.vector(choice), *vectors)
+        self._backend.rank_classes(self._links, state)
+        return state
+
+    def _count(self, state: State, count: int) -> int:
+        return self._backend.count_references(self._links, self._units, self._roots, state, count)
 
     def flows(self, tree: TreeChoice, known: IntArray, deadline: float) -> IntArray:
         """The cheapest of the known choice and those of some passes of area flow."""
-        backend, links = self._backend, self._links
-        best, best_units = known, self._price(known)
+        backend, links, count = self._backend, self._links, tree.count
+        best, best_units = known, self._count(self._state(known), count)
+        rank = np.full(len(known), -1, np.int64)
+        rank[as_array(tree.order)[:count]] = np.arange(count)
         state = self._state(as_array(tree.choice))
-        rank = np.full(self._classes, -1, np.int64)
-        rank[as_array(tree.order)[: tree.count]] = np.arange(tree.count)
-        ranks = backend.vector(rank)
-        state = state._replace(rank=ranks)
+        state = state._replace(rank=backend.vector(rank), ranked=tree.order)
         costs = backend.vector(self._problem.costs)
-        expected = backend.floats(self._classes, 1.0)
+        expected = backend.floats(len(known), 1.0)
         flow = backend.vector(np.array(tree.cost, np.float64))
+        self._count(state, count)
         for _ in range(FLOW_PASSES):
-            backend.count_references(links, self._units, self._roots, state, self._order)
-            backend.flow_pass(links, costs, tree.order, tree.count, state, expected, flow)
-            units = backend.count_references(links, self._units, self._roots, state, self._order)
+            backend.flow_pass(links, costs, tree.order, count, state, expected, flow)
+            units = self._count(state, count)
             if units < best_units:
                 best, best_units = as_array(state.choice), units
             if perf_counter() > deadline:
                 break
         return best
 
-    def _price(self, choice: IntArray) -> int:
-        state = self._state(choice)
-        self._backend.rank_classes(self._links, state)
-        return self._backend.count_references(self._links, self._units, self._roots, state, self._order)
-
     def descend(self, choice: IntArray, deadline: float) -> IntArray:
         """Improve a choice move by move until no move helps."""
-        backend, links = self._backend, self._links
         state = self._state(choice)
-        backend.rank_classes(links, state)
-        backend.count_references(links, self._units, self._roots, state, self._order)
-        log = backend.integers(2 * self._problem.arrays.node_count + 2, 0)
+        count = int(np.count_nonzero(choice >= 0))
+        self._count(state, count)
+        self._exact(state, count, deadline)
         for _ in range(ROUNDS):
-            gained = self._exact(state, deadline)
-            gained += backend.share_pass(links, self._units, state, log)
             if perf_counter() > deadline:
                 break
-            self._choose_dead_anew(state)
-            gained += self._exact(state, deadline)
-            if gained == 0:
+            region, changed = self._choose_dead_anew(state)
+            gained = self._backend.share_pass(self._links, self._units, state, region)
+            if not changed and gained == 0:
+                break
+            if self._exact(state, count, deadline) + gained == 0:
                 break
         return as_array(state.choice)
 
-    def _exact(self, state: State, deadline: float) -> int:
+    def _exact(self, state: State, count: int, deadline: float) -> int:
         gained = 0
         for number in range(EXACT_PASSES):
-            count = self._backend.rank_order(state.rank, self._order)
-            step = self._backend.exact_pass(
-                self._links, self._units, state, self._order, count, number % 2 == 1
-            )
+            order = self._backend.copy(state.ranked)
+            step = self._backend.exact_pass(self._links, self._units, state, order, count, number % 2 == 1)
             gained += step
             if step == 0 or perf_counter() > deadline:
                 break
         return gained
 
-    def _choose_dead_anew(self, state: State) -> None:
-        """Give every dead class the tree that adds least to what is live."""
-        live = (as_array(state.references) > 0).astype(np.int64)
-        tree_choice(self._problem, self._links, self._backend, self._backend.vector(live), state.choice)
-        self._backend.rank_classes(self._links, state)
+    def _choose_dead_anew(self, state: State) -> tuple[Region, bool]:
+        """Give every dead class the tree that adds least to what is live.
+
+        Returns
+        -------
+        The prices of these trees, and whether any choice changed.
+        """
+        backend, nodes = self._backend, self._problem.arrays.node_count
+        before = as_array(state.choice)
+        live = backend.vector((as_array(state.references) > 0).astype(np.int64))
+        problem = replace(self._problem, costs=self._costs)
+        tree = tree_choice(problem, self._links, backend, live, state.choice)
+        backend.rank_classes(self._links, state)
+        lists = [backend.integers(LARGEST_REGION, 0) for _ in range(2)]
+        former = backend.floats(LARGEST_REGION, 0.0)
+        log = backend.integers(2 * (nodes + LARGEST_REGION), 0)
+        region = Region(tree.cost, *lists, former, backend.integers(len(before), 0), log)
+        return region, not np.array_equal(before, as_array(state.choice))

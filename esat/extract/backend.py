@@ -28,8 +28,7 @@ class Backend:
     name: str
     settle: Callable[..., int]
     flow_pass: Callable[..., None]
-    rank_classes: Callable[..., bool]
-    rank_order: Callable[..., int]
+    rank_classes: Callable[..., int]
     count_references: Callable[..., int]
     exact_pass: Callable[..., int]
     share_pass: Callable[..., int]
@@ -42,6 +41,10 @@ class Backend:
         """A new integer vector with one value."""
         return [value] * count if self.name == "python" else np.full(count, value, np.int64)
 
+    def copy(self, vector: Integers) -> Integers:
+        """A copy of a vector."""
+        return vector.copy()
+
     def floats(self, count: int, value: float) -> Floats:
         """A new float vector with one value."""
         return [value] * count if self.name == "python" else np.full(count, value, np.float64)
@@ -52,7 +55,6 @@ PYTHON = Backend(
     kernels.settle,
     kernels.flow_pass,
     kernels.rank_classes,
-    kernels.rank_order,
     kernels.count_references,
     kernels.exact_pass,
     kernels.share_pass,
@@ -66,15 +68,17 @@ def compiled_backend() -> Backend:
     from numba.extending import register_jitable
 
     for helper in (
-        kernels.rank_classes,
-        kernels.rank_order,
         kernels.acquire,
         kernels.undo,
         kernels.release,
+        kernels.lift,
+        kernels.unmark,
         kernels.fits,
+        kernels.set_choice,
         kernels.switch,
-        kernels.worth_sharing,
+        kernels.spread,
         kernels.share,
+        kernels.take,
         kernels.revert,
     ):
         register_jitable(helper)
@@ -84,7 +88,6 @@ def compiled_backend() -> Backend:
         compiled(kernels.settle),
         compiled(kernels.flow_pass),
         compiled(kernels.rank_classes),
-        compiled(kernels.rank_order),
         compiled(kernels.count_references),
         compiled(kernels.exact_pass),
         compiled(kernels.share_pass),

@@ -24,6 +24,7 @@ Floats = Any
 UNREACHED = -1.0
 LARGEST_COST = 1e300
 MANY_UNITS = 1 << 62
+LARGEST_REGION = 64
 
 
 class Links(NamedTuple):
@@ -40,7 +41,8 @@ class Links(NamedTuple):
 class State(NamedTuple):
     """The current choice and what follows from it.
 
-    ``rank`` numbers the classes so that every chosen e-node's operands have smaller ranks than its class.
+    ``rank`` numbers the classes so that every chosen e-node's operands have smaller ranks than its class;
+    ``ranked`` lists the classes in this order. ``mark`` is 0 everywhere between the functions.
     ``trail``, ``mark`` and ``path`` are scratch space; ``saving[c]`` is the price of ``c``'s choice when
     last seen.
     """
@@ -48,10 +50,27 @@ class State(NamedTuple):
     choice: Integers
     references: Integers
     rank: Integers
+    ranked: Integers
     trail: Integers
     mark: Integers
     path: Integers
     saving: Integers
+
+
+class Region(NamedTuple):
+    """Dead classes that become cheaper together, and scratch space to find them.
+
+    ``value`` estimates the units that each class would add to what is live. The first entries of ``member``,
+    ``node`` and ``former`` are the classes, the e-nodes they would choose, and their former values; ``inside``
+    marks them. ``log`` lists the choices a move has changed, for taking it back.
+    """
+
+    value: Floats
+    member: Integers
+    node: Integers
+    former: Floats
+    inside: Integers
+    log: Integers
 
 
 def settle(
@@ -148,22 +167,22 @@ def flow_pass(
         flow[klass] = min(best_flow, LARGEST_COST) / max(expected[klass], 1.0)
 
 
-def count_references(links: Links, units: Integers, roots: Integers, state: State, order: Integers) -> int:
-    """Count references from scratch, by the ranks; ``order`` is filled as by :func:`rank_order`.
+def count_references(links: Links, units: Integers, roots: Integers, state: State, count: int) -> int:
+    """Count references from scratch, by the ranks of the ``count`` classes that have a choice.
 
     Returns
     -------
     Units of the whole choice.
     """
-    choice, references, rank = state.choice, state.references, state.rank
+    choice, references, ranked = state.choice, state.references, state.ranked
     child_start, children = links.child_start, links.children
     for klass in range(len(references)):
         references[klass] = 0
     for index in range(len(roots)):
         references[roots[index]] += 1
     total = 0
-    for position in range(rank_order(rank, order) - 1, -1, -1):
-        klass = order[position]
+    for position in range(count - 1, -1, -1):
+        klass = ranked[position]
         if references[klass] > 0:
             node = choice[klass]
             total += units[node]
@@ -172,19 +191,15 @@ def count_references(links: Links, units: Integers, roots: Integers, state: Stat
     return total
 
 
-def rank_order(rank: Integers, order: Integers) -> int:
-    """List the classes that have a rank in ascending order of it; return how many there are."""
-    count = 0
-    for klass in range(len(rank)):
-        if rank[klass] >= 0:
-            order[rank[klass]] = klass
-            count += 1
-    return count
+def rank_classes(links: Links, state: State) -> int:
+    """Rank the classes that have a choice, operands first; others get -1.
 
-
-def rank_classes(links: Links, state: State) -> bool:
-    """Number the classes that have a choice, operands first; others get -1. False if there is a cycle."""
-    choice, rank, path, trail, mark = state.choice, state.rank, state.path, state.trail, state.mark
+    Returns
+    -------
+    How many have a choice, or -1 if there is a cycle.
+    """
+    choice, rank, ranked = state.choice, state.rank, state.ranked
+    path, trail, mark = state.path, state.trail, state.mark
     child_start, children = links.child_start, links.children
     for klass in range(len(choice)):
         rank[klass] = -1
@@ -203,19 +218,22 @@ def rank_classes(links: Links, state: State) -> bool:
             if edge == child_start[choice[klass] + 1]:
                 mark[klass] = 2
                 rank[klass] = count
+                ranked[count] = klass
                 count += 1
                 depth -= 1
                 continue
             trail[depth] = edge + 1
             child = children[edge]
             if mark[child] == 1 or choice[child] < 0:
-                return False
+                return -1
             if mark[child] == 0:
                 mark[child] = 1
                 depth += 1
                 path[depth] = child
                 trail[depth] = child_start[choice[child]]
-    return True
+    for klass in range(len(choice)):
+        mark[klass] = 0
+    return count
 
 
 def acquire(links: Links, units: Integers, state: State, node: int, limit: int) -> tuple[int, int]:
@@ -289,47 +307,79 @@ def release(links: Links, units: Integers, state: State, node: int) -> int:
     return total
 
 
-def fits(links: Links, state: State, klass: int, node: int) -> int:
-    """Whether ``klass`` may choose ``node``.
+def lift(links: Links, state: State, klass: int, node: int) -> int:
+    """Mark what has to rank below ``klass`` and does not, should it choose ``node``; list it in ``path``.
 
     Returns
     -------
-    0 if an operand has no choice or depends on the class, 1 if all operands rank below the class, 2 if the
-    choice is acyclic but classes must be ranked anew.
+    The number of these classes, or -1 if the choice is impossible: an operand has no choice or depends on the
+    class. The marks (1 instead of 0) have to be taken away with :func:`unmark`.
     """
     choice, rank, path, mark = state.choice, state.rank, state.path, state.mark
     child_start, children = links.child_start, links.children
     limit = rank[klass]
-    depth = 0
-    for edge in range(child_start[node], child_start[node + 1]):
-        child = children[edge]
-        if choice[child] < 0 or child == klass:
-            return 0
-        if rank[child] > limit:
-            path[depth] = child
-            depth += 1
-    if depth == 0:
-        return 1
-    acyclic = 2
-    seen = depth
-    for index in range(depth):
-        mark[path[index]] = -1
-    done = 0
-    while done < seen and acyclic == 2:
-        below = choice[path[done]]
-        done += 1
+    end = 0
+    done = -1
+    below = node
+    while True:
         for edge in range(child_start[below], child_start[below + 1]):
             child = children[edge]
-            if child == klass:
-                acyclic = 0
-                break
-            if rank[child] > limit and mark[child] != -1:
-                mark[child] = -1
-                path[seen] = child
+            if child == klass or choice[child] < 0:
+                unmark(state, end)
+                return -1
+            if rank[child] > limit and mark[child] == 0:
+                mark[child] = 1
+                path[end] = child
+                end += 1
+        done += 1
+        if done == end:
+            return end
+        below = choice[path[done]]
+
+
+def unmark(state: State, count: int) -> None:
+    """Take away the marks of the first classes on the path."""
+    for index in range(count):
+        state.mark[state.path[index]] = 0
+
+
+def fits(links: Links, state: State, klass: int, node: int) -> bool:
+    """Whether ``klass`` may choose ``node``: every operand has a choice and none depends on the class."""
+    end = lift(links, state, klass, node)
+    if end > 0:
+        unmark(state, end)
+    return end >= 0
+
+
+def set_choice(links: Links, state: State, klass: int, node: int) -> None:
+    """Choose an e-node that fits; rank its operands below the class.
+
+    Reorders the ranks between the class and its highest operand only (Marchetti-Spaccamela, Nanni, Rohnert,
+    "Maintaining a topological order under edge insertions", 1996).
+    """
+    rank, ranked, path, mark, trail = state.rank, state.ranked, state.path, state.mark, state.trail
+    end = lift(links, state, klass, node)
+    if end > 0:
+        position = rank[klass]
+        waiting = 0
+        seen = 0
+        lowest_free = position
+        while seen < end:
+            other = ranked[position]
+            position += 1
+            if mark[other] == 1:
                 seen += 1
-    for index in range(seen):
-        mark[path[index]] = 0
-    return acyclic
+                ranked[lowest_free] = other
+                rank[other] = lowest_free
+                lowest_free += 1
+            else:
+                trail[waiting] = other
+                waiting += 1
+        for index in range(waiting):
+            ranked[lowest_free + index] = trail[index]
+            rank[trail[index]] = lowest_free + index
+        unmark(state, end)
+    state.choice[klass] = node
 
 
 def switch(links: Links, units: Integers, state: State, klass: int) -> int:
@@ -339,29 +389,25 @@ def switch(links: Links, units: Integers, state: State, klass: int) -> int:
     price = release(links, units, state, old)
     best_price = price
     best_node = old
-    best_fit = 1
     for node in range(class_start[klass], class_start[klass + 1]):
         if node == old or units[node] < 0 or units[node] >= best_price:
             continue
-        fit = fits(links, state, klass, node)
-        if fit == 0:
+        if not fits(links, state, klass, node):
             continue
         total, done = acquire(links, units, state, node, best_price)
         undo(links, state, node, done)
         if total < best_price:
             best_price = total
             best_node = node
-            best_fit = fit
-    choice[klass] = best_node
+    if best_node != old:
+        set_choice(links, state, klass, best_node)
     acquire(links, units, state, best_node, MANY_UNITS)
     state.saving[klass] = best_price
-    if best_fit == 2:
-        rank_classes(links, state)
     return price - best_price
 
 
 def exact_pass(links: Links, units: Integers, state: State, order: Integers, count: int, upward: bool) -> int:
-    """Switch every live class once, users first or (``upward``) operands first; return the units gained."""
+    """Switch every live class of ``order`` once, forwards or (not ``upward``) backwards; return the gain."""
     class_start, references = links.class_start, state.references
     gained = 0
     for step in range(count):
@@ -371,86 +417,129 @@ def exact_pass(links: Links, units: Integers, state: State, order: Integers, cou
     return gained
 
 
-def worth_sharing(links: Links, units: Integers, state: State, shared: int) -> bool:
-    """Whether the users of a dead class could together save more than its own units, at most."""
-    class_of, parent_start, parents = links.class_of, links.parent_start, links.parents
-    own = units[state.choice[shared]]
-    hope = 0
-    users = 0
-    for index in range(parent_start[shared], parent_start[shared + 1]):
-        user = class_of[parents[index]]
-        price = units[parents[index]]
-        if state.references[user] > 0 and price >= 0 and state.saving[user] > price:
-            hope += state.saving[user] - price
-            users += 1
-            if users >= 2 and hope > own:
-                return True
-    return False
+def spread(links: Links, units: Integers, state: State, region: Region, shared: int) -> int:
+    """Find what a dead class would make cheaper, were it computed anyway.
 
+    The region starts with the class itself; dead classes whose estimated price (``region.value``: units of a tree
+    over what is live) falls join it, each with the e-node that makes it fall. Live users are asked what they could
+    save by a switch.
 
-def share(links: Links, units: Integers, state: State, shared: int, log: Integers) -> int:
-    """Try to bring a dead class to life for several users at once; return the units gained, 0 if it is no gain.
-
-    No single user would pay for the class, but together they may: the move that :func:`switch` cannot see.
+    Returns
+    -------
+    The size of the region, or 0 if the users together could save less than the price of the class.
     """
     class_of, parent_start, parents = links.class_of, links.parent_start, links.parents
-    choice, references = state.choice, state.references
+    child_start, children = links.child_start, links.children
+    references, value = state.references, region.value
+    region.member[0] = shared
+    region.former[0] = value[shared]
+    region.inside[shared] = 1
+    value[shared] = 0.0
+    hope = 0.0
+    done = 0
+    end = 1
+    while done < end:
+        below = region.member[done]
+        done += 1
+        for index in range(parent_start[below], parent_start[below + 1]):
+            node = parents[index]
+            user = class_of[node]
+            if units[node] < 0 or state.choice[user] < 0:
+                continue
+            price = float(units[node])
+            for edge in range(child_start[node], child_start[node + 1]):
+                price += value[children[edge]]
+            if references[user] > 0:
+                hope += max(float(state.saving[user]) - price, 0.0)
+            elif price < value[user] and region.inside[user] == 0 and end < LARGEST_REGION:
+                region.member[end] = user
+                region.node[end] = node
+                region.former[end] = value[user]
+                region.inside[user] = 1
+                value[user] = price
+                end += 1
+    for index in range(end):
+        value[region.member[index]] = region.former[index]
+        region.inside[region.member[index]] = 0
+    return end if hope > region.former[0] else 0
+
+
+def share(links: Links, units: Integers, state: State, region: Region, size: int) -> int:
+    """Bring the first class of a region to life and offer the region to all live users; take it back if no gain.
+
+    No single user would pay for the class, but together they may: the move that :func:`switch` cannot see.
+
+    Returns
+    -------
+    The units gained.
+    """
+    class_of, parent_start, parents = links.class_of, links.parent_start, links.parents
+    choice, references, log = state.choice, state.references, region.log
+    shared = region.member[0]
     references[shared] += 1
-    spent, done = acquire(links, units, state, choice[shared], MANY_UNITS)
+    gained = -acquire(links, units, state, choice[shared], MANY_UNITS)[0]
     logged = 0
-    gained = 0
-    for index in range(parent_start[shared], parent_start[shared + 1]):
-        node = parents[index]
-        user = class_of[node]
-        old = choice[user]
-        if references[user] == 0 or node == old or units[node] < 0:
-            continue
-        fit = fits(links, state, user, node)
-        if fit == 0:
-            continue
-        price = release(links, units, state, old)
-        total, done = acquire(links, units, state, node, price)
-        if total >= price:
-            undo(links, state, node, done)
-            acquire(links, units, state, old, MANY_UNITS)
-            continue
-        choice[user] = node
-        log[2 * logged] = user
-        log[2 * logged + 1] = old
-        logged += 1
-        gained += price - total
-        if fit == 2:
-            rank_classes(links, state)
-    if gained <= spent:
+    for index in range(1, size):
+        klass = region.member[index]
+        node = region.node[index]
+        if references[klass] == 0 and node != choice[klass] and fits(links, state, klass, node):
+            log[2 * logged] = klass
+            log[2 * logged + 1] = choice[klass]
+            logged += 1
+            set_choice(links, state, klass, node)
+    for position in range(size):
+        below = region.member[position]
+        for index in range(parent_start[below], parent_start[below + 1]):
+            user = class_of[parents[index]]
+            old = choice[user]
+            saved = take(links, units, state, user, parents[index])
+            if saved > 0:
+                log[2 * logged] = user
+                log[2 * logged + 1] = old
+                logged += 1
+                gained += saved
+    if gained <= 0:
         revert(links, units, state, log, logged)
-        gained = 0
-        spent = 0
     references[shared] -= 1
-    if references[shared] == 0:
-        freed = release(links, units, state, choice[shared])
-        if spent > 0:
-            gained += freed
-    return gained - spent
+    freed = release(links, units, state, choice[shared]) if references[shared] == 0 else 0
+    return gained + freed if gained > 0 else 0
+
+
+def take(links: Links, units: Integers, state: State, klass: int, node: int) -> int:
+    """Switch a live class to an e-node if that is cheaper; return the units gained, 0 if nothing was done."""
+    old = state.choice[klass]
+    if state.references[klass] == 0 or node == old or units[node] < 0 or not fits(links, state, klass, node):
+        return 0
+    price = release(links, units, state, old)
+    total, done = acquire(links, units, state, node, price)
+    if total < price:
+        set_choice(links, state, klass, node)
+        return price - total
+    undo(links, state, node, done)
+    acquire(links, units, state, old, MANY_UNITS)
+    return 0
 
 
 def revert(links: Links, units: Integers, state: State, log: Integers, logged: int) -> None:
-    """Take back the switches in the log, the last one first."""
+    """Take back the choices in the log, the last one first."""
     choice, references = state.choice, state.references
     for index in range(logged - 1, -1, -1):
-        user = log[2 * index]
-        if references[user] > 0:
-            release(links, units, state, choice[user])
+        klass = log[2 * index]
+        if references[klass] > 0:
+            release(links, units, state, choice[klass])
             acquire(links, units, state, log[2 * index + 1], MANY_UNITS)
-        choice[user] = log[2 * index + 1]
-    if logged > 0:
-        rank_classes(links, state)
+        set_choice(links, state, klass, log[2 * index + 1])
 
 
-def share_pass(links: Links, units: Integers, state: State, log: Integers) -> int:
-    """:func:`share` for every dead class that has a choice; return the units gained."""
-    choice, references = state.choice, state.references
+def share_pass(links: Links, units: Integers, state: State, region: Region) -> int:
+    """:func:`share` every dead class that promises a gain; return the units gained.
+
+    ``region.value`` has to hold the prices of all classes, 0 for live ones.
+    """
     gained = 0
-    for klass in range(len(choice)):
-        if references[klass] == 0 and choice[klass] >= 0 and worth_sharing(links, units, state, klass):
-            gained += share(links, units, state, klass, log)
+    for klass in range(len(state.choice)):
+        if state.references[klass] == 0 and state.choice[klass] >= 0:
+            size = spread(links, units, state, region, klass)
+            if size > 0:
+                gained += share(links, units, state, region, size)
     return gained
