@@ -1,0 +1,131 @@
+"""The layer of n-ary sums and products: ``core.egg``, expanded, and its bridges to binary ops.
+
+Associativity and commutativity are no rules here: sums and products are pairs of multisets.
+``core.egg`` says what holds of them; this module fills in its mirrored forms, and adds the rules that
+lead from the binary ops a signature has to their n-ary forms and back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import resources
+
+from esat.egraph.dtypes import expand_rounded, ring_facts
+from esat.egraph.engine import split_forms
+from esat.egraph.signature import Signature
+
+KINDS = {
+    "NarySum": {"NARY": "NarySum", "FORM": "sum", "UNIT": "0.0", "OPERATOR": "+", "NONZERO": ""},
+    "NaryProd": {"NARY": "NaryProd", "FORM": "product", "UNIT": "1.0", "OPERATOR": "*", "NONZERO": "(!= u 0.0)"},
+}
+
+LIFTS = {
+    "Add": ("ring-dtype", "(NarySum (multiset-of a b) (multiset-of))"),
+    "Sub": ("ring-dtype", "(NarySum (multiset-of a) (multiset-of b))"),
+    "Neg": ("ring-dtype", "(NarySum (multiset-of) (multiset-of a))"),
+    "Mul": ("ring-dtype", "(NaryProd (multiset-of a b) (multiset-of))"),
+    "Sqr": ("ring-dtype", "(NaryProd (multiset-of a a) (multiset-of))"),
+    "Div": ("field-dtype", "(NaryProd (multiset-of a) (multiset-of b))"),
+    "Reciprocal": ("field-dtype", "(NaryProd (multiset-of (K 1.0 d)) (multiset-of a))"),
+}
+"""Constructor -> dtypes for which it is an n-ary term, and that term."""
+
+_PAIR = "(= {} (multiset-pick {})) (= {} (multiset-pick (multiset-remove {} {})))"
+_TWO = "(= 2 (multiset-length p)) (= 0 (multiset-length n)) " + _PAIR.format("x", "p", "y", "p", "x")
+_ONE_EACH = (
+    "(= 1 (multiset-length p)) (= 1 (multiset-length n)) (= x (multiset-pick p)) (= y (multiset-pick n))"
+)
+
+VIEWS = {
+    "Add": ("NarySum", _TWO, "(Add x y)"),
+    "Sub": ("NarySum", _ONE_EACH, "(Sub x y)"),
+    "Neg": (
+        "NarySum",
+        "(= 0 (multiset-length p)) (= 1 (multiset-length n)) (= y (multiset-pick n))",
+        "(Neg y)",
+    ),
+    "Mul": ("NaryProd", _TWO, "(Mul x y)"),
+    "Sqr": ("NaryProd", _TWO + " (= x y)", "(Sqr x)"),
+    "Div": ("NaryProd", _ONE_EACH, "(Div x y)"),
+    "Reciprocal": ("NaryProd", _ONE_EACH + " (= 1.0 (val x)) (= -1 (bp x))", "(Reciprocal y)"),
+}
+"""Constructor -> the n-ary term it is a view of, the facts that bind its operands, and itself."""
+
+_FLATTENED = (
+    '(= above (unstable-multiset-map (unstable-fn "{f}") {p}))'
+    ' (= below (unstable-multiset-map (unstable-fn "{f}") {n}))'
+    ' (= {p2} (multiset-sum (unstable-multiset-filter-not (unstable-fn "has-{f}") {p}) (multiset-sum'
+    ' (multiset-sum-multisets (unstable-multiset-map (unstable-fn "pair-first") above))'
+    ' (multiset-sum-multisets (unstable-multiset-map (unstable-fn "pair-second") below)))))'
+    ' (= {n2} (multiset-sum (unstable-multiset-filter-not (unstable-fn "has-{f}") {n}) (multiset-sum'
+    ' (multiset-sum-multisets (unstable-multiset-map (unstable-fn "pair-second") above))'
+    ' (multiset-sum-multisets (unstable-multiset-map (unstable-fn "pair-first") below)))))'
+)
+_FLATTENED_CALL = re.compile(r"\(flattened (\S+) (\S+) (\S+) (\S+) (\S+)\)")
+
+
+def core_program(signature: Signature, strict: bool = False) -> str:
+    """The layer's rules as egglog text, to be loaded after ``signature.program``.
+
+    Parameters
+    ----------
+    signature
+        Only ops it has are bridged.
+    strict
+        Leave floating-point sums and products alone: over floats the layer is of soundness class ``real``.
+    """
+    source = resources.files("esat.egraph").joinpath("core.egg").read_text(encoding="utf-8")
+    forms = [mirrored for form in split_forms(source) for mirrored in _mirrored(form.text)]
+    return "\n".join(
+        [
+            "(relation ring-dtype (i64))",
+            "(relation field-dtype (i64))",
+            ring_facts(strict),
+            *(_expand_facts(form) for form in forms),
+            *_lifting_rules(signature),
+            *_viewing_rules(signature),
+        ]
+    )
+
+
+def _mirrored(form: str) -> Iterator[str]:
+    """The forms one form of the file stands for (see its head)."""
+    kinds = KINDS.values() if re.search(r"\bNARY\b|\bFORM\b", form) else [{}]
+    for kind in kinds:
+        text = form
+        for placeholder, value in kind.items():
+            text = re.sub(rf"\b{placeholder}\b", value, text)
+        if "SIDE" not in text:
+            yield text
+            continue
+        for side in ("p", "n"):
+            yield re.sub(r':name "([^"]*)"', rf':name "\1#{side}"', text.replace("SIDE", side))
+
+
+def _expand_facts(form: str) -> str:
+    form = _FLATTENED_CALL.sub(
+        lambda match: _FLATTENED.format(p2=match[1], n2=match[2], p=match[3], n=match[4], f=match[5]), form
+    )
+    return expand_rounded(form)
+
+
+def _lifting_rules(signature: Signature) -> Iterator[str]:
+    for name, (dtypes, nary) in LIFTS.items():
+        if name not in signature:
+            continue
+        binary = signature[name].operand_count == 2
+        operands, same = ("a b", "(= d (dt b))") if binary else ("a", "")
+        yield (
+            f"(rule ((= e ({name} {operands})) (= d (dt a)) {same} ({dtypes} d)) ((union e {nary}))"
+            f' :ruleset esat-lift :name "lift-{name}")'
+        )
+
+
+def _viewing_rules(signature: Signature) -> Iterator[str]:
+    for name, (nary, facts, view) in VIEWS.items():
+        if name in signature:
+            yield (
+                f"(rule ((= e ({nary} p n)) {facts}) ((union e {view}))"
+                f' :ruleset esat-view :name "view-{name}")'
+            )

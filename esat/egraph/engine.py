@@ -1,0 +1,193 @@
+"""Engine: one EGraph of egglog, driven by text, with egglog's failures turned into ours.
+
+egglog reports most mistakes as ``EggSmolError``, and panics as ``PanicException``, a
+``BaseException``. After a panic the e-graph may be in any state, so an Engine that failed is
+broken for good: every later call raises. KeyboardInterrupt passes through, and breaks it too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from esat.egraph.bindings import native_module
+from esat.errors import RuleError, SaturationError
+
+FORMS_PER_CALL = 10
+"""egglog copies the source into every span it makes, so parsing is quadratic in the text of one call."""
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]')
+_POSITION = re.compile(r"In (\d+):(\d+)(?:-\d+(?::\d+)?)?(?: of ([^:\n]*))?: ?", re.MULTILINE)
+_IMPLIED = "The e-graph was discarded."
+
+Command = Any
+"""A parsed command of egglog; opaque here."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """A top-level form of a program text, and the line (from 0) it begins on."""
+
+    line: int
+    text: str
+
+
+def split_forms(text: str) -> list[TextForm]:
+    """The top-level forms of ``text``, comments between them left out.
+
+    Raises
+    ------
+    RuleError
+        For unbalanced parentheses, with the line of the form they are in.
+    """
+    forms: list[TextForm] = []
+    depth = start = line = counted = 0
+    for token in _TOKEN.finditer(text):
+        if token.group() == "(":
+            if depth == 0:
+                start = token.start()
+                line += text.count("\n", counted, start)
+                counted = start
+            depth += 1
+        elif token.group() == ")":
+            depth -= 1
+            if depth < 0:
+                raise RuleError("a closing parenthesis without an opening one", line=line + 1)
+            if depth == 0:
+                forms.append(TextForm(line, text[start : token.end()]))
+    if depth:
+        raise RuleError("a parenthesis is never closed", line=line + 1)
+    return forms
+
+
+def chunks(text: str, size: int = FORMS_PER_CALL) -> Iterator[str]:
+    """``text`` in pieces of at most ``size`` forms, each padded so that line numbers stay true."""
+    forms = split_forms(text)
+    for first in range(0, len(forms), size):
+        pieces: list[str] = []
+        line = 0
+        for form in forms[first : first + size]:
+            if form.line > line:
+                pieces.append("\n" * (form.line - line))
+                line = form.line
+            pieces.append(form.text)
+            line += form.text.count("\n")
+        yield "".join(pieces)
+
+
+@dataclass(slots=True)
+class Engine:
+    """An e-graph. Not safe to share between threads.
+
+    Attributes
+    ----------
+    failure
+        Why it can no longer be used; None while it can.
+    """
+
+    failure: BaseException | None = None
+    _egraph: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self._egraph = native_module().EGraph()
+
+    def load(self, text: str, file: str = "") -> None:
+        """Parse and run a program text of any length.
+
+        Raises
+        ------
+        RuleError
+            For text egglog refuses, with file, line and column. The Engine is broken if a part of the
+            text ran before.
+        SaturationError
+            When egglog panics, or the Engine is broken.
+        """
+        for piece in chunks(text):
+            self.run(self.parse(piece, file))
+
+    def parse(self, text: str, file: str = "") -> list[Command]:
+        """Commands of a short text, to be run any number of times by :meth:`run`."""
+        self._require_sound()
+        native = native_module()
+        try:
+            commands: list[Command] = self._egraph.parse_program(text, file or None)
+        except native.EggSmolError as error:
+            raise _rule_error(error, file) from None
+        except BaseException as error:
+            raise self._broken(error) from None
+        return commands
+
+    def run(self, commands: Sequence[Command]) -> list[Any]:
+        """Run parsed commands; returns egglog's outputs, one for each command that has one.
+
+        Raises
+        ------
+        RuleError, SaturationError
+            As :meth:`load`.
+        KeyboardInterrupt
+            As it came; the Engine is broken then.
+        """
+        self._require_sound()
+        native = native_module()
+        try:
+            outputs: list[Any] = self._egraph.run_program(*commands)
+        except native.EggSmolError as error:
+            self.failure = error
+            raise _rule_error(error, "") from None
+        except BaseException as error:
+            raise self._broken(error) from None
+        return outputs
+
+    def execute(self, text: str) -> list[Any]:
+        """Parse and run a short text."""
+        return self.run(self.parse(text))
+
+    def push(self) -> None:
+        """Remember the present state for :meth:`pop`."""
+        self.execute("(push)")
+
+    def pop(self) -> None:
+        """Return to the state of the last :meth:`push`."""
+        self.execute("(pop)")
+
+    def sizes(self) -> dict[str, int]:
+        """Rows of every table, by name; tables of egglog's own excluded."""
+        (output,) = self.execute("(print-size)")
+        return {name: rows for name, rows in output.sizes if not name.startswith("@")}
+
+    def freeze(self) -> Any:
+        """A snapshot of all tables, with their rows (egglog's FrozenEGraph)."""
+        self._require_sound()
+        try:
+            return self._egraph.freeze()
+        except BaseException as error:
+            raise self._broken(error) from None
+
+    @property
+    def values(self) -> Any:
+        """Converter of egglog's values: ``value_to_i64``, ``value_to_f64``, ``value_to_multiset``, ..."""
+        self._require_sound()
+        return self._egraph
+
+    def _require_sound(self) -> None:
+        if self.failure is not None:
+            raise SaturationError(f"this e-graph broke off earlier and is of no use: {self.failure}")
+
+    def _broken(self, error: BaseException) -> BaseException:
+        """Mark the Engine as broken; returns what to raise."""
+        self.failure = error
+        if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
+            return error
+        return SaturationError(f"egglog stopped: {error}. {_IMPLIED}")
+
+
+def _rule_error(error: Exception, file: str) -> RuleError:
+    """egglog's message, with its position taken apart."""
+    text = str(getattr(error, "context", "") or error).strip()
+    position = _POSITION.search(text)
+    if position is None:
+        return RuleError(text, file)
+    reason = text[position.end() :].strip() or text
+    return RuleError(reason, position.group(3) or file, int(position.group(1)), int(position.group(2)))
