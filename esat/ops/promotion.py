@@ -17,7 +17,7 @@ Loops = np.ufunc | tuple[str, ...] | None
 """How an op chooses the dtype it computes in.
 
 As a NumPy ufunc does; or the common dtype of the operands if it is in the tuple, else the first one there
-that it casts to safely; or, for None, the common dtype whatever it is.
+that every operand casts to safely; or, for None, the common dtype whatever it is.
 """
 
 Given = np.dtype[Any] | type
@@ -84,8 +84,10 @@ def resolve_dtype(name: str, loops: Loops, given: tuple[Given, ...], by_result: 
     common = np.result_type(*examples)
     if loops is None or common.name in loops:
         return normalize_dtype(common)
+    strong = [dtype for dtype in given if isinstance(dtype, np.dtype)]
+    raised = common.kind not in {dtype.kind for dtype in strong}
     for candidate in loops:
-        if np.can_cast(common, candidate, "safe"):
+        if all(np.can_cast(dtype, candidate, "safe") for dtype in (strong + [common] * raised)):
             return candidate
     raise DtypeError(describe(name, _shown(given), f"takes {', '.join(loops)}"))
 

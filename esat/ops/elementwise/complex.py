@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from esat.graph.op import Array
+from esat.graph.op import Array, as_variable
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.elementwise.code import anything, floats, numbers
@@ -51,8 +52,17 @@ conj: Elementwise = Elementwise(
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
-# In radians; that of a real number is 0 or pi.
-angle = Elementwise(
+
+class Angle(Elementwise):
+    """The angle of a number in the complex plane, in radians; 0 or pi for a real one."""
+
+    def promote(self, inputs: Sequence[Any]) -> list[Variable]:
+        # NumPy takes the angle of (x, 0), where the Python number 0 makes an integer of a bool.
+        operand = as_variable(inputs[0])
+        return super().promote([cast(operand, "int64") if operand.tensor_type.kind == "b" else operand])
+
+
+angle = Angle(
     "angle", 1, np.angle, floats("arctan2(const(0), {0})"), _angle_gradient, np.arctan, typing="real",
     flops=24.0, facts=Facts(monotone="decreasing", lowest=0, highest=math.pi),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.comparison import eq
 from esat.ops.elementwise.exponential import exp
 from esat.ops.elementwise.facts import KEEPS_SIGN, POSITIVE, Facts
-from esat.ops.elementwise.record import Elementwise, slope
+from esat.ops.elementwise.record import Elementwise, no_gradient, slope
 from esat.ops.elementwise.scipy_functions import Special
 from esat.ops.elementwise.selection import switch
 
@@ -93,8 +93,17 @@ gammaln = Elementwise(
     flops=80.0,
 )
 
+
+def _digamma_gradient(
+    inputs: Sequence[Variable], output: Variable, cotangent: Variable
+) -> Sequence[Variable | None]:
+    if inputs[0].tensor_type.kind == "c":
+        raise no_gradient("digamma", inputs, "its derivative is known for real numbers only", output.owner)
+    return [cotangent * polygamma(1, inputs[0])]
+
+
 digamma: Elementwise = Elementwise(
-    "digamma", 1, Special("psi"), None, slope(lambda x, out: polygamma(1, x)), _ANALYTIC, flops=80.0
+    "digamma", 1, Special("psi"), None, _digamma_gradient, _ANALYTIC, flops=80.0
 )
 
 

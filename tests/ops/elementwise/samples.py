@@ -1,0 +1,132 @@
+"""Arrays with the values that matter, by dtype, and NumPy's function for every op."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from esat.graph.evaluate import evaluate
+from esat.graph.op import Array
+from esat.graph.types import DTYPES, TensorType
+from esat.graph.variables import Variable
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.table import ELEMENTWISE, register_all
+
+register_all()
+
+BY_NAME: dict[str, Elementwise] = {op.name: op for op in ELEMENTWISE}
+all_ops = pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
+
+OTHER_NAMES = {
+    "sub": "subtract", "mul": "multiply", "div": "true_divide", "floor_div": "floor_divide", "mod": "mod",
+    "neg": "negative", "sqr": "square", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal", "pow": "power", "switch": "where", "identity": "copy",
+}  # fmt: skip
+SCIPY = (
+    "erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "log_ndtr", "gamma", "gammaln", "digamma",
+    "polygamma", "i0", "i1", "j0", "j1", "xlogy",
+)  # fmt: skip
+OWN = ("fill", "sigmoid", "softplus", "log1mexp")
+"""Ops that neither NumPy nor SciPy has in these dtypes; they have tests of their own."""
+
+
+def reference(op: Elementwise):
+    """What NumPy or SciPy calls the op, found apart from its record; None for ops of our own."""
+    if op.name in OWN:
+        return None
+    if op.name in SCIPY:
+        import scipy.special
+
+        if op.name == "polygamma":
+            return _polygamma
+        return getattr(scipy.special, op.name)
+    return getattr(np, OTHER_NAMES.get(op.name, op.name))
+
+
+def _polygamma(order: Array, x: Array) -> Array:
+    """SciPy's Python function takes any mix of dtypes, and computes parts in each of them."""
+    import scipy.special
+
+    dtype = np.result_type(order, x)
+    if dtype.kind == "c":
+        raise TypeError("not for complex numbers")
+    dtype = dtype if dtype == np.float32 else np.dtype("float64")
+    return scipy.special.polygamma(order.astype(dtype), x.astype(dtype))
+
+
+def special_values(dtype: str) -> Array:
+    """A vector of the values where functions of this dtype go wrong."""
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return np.array([False, True])
+    if kind in "iu":
+        limits = np.iinfo(dtype)
+        values = {
+            limits.min,
+            limits.min + 1,
+            limits.max // 2,
+            limits.max - 1,
+            limits.max,
+            0,
+            1,
+            2,
+            3,
+            7,
+            31,
+            64,
+        }
+        values |= {-1, -2, -7} if kind == "i" else set()
+        return np.array(sorted(values), dtype)
+    if kind == "f":
+        limits = np.finfo(dtype)
+        magnitudes = [0, limits.smallest_subnormal, limits.tiny, limits.eps, 0.3, 0.5, 1, 1.5, 2, 2.5, 3, 7]
+        magnitudes += [20.25, 100, limits.max, np.inf]
+        return np.array([np.nan, *magnitudes, *(-value for value in map(float, magnitudes))], dtype)
+    parts = (-np.inf, -1.5, -0.0, 0.0, 0.5, 2.0, np.nan)
+    return np.array([complex(real, imaginary) for real in parts for imaginary in parts], dtype)
+
+
+def variable(array: Array, known_sizes: bool = True) -> Variable:
+    """An input for the array: of its shape, or with unknown sizes where they are not 1."""
+    shape = array.shape if known_sizes else tuple(1 if size == 1 else None for size in array.shape)
+    return Variable(TensorType(array.dtype, shape=shape))
+
+
+def run(op, *operands) -> Array:
+    """The op applied to arrays as inputs and to Python numbers as they are, evaluated with NumPy."""
+    inputs = [variable(value) if isinstance(value, np.ndarray) else value for value in operands]
+    output = op(*inputs)
+    result = evaluate(
+        output, {v: a for v, a in zip(inputs, operands, strict=True) if isinstance(v, Variable)}
+    )
+    assert result.dtype == output.tensor_type.numpy_dtype
+    assert output.tensor_type.admits_shape(result.shape)
+    return result
+
+
+def quietly(function, *operands):
+    """Call without floating-point warnings; a TypeError is returned, not raised."""
+    with np.errstate(all="ignore"):
+        try:
+            return np.asarray(function(*operands))
+        except (TypeError, OverflowError) as error:
+            return error
+
+
+def assert_same(actual: Array, expected: Array, context: object) -> None:
+    """Equal dtype, shape and values, NaN to NaN."""
+    assert actual.dtype == expected.dtype, (context, actual.dtype, expected.dtype)
+    np.testing.assert_array_equal(actual, expected, err_msg=str(context))
+
+
+__all__ = [
+    "BY_NAME",
+    "DTYPES",
+    "all_ops",
+    "assert_same",
+    "quietly",
+    "reference",
+    "run",
+    "special_values",
+    "variable",
+]

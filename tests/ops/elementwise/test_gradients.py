@@ -1,0 +1,220 @@
+"""Gradients: against finite differences, and where there is a choice the one that is documented."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from esat.errors import GradientError
+from esat.frontend.gradient import grad, vjp
+from esat.frontend.verify_grad import verify_grad
+from esat.graph.evaluate import evaluate
+from esat.ops.reduction import SUM, reduce
+from esat.ops.table import ELEMENTWISE
+
+from .samples import BY_NAME, variable
+
+_RANGES: dict[str, tuple[tuple[float, float], ...]] = {
+    "log1mexp": ((-3, -0.2),),
+    "arcsin": ((-0.9, 0.9),),
+    "arccos": ((-0.9, 0.9),),
+    "arctanh": ((-0.9, 0.9),),
+    "arccosh": ((1.2, 4),),
+    "erfinv": ((-0.9, 0.9),),
+    "erfcinv": ((0.1, 1.9),),
+    "log": ((0.2, 3),),
+    "log2": ((0.2, 3),),
+    "log10": ((0.2, 3),),
+    "log1p": ((-0.8, 3),),
+    "sqrt": ((0.2, 3),),
+    "gamma": ((0.3, 3),),
+    "gammaln": ((0.3, 3),),
+    "digamma": ((0.5, 3),),
+    "polygamma": ((2, 2), (0.5, 3)),
+    "pow": ((0.3, 2), (-2, 2)),
+    "xlogy": ((-2, 2), (0.3, 3)),
+    "reciprocal": ((0.4, 3),),
+    "div": ((-2, 2), (0.5, 3)),
+    "mod": ((3.1, 3.8), (2.1, 2.9)),
+    "fmod": ((-3.8, -3.1), (2.1, 2.9)),
+    "clip": ((-2, 2), (-1.1, -0.9), (0.9, 1.1)),
+    "cbrt": ((0.3, 2),),
+    "copysign": ((0.3, 2), (-2, -1)),
+    "abs": ((0.2, 2),),
+    "tan": ((-1.2, 1.2),),
+    "arctan2": ((0.3, 2), (-2, 2)),
+}
+SMOOTH = [
+    op for op in ELEMENTWISE if callable(op.gradient) and op.name not in ("switch", "imag", "angle", "sign")
+]
+ZERO = [op for op in ELEMENTWISE if op.gradient == "zero"]
+UNORDERED = ("maximum", "minimum", "fmax", "fmin", "clip")
+COMPLEX = [op for op in SMOOTH if op.admits("complex128") and op.name not in (*UNORDERED, "digamma")]
+smooth_ops = pytest.mark.parametrize("op", SMOOTH, ids=lambda op: op.name)
+SHAPES = ((2, 1), (1, 3), ())
+
+
+def points(op, shapes=SHAPES, dtype="float64"):
+    rng = np.random.default_rng(3)
+    ranges = _RANGES.get(op.name, ((-2, 2),) * op.arity)
+    return [
+        np.asarray(rng.uniform(*r, shape)).astype(dtype) for r, shape in zip(ranges, shapes, strict=False)
+    ]
+
+
+@smooth_ops
+def test_against_differences_with_broadcasting(op):
+    if op.name in ("polygamma", "copysign"):
+        first, second = points(op)
+        function = (lambda x: op(first, x)) if op.name == "polygamma" else (lambda x: op(x, second))
+        verify_grad(function, [second if op.name == "polygamma" else first], tolerance=1e-5)
+        return
+    if op.name == "fill":
+        verify_grad(lambda value: op(np.zeros((2, 3)), value), [np.ones((2, 1))])
+        return
+    verify_grad(op, points(op))
+    for operands in (points(op, [(3,)] * 3), points(op, [()] * 3), points(op, [(0, 2)] * 3)):
+        verify_grad(op, operands)
+
+
+@smooth_ops
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_gradients_keep_the_dtype(op, dtype):
+    operands = [variable(array) for array in points(op, dtype=dtype)]
+    output = op(*operands)
+    continuous = (
+        [1] if op.name in ("fill", "polygamma") else [0] if op.name == "copysign" else range(op.arity)
+    )
+    wrt = [operands[position] for position in continuous]
+    for gradient, operand in zip(grad(reduce(SUM, output), wrt), wrt, strict=True):
+        assert gradient.tensor_type.dtype == operand.tensor_type.dtype == dtype
+        assert gradient.tensor_type.broadcastable == operand.tensor_type.broadcastable
+
+
+@smooth_ops
+def test_second_derivatives(op):
+    """The gradient is itself differentiable wherever the function is."""
+    if op.name in ("polygamma", "copysign", "fill", "mod", "erfcx", "fmod", "clip"):
+        return
+    operands = points(op, [(2,)] * 3)
+
+    def first_derivative(*variables):
+        return grad(reduce(SUM, op(*variables)), variables[0], disconnected="zero")
+
+    linear = op.name in {
+        "add", "sub", "neg", "positive", "identity", "maximum", "minimum", "fmax", "fmin", "abs",
+        "deg2rad", "rad2deg", "real", "conj",
+    }  # fmt: skip
+    if not linear:
+        verify_grad(first_derivative, operands, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("op", COMPLEX, ids=lambda op: op.name)
+def test_complex_gradients(op):
+    rng = np.random.default_rng(5)
+    operands = [
+        rng.uniform(0.3, 0.8, 3) + 1j * rng.uniform(0.2, 0.6, 3) * sign
+        for _, sign in zip(range(op.arity), (1, -1), strict=False)
+    ]
+    if op.name == "fill":
+        verify_grad(lambda value: op(np.zeros(3), value), operands[:1])
+    else:
+        verify_grad(op, operands, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("name", ["imag", "angle"])
+def test_parts_of_complex_numbers(name):
+    verify_grad(BY_NAME[name], [np.array([0.5 + 1j, -2 - 0.3j])])
+    x = variable(np.array([1.0, 2.0]))
+    assert evaluate(vjp([BY_NAME[name](x)], x, [np.ones(2)]), {x: np.array([1.0, 2.0])}).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("sign", "no complex derivative"), ("digamma", "for real numbers only")]
+)
+def test_no_gradient_for_complex_numbers(name, reason):
+    z = variable(np.ones(2, "complex128"))
+    with pytest.raises(GradientError, match=rf"{name}\(vector\(complex128.*{reason}") as caught:
+        vjp([BY_NAME[name](z)], z, [np.ones(2, "complex128")])
+    assert "test_gradients.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("op", [*ZERO, BY_NAME["sign"]], ids=lambda op: op.name)
+def test_zero_gradients(op):
+    if op.admits("float64") != "float64":
+        return
+    operands = [variable(np.ones(2)) for _ in range(op.arity)]
+    node = op.make_node(*operands)
+    cotangent = variable(np.ones(2, node.outputs[0].tensor_type.dtype))
+    assert node.op.vjp(node, [cotangent]) == [None] * op.arity
+
+
+def test_integers_have_no_cotangent():
+    n = variable(np.arange(3))
+    node = BY_NAME["mul"].make_node(n, n)
+    assert node.op.vjp(node, [node.outputs[0]]) == [None, None]
+
+
+def test_switch():
+    condition = np.array([True, False])
+    verify_grad(lambda a, b: BY_NAME["switch"](condition, a, b), [np.ones((3, 1)), np.zeros(2)])
+
+
+def parts(name, *values):
+    """The gradient of the sum of the op's results by each operand, at scalars."""
+    arrays = [np.array(value, float) for value in values]
+    inputs = [variable(array) for array in arrays]
+    gradients = grad(BY_NAME[name](*inputs), inputs, disconnected="zero")
+    return [float(g) for g in evaluate(gradients, dict(zip(inputs, arrays, strict=True)))]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "expected"),
+    [
+        ("maximum", (1, 1), [0.5, 0.5]),
+        ("minimum", (2, 2), [0.5, 0.5]),
+        ("maximum", (3, 1), [1, 0]),
+        ("minimum", (3, 1), [0, 1]),
+        ("fmax", (1, NAN), [1, 0]),
+        ("fmin", (NAN, 1), [0, 1]),
+        ("fmax", (2, 2), [0.5, 0.5]),
+        ("clip", (1, 1, 3), [1, 0, 0]),
+        ("clip", (3, 1, 3), [1, 0, 0]),
+        ("clip", (0, 1, 3), [0, 1, 0]),
+        ("clip", (4, 1, 3), [0, 0, 1]),
+        ("clip", (2, 3, 1), [0, 0, 1]),
+        ("clip", (0, 3, 1), [0, 0, 1]),
+        ("abs", (0,), [0]),
+        ("hypot", (0, 0), [0, 0]),
+        ("pow", (0, 2), [0, 0]),
+        ("pow", (0, 0), [0, 0]),
+        ("pow", (2, 0), [0, np.log(2)]),
+        ("logaddexp", (-np.inf, 0), [0, 1]),
+        ("logaddexp", (np.inf, 0), [1, 0]),
+        ("logaddexp2", (3, -np.inf), [1, 0]),
+        ("i1", (0,), [0.5]),
+        ("j1", (0,), [0.5]),
+        ("arctan2", (0, 1), [1, 0]),
+        ("copysign", (2, -1), [-1, 0]),
+        ("xlogy", (0, 2), [np.log(2), 0]),
+    ],
+)
+def test_at_corners(name, at, expected):
+    np.testing.assert_allclose(parts(name, *at), expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("exponent", [2, -1, 0, 0.5, 3.0])
+def test_constant_exponents(exponent):
+    base = variable(np.ones(3))
+    gradient = grad(reduce(SUM, BY_NAME["pow"](base, exponent)), base)
+    at = np.array([0.5, 2.0, 3.0])
+    np.testing.assert_allclose(evaluate(gradient, {base: at}), exponent * at ** (exponent - 1.0), rtol=1e-14)
+
+
+def test_negative_base_of_a_constant_power():
+    base = variable(np.ones(1))
+    gradient = grad(reduce(SUM, BY_NAME["pow"](base, 3)), base)
+    assert evaluate(gradient, {base: np.array([-2.0])}) == 12

@@ -1,0 +1,218 @@
+"""Every op against NumPy's or SciPy's function, over dtypes, special values and shapes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from esat.errors import DtypeError, EsatError, ShapeError
+
+from .samples import BY_NAME, DTYPES, all_ops, assert_same, quietly, reference, run, special_values, variable
+
+WEAK = (0, 1, 2, 2.5, 1j)
+
+
+def grid(op, dtype: str) -> list[np.ndarray]:
+    """Operands that pair every special value with every other, one axis an operand."""
+    values = special_values(dtype)
+    if op.arity == 1:
+        return [values]
+    if op.name == "polygamma":
+        return [np.arange(3).astype(dtype)[:, None], np.abs(values[np.isfinite(values)])]
+    if op.name == "pow" and np.dtype(dtype).kind == "i":
+        return [values[:, None], np.abs(values)[np.abs(values) >= 0]]
+    operands = [values[:, None], values]
+    if op.arity == 3:
+        third = values[:: max(1, len(values) // 5)]
+        first = values != 0 if op.name == "switch" else values
+        operands = [first[:, None, None], values[:, None], third]
+    return operands
+
+
+@all_ops
+def test_special_values(op):
+    function = reference(op)
+    if function is None:
+        assert op.name in OWN_TESTS
+        return
+    taken = 0
+    for dtype in DTYPES:
+        operands = grid(op, dtype)
+        expected = quietly(function, *operands)
+        if isinstance(expected, TypeError):
+            with pytest.raises(DtypeError, match=rf"{op.name}\(.*{dtype}"):
+                run(op, *operands)
+            assert op.admits(dtype) is None
+            continue
+        taken += 1
+        assert_same(run(op, *operands), expected, (op.name, dtype))
+    assert taken
+
+
+@all_ops
+def test_mixed_dtypes(op):
+    function = reference(op)
+    if function is None or op.arity == 1 or op.name in ("polygamma", "xlogy"):
+        return
+    for dtypes in itertools.product(DTYPES, repeat=2):
+        operands = [np.array([0, 1, 3], dtype) for dtype in dtypes]
+        if op.arity == 3:
+            operands.insert(0, operands[0] != 0 if op.name == "switch" else operands[0])
+        expected = quietly(function, *operands)
+        if isinstance(expected, TypeError):
+            with pytest.raises(DtypeError, match=op.name):
+                run(op, *operands)
+        else:
+            assert_same(run(op, *operands), expected, (op.name, dtypes))
+
+
+@all_ops
+def test_weak_python_numbers(op):
+    function = reference(op)
+    # SciPy's functions take a Python number for a float64; ours keep the dtype of the array, as NumPy's do.
+    if function is None or op.arity != 2 or op.name in ("polygamma", "xlogy"):
+        return
+    for dtype, number in itertools.product(DTYPES, WEAK):
+        array = np.array([1, 0, 3], dtype)
+        for operands in ((array, number), (number, array)):
+            expected = quietly(function, *operands)
+            if isinstance(expected, TypeError):
+                with pytest.raises(DtypeError, match=op.name):
+                    run(op, *operands)
+            else:
+                assert_same(run(op, *operands), expected, (op.name, dtype, number))
+
+
+SHAPES = (
+    ((), ()), ((3,), ()), ((), (2, 3)), ((2, 1), (1, 3)), ((4, 1, 3), (2, 1)), ((0,), (1,)), ((0, 3), (3,)),
+    ((1, 0), (2, 1)), ((1, 1), (1,)), ((2, 3), (2, 3)),
+)  # fmt: skip
+
+
+@all_ops
+@pytest.mark.parametrize("known_sizes", [True, False])
+def test_shapes(op, known_sizes):
+    function = reference(op)
+    dtype = next(name for name in ("float64", "int64", "bool") if op.admits(name) is not None)
+    rng = np.random.default_rng(7)
+    for pair in SHAPES:
+        shapes = [*pair, pair[0]][: op.arity]
+        arrays = [np.asarray(rng.integers(1, 4, shape)).astype(dtype) for shape in shapes]
+        inputs = [variable(array, known_sizes) for array in arrays]
+        node = op.make_node(*inputs)
+        assert len({operand.tensor_type.ndim for operand in node.inputs}) == 1
+        assert node.outputs[0].tensor_type.ndim == max(map(len, shapes))
+        result = run(op, *arrays)
+        assert result.shape == np.broadcast_shapes(*shapes)
+        if function is not None:
+            if op.name == "switch":
+                arrays[0] = arrays[0] != 0
+            assert_same(result, quietly(function, *arrays), (op.name, shapes))
+
+
+def test_sizes_that_do_not_match():
+    left, right = variable(np.zeros((2, 3))), variable(np.zeros((2, 4)))
+    with pytest.raises(ShapeError, match=r"mul\(.*axis 1"):
+        BY_NAME["mul"](left, right)
+    with pytest.raises(ShapeError, match=r"mul\(.*\(2, 3\)"):
+        BY_NAME["mul"].perform([np.zeros((2, 3)), np.zeros((2, 4))])
+
+
+@all_ops
+def test_the_number_of_operands(op):
+    with pytest.raises(EsatError, match=f"{op.name}.*takes {op.arity} operands"):
+        op(*[1.0] * (op.arity + 1))
+
+
+@all_ops
+def test_results_are_new_arrays(op):
+    dtype = next(name for name in ("float64", "int64", "bool") if op.admits(name) is not None)
+    operands = [np.ones(3, "bool" if typing == "bool" else dtype) for typing in op.operand_typing]
+    (result,) = op.perform(operands)
+    assert not any(np.shares_memory(result, operand) for operand in operands)
+
+
+# ---- ops that NumPy and SciPy do not have, or not in all dtypes
+
+
+def test_fill():
+    fill = BY_NAME["fill"]
+    model = np.zeros((2, 3), "int8")
+    assert_same(
+        run(fill, model, np.float32(2.5) * np.ones(3, "float32")), np.full((2, 3), 2.5, "float32"), "fill"
+    )
+    assert_same(run(fill, model, np.array(True)), np.ones((2, 3), bool), "fill")
+    assert_same(run(fill, np.zeros((2, 0), "float32"), 1), np.ones((2, 0), "float32"), "fill")
+    assert_same(run(fill, model, 7), np.full((2, 3), 7, "int8"), "fill")
+    assert run(fill, model, 0.5).dtype == "float64"
+    with pytest.raises(DtypeError, match="does not fit int8"):
+        run(fill, model, 300)
+
+
+EXACT = {
+    "sigmoid": ("1 / (1 + exp(-x))", lambda mp, x: 1 / (1 + mp.exp(-x))),
+    "softplus": ("log(1 + exp(x))", lambda mp, x: mp.log(1 + mp.exp(x))),
+    "log1mexp": ("log(1 - exp(x))", lambda mp, x: mp.log(1 - mp.exp(x))),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_against_many_digits(name, dtype):
+    import mpmath
+
+    points = np.array([-80, -20, -5, -1, -0.7, -0.69, -0.1, -1e-3, -1e-7], dtype)
+    if name != "log1mexp":
+        points = np.concatenate([points, -points, np.zeros(1, dtype)])
+    points = points[points != 0] if name == "log1mexp" else points
+    with mpmath.workdps(60):
+        expected = np.array([float(EXACT[name][1](mpmath, mpmath.mpf(float(x)))) for x in points])
+    actual = run(BY_NAME[name], points)
+    assert actual.dtype == dtype
+    limits = np.finfo(dtype)
+    np.testing.assert_allclose(
+        actual, expected, rtol=4 * float(limits.eps), atol=float(limits.smallest_subnormal)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("sigmoid", {-np.inf: 0.0, np.inf: 1.0}),
+        ("softplus", {-np.inf: 0.0, np.inf: np.inf}),
+        ("log1mexp", {-np.inf: 0.0, 0.0: -np.inf, 1.0: np.nan}),
+    ],
+)
+def test_limits(name, limits):
+    points = np.array([*limits, np.nan])
+    np.testing.assert_array_equal(run(BY_NAME[name], points), [*limits.values(), np.nan])
+    assert run(BY_NAME[name], np.array([3], "int8")).dtype == "float16"
+    with pytest.raises(DtypeError, match=f"{name}.*complex64"):
+        run(BY_NAME[name], np.zeros(1, "complex64"))
+
+
+OWN_TESTS = {"fill", *EXACT}
+
+
+def test_zero_keeps_its_sign():
+    zeros = np.array([0.0, -0.0])
+    for name in (
+        "neg",
+        "positive",
+        "sqrt",
+        "cbrt",
+        "floor",
+        "ceil",
+        "trunc",
+        "rint",
+        "sin",
+        "tanh",
+        "identity",
+        "expm1",
+    ):
+        expected = quietly(reference(BY_NAME[name]), zeros)
+        np.testing.assert_array_equal(
+            np.signbit(run(BY_NAME[name], zeros)), np.signbit(expected), err_msg=name
+        )
