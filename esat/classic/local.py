@@ -1,0 +1,123 @@
+"""Local optimizers: what to replace one Apply node's outputs with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from esat.errors import OptimizerError
+from esat.graph import Apply, Op, Variable
+
+Transformed: TypeAlias = Literal[False] | Sequence[Variable | None] | Mapping[Variable, Variable] | None
+"""False (or None) for no change; one replacement an output, None where the output is not used;
+or a mapping from arbitrary Variables of the graph to their replacements."""
+
+Tracked: TypeAlias = Op | type[Op]
+
+
+class LocalOptimizer:
+    """Decides about one Apply node at a time; a navigator or an equilibrium applies it."""
+
+    name: str = ""
+
+    def transform(self, node: Apply) -> Transformed:
+        """What to replace the node's outputs with; see :data:`Transformed`."""
+        raise NotImplementedError
+
+    def tracks(self) -> Sequence[Tracked] | None:
+        """Ops (or classes of ops) whose nodes it may change; None or nothing for all nodes."""
+        return None
+
+    @property
+    def label(self) -> str:
+        """Its name, or that of its class."""
+        return self.name or type(self).__name__
+
+    def __str__(self) -> str:
+        return self.label
+
+    __repr__ = __str__
+
+
+class FromFunctionLocalOptimizer(LocalOptimizer):
+    """A local optimizer from a function of the node."""
+
+    def __init__(
+        self,
+        function: Callable[[Apply], Transformed],
+        tracks: Iterable[Tracked] | None = None,
+        name: str = "",
+    ) -> None:
+        self.function = function
+        self.name = name or getattr(function, "__name__", "")
+        self.__doc__ = function.__doc__
+        self._tracks = None if tracks is None else tuple(tracks)
+
+    def transform(self, node: Apply) -> Transformed:
+        return self.function(node)
+
+    def tracks(self) -> Sequence[Tracked] | None:
+        return self._tracks
+
+
+def local_optimizer(
+    tracks: Iterable[Tracked] | None = None, name: str = ""
+) -> Callable[[Callable[[Apply], Transformed]], FromFunctionLocalOptimizer]:
+    """Turn a function of an Apply node into a LocalOptimizer.
+
+    Parameters
+    ----------
+    tracks
+        The ops whose nodes the function wants to see; all of them by default.
+    name
+        By default the function's.
+    """
+
+    def decorate(function: Callable[[Apply], Transformed]) -> FromFunctionLocalOptimizer:
+        return FromFunctionLocalOptimizer(function, tracks, name)
+
+    return decorate
+
+
+def follows(node: Apply, optimizer: LocalOptimizer) -> bool:
+    """Whether the optimizer wants to see the node."""
+    tracked = optimizer.tracks()
+    if not tracked:
+        return True
+    return any(
+        isinstance(node.op, wanted) if isinstance(wanted, type) else node.op == wanted for wanted in tracked
+    )
+
+
+class OpSub(LocalOptimizer):
+    """Replaces every use of ``old`` by ``new`` on the same inputs."""
+
+    def __init__(self, old: Op, new: Op) -> None:
+        self.old, self.new = old, new
+        self.name = f"{old} -> {new}"
+
+    def transform(self, node: Apply) -> Transformed:
+        return self.new.make_node(*node.inputs).outputs if node.op == self.old else False
+
+    def tracks(self) -> Sequence[Tracked]:
+        return [self.old]
+
+
+class OpRemove(LocalOptimizer):
+    """Replaces the outputs of every use of ``op`` by its inputs, one for one."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.name = f"{op}(x) -> x"
+
+    def transform(self, node: Apply) -> Transformed:
+        if node.op != self.op:
+            return False
+        if len(node.inputs) != len(node.outputs):
+            raise OptimizerError(
+                f"OpRemove({self.op}): {len(node.inputs)} inputs cannot stand for {len(node.outputs)} outputs"
+            )
+        return list(node.inputs)
+
+    def tracks(self) -> Sequence[Tracked]:
+        return [self.op]

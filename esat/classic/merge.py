@@ -1,0 +1,50 @@
+"""MergeOptimizer: equal computations become one."""
+
+from __future__ import annotations
+
+from esat.classic.optimizer import Optimizer, OptimizerProfile
+from esat.graph import Constant, FunctionGraph, TensorType
+
+
+class MergeOptimizer(Optimizer):
+    """Combines Apply nodes that apply equal ops to the same inputs, and Constants of equal value.
+
+    One pass in topological order is enough: a node's inputs are merged before the node is met.
+    """
+
+    name = "MergeOptimizer"
+
+    def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
+        profile = OptimizerProfile(self.label, type(self).__name__)
+        merged = self._merge_constants(fgraph) + self._merge_nodes(fgraph)
+        if merged:
+            profile.applied[self.label] = merged
+        return profile
+
+    def _merge_constants(self, fgraph: FunctionGraph) -> int:
+        first: dict[object, Constant] = {}
+        merged = 0
+        for variable in list(fgraph.clients):
+            if isinstance(variable, Constant) and isinstance(variable.type, TensorType):
+                key = (variable.type, variable.data.tobytes())
+                known = first.setdefault(key, variable)
+                if known is not variable:
+                    fgraph.replace(variable, known, "merge")
+                    merged += 1
+        return merged
+
+    def _merge_nodes(self, fgraph: FunctionGraph) -> int:
+        first: dict[object, object] = {}
+        merged = 0
+        for node in fgraph.toposort():
+            key = (node.op, tuple(map(id, node.inputs)))
+            known = first.setdefault(key, node)
+            if known is not node:
+                for old, new in zip(node.outputs, known.outputs, strict=True):  # type: ignore[attr-defined]
+                    if old in fgraph.clients:
+                        fgraph.replace(old, new, "merge")
+                merged += 1
+        return merged
+
+
+merge_optimizer = MergeOptimizer()

@@ -1,0 +1,174 @@
+"""Navigators: global optimizers that walk a graph and apply local ones."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Literal
+
+from esat.classic.local import LocalOptimizer, Transformed, follows
+from esat.classic.optimizer import Optimizer, OptimizerProfile, SeqOptimizer
+from esat.errors import GraphError, OptimizerError
+from esat.graph import Apply, Feature, FunctionGraph, ReplaceValidate, Variable
+from esat.graph.function_graph import replaceable
+
+Order = Literal["in_to_out", "out_to_in", "random"]
+ORDERS: tuple[Order, ...] = ("in_to_out", "out_to_in", "random")
+
+
+class CreationLog(Feature):
+    """Remembers the nodes that enter a graph until they are taken."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Apply] = []
+
+    def on_import(self, graph: FunctionGraph, node: Apply) -> None:
+        self._nodes.append(node)
+
+    def take(self) -> list[Apply]:
+        """The nodes that entered since the last call."""
+        nodes, self._nodes = self._nodes, []
+        return nodes
+
+
+class LocalApplication:
+    """Applies local optimizers to nodes of one graph and keeps the account of it."""
+
+    def __init__(self, fgraph: FunctionGraph, profile: OptimizerProfile) -> None:
+        self.fgraph = fgraph
+        self.profile = profile
+        self._log = CreationLog()
+        fgraph.attach_feature(ReplaceValidate())
+
+    def __enter__(self) -> LocalApplication:
+        self.fgraph.attach_feature(self._log)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.fgraph.remove_feature(self._log)
+
+    def apply(self, node: Apply, local: LocalOptimizer) -> list[Apply] | None:
+        """Let a local optimizer change one node.
+
+        Returns
+        -------
+        The nodes it created, or None where it changed nothing: it declined, or a feature of the
+        graph refused the replacement.
+
+        Raises
+        ------
+        OptimizerError
+            When its answer has the wrong number of outputs, or types that do not fit.
+        """
+        if node not in self.fgraph.apply_nodes or not follows(node, local):
+            return None
+        begin = time.perf_counter()
+        pairs = replacement_pairs(node, local, local.transform(node))
+        created = self._replace(pairs, local) if pairs else None
+        profile, label = self.profile, local.label
+        profile.local_seconds[label] = profile.local_seconds.get(label, 0.0) + time.perf_counter() - begin
+        if created is None:
+            return None
+        profile.applied[label] = profile.applied.get(label, 0) + 1
+        profile.created[label] = profile.created.get(label, 0) + len(created)
+        return created
+
+    def _replace(self, pairs: list[tuple[Variable, Variable]], local: LocalOptimizer) -> list[Apply] | None:
+        for old, new in pairs:
+            if not replaceable(old.type, new.type):
+                raise OptimizerError(f"{local} replaces {old} of type {old.type} by {new} of type {new.type}")
+        self._log.take()
+        try:
+            self.fgraph.replace_all_validate(pairs, local.label)
+        except GraphError:
+            self._log.take()
+            return None
+        return [node for node in self._log.take() if node in self.fgraph.apply_nodes]
+
+
+def replacement_pairs(
+    node: Apply, local: LocalOptimizer, answer: Transformed
+) -> list[tuple[Variable, Variable]]:
+    """What a local optimizer's answer replaces by what."""
+    if answer is False or answer is None:
+        return []
+    if isinstance(answer, dict):
+        return [(old, new) for old, new in answer.items() if old is not new]
+    replacements = list(answer)
+    if len(replacements) != len(node.outputs):
+        raise OptimizerError(
+            f"{local} gives {len(replacements)} replacements for the {len(node.outputs)} outputs of {node}"
+        )
+    pairs = []
+    for old, new in zip(node.outputs, replacements, strict=True):
+        if new is None:
+            if old.clients:
+                raise OptimizerError(f"{local} gives None for {old}, which is used")
+        elif not isinstance(new, Variable):
+            raise OptimizerError(f"{local} gives {new!r}, which is not a Variable")
+        elif old is not new:
+            pairs.append((old, new))
+    return pairs
+
+
+class Navigator(Optimizer):
+    """Base of the optimizers that apply a local optimizer at the nodes they visit."""
+
+    def __init__(self, local: LocalOptimizer) -> None:
+        if not isinstance(local, LocalOptimizer):
+            raise OptimizerError(f"a navigator applies a LocalOptimizer, not {local!r}")
+        self.local = local
+        self.name = local.label
+
+
+class TopoOptimizer(Navigator):
+    """Visits every node once.
+
+    Parameters
+    ----------
+    local
+        What to apply.
+    order
+        ``in_to_out`` (topological), ``out_to_in``, or ``random``.
+    seed
+        For the random order.
+    revisit
+        Whether to visit the nodes that a replacement creates as well.
+    """
+
+    def __init__(
+        self, local: LocalOptimizer, order: Order = "in_to_out", seed: int = 0, revisit: bool = True
+    ) -> None:
+        super().__init__(local)
+        if order not in ORDERS:
+            raise OptimizerError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
+        self.order, self.seed, self.revisit = order, seed, revisit
+
+    def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
+        profile = OptimizerProfile(self.label, type(self).__name__)
+        nodes = fgraph.toposort()
+        if self.order == "random":
+            random.Random(self.seed).shuffle(nodes)
+        if self.order == "in_to_out":
+            nodes.reverse()
+        with LocalApplication(fgraph, profile) as application:
+            while nodes:
+                created = application.apply(nodes.pop(), self.local)
+                if created and self.revisit:
+                    nodes += reversed(created)
+        return profile
+
+
+def in_to_out(*locals: LocalOptimizer) -> SeqOptimizer:
+    """Each local optimizer in turn over the nodes in topological order."""
+    return SeqOptimizer([TopoOptimizer(local, "in_to_out") for local in locals], "in_to_out")
+
+
+def out_to_in(*locals: LocalOptimizer) -> SeqOptimizer:
+    """Each local optimizer in turn over the nodes against the topological order."""
+    return SeqOptimizer([TopoOptimizer(local, "out_to_in") for local in locals], "out_to_in")
+
+
+def random_order(*locals: LocalOptimizer, seed: int = 0) -> SeqOptimizer:
+    """Each local optimizer in turn over the nodes in a random order."""
+    return SeqOptimizer([TopoOptimizer(local, "random", seed) for local in locals], "random_order")
