@@ -26,6 +26,12 @@ Given = np.dtype[Any] | type
 FLOATS = ("float16", "float32", "float64")
 """Loops of a function of real floats, chosen as NumPy's own functions do."""
 
+SPECIAL = ("float32", "float64")
+"""Loops of SciPy's functions of real floats."""
+
+SPECIAL_COMPLEX = (*SPECIAL, "complex64", "complex128")
+"""Loops of SciPy's functions that take complex numbers too."""
+
 _WEAK_EXAMPLE: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
 
 

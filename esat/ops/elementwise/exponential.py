@@ -14,7 +14,7 @@ from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, F
 from esat.ops.elementwise.record import Elementwise, slope
 from esat.ops.elementwise.scipy_functions import Special
 from esat.ops.elementwise.selection import switch
-from esat.ops.promotion import FLOATS
+from esat.ops.promotion import FLOATS, SPECIAL_COMPLEX
 
 _LN2 = math.log(2.0)
 _LN10 = math.log(10.0)
@@ -136,7 +136,7 @@ xlogy = Elementwise(
     gradient=lambda inputs, output, cotangent: [
         cotangent * log(inputs[1]), cotangent * (inputs[0] / inputs[1]),
     ],
-    dtypes=("float64", "float32", "complex128", "complex64"), flops=16.0,
+    dtypes=SPECIAL_COMPLEX, flops=16.0,
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (

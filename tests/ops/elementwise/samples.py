@@ -35,23 +35,23 @@ def reference(op: Elementwise):
     if op.name in OWN:
         return None
     if op.name in SCIPY:
-        import scipy.special
-
-        if op.name == "polygamma":
-            return _polygamma
-        return getattr(scipy.special, op.name)
+        return lambda *operands: _scipy(op, operands)
     return getattr(np, OTHER_NAMES.get(op.name, op.name))
 
 
-def _polygamma(order: Array, x: Array) -> Array:
-    """SciPy's Python function takes any mix of dtypes, and computes parts in each of them."""
+_COMPLEX_IN_SCIPY = ("erf", "erfc", "erfcx", "ndtr", "log_ndtr", "gamma", "digamma", "xlogy")
+
+
+def _scipy(op: Elementwise, operands):
+    """SciPy's function of operands in the dtype that they all fit without loss, of those it has."""
     import scipy.special
 
-    dtype = np.result_type(order, x)
-    if dtype.kind == "c":
-        raise TypeError("not for complex numbers")
-    dtype = dtype if dtype == np.float32 else np.dtype("float64")
-    return scipy.special.polygamma(order.astype(dtype), x.astype(dtype))
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        if dtype.startswith("complex") and op.name not in _COMPLEX_IN_SCIPY:
+            break
+        if all(np.can_cast(operand.dtype, dtype) for operand in operands):
+            return getattr(scipy.special, op.name)(*(operand.astype(dtype) for operand in operands))
+    raise TypeError("no loop")
 
 
 def special_values(dtype: str) -> Array:

@@ -63,7 +63,9 @@ def test_code_computes_what_numpy_does(op):
         source = op.source(dtype)
         if source is None:
             continue
-        assert op.admits(dtype) == dtype or op.typing == "fill", "code for a dtype that operands never have"
+        if op.admits(dtype) != dtype and op.typing != "fill":
+            assert op.name in ("floor", "ceil", "trunc"), "code for a dtype that operands never have"
+            continue  # NumPy 2.0 casts integers to floats there
         values = special_values(dtype)[::2] if op.arity == 3 else special_values(dtype)
         columns = [np.array([False, True]) if typing == "bool" else values for typing in op.operand_typing]
         points = list(itertools.product(*columns))
