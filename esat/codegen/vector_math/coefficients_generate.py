@@ -93,14 +93,11 @@ def tables() -> list[Fit]:
             {32: 3, 64: 7},
         ),
         Fit(
-            "LOGARITHM_QUOTIENT_TAIL",
-            "(log((1 + s) / (1 - s)) - 2 s - 2/3 s**3) / s**5 in z = s**2, on the same interval",
-            of_root(
-                lambda s: (mp.log((1 + s) / (1 - s)) - 2 * s - 2 * s**3 / 3) / s**5,
-                lambda z: one * 2 / 5 + z * 2 / 7,
-            ),
-            lambda: (mp.mpf(0), s_max**2 * mp.mpf("1.001")),
-            {64: 8},
+            "LOGARITHM_NEAR_ONE",
+            "(log(1 + f) - f + f**2 / 2) / f**3 for abs(f) <= 0.081",
+            series(lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3, lambda f: one / 3 - f / 4, "1e-9"),
+            lambda: symmetric(mp.mpf("0.081")),
+            {32: 5, 64: 11},
         ),
         Fit(
             "LOGARITHM",
@@ -177,7 +174,7 @@ def tables() -> list[Fit]:
             "cbrt(m) for m in [sqrt(1/2), sqrt(2)], the start of the iteration",
             mp.cbrt,
             lambda: (mp.sqrt(one / 2) * mp.mpf("0.9999"), mp.sqrt(2) * mp.mpf("1.0001")),
-            {32: 3, 64: 4},
+            {32: 2, 64: 6},
         ),
         Fit(
             "LOG_GAMMA",
@@ -247,6 +244,13 @@ def split(value: Any, significand_bits: int, pieces: int, bits: int) -> tuple[fl
     return (*parts, rounded(value, bits))
 
 
+def split_on_grid(value: Any, bits: int) -> tuple[float, float]:
+    """A constant as a multiple of the last bit of the first part of ln(2), and the rest."""
+    last = 42 if bits == 64 else 15
+    high = mp.nint(value * 2**last) / 2**last
+    return float(high), rounded(value - high, bits)
+
+
 def two_over_pi_words(count: int) -> tuple[int, ...]:
     """The first binary digits of 2/pi in words of 64 bits."""
     with mp.workprec(64 * count + 64):
@@ -257,6 +261,7 @@ def two_over_pi_words(count: int) -> tuple[int, ...]:
 def constants() -> dict[str, tuple[str, object]]:
     """Split constants, with what they are."""
     ln2, half_pi = mp.log(2), mp.pi / 2
+    factors = (1.3125, 1.15625, 1.0, 0.875, 0.75)
     log10_of_2, log10_of_e, log2_of_e = mp.log10(2), 1 / mp.log(10), 1 / ln2
     return {
         "LN2": (
@@ -265,10 +270,20 @@ def constants() -> dict[str, tuple[str, object]]:
         ),
         "LOG10_OF_2": (
             "log10(2) in two parts; multiples of the first by an exponent are exact",
-            split(log10_of_2, 42, 2, 64),
+            {32: split(log10_of_2, 15, 2, 32), 64: split(log10_of_2, 42, 2, 64)},
         ),
-        "LOG10_OF_E": ("log10(e) in two parts; the first has 26 bits", split(log10_of_e, 26, 2, 64)),
-        "LOG2_OF_E": ("log2(e) in two parts; the first has 26 bits", split(log2_of_e, 26, 2, 64)),
+        "LOG10_OF_E": (
+            "log10(e) in two parts; the first has half the bits",
+            {32: split(log10_of_e, 12, 2, 32), 64: split(log10_of_e, 26, 2, 64)},
+        ),
+        "LOG2_OF_E": (
+            "log2(e) in two parts; the first has half the bits",
+            {32: split(log2_of_e, 12, 2, 32), 64: split(log2_of_e, 26, 2, 64)},
+        ),
+        "SCALED_LOGARITHMS": (
+            "a factor c, and -log(c) in two parts; the first plus multiples of LN2's first part is exact",
+            {bits: tuple((c, *split_on_grid(-mp.log(c), bits)) for c in factors) for bits in (32, 64)},
+        ),
         "HALF_PI": (
             "pi/2 in 64-bit parts, for 32 and 64-bit results; quotients times all but the last are exact",
             {32: split(half_pi, 33, 2, 64), 64: split(half_pi, 33, 4, 64)},
@@ -302,10 +317,16 @@ def _module_text() -> str:
         for bits, degree in fit.degrees.items():
             coefficients, error = interpolate(fit, degree)
             accuracy.append(f"2**{float(mp.log(error, 2)):.1f} ({bits} bits)")
-            lines += [f"    {bits}: (", *(f"        {rounded(c, bits)!r}," for c in coefficients), "    ),"]
+            lines += [
+                f"    {bits}: (",
+                *(f"        {rounded(c, bits)!r}," for c in coefficients),
+                "    ),",
+            ]
         lines += ["}", f'"""{fit.meaning}.', "", f"Largest error: {', '.join(accuracy)}.", '"""', ""]
     for name, (meaning, value) in constants().items():
-        kind = "dict[int, tuple[float, ...]]" if isinstance(value, dict) else "tuple[float, ...]"
+        kind = "dict[int, tuple[float, ...]]"
+        if name == "SCALED_LOGARITHMS":
+            kind = "dict[int, tuple[tuple[float, float, float], ...]]"
         lines += [f"{name}: {kind} = {value!r}", f'"""{meaning}."""', ""]
     words = ", ".join(f"0x{word:016X}" for word in two_over_pi_words(20))
     lines += [f"TWO_OVER_PI_WORDS: tuple[int, ...] = ({words})"]

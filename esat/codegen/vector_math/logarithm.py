@@ -96,7 +96,7 @@ def log1p_of_unit(e: Float) -> Float:
 
 
 def log_to_base(x: Float, per_octave: tuple[float, ...], per_unit: tuple[float, ...]) -> Float:
-    """A logarithm to another base, in 64 bits, exact for exact powers (FreeBSD's ``e_log10.c``).
+    """A logarithm to another base, exact for exact powers (FreeBSD's ``e_log10.c``).
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def log_to_base(x: Float, per_octave: tuple[float, ...], per_unit: tuple[float, 
     m, k = split_exponent(x)
     f = m - 1.0
     half_square, remainder = quotient_series(f)
-    high = (f - half_square).high_part(26)
+    high = (f - half_square).high_part((x.format.fraction_bits + 1) // 2)
     low = (f - high) - half_square + remainder
     octaves = k * per_octave[0]
     units = high * per_unit[0]
@@ -117,14 +117,13 @@ def log_to_base(x: Float, per_octave: tuple[float, ...], per_unit: tuple[float, 
 
 def log2(x: Float) -> Float:
     """The logarithm to base 2."""
-    value = log_to_base(x.convert(64), (1.0, 0.0), coefficients.LOG2_OF_E)
-    return value.convert(x.format.bits)
+    return log_to_base(x, (1.0, 0.0), coefficients.LOG2_OF_E[x.format.bits])
 
 
 def log10(x: Float) -> Float:
     """The logarithm to base 10."""
-    value = log_to_base(x.convert(64), coefficients.LOG10_OF_2, coefficients.LOG10_OF_E)
-    return value.convert(x.format.bits)
+    bits = x.format.bits
+    return log_to_base(x, coefficients.LOG10_OF_2[bits], coefficients.LOG10_OF_E[bits])
 
 
 def softplus(x: Float) -> Float:

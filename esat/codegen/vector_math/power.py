@@ -6,9 +6,9 @@ import math
 
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float
-from esat.codegen.vector_math.double_word import DoubleWord, fast_two_sum, two_product, two_sum
-from esat.codegen.vector_math.exponential import exp, exp_times, scale
-from esat.codegen.vector_math.logarithm import log, split_exponent
+from esat.codegen.vector_math.double_word import DoubleWord, fast_two_sum, two_product
+from esat.codegen.vector_math.exponential import exp_times, limits, scale
+from esat.codegen.vector_math.logarithm import split_exponent
 
 
 def sqrt(x: Float) -> Float:
@@ -24,7 +24,8 @@ def reciprocal_sqrt(x: Float) -> Float:
 def cbrt(x: Float) -> Float:
     """The real cube root.
 
-    ``abs(x) = m * 2**(3 q + j)`` with ``j`` in -1, 0, 1: a polynomial in ``m`` starts Halley's iteration.
+    ``abs(x) = m * 2**(3 q + j)`` with ``j`` in -1, 0, 1: a polynomial in ``m`` is refined
+    by one step of Halley's iteration, which triples the number of right digits.
     """
     bits = x.format.bits
     m, k = split_exponent(abs(x))
@@ -33,48 +34,56 @@ def cbrt(x: Float) -> Float:
     radicand = m * (j > 0.0).select(2.0, (j < 0.0).select(0.5, 1.0))
     start = m.polynomial(coefficients.CUBE_ROOT[bits])
     root = start * (j > 0.0).select(2 ** (1 / 3), (j < 0.0).select(0.5 ** (1 / 3), 1.0))
-    for _ in range(2 if bits == 64 else 1):
-        cube = root * root * root
-        root = root + root * ((radicand - cube) / (cube + cube + radicand))
+    cube = root * root * root
+    root = root + root * ((radicand - cube) / (cube + cube + radicand))
     value = scale(root, q.integral_to_integer())
     ordinary = (abs(x) > 0.0) & (abs(x) < math.inf)
     return ordinary.select(value.with_sign_of(x), x)
 
 
 def log_double_word(x: Float) -> DoubleWord:
-    """``log(x)`` for positive finite ``x``, to about 65 bits."""
+    """``log(x)`` for positive finite ``x``, nine bits better than one number holds.
+
+    ``x = 2**k (1 + f) / c``, with the factor ``c``, of few bits, that brings ``x`` nearest to one:
+    ``abs(f)`` is at most 0.081. The leading terms ``k ln(2) - log(c) + f - f**2 / 2`` are summed without error.
+    """
+    bits = x.format.bits
     m, k = split_exponent(x)
-    s = two_sum(m, m.float(-1.0)) / two_sum(m, m.float(1.0))
-    square = s * s
-    third = DoubleWord(m.float(2 / 3), m.float(3.700743415417188e-17))
-    leading = square * third
-    tail = (square.high * square.high) * square.high.polynomial(coefficients.LOGARITHM_QUOTIENT_TAIL[64])
-    series = s * (leading + DoubleWord(tail, m.float(0.0)))
-    twice = DoubleWord(s.high * 2.0, s.low * 2.0)
-    ln2_high, ln2_low = coefficients.LN2[64]
-    octaves = fast_two_sum(k * ln2_high, k * ln2_low)
-    return octaves + (twice + series)
+    first, *others = coefficients.SCALED_LOGARITHMS[bits]
+    factor, high, low = (m.float(part) for part in first)
+    for (previous, *_), entry in zip(coefficients.SCALED_LOGARITHMS[bits], others, strict=False):
+        # Geometric means of the reciprocals are where one factor becomes as good as the next.
+        beyond = m > 1 / math.sqrt(previous * entry[0])
+        factor, high, low = (
+            beyond.select(new, old) for new, old in zip(entry, (factor, high, low), strict=True)
+        )
+    ln2_high, ln2_low = coefficients.LN2[bits]
+    scaled = two_product(m, factor)
+    f = scaled.high - 1.0
+    linear = fast_two_sum(k * ln2_high + high, f)
+    square = two_product(f * -0.5, f)
+    leading = fast_two_sum(linear.high, square.high)
+    small = k.multiply_add(ln2_low, low) + (scaled.low - scaled.low * f)
+    small = small + (linear.low + leading.low + square.low)
+    tail = (f * f) * f * f.polynomial(coefficients.LOGARITHM_NEAR_ONE[bits])
+    return fast_two_sum(leading.high, small + tail)
 
 
 def power_of_magnitude(x: Float, y: Float) -> Float:
-    """``abs(x)**y`` in 64 bits, for ``abs(x)`` positive and finite."""
+    """``x**y`` for positive finite ``x``."""
     # Beyond 2**66 every power of every number but 1 is zero or infinite.
     exponent = y.clamp(-(2.0**66), 2.0**66)
-    logarithm = log_double_word(abs(x))
+    logarithm = log_double_word(x)
     product = two_product(exponent, logarithm.high)
-    high = product.high.clamp(-746.0, 710.0)
-    low = abs(product.high).equals(abs(high)).select(product.low + exponent * logarithm.low, 0.0)
-    return exp_times(high, low)
+    low = product.low + exponent * logarithm.low
+    high = product.high.clamp(*limits(x))
+    return exp_times(high, high.equals(product.high).select(low, 0.0))
 
 
 def power(x: Float, y: Float) -> Float:
     """``x**y`` with C's special values: ``pow(1, y)`` and ``pow(x, 0)`` are 1 even for NaN."""
     magnitude = abs(x)
-    if x.format.bits == 64:
-        value = power_of_magnitude(x, y)
-    else:
-        wide = exp(y.convert(64) * log(magnitude.convert(64)))
-        value = wide.convert(32)
+    value = power_of_magnitude(magnitude, y)
     half = y * 0.5
     is_integer = y.round_to_even().equals(y)
     is_odd = is_integer & ~half.round_to_even().equals(half)
