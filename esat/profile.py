@@ -1,0 +1,185 @@
+"""Profiles: where the time of a compilation, and of the compiled program, went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Phase: TypeAlias = Literal["optimizer", "linker"]
+"""``optimizer``: stages that decide what to compute; ``linker``: those that make it run."""
+
+_PHASE_TITLES: dict[Phase, str] = {
+    "optimizer": "esat Optimizer time",
+    "linker": "esat Linker time (includes kernel generation/compiling)",
+}
+
+
+@dataclass(slots=True)
+class StepProfile:
+    """What one step of a program took, over all measured calls.
+
+    Attributes
+    ----------
+    name
+        The step's kind and ops.
+    nodes
+        Number of graph nodes in it.
+    calls
+        How often it ran.
+    seconds
+        Time in it.
+    bytes
+        Bytes of the arrays it read and wrote.
+    """
+
+    name: str
+    nodes: int = 1
+    calls: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+
+    def add(self, seconds: float, bytes: int) -> None:
+        """Count one run."""
+        self.calls += 1
+        self.seconds += seconds
+        self.bytes += bytes
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second; 0 where nothing was measured."""
+        return self.bytes / self.seconds if self.seconds else 0.0
+
+
+@dataclass(slots=True)
+class Profile:
+    """Times of one compiled function; printing it gives them in the documents' format.
+
+    Attributes
+    ----------
+    message
+        What was compiled, usually the user's file and line.
+    stages
+        Stage of compilation -> seconds, in the order in which the stages ran. A stage that ran
+        twice has the sum.
+    phases
+        The phase each stage belongs to.
+    nodes_before, nodes_after
+        Number of Apply nodes in the graph given and in the optimized one.
+    steps
+        The program's steps, with their times where calls were measured.
+    calls, call_seconds
+        Number of measured calls, and the time in them.
+    details
+        Further lines, each with the stage they explain.
+    """
+
+    message: str = ""
+    stages: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, Phase] = field(default_factory=dict)
+    nodes_before: int = 0
+    nodes_after: int = 0
+    steps: list[StepProfile] = field(default_factory=list)
+    calls: int = 0
+    call_seconds: float = 0.0
+    details: list[tuple[str, str]] = field(default_factory=list)
+    _running: list[list[float]] = field(default_factory=list, repr=False, compare=False)
+
+    @contextmanager
+    def stage(self, name: str, phase: Phase = "optimizer") -> Iterator[None]:
+        """Time a stage: ``with profile.stage("saturate"): ...``.
+
+        A stage inside another counts for itself alone: the times of all stages add up to the total.
+        """
+        self.stages.setdefault(name, 0.0)
+        self.phases.setdefault(name, phase)
+        inner = [0.0]
+        self._running.append(inner)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            self._running.pop()
+            self.stages[name] += spent - inner[0]
+            if self._running:
+                self._running[-1][0] += spent
+
+    @property
+    def compile_seconds(self) -> float:
+        """Time of all stages together."""
+        return sum(self.stages.values())
+
+    def add_call(self, seconds: float) -> None:
+        """Count one measured call."""
+        self.calls += 1
+        self.call_seconds += seconds
+
+    def phase_seconds(self, phase: Phase) -> float:
+        """Time of the stages of one phase."""
+        return sum(seconds for name, seconds in self.stages.items() if self.phases[name] == phase)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data, for storing and comparing."""
+        return {
+            "message": self.message,
+            "compile_seconds": self.compile_seconds,
+            "stages": dict(self.stages),
+            "nodes": {"before": self.nodes_before, "after": self.nodes_after},
+            "calls": self.calls,
+            "call_seconds": self.call_seconds,
+            "steps": [
+                {
+                    "name": step.name,
+                    "nodes": step.nodes,
+                    "calls": step.calls,
+                    "seconds": step.seconds,
+                    "bytes": step.bytes,
+                    "bandwidth": step.bandwidth,
+                }
+                for step in self.steps
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = ["Function profiling", "=================="]
+        if self.message:
+            lines.append(f"  Message: {self.message}")
+        lines.append(f"  Time in {self.calls} calls to Executable.__call__: {self.call_seconds:.6e}s")
+        lines.append(f"  Total compile time: {self.compile_seconds:.6e}s")
+        lines.append(
+            f"    Number of Apply nodes: {self.nodes_after} (before optimization: {self.nodes_before})"
+        )
+        for phase, title in _PHASE_TITLES.items():
+            lines += self._phase_lines(phase, title)
+        if self.calls:
+            lines += ["", *self._step_lines()]
+        return "\n".join(lines)
+
+    def _phase_lines(self, phase: Phase, title: str) -> list[str]:
+        lines = [f"    {title}: {self.phase_seconds(phase):.6e}s"]
+        for name, seconds in self.stages.items():
+            if self.phases[name] == phase:
+                lines.append(f"       {name} time: {seconds:.6e}s")
+                lines += [f"          {text}" for stage, text in self.details if stage == name]
+        return lines
+
+    def _step_lines(self) -> list[str]:
+        """One line a step, those that took most time first."""
+        lines = [
+            "Steps",
+            "-----",
+            "  <% time> <sum %> <seconds> <time per call> <#call> <bytes> <GB/s> <#apply> <step>",
+        ]
+        total = sum(step.seconds for step in self.steps) or 1.0
+        running = 0.0
+        for step in sorted(self.steps, key=lambda step: -step.seconds):
+            running += step.seconds
+            each = step.seconds / step.calls if step.calls else 0.0
+            lines.append(
+                f"  {step.seconds / total:6.1%} {running / total:6.1%} {step.seconds:9.3e}s {each:9.3e}s"
+                f" {step.calls:6d} {step.bytes:11d} {step.bandwidth / 1e9:7.2f} {step.nodes:4d}   {step.name}"
+            )
+        return lines

@@ -1,0 +1,121 @@
+"""Buffers that outlive a call: scratch frames, and storage of outputs the caller has let go.
+
+Large fresh arrays cost a page fault every four kilobytes, up to three times what a kernel takes to
+fill them. So a program keeps the memory of its results and uses it again, never while anyone can
+still see it.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from esat.graph.op import Array
+from esat.phases.memory import ALIGNMENT, BufferPlan
+
+POOLED_FROM = 1 << 16
+"""Bytes from which the memory of outputs is kept for reuse; below, a fresh array costs less."""
+KEPT_PER_OUTPUT = 3
+
+Allocator = Callable[[], Array]
+
+
+def _references_of_unshared() -> int:
+    """What ``sys.getrefcount`` says, in a frame like the pool's, of an array only a local name holds."""
+    held: deque[Array] = deque((np.empty(1, np.uint8),))
+    base = held.popleft()
+    return sys.getrefcount(base)
+
+
+_UNSHARED = _references_of_unshared()
+
+
+def _counts_are_exact() -> bool:
+    """Whether reference counts tell who can see an array; without the interpreter lock they do not."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def raw_buffer(size: int) -> tuple[Array, int]:
+    """A fresh byte array, and the offset in it from which ``size`` bytes are aligned."""
+    base: Array = np.empty(size + ALIGNMENT, np.uint8)
+    return base, -int(base.ctypes.data) % ALIGNMENT
+
+
+def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
+    """A function that returns an uninitialized C-contiguous array, each time one nobody else sees."""
+    if prod(shape) * dtype.itemsize < POOLED_FROM or not _counts_are_exact():
+        return functools.partial(np.empty, shape, dtype)
+    return _Pool(shape, dtype).take
+
+
+class _Pool:
+    """Storage for one output: memory is reused when no array shows it any more.
+
+    Every array handed out is a new view of a base array. NumPy lets every further view, and every
+    export of memory, hold that base as well, so that its reference count says whether any is left.
+    A base is taken out of the queue while it is looked at: two threads never look at the same one.
+    """
+
+    __slots__ = ("_bases", "_dtype", "_shape", "_size")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._shape = shape
+        self._dtype = dtype
+        self._size = prod(shape) * dtype.itemsize
+        self._bases: deque[tuple[Array, int]] = deque()
+
+    def take(self) -> Array:
+        """An array whose memory nobody else sees."""
+        bases = self._bases
+        for _ in range(len(bases)):
+            try:
+                base, offset = bases.popleft()
+            except IndexError:
+                break
+            if sys.getrefcount(base) == _UNSHARED:
+                array: Array = np.ndarray(self._shape, self._dtype, base, offset)
+                bases.append((base, offset))
+                return array
+            bases.append((base, offset))
+        base, offset = raw_buffer(self._size)
+        array = np.ndarray(self._shape, self._dtype, base, offset)
+        bases.append((base, offset))
+        if len(bases) > KEPT_PER_OUTPUT:
+            bases.popleft()
+        return array
+
+
+class ScratchFrames:
+    """Scratch results of one combination of shapes: one frame of arrays for each call in progress.
+
+    Attributes
+    ----------
+    idle
+        Frames that no call uses; a call pops one, or makes one, and appends it when it is done.
+    """
+
+    __slots__ = ("_arrays", "idle", "plan")
+
+    def __init__(self, plan: BufferPlan, arrays: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> None:
+        self.plan = plan
+        self._arrays = tuple(arrays)
+        self.idle: deque[tuple[Array, ...]] = deque()
+
+    @property
+    def idle_bytes(self) -> int:
+        """Bytes that idle frames hold."""
+        return len(self.idle) * self.plan.peak_bytes
+
+    def make(self) -> tuple[Array, ...]:
+        """A new frame: one array for each scratch result, some of them in the same memory."""
+        buffers = [raw_buffer(size) for size in self.plan.sizes]
+        return tuple(
+            np.ndarray(shape, dtype, *buffers[place])
+            for (shape, dtype), place in zip(self._arrays, self.plan.places, strict=True)
+        )

@@ -1,0 +1,117 @@
+"""Checks of what comes in: the arguments of a call, and what library routines hand back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from esat.errors import CompileError, EsatError, InputError, describe
+from esat.graph import Apply, TensorType, Variable
+from esat.graph.op import Array
+
+
+def input_name(position: int, variable: Variable) -> str:
+    """How messages name an input: its position and, where it has one, its name."""
+    return f"input {position} ({variable.name})" if variable.name else f"input {position}"
+
+
+class InputCheck:
+    """Turns one argument into an array of its input's type, or says why it cannot.
+
+    Called with the argument. Python numbers, lists and arrays of other dtypes are converted where
+    nothing is lost; anything else is an InputError.
+    """
+
+    def __init__(self, position: int, variable: Variable) -> None:
+        self.position = position
+        self.variable = variable
+
+    def __call__(self, value: Any) -> Any:
+        try:
+            return self.variable.type.filter(value)
+        except EsatError as error:
+            raise InputError(f"{self._expectation()}, not {_shown(value)}: {error}") from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{self._expectation()}, not {_shown(value)}: it is not an array") from error
+
+    def shape_error(self, shape: tuple[int, ...]) -> InputError:
+        """The error for an array of the right dtype with a rank or size that does not fit."""
+        reason = "the rank differs" if len(shape) != self._rank() else "a size differs"
+        return InputError(f"{self._expectation()}, not an array of shape {shape}: {reason}")
+
+    def _rank(self) -> int:
+        return self.variable.type.ndim if isinstance(self.variable.type, TensorType) else -1
+
+    def _expectation(self) -> str:
+        return f"{input_name(self.position, self.variable)} takes a {self.variable.type}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of dtype {value.dtype} and shape {value.shape}"
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:37] + '...'} of type {type(value).__name__}"
+
+
+def wrong_count(inputs: Sequence[Variable], given: Sequence[Any]) -> InputError:
+    """The error for a wrong number of arguments."""
+    expected = ", ".join(variable.name or str(variable.type) for variable in inputs)
+    return InputError(f"takes {len(inputs)} inputs ({expected}), not {len(given)}")
+
+
+def aligned(array: Array) -> Array:
+    """The array itself, or a copy whose elements start at multiples of their size."""
+    return array if array.flags.aligned else array.copy()
+
+
+class ResultCheck:
+    """Makes of what a library routine returned an array that the next steps can rely on.
+
+    Attributes
+    ----------
+    node, index
+        The output that is checked.
+    """
+
+    def __init__(self, node: Apply, index: int) -> None:
+        self.node = node
+        self.index = index
+
+    def __call__(self, result: Any, shape: tuple[int, ...] | None) -> Any:
+        """``result`` as an array of the declared type.
+
+        Parameters
+        ----------
+        result
+            What the routine returned.
+        shape
+            The shape that was predicted for it, if one was.
+
+        Raises
+        ------
+        CompileError
+            When the op does not return what it declared.
+        """
+        type = self.node.outputs[self.index].type
+        if not isinstance(type, TensorType):
+            return result
+        array = np.asarray(result)
+        if array.dtype != type.numpy_dtype or not type.admits_shape(array.shape):
+            raise self._broken(f"dtype {array.dtype} and shape {array.shape}, where it declares {type}")
+        if shape is not None and array.shape != shape:
+            raise self._broken(f"shape {array.shape}, where its inputs' sizes give {shape}")
+        return array.astype(type.numpy_dtype, copy=False)
+
+    def _broken(self, reason: str) -> CompileError:
+        op = self.node.op
+        types = [variable.type for variable in self.node.inputs]
+        return CompileError(
+            describe(op.name, types, f"perform returned an array of {reason}", self.node.where)
+        )
+
+
+def detached(result: Array, *others: Array) -> Array:
+    """``result``, copied if it may share memory with any of the others."""
+    return result.copy() if any(np.may_share_memory(result, other) for other in others) else result

@@ -1,0 +1,216 @@
+"""The driver: one Python function a program, written out so that a call does only what it must.
+
+It checks the arguments, looks up what their shapes decide, and runs one line a step. A line that
+allocates, copies or checks stands there only where the program needs it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from esat.errors import UserLine
+from esat.graph import Variable
+from esat.phases.group import Group
+from esat.profile import StepProfile
+from esat.runtime.checks import InputCheck, aligned, wrong_count
+from esat.runtime.program import Program
+from esat.runtime.signatures import SignatureTable
+from esat.runtime.steps import StepWriter
+from esat.runtime.writer import Writer, is_tensor, targets_text, tuple_text
+
+ALIGNED = 256
+"""The bit of ``ndarray.flags.num``."""
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Driver:
+    """A program's driver, ready to be called with the program's inputs.
+
+    Attributes
+    ----------
+    call
+        The function.
+    source
+        Its text.
+    filename
+        The name tracebacks show for it.
+    first_lines
+        The number of each step's first line, ascending, and the step.
+    """
+
+    call: Callable[..., Any]
+    source: str
+    filename: str
+    first_lines: tuple[tuple[int, Group], ...]
+
+    def step_at(self, line: int) -> Group | None:
+        """The step a line of the source belongs to."""
+        found = None
+        for first, group in self.first_lines:
+            if first > line:
+                break
+            found = group
+        return found
+
+
+def make_driver(
+    program: Program,
+    table: SignatureTable,
+    checks: Sequence[InputCheck],
+    profile: Sequence[StepProfile] | None = None,
+) -> Driver:
+    """Write and compile the driver of a program.
+
+    Parameters
+    ----------
+    program
+        What to run.
+    table
+        Its records by input shapes.
+    checks
+        One an input.
+    profile
+        One record a step, where to add up times; None for a driver that does not measure.
+    """
+    writer = Writer(program.graph.inputs)
+    _write_inputs(writer, program, checks)
+    _write_shared(writer, program)
+    _write_lookup(writer, program, table)
+    _write_steps(writer, program, profile)
+    _write_results(writer, program)
+    head = ["def call(*arguments):"]
+    indent = "    "
+    if program.updated:
+        head.append(f"    with {writer.bind('lock', threading.RLock())}:  # updates: one call at a time")
+        indent *= 2
+    source = "\n".join([*head, *(indent + line for line in writer.lines)]) + "\n"
+    first_lines = tuple((before + len(head) + 1, group) for before, group in writer.marks)
+    return _compile(source, writer.namespace, first_lines)
+
+
+def _compile(source: str, namespace: dict[str, Any], first_lines: tuple[tuple[int, Group], ...]) -> Driver:
+    """Run the source in a module of its own, whose lines tracebacks can show."""
+    import linecache
+
+    filename = f"<esat driver {next(_numbers)}>"
+    module = ModuleType(f"esat_driver_{id(namespace):x}")
+    module.__dict__.update(namespace)
+    exec(compile(source, filename, "exec"), module.__dict__)
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    return Driver(module.__dict__["call"], source, filename, first_lines)
+
+
+def _write_inputs(writer: Writer, program: Program, checks: Sequence[InputCheck]) -> None:
+    """Unpack the arguments; what is not an array of the right dtype goes through its check."""
+    inputs = program.graph.inputs
+    names = [writer.names[variable] for variable in inputs]
+    count_error = (
+        f"{writer.bind('wrong_count', wrong_count)}({writer.bind('inputs', tuple(inputs))}, arguments)"
+    )
+    if not inputs:
+        writer.line("if arguments:")
+        writer.line(f"    raise {count_error}")
+        return
+    writer.line("try:")
+    writer.line(f"    {targets_text(names)} = arguments")
+    writer.line("except ValueError:")
+    writer.line(f"    raise {count_error} from None")
+    array = writer.bind("ndarray", np.ndarray)
+    for name, variable, check in zip(names, inputs, checks, strict=True):
+        admitted = f"{name} = {writer.bind(f'admit_{name}', check)}({name})"
+        if is_tensor(variable):
+            writer.line(f"if type({name}) is not {array} or {name}.dtype is not {writer.dtype(variable)}:")
+            admitted = "    " + admitted
+        writer.line(admitted)
+
+
+def _write_shared(writer: Writer, program: Program) -> None:
+    for variable in program.shared:
+        storage = writer.bind(f"{writer.names[variable]}_storage", variable)
+        writer.line(f"{writer.names[variable]} = {storage}.get_value(borrow=True)")
+
+
+def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> None:
+    """Find what the shapes decide, and a frame of scratch buffers that no other call uses."""
+    read = {variable for call in program.kernels.values() for variable in call.inputs}
+    flagged = [writer.names[variable] for variable in program.leaves if variable in read]
+    if flagged:
+        writer.line(f"flags = {' & '.join(f'{name}.flags.num' for name in flagged)}")
+        copies = [f"{writer.bind('aligned', aligned)}({name})" for name in flagged]
+        writer.line(f"if not flags & {ALIGNED}:")
+        writer.line(f"    {', '.join(flagged)} = {', '.join(copies)}")
+    writer.line(f"key = {tuple_text([f'{writer.names[variable]}.shape' for variable in program.leaves])}")
+    known = writer.bind("signature", table.records.get)
+    add = writer.bind("new_signature", table.add)
+    targets = [*map(writer.fact, program.record_facts), "frames"]
+    writer.line(f"{targets_text(targets)} = {known}(key) or {add}(key)")
+    if program.memory.scratch:
+        writer.line("try:")
+        writer.line("    buffers = frames.idle.pop()")
+        writer.line("except IndexError:")
+        writer.line("    buffers = frames.make()")
+        writer.line(f"{targets_text([writer.names[v] for v in program.memory.scratch])} = buffers")
+
+
+def _write_steps(writer: Writer, program: Program, profile: Sequence[StepProfile] | None) -> None:
+    steps = StepWriter(program, writer)
+    clock = writer.bind("now", time.perf_counter) if profile is not None else ""
+    if profile is not None:
+        writer.line(f"start = {clock}()")
+    for number, (group, ended) in enumerate(zip(program.steps, program.releases(), strict=True)):
+        writer.marks.append((len(writer.lines), group))
+        writer.line(f"# {number}: {title(group)}")
+        steps.write(number, group)
+        if profile is not None:
+            arrays = [variable for variable in (*group.inputs, *group.outputs) if is_tensor(variable)]
+            moved = " + ".join(f"{writer.operand(variable)}.nbytes" for variable in arrays)
+            writer.line(f"stop = {clock}()")
+            writer.line(f"{writer.bind(f'step_{number}', profile[number])}.add(stop - start, {moved or 0})")
+            writer.line(f"start = {clock}()")
+        if ended:
+            writer.line(f"del {', '.join(writer.names[variable] for variable in ended)}")
+
+
+def _write_results(writer: Writer, program: Program) -> None:
+    """Return the outputs; what shows memory that someone else may see is copied."""
+    count = len(program.graph.outputs) - len(program.updated)
+    given: set[Variable] = set()
+    texts = []
+    for output in program.graph.outputs:
+        roots = program.roots(output)
+        shared = is_tensor(output) and not (program.is_owned(output) and given.isdisjoint(roots))
+        texts.append(writer.operand(output) + (".copy()" if shared else ""))
+        given |= roots
+    results = texts[0] if count == 1 else tuple_text(texts[:count])
+    if program.memory.scratch:
+        writer.line("frames.idle.append(buffers)")
+    if program.updated:
+        values = [writer.names.distinct(f"next_{writer.names[variable]}") for variable in program.updated]
+        writer.line(f"results = {results}")
+        writer.line(f"{targets_text(values)} = {tuple_text(texts[count:])}")
+        for variable, value in zip(program.updated, values, strict=True):
+            storage = writer.bind(f"{writer.names[variable]}_storage", variable)
+            writer.line(f"{storage}.set_value({value}, borrow=True)")
+        results = "results"
+    writer.line(f"return {results}")
+
+
+def title(group: Group) -> str:
+    """What a step computes and where the user wrote it, on one line."""
+    ops = ", ".join(str(node.op) for node in group.nodes)
+    where = group.nodes[-1].where
+    return f"{group.kind}: {ops}{_place(where)}"
+
+
+def _place(where: UserLine | None) -> str:
+    return "" if where is None else f"  ({where[0].rpartition('/')[2]}:{where[1]})"

@@ -1,0 +1,164 @@
+"""Executable: a compiled graph, called like a function."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from esat.errors import EsatError
+from esat.graph import Apply, FunctionGraph, SharedVariable
+from esat.phases.group import FusionPlan, Group
+from esat.phases.memory import plan_memory
+from esat.phases.shape_values import ShapeFacts
+from esat.profile import Profile, StepProfile
+from esat.runtime.checks import InputCheck
+from esat.runtime.driver import Driver, make_driver, title
+from esat.runtime.program import KernelCall, Program, Routine
+from esat.runtime.shapes import place_text
+from esat.runtime.signatures import Leaf, SignatureTable
+
+
+class Executable:
+    """A compiled graph.
+
+    Called with one argument an input, it returns the output's array, or a tuple of arrays when the
+    graph has several outputs or none, and sets the shared variables that the graph updates: all new
+    values are computed from old ones before any is stored. Rank-0 outputs are arrays of rank 0.
+
+    Arguments are NumPy arrays of the input's dtype and rank, in any memory layout. Python numbers,
+    lists, and arrays of other dtypes are taken where the conversion loses nothing. Arguments are
+    never changed, and outputs never share memory with arguments, shared variables or each other.
+
+    Several threads may call one executable; with updates, one call runs at a time.
+
+    Parameters
+    ----------
+    graph
+        What to run. Its last outputs are the new values of ``updated``.
+    plan
+        Its steps.
+    compile_kernel
+        Turns a kernel group into a kernel the driver can call.
+    updated
+        Shared variables that a call changes.
+    routines
+        For a library node, the routine that writes its result into a given buffer, or None.
+    profile
+        Where compilation times stand and run times go.
+
+    Raises (when called)
+    --------------------
+    InputError
+        For a wrong number of arguments, or one of the wrong dtype, rank or size.
+    ShapeError
+        For sizes that do not fit each other; the message names the op and the user's line.
+    """
+
+    def __init__(
+        self,
+        graph: FunctionGraph,
+        plan: FusionPlan,
+        compile_kernel: Callable[[Group], KernelCall],
+        updated: Sequence[SharedVariable] = (),
+        routines: Callable[[Apply], Routine | None] = lambda node: None,
+        profile: Profile | None = None,
+    ) -> None:
+        self.graph = graph
+        self.profile = profile if profile is not None else Profile()
+        self.profile.nodes_after = len(graph)
+        facts = ShapeFacts(graph.inputs, graph.toposort())
+        found = _routines(plan, routines)
+        with self.profile.stage("memory plan", "linker"):
+            memory = plan_memory(plan, graph, facts.early, lambda node: node in found)
+        with self.profile.stage("kernels", "linker"):
+            kernels = {group: compile_kernel(group) for group in memory.steps if group.kind == "kernel"}
+        with self.profile.stage("driver", "linker"):
+            self._program = Program(graph, memory, facts, kernels, found, tuple(updated))
+            self._checks = [InputCheck(place, variable) for place, variable in enumerate(graph.inputs)]
+            self._table = self._make_table()
+            self._plain_driver = make_driver(self._program, self._table, self._checks)
+        self.profile.steps = [StepProfile(title(group), len(group.nodes)) for group in self._program.steps]
+        self._timed_driver: Driver | None = None
+        self._use(self._plain_driver)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the program; see the class."""
+        try:
+            return self._run(*arguments)
+        except Exception as error:
+            located = self._located(error)
+            if located is error:
+                raise
+            raise located from error
+
+    def measure(self, on: bool = True) -> None:
+        """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured."""
+        if on and self._timed_driver is None:
+            self._timed_driver = make_driver(self._program, self._table, self._checks, self.profile.steps)
+        self._use(self._timed_driver if on and self._timed_driver is not None else self._plain_driver)
+
+    def source(self) -> str:
+        """The driver's source, then that of each kernel."""
+        kernels = [
+            f"# kernel_{number}\n{self._program.kernels[group].source}"
+            for number, group in enumerate(self._program.steps)
+            if group.kind == "kernel"
+        ]
+        return "\n\n".join([self._plain_driver.source, *kernels])
+
+    @property
+    def steps(self) -> tuple[Group, ...]:
+        """The steps of a call, in order."""
+        return tuple(self._program.steps)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes of intermediate and output buffers, for the largest shapes seen so far."""
+        return self._table.peak_bytes
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(str, self.graph.inputs))
+        return f"<Executable ({inputs}) -> {len(self.graph.outputs)} results, {len(self.steps)} steps>"
+
+    def _make_table(self) -> SignatureTable:
+        checks = dict(zip(self.graph.inputs, self._checks, strict=True))
+        leaves = [Leaf(variable, checks.get(variable)) for variable in self._program.leaves]
+        program = self._program
+        return SignatureTable(leaves, program.memory, frozenset(program.facts.values), program.record_facts)
+
+    def _use(self, driver: Driver) -> None:
+        self._driver = driver
+        self._run = driver.call if driver is self._plain_driver else self._clocked(driver.call)
+
+    def _clocked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def clocked(*arguments: Any) -> Any:
+            start = time.perf_counter()
+            results = call(*arguments)
+            self.profile.add_call(time.perf_counter() - start)
+            return results
+
+        return clocked
+
+    def _located(self, error: Exception) -> Exception:
+        """The error with the user's line of the step that raised it, if a step did."""
+        group = self._failing_step(error)
+        if group is None or not (place := place_text(group.nodes[-1].where)):
+            return error
+        if isinstance(error, EsatError):
+            return error if "\n  at " in str(error) else type(error)(f"{error}{place}")
+        error.add_note(f"in {group}{place}")
+        return error
+
+    def _failing_step(self, error: Exception) -> Group | None:
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self._driver.filename:
+                return self._driver.step_at(trace.tb_lineno)
+            trace = trace.tb_next
+        return None
+
+
+def _routines(plan: FusionPlan, routines: Callable[[Apply], Routine | None]) -> Mapping[Apply, Routine]:
+    found = {group.nodes[0]: routines(group.nodes[0]) for group in plan.groups if group.kind == "library"}
+    return {node: routine for node, routine in found.items() if routine is not None}

@@ -1,0 +1,175 @@
+"""The program: everything the driver is written from, decided before any source is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
+from esat.graph.op import Op
+from esat.ops.dimshuffle import DimShuffle
+from esat.phases.group import Group
+from esat.phases.memory import MemoryPlan
+from esat.phases.shape_values import ShapeFacts
+from esat.runtime.shapes import checked_by_shape
+from esat.runtime.signatures import Fact
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KernelCall:
+    """A compiled kernel as the driver calls it: ``function(*outputs, *inputs)``.
+
+    Outputs are C-contiguous and hold nothing yet.
+
+    Attributes
+    ----------
+    inputs
+        The variables passed as inputs, some or all of the group's.
+    contiguous
+        The variant for C-contiguous inputs.
+    strided
+        The variant for inputs of any strides.
+    source
+        Its text, for the user to read.
+    """
+
+    inputs: tuple[Variable, ...]
+    contiguous: Callable[..., Any]
+    strided: Callable[..., Any]
+    source: str
+
+
+Routine = Callable[..., Any]
+"""A library routine called as ``routine(output, *inputs)`` that fills a given C-contiguous output."""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Steps with their code, and where results live.
+
+    Attributes
+    ----------
+    graph
+        The graph; its last outputs are the new values of ``updated``.
+    memory
+        Steps in order, and the buffers of their results.
+    facts
+        What the shapes of the inputs decide.
+    kernels
+        The compiled kernel of each kernel step.
+    routines
+        For library nodes that have one, the routine that writes into a given buffer.
+    updated
+        Shared variables that a call changes.
+    """
+
+    graph: FunctionGraph
+    memory: MemoryPlan
+    facts: ShapeFacts
+    kernels: Mapping[Group, KernelCall]
+    routines: Mapping[Apply, Routine]
+    updated: tuple[SharedVariable, ...]
+
+    @cached_property
+    def steps(self) -> list[Group]:
+        """The steps that run in each call; nodes that depend on shapes alone do not."""
+        return [group for group in self.memory.steps if group.nodes[0] not in self.facts.values]
+
+    @cached_property
+    def shared(self) -> list[SharedVariable]:
+        """Shared variables whose values are read."""
+        read = (variable for group in self.memory.steps for variable in group.inputs)
+        return [
+            variable
+            for variable in dict.fromkeys((*read, *self.graph.outputs))
+            if isinstance(variable, SharedVariable)
+        ]
+
+    @cached_property
+    def leaves(self) -> list[Variable]:
+        """Inputs and shared variables that hold tensors: their shapes decide all early ones."""
+        return [
+            variable
+            for variable in (*self.graph.inputs, *self.shared)
+            if isinstance(variable.type, TensorType)
+        ]
+
+    @cached_property
+    def value_variables(self) -> list[Variable]:
+        """Results that depend on shapes alone and that a step or the caller reads."""
+        read = {variable for group in self.steps for variable in group.inputs} | set(self.graph.outputs)
+        return [
+            output
+            for group in self.memory.steps
+            if group.nodes[0] in self.facts.values
+            for output in group.outputs
+            if output in read
+        ]
+
+    def is_late(self, group: Group) -> bool:
+        """Whether the group reads a result whose shape is known only once it is there."""
+        return any(
+            variable not in self.facts.early and not isinstance(variable, Constant)
+            for variable in group.inputs
+        )
+
+    def needs_check(self, node: Apply) -> bool:
+        """Whether a library node's operands must be checked each time it runs."""
+        if not isinstance(node.outputs[0].type, TensorType):
+            return False
+        overridden = type(node.op).check_operands is not Op.check_operands
+        if checked_by_shape(node):
+            late = any(variable not in self.facts.early for variable in node.inputs)
+            return late and (overridden or node.op.family is Family.ELEMENTWISE)
+        return overridden
+
+    @cached_property
+    def record_facts(self) -> tuple[Fact, ...]:
+        """What the driver wants to know once the shapes of the inputs are known."""
+        late = {output for group in self.steps if self.is_late(group) for output in group.outputs}
+        facts: list[Fact] = [("value", variable) for variable in self.value_variables]
+        facts += [("new", variable) for variable in self.memory.fresh if variable not in late]
+        for group in self.steps:
+            if group.kind != "kernel" and group.nodes[0] not in self.routines and not is_plain_view(group):
+                facts += [("shape", output) for output in group.outputs if output in self.facts.early]
+        return tuple(facts)
+
+    def roots(self, variable: Variable) -> frozenset[Variable]:
+        """The variables whose memory a variable may show."""
+        return self.memory.roots.get(variable, frozenset((variable,)))
+
+    def is_owned(self, variable: Variable) -> bool:
+        """Whether the memory a variable shows is made anew in each call."""
+        made = {output for group in self.steps for output in group.outputs}
+        return all(root in made and root not in self._scratch for root in self.roots(variable))
+
+    def releases(self) -> list[tuple[Variable, ...]]:
+        """For each step the results without a planned buffer that nothing reads after it."""
+        ended: list[tuple[Variable, ...]] = []
+        alive: set[Variable] = set()
+        last: dict[Variable, int] = {}
+        for number, group in enumerate(self.steps):
+            for variable in (*group.inputs, *group.outputs):
+                last[variable] = number
+        kept = set(self.graph.outputs)
+        for number, group in enumerate(self.steps):
+            alive.update(output for output in group.outputs if output not in self._scratch)
+            gone = [
+                variable
+                for variable in dict.fromkeys((*group.inputs, *group.outputs))
+                if variable in alive and last[variable] == number and variable not in kept
+            ]
+            alive.difference_update(gone)
+            ended.append(tuple(gone))
+        return ended
+
+    @cached_property
+    def _scratch(self) -> frozenset[Variable]:
+        return frozenset(self.memory.scratch)
+
+
+def is_plain_view(group: Group) -> bool:
+    """Whether a step only permutes, inserts and drops axes."""
+    return group.kind == "view" and isinstance(group.nodes[0].op, DimShuffle)

@@ -1,0 +1,150 @@
+"""What a program knows once it has seen the shapes of its inputs, remembered for the next call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, TypeAlias
+
+from esat.graph import Apply, TensorType, Variable
+from esat.phases.group import Group
+from esat.phases.memory import MemoryPlan, plan_buffers
+from esat.runtime.buffers import ScratchFrames, allocator
+from esat.runtime.checks import InputCheck
+from esat.runtime.shapes import Shape, ShapeWalk
+
+MAXIMUM_SIGNATURES = 128
+KEPT_SCRATCH_BYTES = 1 << 28
+"""Bytes of idle scratch buffers beyond which those of other signatures are given back."""
+
+Fact: TypeAlias = tuple[Literal["new", "shape", "value"], Variable]
+"""One entry of a record: an allocator of, the shape of, or the value of a variable."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Leaf:
+    """A variable whose shape is part of the key: an input, with its check, or a shared variable."""
+
+    variable: Variable
+    check: InputCheck | None
+
+
+class SignatureTable:
+    """Records by the shapes of inputs and shared variables.
+
+    A record is a tuple: the facts asked for, in order, and last the scratch frames.
+
+    Attributes
+    ----------
+    records
+        Key -> record. The key is the tuple of the leaves' shapes.
+    peak_bytes
+        Bytes of scratch and output buffers of the largest signature so far.
+    """
+
+    def __init__(
+        self,
+        leaves: Sequence[Leaf],
+        memory: MemoryPlan,
+        value_nodes: frozenset[Apply],
+        facts: Sequence[Fact],
+    ) -> None:
+        self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
+        self.peak_bytes = 0
+        self._leaves = tuple(leaves)
+        self._memory = memory
+        self._value_nodes = value_nodes
+        self._facts = tuple(facts)
+        self._frames: list[ScratchFrames] = []
+        self._lock = threading.Lock()
+
+    def add(self, key: tuple[Shape, ...]) -> tuple[Any, ...]:
+        """The record for shapes seen for the first time.
+
+        Raises
+        ------
+        InputError
+            When an input's rank or static size differs.
+        ShapeError
+            When sizes do not fit each other.
+        """
+        for leaf, shape in zip(self._leaves, key, strict=True):
+            if leaf.check is not None and not leaf.variable.tensor_type.admits_shape(shape):
+                raise leaf.check.shape_error(shape)
+        walk = ShapeWalk(
+            {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}, self._value_nodes
+        )
+        for group in self._memory.steps:
+            walk.walk(group.nodes)
+        frames = self._make_frames(walk)
+        record = (*(_fact(fact, walk) for fact in self._facts), frames)
+        with self._lock:
+            self._remember(key, record, frames, walk)
+        return record
+
+    def _make_frames(self, walk: ShapeWalk) -> ScratchFrames:
+        scratch = self._memory.scratch
+        sizes = [_bytes(variable, walk.shapes) for variable in scratch]
+        arrays = [(walk.shapes[variable], variable.tensor_type.numpy_dtype) for variable in scratch]
+        return ScratchFrames(plan_buffers(self._memory, sizes), arrays)
+
+    def _remember(
+        self,
+        key: tuple[Shape, ...],
+        record: tuple[Any, ...],
+        frames: ScratchFrames,
+        walk: ShapeWalk,
+    ) -> None:
+        if sum(other.idle_bytes for other in self._frames) > KEPT_SCRATCH_BYTES:
+            for other in self._frames:
+                other.idle.clear()
+        while len(self.records) >= MAXIMUM_SIGNATURES:
+            forgotten = self.records.pop(next(iter(self.records)))
+            self._frames.remove(forgotten[-1])
+        self.records[key] = record
+        self._frames.append(frames)
+        outputs = sum(_bytes(variable, walk.shapes) for variable in self._memory.fresh)
+        self.peak_bytes = max(self.peak_bytes, frames.plan.peak_bytes + outputs)
+
+
+class LateTable:
+    """Records for one group that reads a result whose shape no input's shape tells.
+
+    Attributes
+    ----------
+    records
+        Shapes of the group's inputs -> allocators of those of its outputs that have no scratch buffer.
+    """
+
+    def __init__(self, group: Group, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
+        self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
+        self._group = group
+        self._inputs = tuple(inputs)
+        self._outputs = tuple(outputs)
+
+    def add(self, key: tuple[Shape, ...]) -> tuple[Any, ...]:
+        """The record for shapes seen for the first time. Raises ShapeError when they do not fit."""
+        walk = ShapeWalk(dict(zip(self._inputs, key, strict=True)))
+        walk.walk(self._group.nodes)
+        record = (*(_fact(("new", variable), walk) for variable in self._outputs), True)
+        while len(self.records) >= MAXIMUM_SIGNATURES:
+            self.records.pop(next(iter(self.records)), None)
+        self.records[key] = record
+        return record
+
+
+def _fact(fact: Fact, walk: ShapeWalk) -> Any:
+    kind, variable = fact
+    if kind == "value":
+        return walk.values[variable]
+    shape = walk.shapes[variable]
+    return shape if kind == "shape" else allocator(shape, variable.tensor_type.numpy_dtype)
+
+
+def _bytes(variable: Variable, shapes: Mapping[Variable, Shape]) -> int:
+    shape = shapes.get(variable)
+    if shape is None or not isinstance(variable.type, TensorType):
+        return 0
+    return prod(shape) * variable.type.numpy_dtype.itemsize

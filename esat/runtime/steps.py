@@ -1,0 +1,171 @@
+"""The lines of the driver that run one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from esat.graph import Apply, Constant, Variable
+from esat.graph.op import Array
+from esat.ops.dimshuffle import DimShuffle
+from esat.phases.group import Group
+from esat.runtime.checks import ResultCheck, detached
+from esat.runtime.program import Program, is_plain_view
+from esat.runtime.shapes import located
+from esat.runtime.signatures import LateTable
+from esat.runtime.writer import Writer, is_tensor, targets_text, tuple_text
+
+C_CONTIGUOUS = 1
+"""The bit of ``ndarray.flags.num``."""
+
+
+class StepWriter:
+    """Writes steps: allocation where a result has no buffer, the call, checks of what it returns."""
+
+    def __init__(self, program: Program, writer: Writer) -> None:
+        self.program = program
+        self.writer = writer
+        self._written = {*program.memory.scratch, *program.memory.fresh}
+        self._fresh = set(program.memory.fresh)
+        self._scratch = set(program.memory.scratch)
+        self._leaves = set(program.leaves)
+        self._predicted = {variable for kind, variable in program.record_facts if kind == "shape"}
+
+    def write(self, number: int, group: Group) -> None:
+        """The lines of one step."""
+        if group.kind == "kernel":
+            self._write_outputs(number, group)
+            self._write_kernel(number, group)
+        elif is_plain_view(group):
+            self._write_plain_view(group.nodes[0])
+        elif group.nodes[0] in self.program.routines:
+            self._write_operand_check(number, group.nodes[0])
+            self._write_outputs(number, group)
+            routine = self.writer.bind(f"routine_{number}", self.program.routines[group.nodes[0]])
+            operands = [self.writer.names[group.nodes[0].outputs[0]], *self._operands(group.nodes[0])]
+            self.writer.line(f"{routine}({', '.join(operands)})")
+        else:
+            self._write_operand_check(number, group.nodes[0])
+            self._write_library(number, group.nodes[0])
+
+    # ---- where results go
+
+    def _write_outputs(self, number: int, group: Group) -> None:
+        names = self.writer.names
+        if self.program.is_late(group):
+            self._write_late_lookup(number, group)
+        for output in group.outputs:
+            if output in self._fresh:
+                self.writer.line(f"{names[output]} = {self.writer.fact(('new', output))}()")
+
+    def _write_late_lookup(self, number: int, group: Group) -> None:
+        """Shapes that only this point of the call can know: check them and find the results'."""
+        writer = self.writer
+        outputs = [output for output in group.outputs if output not in self._scratch]
+        inputs = [variable for variable in group.inputs if not isinstance(variable, Constant)]
+        table = LateTable(group, inputs, outputs)
+        known = writer.bind(f"late_{number}", table.records.get)
+        add = writer.bind(f"new_late_{number}", table.add)
+        writer.line(f"key = {tuple_text([f'{writer.names[variable]}.shape' for variable in inputs])}")
+        targets = [*(writer.fact(("new", output)) for output in outputs), "_"]
+        writer.line(f"{targets_text(targets)} = {known}(key) or {add}(key)")
+
+    # ---- kernels
+
+    def _write_kernel(self, number: int, group: Group) -> None:
+        call = self.program.kernels[group]
+        function = self.writer.bind(f"kernel_{number}", call.contiguous)
+        condition = self._contiguity(call.inputs)
+        if condition:
+            strided = self.writer.bind(f"kernel_{number}_strided", call.strided)
+            function = f"({function} if {condition} else {strided})"
+        outputs = [self.writer.names[output] for output in group.outputs]
+        self.writer.line(f"{function}({', '.join([*outputs, *map(self.writer.operand, call.inputs)])})")
+
+    def _contiguity(self, inputs: Sequence[Variable]) -> str:
+        """The condition under which all inputs are C-contiguous; empty where they always are."""
+        always = self._written | set(self.program.value_variables)
+        parts = ["flags"] if self._leaves.intersection(inputs) else []
+        parts += [
+            f"{self.writer.names[variable]}.flags.num"
+            for variable in inputs
+            if variable not in self._leaves and variable not in always and not isinstance(variable, Constant)
+        ]
+        return f"{' & '.join(parts)} & {C_CONTIGUOUS}" if parts else ""
+
+    # ---- library calls and views
+
+    def _operands(self, node: Apply) -> list[str]:
+        """Operands as the call passes them; what the op would overwrite is copied first."""
+        destroyed = {place for places in node.op.destroy_map.values() for place in places}
+        names = [self.writer.operand(variable) for variable in node.inputs]
+        return [f"{name}.copy()" if place in destroyed else name for place, name in enumerate(names)]
+
+    def _write_operand_check(self, number: int, node: Apply) -> None:
+        if self.program.needs_check(node):
+            check = self.writer.bind(f"check_{number}", operand_check(node))
+            self.writer.line(f"{check}({', '.join(map(self.writer.operand, node.inputs))})")
+
+    def _write_plain_view(self, node: Apply) -> None:
+        """Axes permuted, dropped and inserted by the array's own methods."""
+        op = node.op
+        assert isinstance(op, DimShuffle)
+        text = self.writer.operand(node.inputs[0])
+        order = (*op.dropped, *(int(axis) for axis in op.order if axis != "x"))
+        if order != tuple(range(op.input_rank)):
+            text += f".transpose({', '.join(map(str, order))})"
+        index = ["0"] * len(op.dropped) + ["None" if axis == "x" else ":" for axis in op.order]
+        if set(index) != {":"}:
+            text += f"[{', '.join([*index, '...'])}]"
+        self.writer.line(f"{self.writer.names[node.outputs[0]]} = {text}")
+
+    def _write_library(self, number: int, node: Apply) -> None:
+        perform = self.writer.bind(f"perform_{number}", node.op.perform)
+        results = [self.writer.names[output] for output in node.outputs]
+        self.writer.line(f"{targets_text(results)} = {perform}({tuple_text(self._operands(node))})")
+        for place, output in enumerate(node.outputs):
+            if is_tensor(output):
+                self._write_result_check(node, place, output)
+                if not node.op.view_map.get(place):
+                    self._write_separation(node, place, output)
+
+    def _write_result_check(self, node: Apply, place: int, output: Variable) -> None:
+        """What perform returns must be what it declares: kernels read it without looking."""
+        writer, name = self.writer, self.writer.names[output]
+        array, dtype = writer.bind("ndarray", np.ndarray), writer.dtype(output)
+        check = writer.bind(f"check_{name}", ResultCheck(node, place))
+        unlike = f"type({name}) is not {array} or {name}.dtype is not {dtype}"
+        if output in self._predicted:
+            shape = writer.fact(("shape", output))
+            writer.line(f"if {unlike} or {name}.shape != {shape}:")
+            writer.line(f"    {name} = {check}({name}, {shape})")
+        elif any(size is not None for size in output.tensor_type.shape):
+            writer.line(f"{name} = {check}({name}, None)")
+        else:
+            writer.line(f"if {unlike} or {name}.ndim != {output.tensor_type.ndim}:")
+            writer.line(f"    {name} = {check}({name}, None)")
+
+    def _write_separation(self, node: Apply, place: int, output: Variable) -> None:
+        """A result that is no declared view must not show the memory of an operand all the same."""
+        name = self.writer.names[output]
+        others = [
+            self.writer.operand(variable) for variable in dict.fromkeys(node.inputs) if is_tensor(variable)
+        ]
+        others += [self.writer.names[other] for other in node.outputs[:place] if is_tensor(other)]
+        if others:
+            same = " or ".join(f"{name} is {other}" for other in others)
+            self.writer.line(f"if {name}.base is not None or {same}:")
+            self.writer.line(
+                f"    {name} = {self.writer.bind('detached', detached)}({', '.join([name, *others])})"
+            )
+
+
+def operand_check(node: Apply) -> Callable[..., None]:
+    """The op's own check of run-time operands, as a function of them."""
+
+    def check(*operands: Array | Any) -> None:
+        located(node, node.op.check_operands, node, operands)
+
+    return check
