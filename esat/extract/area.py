@@ -16,11 +16,12 @@ import numpy as np
 
 from esat.extract.arrays import IntArray
 from esat.extract.backend import Backend
-from esat.extract.kernels import LARGEST_REGION, Links, Region, State
+from esat.extract.kernels import Links, State
+from esat.extract.moves import LARGEST_REGION, Region
 from esat.extract.selection import Problem
 from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
 
-FLOW_PASSES = 6
+FLOW_PASSES = 4
 EXACT_PASSES = 16
 ROUNDS = 8
 # The units of all e-nodes together stay below this power of two, far from the limits of int64.
@@ -164,8 +165,12 @@ class _Search:
         problem = replace(self._problem, costs=self._costs)
         tree = tree_choice(problem, self._links, backend, live, state.choice)
         backend.rank_classes(self._links, state)
-        lists = [backend.integers(LARGEST_REGION, 0) for _ in range(2)]
-        former = backend.floats(LARGEST_REGION, 0.0)
-        log = backend.integers(2 * (nodes + LARGEST_REGION), 0)
-        region = Region(tree.cost, *lists, former, backend.integers(len(before), 0), log)
+        region = Region(
+            value=tree.cost,
+            member=backend.integers(LARGEST_REGION, 0),
+            node=backend.integers(LARGEST_REGION, 0),
+            former=backend.floats(LARGEST_REGION, 0.0),
+            inside=backend.integers(len(before), 0),
+            log=backend.integers(2 * (nodes + LARGEST_REGION), 0),
+        )
         return region, not np.array_equal(before, as_array(state.choice))

@@ -120,9 +120,10 @@ class EGraphArrays:
         int64 or float64 ``(classes,)``, after the type of ``missing``.
         """
         column = self.facts.get(name, {})
-        kind = np.float64 if isinstance(missing, float) else np.int64
         values = [column.get(klass, missing) for klass in range(self.class_count)]
-        return np.array(values, dtype=kind)
+        if isinstance(missing, float):
+            return np.array(values, np.float64)
+        return np.array(values, np.int64)
 
     def describe(self, node: int) -> str:
         """An e-node as text: operator, attributes and operand classes, for messages and explanations."""

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.extract import kernels
+from esat.extract import kernels, moves
 from esat.extract.kernels import Floats, Integers
 
-COMPILE_FROM = 12_000
-"""E-nodes from which compiled kernels pay for loading them."""
+COMPILE_FROM = 40_000
+"""E-nodes from which compiled kernels pay for loading numba and them, about 0.4 s from the on-disk cache."""
+REUSE_FROM = 500
+"""E-nodes from which compiled kernels pay once they are loaded."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,10 @@ PYTHON = Backend(
     "python",
     kernels.settle,
     kernels.flow_pass,
-    kernels.rank_classes,
-    kernels.count_references,
-    kernels.exact_pass,
-    kernels.share_pass,
+    moves.rank_classes,
+    moves.count_references,
+    moves.exact_pass,
+    moves.share_pass,
 )
 
 
@@ -68,18 +70,18 @@ def compiled_backend() -> Backend:
     from numba.extending import register_jitable
 
     for helper in (
-        kernels.acquire,
-        kernels.undo,
-        kernels.release,
-        kernels.lift,
-        kernels.unmark,
-        kernels.fits,
-        kernels.set_choice,
-        kernels.switch,
-        kernels.spread,
-        kernels.share,
-        kernels.take,
-        kernels.revert,
+        moves.acquire,
+        moves.undo,
+        moves.release,
+        moves.lift,
+        moves.unmark,
+        moves.fits,
+        moves.set_choice,
+        moves.switch,
+        moves.spread,
+        moves.share,
+        moves.take,
+        moves.revert,
     ):
         register_jitable(helper)
     compiled = numba.njit(cache=True)
@@ -87,13 +89,14 @@ def compiled_backend() -> Backend:
         "numba",
         compiled(kernels.settle),
         compiled(kernels.flow_pass),
-        compiled(kernels.rank_classes),
-        compiled(kernels.count_references),
-        compiled(kernels.exact_pass),
-        compiled(kernels.share_pass),
+        compiled(moves.rank_classes),
+        compiled(moves.count_references),
+        compiled(moves.exact_pass),
+        compiled(moves.share_pass),
     )
 
 
 def backend_for(node_count: int) -> Backend:
-    """The backend that is faster for an e-graph of this size in a fresh process."""
-    return compiled_backend() if node_count >= COMPILE_FROM else PYTHON
+    """The backend that is faster for an e-graph of this size in the present process."""
+    loaded = compiled_backend.cache_info().currsize > 0
+    return compiled_backend() if node_count >= (REUSE_FROM if loaded else COMPILE_FROM) else PYTHON

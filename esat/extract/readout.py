@@ -181,7 +181,7 @@ class _Collector:
     def _add_mixed_row(
         self, name: str, sorts: Sequence[str], inputs: Sequence[object]
     ) -> tuple[Attribute, ...]:
-        """Append the operands of a row; return its attributes: sizes of containers but the last, primitives."""
+        """Append the operands of a row; return its attributes: container sizes but the last, primitives."""
         attributes: list[Attribute] = []
         sizes: list[int] = []
         position = 0
