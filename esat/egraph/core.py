@@ -31,10 +31,10 @@ LIFTS = {
 }
 """Constructor -> dtypes for which it is an n-ary term, and that term."""
 
-_PAIR = "(= {} (multiset-pick {})) (= {} (multiset-pick (multiset-remove {} {})))"
+_PAIR = "(= {} (multiset-pick-max {})) (= {} (multiset-pick-max (multiset-remove {} {})))"
 _TWO = "(= 2 (multiset-length p)) (= 0 (multiset-length n)) " + _PAIR.format("x", "p", "y", "p", "x")
 _ONE_EACH = (
-    "(= 1 (multiset-length p)) (= 1 (multiset-length n)) (= x (multiset-pick p)) (= y (multiset-pick n))"
+    "(= 1 (multiset-length p)) (= 1 (multiset-length n)) (= x (multiset-pick-max p)) (= y (multiset-pick-max n))"
 )
 
 VIEWS = {
@@ -42,7 +42,7 @@ VIEWS = {
     "Sub": ("NarySum", _ONE_EACH, "(Sub x y)"),
     "Neg": (
         "NarySum",
-        "(= 0 (multiset-length p)) (= 1 (multiset-length n)) (= y (multiset-pick n))",
+        "(= 0 (multiset-length p)) (= 1 (multiset-length n)) (= y (multiset-pick-max n))",
         "(Neg y)",
     ),
     "Mul": ("NaryProd", _TWO, "(Mul x y)"),

@@ -1,0 +1,186 @@
+"""From a term DAG to egglog text, with sums and products flattened on the way.
+
+Chains of additions and multiplications become one n-ary term each, as long as the inner terms are
+used once: unrestricted flattening through shared terms copies them into every user. What is shared
+stays a term of its own, with a small budget in the rules (``flatten-budget`` in ``core.egg``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from esat.egraph.terms import Term, TermGraph, TermType
+from esat.graph.types import DTYPES
+
+TERMS_PER_RULE = 6
+"""egglog compiles a rule in time that grows faster than its length; a rule each has an overhead."""
+
+LONGEST_FLAT = 256
+"""Elements of the longest n-ary term built here; the rules' work per term is quadratic at worst."""
+
+LONGEST_POWER = 16
+"""Elements of the longest product built through squares, which double."""
+
+_SUMS = frozenset({"Add", "Sub", "Neg", "NarySum"})
+_PRODUCTS = frozenset({"Mul", "Div", "Sqr", "Reciprocal", "NaryProd"})
+_NEEDS_FIELD = frozenset({"Div", "Reciprocal"})
+
+
+@dataclass(frozen=True, slots=True)
+class NaryTerm:
+    """A flattened sum or product: the numbers of its operands above and below."""
+
+    constructor: str
+    above: tuple[int, ...]
+    below: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What to load for each term.
+
+    Attributes
+    ----------
+    forms
+        By number: the term itself, its n-ary form, or None if it is part of others' n-ary forms only.
+    """
+
+    forms: tuple[Term | NaryTerm | None, ...]
+
+
+def flatten(graph: TermGraph, strict: bool = False) -> LoadPlan:
+    """Decide the form in which every term is loaded.
+
+    Parameters
+    ----------
+    graph
+        The term DAG.
+    strict
+        Flatten integer terms only: reordering floats changes their rounding.
+    """
+    families = [_family(term, type, strict) for term, type in zip(graph.terms, graph.types, strict=True)]
+    uses = [0] * len(graph.terms)
+    for term in graph.terms:
+        for operand in term.operands:
+            uses[operand] += 1
+    for root in graph.roots:
+        uses[root] += 2
+    absorbed = _absorbed(graph.terms, families, uses)
+    forms: list[Term | NaryTerm | None] = []
+    for number, term in enumerate(graph.terms):
+        if absorbed[number]:
+            forms.append(None)
+        elif families[number]:
+            forms.append(_flat_term(number, graph.terms, families, absorbed))
+        else:
+            forms.append(term)
+    return LoadPlan(tuple(forms))
+
+
+def _family(term: Term, type: TermType, strict: bool) -> str:
+    kind = np.dtype(DTYPES[type.dtype]).kind
+    ring = kind in "iu" or (kind in "fc" and not strict)
+    if not ring or (term.constructor in _NEEDS_FIELD and kind not in "fc"):
+        return ""
+    return "NarySum" if term.constructor in _SUMS else "NaryProd" if term.constructor in _PRODUCTS else ""
+
+
+def _absorbed(terms: Sequence[Term], families: Sequence[str], uses: Sequence[int]) -> list[bool]:
+    """Which terms disappear into the one n-ary term that uses them."""
+    absorbed = [False] * len(terms)
+    lengths = [1] * len(terms)
+    for number, term in enumerate(terms):
+        family = families[number]
+        if not family:
+            continue
+        copies, longest = (2, LONGEST_POWER) if term.constructor == "Sqr" else (1, LONGEST_FLAT)
+        length = copies * len(term.operands)
+        for operand in sorted(set(term.operands), key=lambda operand: lengths[operand]):
+            if families[operand] != family or uses[operand] != 1:
+                continue
+            longer = length + copies * (lengths[operand] - 1)
+            if longer <= longest:
+                absorbed[operand] = True
+                length = longer
+        lengths[number] = length
+    return absorbed
+
+
+def _flat_term(
+    root: int, terms: Sequence[Term], families: Sequence[str], absorbed: Sequence[bool]
+) -> NaryTerm:
+    sides: tuple[list[int], list[int]] = ([], [])
+    stack = [(root, 0)]
+    while stack:
+        number, side = stack.pop()
+        term = terms[number]
+        if number != root and not (absorbed[number] and families[number] == families[root]):
+            sides[side].append(number)
+            continue
+        stack.extend((operand, side ^ below) for operand, below in _signed_operands(term))
+    return NaryTerm(families[root], tuple(sides[0]), tuple(sides[1]))
+
+
+def _signed_operands(term: Term) -> list[tuple[int, int]]:
+    """Operands with 0 where they are added or multiplied, 1 where subtracted or divided by."""
+    match term.constructor:
+        case "Add" | "Mul":
+            return [(operand, 0) for operand in term.operands]
+        case "Sub" | "Div":
+            return [(term.operands[0], 0), (term.operands[1], 1)]
+        case "Neg" | "Reciprocal":
+            return [(term.operands[0], 1)]
+        case "Sqr":
+            return [(term.operands[0], 0)] * 2
+        case _:
+            positives = int(term.attributes[0])
+            return [(operand, int(place >= positives)) for place, operand in enumerate(term.operands)]
+
+
+def load_text(graph: TermGraph, plan: LoadPlan, prefix: str = "esat-load") -> Iterator[str]:
+    """Programs that load the DAG, to be run in order: a few terms each.
+
+    Term ``k`` becomes the class ``(N k)``; its dtype, broadcast word and value, where known, come with it.
+    """
+    numbers = [number for number, form in enumerate(plan.forms) if form is not None]
+    for first in range(0, len(numbers), TERMS_PER_RULE):
+        members = numbers[first : first + TERMS_PER_RULE]
+        local = frozenset(members)
+        actions = " ".join(_actions(number, graph, plan, local) for number in members)
+        name = f"{prefix}-{first}"
+        yield f'(ruleset {name}) (rule () ({actions}) :ruleset {name} :name "{name}") (run {name} 1)'
+
+
+def _actions(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int]) -> str:
+    type = graph.types[number]
+    name = f"n{number}_"
+    actions = [
+        f"(let {name} {_expression(number, graph, plan, local)})",
+        f"(union (N {number}) {name})",
+        f"(set (dt {name}) {type.dtype})",
+        f"(set (bp {name}) {type.broadcast})",
+    ]
+    if type.value is not None:
+        actions.append(f"(set (val {name}) {float(type.value)!r})")
+    return " ".join(actions)
+
+
+def _expression(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int]) -> str:
+    def reference(operand: int) -> str:
+        return f"n{operand}_" if operand in local else f"(N {operand})"
+
+    form = plan.forms[number]
+    if isinstance(form, NaryTerm):
+        above = " ".join(["(multiset-of", *map(reference, form.above)]) + ")"
+        below = " ".join(["(multiset-of", *map(reference, form.below)]) + ")"
+        return f"({form.constructor} {above} {below})"
+    term = graph.terms[number]
+    literals = [_literal(value) for value in term.attributes]
+    return "(" + " ".join([term.constructor, *map(reference, term.operands), *literals]) + ")"
+
+
+def _literal(value: int | float) -> str:
+    return repr(float(value)) if isinstance(value, float) else str(int(value))

@@ -1,0 +1,146 @@
+"""What happened during saturation, as data: steps, matches and times per rule, and why it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+StopReason = Literal["saturated", "round limit", "match limit", "node limit", "time limit"]
+"""Why saturation ended.
+
+``saturated``: no rule had anything to add. ``match limit``: nothing but rules that ran out of fuel.
+The other limits are those of the budgets.
+"""
+
+_MILLISECONDS_AS_MICROSECONDS = 1000.0
+"""egglog 13.2 reports milliseconds in the microseconds of its timedeltas."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStatistics:
+    """How often a rule matched (matches without effect included), and the seconds it took."""
+
+    name: str
+    matches: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepTrace:
+    """One command given to the engine.
+
+    Attributes
+    ----------
+    round
+        Number of the round, from 0.
+    rulesets
+        What was run.
+    seconds
+        Wall time.
+    nodes
+        E-nodes afterwards.
+    updated
+        Whether anything changed.
+    """
+
+    round: int
+    rulesets: tuple[str, ...]
+    seconds: float
+    nodes: int
+    updated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SaturationReport:
+    """The outcome of one saturation.
+
+    Attributes
+    ----------
+    stop_reason
+        See :data:`StopReason`.
+    rounds
+        Rounds begun.
+    seconds
+        Wall time of all steps.
+    nodes
+        E-nodes at the end.
+    rules
+        Statistics of every rule that matched, most matches first.
+    culprits
+        For an end by budget: the rules that made the e-graph grow, worst first.
+    exhausted
+        Rule sets that were cut short by their match limit at least once.
+    """
+
+    stop_reason: StopReason
+    rounds: int
+    seconds: float
+    nodes: int
+    rules: tuple[RuleStatistics, ...]
+    culprits: tuple[str, ...] = ()
+    exhausted: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the e-graph holds all the rules can say."""
+        return self.stop_reason == "saturated"
+
+    def __str__(self) -> str:
+        head = f"{self.stop_reason} after {self.rounds} rounds, {self.seconds * 1e3:.1f} ms, {self.nodes} e-nodes"
+        if self.culprits:
+            head += f"; grown by {', '.join(self.culprits)}"
+        lines = [
+            f"  {rule.matches:8d} matches {rule.seconds * 1e3:8.2f} ms  {rule.name}" for rule in self.rules
+        ]
+        return "\n".join([head, *lines])
+
+
+@dataclass(slots=True)
+class RuleLog:
+    """Adds up egglog's reports, rule by rule.
+
+    The compiler turns one rule into several, called ``name``, ``name#1``, ...; they count as one.
+    """
+
+    matches: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, report: Any) -> None:
+        """Add a RunReport of egglog."""
+        for name, count in report.num_matches_per_rule.items():
+            rule = rule_name(name)
+            self.matches[rule] = self.matches.get(rule, 0) + count
+        for name, time in report.search_and_apply_time_per_rule.items():
+            rule = rule_name(name)
+            self.seconds[rule] = self.seconds.get(rule, 0.0) + true_seconds(time)
+
+    def statistics(self) -> tuple[RuleStatistics, ...]:
+        """All rules, most matches first, then by name."""
+        order = sorted(self.matches, key=lambda name: (-self.matches[name], name))
+        return tuple(
+            RuleStatistics(name, self.matches[name], self.seconds.get(name, 0.0)) for name in order
+        )
+
+
+def rule_name(name: str) -> str:
+    """The name a rule has in its file."""
+    return name.partition("#")[0]
+
+
+def true_seconds(time: timedelta) -> float:
+    """Seconds that a timedelta in one of egglog's reports means."""
+    return time.total_seconds() * _MILLISECONDS_AS_MICROSECONDS
+
+
+def most_matched(report: Any, count: int = 3) -> tuple[str, ...]:
+    """The rules with the most matches in one RunReport, most first."""
+    log = RuleLog()
+    log.add(report)
+    return first_names(log.statistics(), count)
+
+
+def first_names(rules: Iterable[RuleStatistics], count: int) -> tuple[str, ...]:
+    """Names of the first ``count`` rules."""
+    return tuple(rule.name for rule in rules)[:count]

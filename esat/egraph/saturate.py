@@ -1,0 +1,335 @@
+"""Saturation: rounds of rule sets under budgets, with an e-graph that can be read at any time.
+
+A round runs the given rule sets once and then normalises sums and products::
+
+    index, rules; lift; (index, types, reduce)*, flatten, ... until nothing changes; views; constants; facts
+    index, common factors; normalise again
+
+Reduction is saturated before each flattening step: flattening an unreduced sum never ends for
+some of them (``core.egg``). Between any two steps the budgets are checked. What one step costs is
+bounded beforehand: a rule set that has shown to explode, or is not trusted, runs with a match limit per
+rule, and a step whose predicted time exceeds what is left is not begun.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from esat.egraph.engine import Engine
+from esat.egraph.report import (
+    RuleLog,
+    SaturationReport,
+    StepTrace,
+    StopReason,
+    first_names,
+)
+from esat.errors import EsatWarning, SaturationError
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStep:
+    """Rule sets that run together, once a round.
+
+    Attributes
+    ----------
+    rulesets
+        In the order they run.
+    fuel
+        Matches a rule may have in one run; a rule with more is left out of that run. None: no limit, as
+        long as the rule sets behave. Limited runs find all matches anew each time.
+    rounds
+        The step runs in the first so many rounds only; None: in all.
+    """
+
+    rulesets: tuple[str, ...]
+    fuel: int | None = None
+    rounds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What to run.
+
+    Attributes
+    ----------
+    steps
+        The rules of files, in order.
+    core
+        Whether the engine holds the layer of n-ary sums and products.
+    """
+
+    steps: tuple[RuleStep, ...] = ()
+    core: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Limits of one saturation.
+
+    Attributes
+    ----------
+    nodes
+        E-nodes.
+    seconds
+        Wall time.
+    rounds
+        Rounds.
+    matches
+        Fuel of a rule set once it has shown to explode.
+    """
+
+    nodes: int = 100_000
+    seconds: float = 5.0
+    rounds: int = 6
+    matches: int = 5_000
+
+
+EXPLOSIVE_GROWTH = 3.0
+"""A step that multiplies the e-nodes by this runs with a match limit from then on."""
+
+_HARMLESS_NODES = 2_000
+"""Below this many e-nodes growth is no sign of anything."""
+
+_INDEX = ("(saturate (seq (saturate (run esat-types)) (saturate (run esat-index))))",)
+
+
+class _BudgetExhaustedError(Exception):
+    def __init__(self, reason: StopReason) -> None:
+        self.reason = reason
+
+
+def saturate(
+    engine: Engine,
+    schedule: Schedule,
+    budgets: Budgets,
+    constructors: Sequence[str],
+    trace: list[StepTrace] | None = None,
+) -> SaturationReport:
+    """Run rules on a loaded e-graph until nothing changes or a budget is used up.
+
+    Parameters
+    ----------
+    engine
+        Holds the rules and the loaded terms.
+    schedule, budgets
+        What to run, and for how long. The time budget is exceeded by at most one step, whose length the
+        steps before it bound.
+    constructors
+        Tables whose rows count as e-nodes.
+    trace
+        Receives one entry a step.
+
+    Returns
+    -------
+    SaturationReport
+        Why it ended, and the statistics of the rules. Whatever the reason, the e-graph is typed and can
+        be read out.
+
+    Raises
+    ------
+    SaturationError
+        When egglog breaks off, for example because a rule changed the type of a class; the message names
+        the rule sets that were running.
+
+    Warns
+    -----
+    EsatWarning
+        When a budget ended a saturation that rules with limited fuel, which are those not trusted, kept
+        growing; names the rules.
+    """
+    return _Saturation(engine, schedule, budgets, frozenset(constructors), trace).run()
+
+
+@dataclass(slots=True)
+class _Saturation:
+    engine: Engine
+    schedule: Schedule
+    budgets: Budgets
+    constructors: frozenset[str]
+    trace: list[StepTrace] | None
+    log: RuleLog = field(default_factory=RuleLog)
+    started: float = 0.0
+    round: int = 0
+    nodes: int = 0
+    commands: dict[str, Any] = field(default_factory=dict)
+    history: dict[str, tuple[float, int]] = field(default_factory=dict)
+    growth: dict[RuleStep, int] = field(default_factory=dict)
+    grown_by: dict[RuleStep, RuleLog] = field(default_factory=dict)
+    limited: set[RuleStep] = field(default_factory=set)
+    exhausted: set[str] = field(default_factory=set)
+    held_back: bool = False
+
+    def run(self) -> SaturationReport:
+        self.started = time.perf_counter()
+        self.nodes = self.count_nodes()
+        reason = self.rounds()
+        # New terms of an interrupted round have no types yet, and reading out needs them.
+        self.command("(saturate (run esat-types))", ("esat-types",))
+        culprits = self.culprits() if reason in ("node limit", "time limit") else ()
+        report = SaturationReport(
+            reason,
+            self.round,
+            time.perf_counter() - self.started,
+            self.nodes,
+            self.log.statistics(),
+            culprits,
+            tuple(sorted(self.exhausted)),
+        )
+        self.warn(report)
+        return report
+
+    def rounds(self) -> StopReason:
+        try:
+            while self.round < self.budgets.rounds:
+                self.round += 1
+                self.held_back = False
+                if not self.one_round():
+                    return "match limit" if self.held_back else "saturated"
+        except _BudgetExhaustedError as exhausted:
+            return exhausted.reason
+        return "round limit"
+
+    def one_round(self) -> bool:
+        """Run one round; whether anything changed."""
+        changed = self.schedule.core and self.step("esat-index", *_INDEX)
+        for rules in self.schedule.steps:
+            if rules.rounds is None or self.round <= rules.rounds:
+                changed |= self.rule_step(rules)
+        if not self.schedule.core:
+            return self.close_round() or changed
+        changed |= self.step("esat-lift", "(saturate (run esat-lift))")
+        changed |= self.normalize()
+        changed |= self.step("esat-view", "(run esat-view)")
+        changed |= self.close_round()
+        self.step("esat-index", *_INDEX)
+        changed |= self.step("esat-factor", "(saturate (run esat-factor))")
+        if self.step("esat-factored", "(run esat-factored)"):
+            changed = True
+            self.normalize()
+        return changed
+
+    def close_round(self) -> bool:
+        changed = self.step("esat-fold", "(saturate (seq (saturate (run esat-types)) (run esat-fold)))")
+        return self.step("esat-facts", "(saturate (run esat-facts))") or changed
+
+    def normalize(self) -> bool:
+        """Reduce and flatten sums and products as far as they go; whether anything changed."""
+        changed = False
+        while True:
+            while True:
+                changed |= self.step("esat-index", *_INDEX)
+                if not self.step("esat-reduce", "(run esat-reduce)"):
+                    break
+                changed = True
+            if not self.step("esat-flatten", "(run esat-flatten)"):
+                return changed
+            changed = True
+
+    # ---- steps
+
+    def step(self, ruleset: str, program: str) -> bool:
+        """One step of the layer itself."""
+        report, before = self.timed(program, (ruleset,))
+        del before
+        return bool(report.updated)
+
+    def rule_step(self, rules: RuleStep) -> bool:
+        """One step of rules from files, with a match limit where due."""
+        fuel = rules.fuel
+        if fuel is None and rules in self.limited:
+            fuel = self.budgets.matches
+        if fuel is None:
+            program = "(seq " + " ".join(f"(run {name})" for name in rules.rulesets) + ")"
+        else:
+            runs = " ".join(f"(run-with esat-fuel {name})" for name in rules.rulesets)
+            program = f"(let-scheduler esat-fuel (back-off :match-limit {fuel} :ban-length 1)) {runs}"
+        report, before = self.timed(program, rules.rulesets)
+        if self.nodes > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before):
+            self.limited.add(rules)
+        self.growth[rules] = self.growth.get(rules, 0) + self.nodes - before
+        self.grown_by.setdefault(rules, RuleLog()).add(report)
+        if fuel is None or not report.updated:
+            return bool(report.updated)
+        return self.changed_with_fuel(report, rules, self.nodes != before)
+
+    def changed_with_fuel(self, report: Any, rules: RuleStep, grown: bool) -> bool:
+        """Whether a run with a match limit did something.
+
+        egglog says "updated" also of a run that left rules out; those are missing from its report.
+        """
+        if grown:
+            return True
+        applied = any(iteration.rule_set_report.changed for iteration in report.iterations)
+        if not applied:
+            self.held_back = True
+            self.exhausted.update(rules.rulesets)
+        return applied
+
+    def timed(self, program: str, rulesets: tuple[str, ...]) -> tuple[Any, int]:
+        """Run a program within the budgets; its report, and the e-nodes before it."""
+        before = self.nodes
+        self.check_time(program)
+        report, seconds = self.command(program, rulesets)
+        self.history[program] = (seconds, max(before, 1))
+        if self.nodes > self.budgets.nodes:
+            raise _BudgetExhaustedError("node limit")
+        return report, before
+
+    def check_time(self, program: str) -> None:
+        """Stop if the time is up, or the step would take longer than what is left of it.
+
+        A step that took t at n e-nodes is taken to need up to t * (m / n)**2 at m: most rules join two
+        e-nodes.
+        """
+        left = self.budgets.seconds - (time.perf_counter() - self.started)
+        seconds, nodes = self.history.get(program, (0.0, 1))
+        predicted = seconds * max(1.0, self.nodes / nodes) ** 2
+        if left <= 0 or predicted > left + self.budgets.seconds:
+            raise _BudgetExhaustedError("time limit")
+
+    def command(self, program: str, rulesets: tuple[str, ...]) -> tuple[Any, float]:
+        """Run a program and log it; its report and wall time."""
+        parsed = self.commands.get(program)
+        if parsed is None:
+            parsed = self.engine.parse(f"(run-schedule {program})")
+            self.commands[program] = parsed
+        begun = time.perf_counter()
+        try:
+            (output,) = self.engine.run(parsed)
+        except SaturationError as error:
+            raise SaturationError(f"while running {', '.join(rulesets)}: {error}") from error
+        seconds = time.perf_counter() - begun
+        self.log.add(output.report)
+        self.nodes = self.count_nodes()
+        if self.trace is not None:
+            self.trace.append(
+                StepTrace(self.round - 1, rulesets, seconds, self.nodes, bool(output.report.updated))
+            )
+        return output.report, seconds
+
+    def count_nodes(self) -> int:
+        sizes = self.engine.sizes()
+        return sum(rows for name, rows in sizes.items() if name in self.constructors)
+
+    # ---- the end
+
+    def culprits(self) -> tuple[str, ...]:
+        """Rules with the most matches in the step that added the most e-nodes."""
+        if not self.growth:
+            return ()
+        worst = max(self.growth, key=lambda rules: self.growth[rules])
+        return first_names(self.grown_by[worst].statistics(), 3)
+
+    def warn(self, report: SaturationReport) -> None:
+        untrusted = {name for rules in self.schedule.steps if rules.fuel for name in rules.rulesets}
+        if report.culprits and untrusted:
+            warnings.warn(
+                f"saturation ended by its {report.stop_reason} at {report.nodes} e-nodes; "
+                f"they grew most by the rules {', '.join(report.culprits)}",
+                EsatWarning,
+                stacklevel=4,
+            )
