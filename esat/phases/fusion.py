@@ -228,6 +228,8 @@ class _Fusion:
             return False
         if candidate.reads_result and self._repeats_work(candidate.variable, first):
             return False
+        if not candidate.reads_result and self._holds_memory(first) and self._holds_memory(second):
+            return None
         nodes = [self.nodes[member] for member in members]
         inputs, outputs = self._boundary(members)
         if len(inputs) + len(outputs) > MAXIMUM_ARRAYS:
@@ -265,6 +267,19 @@ class _Fusion:
             if self.spaces.of_node(self.nodes[member]) == space
         ]
         return sum(float(getattr(node.op, "flops", 0.0)) for node in same) > REPEATED_FLOPS
+
+    def _holds_memory(self, group: int) -> bool:
+        """Whether a group makes intermediates as large as what it reads.
+
+        Two such groups are better run one after the other, with the first one's results used up
+        before the second one's are made.
+        """
+        members = self.partition.members[group]
+        space = self._space(group)
+        _, outputs = self._boundary(members)
+        return any(
+            output not in self.results and self.spaces.of_variable(output) == space for output in outputs
+        )
 
     # ---- the result
 

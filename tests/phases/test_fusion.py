@@ -1,0 +1,156 @@
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from esat.errors import CompileError
+from esat.graph import Apply, Family, FunctionGraph, TensorType, Variable
+from esat.graph.registry import op_named
+from esat.ops.contraction import matmul
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.reduction import MAX, SUM, reduce
+from esat.ops.shape import size_of
+from esat.phases.fusion import MAXIMUM_NODES, fuse
+from esat.phases.group import FusionPlan, Group
+from esat.phases.verify import verify_fusion
+
+
+def matrix(name: str) -> Variable:
+    return TensorType("float64", shape=(None, None))(name)
+
+
+def vector(name: str) -> Variable:
+    return TensorType("float64", shape=(None,))(name)
+
+
+def ops_of(
+    inputs: Sequence[Variable], outputs: Sequence[Variable], rules: Any
+) -> list[tuple[str, list[str]]]:
+    """Kind and ops of each group; axes that kernels insert or permute on the way are left out."""
+    plan = fuse(FunctionGraph(inputs, outputs), rules)
+    shown = [
+        [node.op.name for node in group.nodes if group.kind != "kernel" or node.op.family is not Family.VIEW]
+        for group in plan.groups
+    ]
+    return [(group.kind, ops) for group, ops in zip(plan.groups, shown, strict=True)]
+
+
+def exp(x: Any) -> Any:
+    return op_named("exp")(x)
+
+
+def test_without_rules_every_node_is_a_step_of_its_own() -> None:
+    x = matrix("x")
+    assert ops_of([x], [exp(dimshuffle(x, (1, 0)))], None) == [("view", ["dimshuffle"]), ("library", ["exp"])]
+
+
+def test_a_softmax_is_one_kernel(rules: Any) -> None:
+    x = matrix("x")
+    shifted = exp(x - reduce(MAX, x, 1, keepdims=True))
+    softmax = shifted / reduce(SUM, shifted, 1, keepdims=True)
+    assert ops_of([x], [softmax], rules) == [("kernel", ["max", "sub", "exp", "sum", "div"])]
+
+
+def test_reductions_of_one_operand_share_a_kernel(rules: Any) -> None:
+    x = matrix("x")
+    groups = ops_of([x], [reduce(SUM, x), reduce(SUM, x * x)], rules)
+    assert groups == [("kernel", ["sum", "mul", "sum"])]
+
+
+def test_several_outputs_in_one_kernel(rules: Any) -> None:
+    x, y = matrix("x"), matrix("y")
+    total = x + y
+    assert ops_of([x, y], [total * 2.0, total * 3.0], rules) == [("kernel", ["add", "mul", "mul"])]
+
+
+def test_contractions_part_kernels_and_views_before_them_stay_views(rules: Any) -> None:
+    x, w, b = matrix("x"), matrix("w"), vector("b")
+    hidden = op_named("tanh")(matmul(x, w) + b)
+    assert ops_of([x, w, b], [matmul(dimshuffle(hidden, (1, 0)), x)], rules) == [
+        ("library", ["matmul"]),
+        ("kernel", ["add", "tanh"]),
+        ("view", ["dimshuffle"]),
+        ("library", ["matmul"]),
+    ]
+
+
+def test_what_is_expensive_is_not_computed_once_a_row(rules: Any) -> None:
+    x, b = matrix("x"), vector("b")
+    assert [ops for _, ops in ops_of([x, b], [x * exp(b)], rules)] == [["exp"], ["mul"]]
+    assert len(ops_of([x, b], [x * (b + 1.0)], rules)) == 1
+    column = dimshuffle(exp(b), (0, "x"))
+    assert len(ops_of([x, b], [x * column], rules)) == 1, "one value a row can be computed at its row"
+
+
+def test_a_path_through_a_library_call_is_not_closed_to_a_circle(rules: Any) -> None:
+    x = matrix("x")
+    e = exp(x)
+    groups = ops_of([x], [e + matmul(e, e)], rules)
+    assert [kind for kind, _ in groups] == ["kernel", "library", "kernel"]
+
+
+def test_sizes_are_computed_outside_kernels(rules: Any) -> None:
+    x = matrix("x")
+    mean = reduce(SUM, x) / op_named("mul")(size_of(x, 0), size_of(x, 1))
+    kinds = {tuple(ops): kind for kind, ops in ops_of([x], [mean], rules)}
+    assert kinds[("shape_i",)] == "library"
+    assert kinds[("sum", "div")] == "kernel"
+
+
+def test_the_rules_of_kernels_have_the_last_word(rules: Any) -> None:
+    class NoThree(type(rules)):
+        def can_fuse(self, nodes: Sequence[Apply]) -> bool:
+            return len(nodes) < 3
+
+    x = vector("x")
+    sizes = [len(ops) for _, ops in ops_of([x], [exp(exp(exp(exp(x))))], NoThree())]
+    assert sizes == [2, 2]
+
+
+@pytest.mark.parametrize("shape", ["chain", "layers"])
+def test_ten_thousand_nodes_take_about_a_second(shape: str, rules: Any) -> None:
+    b = vector("b")
+    inputs, outputs = [b], []
+    if shape == "chain":
+        value = b
+        for _ in range(5000):
+            value = op_named("tanh")(value) + b
+        outputs = [value]
+    else:
+        value, kept = matrix("x"), []
+        inputs.append(value)
+        for number in range(600):
+            inputs.append(matrix(f"w{number}"))
+            kept.append(value)
+            value = op_named("tanh")(matmul(value, inputs[-1]) + b)
+        slope = value
+        for weight, before in zip(inputs[:1:-1], kept[::-1], strict=True):
+            slope = slope * (1.0 - value * value)
+            outputs.append(weight - 0.1 * matmul(dimshuffle(before, (1, 0)), slope))
+            slope, value = matmul(slope, dimshuffle(weight, (1, 0))), before
+    graph = FunctionGraph(inputs, outputs)
+    assert len(graph) > 8000
+    start = time.process_time()
+    plan = fuse(graph, rules)
+    assert time.process_time() - start < 4.0  # about 0.6 s; a bound that quadratic behaviour breaks
+    assert max(len(group.nodes) for group in plan.groups) <= MAXIMUM_NODES
+
+
+def test_the_verifier_refuses_plans_that_do_not_compute_the_graph(rules: Any) -> None:
+    x = matrix("x")
+    graph = FunctionGraph([x], [matmul(exp(x), x)])
+    first, second = fuse(graph, rules).groups
+    verify_fusion(FusionPlan((first, second)), graph)
+    broken = [
+        (second, first),
+        (first,),
+        (first, first, second),
+        (Group("kernel", first.nodes, first.inputs, ()), second),
+        (Group("library", first.nodes + second.nodes, first.inputs, second.outputs),),
+        (Group("kernel", first.nodes, (), first.outputs), second),
+        (Group("kernel", first.nodes, first.inputs, (*first.outputs, *second.outputs)), second),
+    ]
+    for groups in broken:
+        with pytest.raises(CompileError):
+            verify_fusion(FusionPlan(groups), graph)
