@@ -133,8 +133,8 @@ def table(samples: int) -> str:
         print(lines[-1], flush=True)
     lines += [
         "",
-        "- `logaddexp`, and `gammaln` below zero: in units in the last place of the quantities that cancel",
-        "  in them, where these are larger than the result.",
+        "- `logaddexp`: in units in the last place of the larger operand, where it is larger than the result.",
+        "- `gammaln` below zero: in those of `gammaln(-x)` or of 1, where these are larger than the result.",
         "- `sin`, `cos` and `tan` take a branch for arguments beyond 2**20, and are right for all of them.",
         "- float32 `gammaln` is computed in float64.",
         "",

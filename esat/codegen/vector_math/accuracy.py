@@ -71,7 +71,7 @@ def references() -> Mapping[str, Reference]:
         "log2": Reference(lambda x: mp.log(x) / mp.log(2), (0, 1000)),
         "log10": Reference(mp.log10, (0, 1000)),
         "softplus": Reference(lambda x: mp.log1p(mp.exp(x)), (-760, 100)),
-        "log1mexp": Reference(lambda x: mp.log(-mp.expm1(x)), (-50, 0)),
+        "log1mexp": Reference(lambda x: mp.log1p(-mp.exp(x)) if x < -1 else mp.log(-mp.expm1(x)), (-50, 0)),
         "logaddexp": Reference(
             lambda a, b: max(a, b) + mp.log1p(mp.exp(-abs(a - b))),
             cancelling=max,
@@ -99,7 +99,7 @@ def references() -> Mapping[str, Reference]:
         "gammaln": Reference(
             lambda x: _gammaln(mp, x),
             (-5, 20),
-            cancelling=lambda x: mp.loggamma(-x) if x < 0 else mp.mpf(0),
+            cancelling=lambda x: max(1, abs(mp.loggamma(-x))) if x < 0 else mp.mpf(0),
         ),
     }
 

@@ -45,7 +45,7 @@ def log_double_word(x: Float) -> DoubleWord:
     """``log(x)`` for positive finite ``x``, nine bits better than one number holds.
 
     ``x = 2**k (1 + f) / c``, with the factor ``c``, of few bits, that brings ``x`` nearest to one:
-    ``abs(f)`` is at most 0.081. The leading terms ``k ln(2) - log(c) + f - f**2 / 2`` are summed without error.
+    ``abs(f)`` is at most 0.081. The leading terms ``k ln(2) - log(c) + f - f**2 / 2`` are summed exactly.
     """
     bits = x.format.bits
     m, k = split_exponent(x)
@@ -63,7 +63,10 @@ def log_double_word(x: Float) -> DoubleWord:
     linear = fast_two_sum(k * ln2_high + high, f)
     square = two_product(f * -0.5, f)
     leading = fast_two_sum(linear.high, square.high)
-    small = k.multiply_add(ln2_low, low) + (scaled.low - scaled.low * f)
+    # log(1 + f + d) = log(1 + f) + d / (1 + f), and 1 / (1 + f) is (1 - f) (1 + f**2) up to f**4.
+    remainder = scaled.low - scaled.low * f
+    remainder = remainder.multiply_add(f * f, remainder)
+    small = k.multiply_add(ln2_low, low) + remainder
     small = small + (linear.low + leading.low + square.low)
     tail = (f * f) * f * f.polynomial(coefficients.LOGARITHM_NEAR_ONE[bits])
     return fast_two_sum(leading.high, small + tail)

@@ -20,8 +20,8 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 def gammaln(x: Float) -> Float:
     """``log(abs(gamma(x)))``; infinite at the poles zero, -1, -2, ..., and SciPy's -inf at -inf.
 
-    Accurate to a few units in the last place for ``x >= 0``. Below zero the error is that many units
-    of ``log(pi / abs(x sin(pi x)))`` and of ``gammaln(-x)``, which cancel near the function's zeros.
+    Accurate to a few units in the last place for ``x >= 0``. Below zero the error is that many units of
+    ``gammaln(-x)`` or of one, whichever is larger: two logarithms cancel near the function's zeros there.
     """
     bits = x.format.bits
     x = x.convert(64)
