@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from esat.egraph.signature import ConstructorSignature, Signature, Typing
+from esat.egraph.terms import TermGraph
 from esat.graph import Op
 from esat.graph.registry import registered_ops
 from esat.ops.elementwise.record import Elementwise
@@ -38,6 +39,18 @@ def _records(ops: Iterable[Op]) -> Iterable[ConstructorSignature]:
             yield ConstructorSignature(
                 op.constructor, op.arity, (), cast(Typing, op.typing), op.needs_floats, operand_dtypes
             )
+
+
+def undeclared_constructors(graph: TermGraph, signature: Signature) -> list[ConstructorSignature]:
+    """Constructors of a graph's terms that the signature lacks: ops that no rule speaks of."""
+    known = {*signature, "NarySum", "NaryProd"}
+    found: dict[str, ConstructorSignature] = {}
+    for term in graph.terms:
+        if term.constructor not in known:
+            sorts = ("i64",) * len(term.attributes)
+            record = ConstructorSignature(term.constructor, len(term.operands), sorts)
+            found.setdefault(term.constructor, record)
+    return list(found.values())
 
 
 def opaque_constructor(op: Op, operand_count: int) -> str:

@@ -26,12 +26,12 @@ from esat.ops.reduction import REDUCERS, Reducer, Reduction
 from esat.rules.macros import permutation_axes, permutation_input_rank
 
 
-def _reducing(reducer: Reducer) -> Callable[[tuple[int, ...]], Op]:
-    return lambda axes: Reduction(reducer, axes, keepdims=True)
+def _reducing(reducer: Reducer) -> Callable[[tuple[int, ...], bool], Op]:
+    return lambda axes, keepdims: Reduction(reducer, axes, keepdims)
 
 
-def _normalizing(name: str, constructor: str) -> Callable[[tuple[int, ...]], Op]:
-    return lambda axes: Normalization(name, constructor, axes)
+def _normalizing(name: str, constructor: str) -> Callable[[tuple[int, ...], bool], Op]:
+    return lambda axes, keepdims: Normalization(name, constructor, axes)
 
 
 _OVER_AXES = {
@@ -124,7 +124,7 @@ class _Decoder:
         if term.constructor == "DimShuffle":
             return self._dimshuffle(term)
         if term.constructor in _OVER_AXES:
-            return self._over_axes(term)
+            return self._over_axes(term, type)
         op = self.ops.get(term.constructor)
         return self._opaque(term) if op is None else self._apply(op, term, type)
 
@@ -145,11 +145,15 @@ class _Decoder:
         node = opaque.op.make_node(*operands)
         return node if len(node.outputs) > 1 else node.outputs[0]
 
-    def _over_axes(self, term: Term) -> Variable:
+    def _over_axes(self, term: Term, type: TermType) -> Variable:
         operand = self._value(term.operands[0])
         mask = int(term.attributes[0])
-        axes = tuple(axis for axis in range(operand.tensor_type.ndim) if mask >> axis & 1)
-        return _single(_OVER_AXES[term.constructor](axes), [operand])
+        rank = operand.tensor_type.ndim
+        make = _OVER_AXES[term.constructor]
+        if type.broadcast == SCALAR:
+            # All that is not reduced has size 1, and scalars have no rank of their own.
+            return _single(make(tuple(range(rank)), False), [operand])
+        return _single(make(tuple(axis for axis in range(rank) if mask >> axis & 1), True), [operand])
 
     def _nary(self, term: Term, type: TermType) -> Variable:
         operands = [self._with_rank(operand, type.rank) for operand in term.operands]

@@ -1,0 +1,207 @@
+"""Conditions of rules, evaluated on Variables of a FunctionGraph."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from functools import reduce
+
+from esat.classic.terms import Literal, broadcast_of, dtype_of, value_of
+from esat.egraph.facts import SIGNS, lossless
+from esat.egraph.signature import Signature
+from esat.graph import Constant, Variable
+from esat.graph.types import DTYPES
+from esat.ops.elementwise.facts import ANY
+from esat.ops.elementwise.record import Elementwise
+from esat.rules.macros import expand, permutation_axes, permutation_input_rank
+from esat.rules.reader import Sexp, is_number
+
+Value = Variable | Literal
+Bindings = Mapping[str, Value]
+
+_ARITHMETIC: Mapping[str, Callable[..., Literal]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "&": operator.and_,
+    "|": operator.or_,
+    ">>": operator.rshift,
+    "min": min,
+    "max": max,
+}
+_COMPARISONS: Mapping[str, Callable[[Literal, Literal], bool]] = {
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_BITS = 64
+
+
+class Unknown(Exception):  # noqa: N818 - a condition that cannot be decided is no error
+    """A condition asks for what is not known of a Variable."""
+
+
+class Conditions:
+    """Evaluates literals, type functions and facts under bindings of rule variables."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.operators = signature.operators
+        self._expanded: dict[Sexp, Sexp] = {}
+
+    # ---- expressions
+
+    def literal(self, expression: Sexp, bindings: Bindings) -> Literal:
+        """The value of an expression of sort i64 or f64. Raises Unknown where it has none."""
+        if isinstance(expression, str):
+            if is_number(expression):
+                return float(expression) if any(mark in expression for mark in ".en") else int(expression)
+            value = bindings.get(expression)
+            if value is None or isinstance(value, Variable):
+                raise Unknown(expression)
+            return value
+        name = str(expression[0])
+        if name.startswith("ds-"):
+            expression = self._expand(expression)
+            name = str(expression[0])
+        if name in ("dt", "bp", "val"):
+            return self._type_function(name, expression[1], bindings)
+        operands = [self.literal(part, bindings) for part in expression[1:]]
+        if name == "<<":
+            return _signed(int(operands[0]) << int(operands[1]) if operands[1] < _BITS else 0)
+        if name == "not-i64":
+            return ~int(operands[0])
+        if name in _ARITHMETIC:
+            return reduce(_ARITHMETIC[name], operands)
+        raise Unknown(name)
+
+    def _expand(self, expression: Sexp) -> Sexp:
+        known = self._expanded.get(expression)
+        if known is None:
+            known = self._expanded[expression] = expand(expression)
+        return known
+
+    def _type_function(self, name: str, of: Sexp, bindings: Bindings) -> Literal:
+        variable = bindings.get(of) if isinstance(of, str) else None
+        if isinstance(variable, Variable):
+            if name == "val":
+                value = value_of(variable)
+                if value is None:
+                    raise Unknown("val")
+                return value
+            return dtype_of(variable) if name == "dt" else broadcast_of(variable)
+        if isinstance(of, str) or name == "val":
+            raise Unknown(name)
+        return self._type_of_term(name, of, bindings)
+
+    def _type_of_term(self, name: str, term: tuple[Sexp, ...], bindings: Bindings) -> Literal:
+        """Dt or bp of a term that is written out, by the typing of its constructor."""
+        record = self.operators.get(str(term[0]))
+        if record is None:
+            raise Unknown(str(term[0]))
+        if name == "dt":
+            if record.dtype == "bool":
+                return 0
+            if record.dtype.startswith("#"):
+                return self.literal(term[1 + int(record.dtype[1:])], bindings)
+            return self._type_function("dt", term[1 + record.tensor_operands[-1]], bindings)
+        words: dict[str, Value] = {}
+        for index, operand in enumerate(term[1:]):
+            tensor = index in record.tensor_operands
+            words[f"#{index}"] = (
+                self._type_function("bp", operand, bindings) if tensor else self.literal(operand, bindings)
+            )
+        if not record.broadcast:
+            raise Unknown(str(term[0]))
+        return self.literal(self._expand(record.broadcast_expression), words)
+
+    # ---- facts
+
+    def holds(self, condition: Sexp, bindings: dict[str, Value]) -> bool:
+        """Whether a condition that matches no term holds; ``(= x expression)`` binds an unbound ``x``."""
+        name, *operands = condition
+        try:
+            if name == "=":
+                return self._equal(operands[0], operands[1], bindings)
+            if name in _COMPARISONS:
+                left, right = (self.literal(operand, bindings) for operand in operands)
+                return _COMPARISONS[str(name)](left, right)
+            return self._fact(str(name), operands, bindings)
+        except Unknown:
+            return False
+
+    def _equal(self, left: Sexp, right: Sexp, bindings: dict[str, Value]) -> bool:
+        for target, source in ((left, right), (right, left)):
+            if isinstance(target, str) and not is_number(target) and target not in bindings:
+                bindings[target] = self.literal(source, bindings)
+                return True
+        return self.literal(left, bindings) == self.literal(right, bindings)
+
+    def _fact(self, name: str, operands: list[Sexp], bindings: Bindings) -> bool:
+        if name in (*SIGNS, "integral"):
+            variable = bindings.get(str(operands[0]))
+            return isinstance(variable, Variable) and has_fact(variable, name)
+        numbers = [int(self.literal(operand, bindings)) for operand in operands]
+        if name == "lossless":
+            return lossless(DTYPES[numbers[0]], DTYPES[numbers[1]])
+        if name == "identity-word":
+            axes = permutation_axes(numbers[0])
+            return axes == tuple(range(permutation_input_rank(numbers[0])))
+        kinds = {"float-dtype": "f", "complex-dtype": "c", "integer-dtype": "iu"}
+        if name in kinds:
+            return _kind(numbers[0]) in kinds[name]
+        raise Unknown(name)
+
+
+def _kind(dtype: int) -> str:
+    name = DTYPES[dtype]
+    return name[0] if name[0] != "b" else "b"
+
+
+def _signed(number: int) -> int:
+    """As a 64-bit two's complement, which is what i64 holds."""
+    number &= (1 << _BITS) - 1
+    return number - (1 << _BITS) if number >> (_BITS - 1) else number
+
+
+def has_fact(variable: Variable, fact: str, depth: int = 12) -> bool:
+    """Whether a sign or integrality is known of every element, from the ops that compute it."""
+    value = value_of(variable)
+    kind = _kind(dtype_of(variable))
+    if fact == "integral" and kind in "iub":
+        return True
+    if value is not None and kind in "iuf":
+        return _value_has(value, fact)
+    if kind == "u" and fact == "nonnegative":
+        return True
+    node = variable.owner
+    if isinstance(variable, Constant) or node is None or depth == 0 or kind != "f":
+        return False
+    if not isinstance(node.op, Elementwise):
+        return False
+    facts = node.op.facts
+    weaker = {"nonnegative": "positive", "nonpositive": "negative"}.get(fact)
+    if getattr(facts, fact, False) or (weaker is not None and getattr(facts, weaker, False)):
+        return True
+    for given, result in facts.signs:
+        if result not in (fact, weaker):
+            continue
+        orders = [given, tuple(reversed(given))] if facts.commutative else [given]
+        for signs in orders:
+            if all(
+                sign == ANY or has_fact(operand, sign, depth - 1)
+                for sign, operand in zip(signs, node.inputs, strict=True)
+            ):
+                return True
+    return False
+
+
+def _value_has(value: float, fact: str) -> bool:
+    return {
+        "positive": value > 0,
+        "nonnegative": value >= 0,
+        "negative": value < 0,
+        "nonpositive": value <= 0,
+        "integral": value == int(value),
+    }[fact]
