@@ -1,1 +1,150 @@
-"""esat: a compiler for tensor expressions that optimizes by equality saturation."""
+"""esat: a compiler for tensor expressions that optimizes by equality saturation.
+
+The packages, in the order in which a value passes through them. Each imports only those above it.
+
+========== =========================================================================================
+errors     the EsatError family and the one formatter of its messages
+graph      the nouns: types, variables, Apply nodes, ops, the FunctionGraph, printing, the interpreter
+ops        one record for each op: types, NumPy semantics, scalar code, gradient, cost, alias facts
+frontend   ways in: constructors, NumPy's names, gradients, shared variables, the Graph to compile
+rules      rewrite rules as text, their reader and database
+egraph     the graph as terms, saturated with the rules; the only importer of egglog
+extract    the cheapest graph of all those found, by a cost model of the machine
+classic    Theano's way: greedy optimizers over the same rules
+phases     fusion into groups, and what may overwrite what
+codegen    groups as loops, printed as numba source and compiled, with SIMD mathematics
+gpu        the same for CUDA
+runtime    the compiled function: checks, steps, buffers
+pipeline   ``compile``: the stages from a graph to a function, one named call each
+========== =========================================================================================
+
+Names of everyday use are handed on here. Those that need the compiler are loaded when first used.
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from esat.errors import (
+    AxisError,
+    CompileError,
+    CycleError,
+    DtypeError,
+    EsatError,
+    EsatWarning,
+    GradientError,
+    GraphError,
+    IndexingError,
+    InputError,
+    ModeError,
+    OptimizerError,
+    RuleError,
+    SaturationError,
+    ShapeError,
+)
+from esat.frontend import creation as _creation
+from esat.frontend import elementwise as _elementwise
+from esat.frontend import linalg as linalg
+from esat.frontend import linear as _linear
+from esat.frontend import numeric as _numeric
+from esat.frontend import reductions as _reductions
+from esat.frontend import shaping as _shaping
+from esat.frontend import tensor as _tensor
+from esat.frontend.creation import *  # noqa: F403
+from esat.frontend.einsum import einsum
+from esat.frontend.elementwise import *  # noqa: F403
+from esat.frontend.gradient import grad, vjp
+from esat.frontend.graph import Graph
+from esat.frontend.indexing import getitem, inc_subtensor, set_subtensor, take, take_along_axis
+from esat.frontend.linear import *  # noqa: F403
+from esat.frontend.methods import register_methods as _register_methods
+from esat.frontend.methods import shape, size, trace
+from esat.frontend.numeric import *  # noqa: F403
+from esat.frontend.reductions import *  # noqa: F403
+from esat.frontend.shaping import *  # noqa: F403
+from esat.frontend.shared import shared
+from esat.frontend.tensor import *  # noqa: F403
+from esat.frontend.verify_grad import verify_grad
+from esat.graph import (
+    Apply,
+    Constant,
+    Family,
+    Feature,
+    FunctionGraph,
+    NodeFinder,
+    Op,
+    ReplaceValidate,
+    SharedVariable,
+    TensorType,
+    Type,
+    Variable,
+    Work,
+    debugprint,
+)
+from esat.graph.evaluate import evaluate
+from esat.ops.cast import cast
+from esat.ops.cumulative import cumprod, cumsum
+from esat.ops.diagonal import diagonal
+from esat.ops.elementwise.define import elementwise
+from esat.ops.normalization import log_softmax, logsumexp, softmax
+from esat.ops.sorting import argsort, sort
+from esat.ops.table import register_all as _register_all
+
+if _TYPE_CHECKING:
+    from esat import rules as rules
+    from esat.mode import Mode as Mode
+    from esat.rules.query import Query as Query
+    from esat.runtime import Executable as Executable
+
+dprint = debugprint
+astype = cast
+
+__all__ = [
+    "Apply", "AxisError", "CompileError", "Constant", "CycleError", "DtypeError", "EsatError",
+    "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph", "GraphError",
+    "IndexingError", "InputError", "ModeError", "NodeFinder", "Op", "OptimizerError", "ReplaceValidate",
+    "RuleError", "SaturationError", "ShapeError", "SharedVariable", "TensorType", "Type", "Variable",
+    "Work", "argsort", "astype", "cast", "cumprod", "cumsum", "debugprint", "diagonal", "dprint",
+    "einsum", "elementwise", "evaluate", "getitem", "grad", "inc_subtensor", "linalg", "log_softmax",
+    "logsumexp", "set_subtensor", "shape", "shared", "size", "softmax", "sort", "take", "take_along_axis",
+    "trace", "verify_grad", "vjp",
+]  # fmt: skip
+__all__ += _creation.__all__
+__all__ += _elementwise.__all__
+__all__ += _linear.__all__
+__all__ += _numeric.__all__
+__all__ += _reductions.__all__
+__all__ += _shaping.__all__
+__all__ += _tensor.__all__
+
+_LATER = {
+    "Executable": "esat.runtime",
+    "Mode": "esat.mode",
+    "Query": "esat.rules.query",
+    "compile": "esat.pipeline",
+    "optdb": "esat.classic",
+}
+_MODULES = ("rules",)
+
+
+def __getattr__(name: str) -> _Any:
+    """Names of the compiler, and Theano's names of types such as ``dmatrix``."""
+    if name in _tensor.TYPES:
+        return _tensor.TYPES[name]
+    if name in _MODULES:
+        return _importlib.import_module(f"esat.{name}")
+    if name in _LATER:
+        value = getattr(_importlib.import_module(_LATER[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'esat' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_LATER, *_MODULES, *_tensor.TYPES})
+
+
+_register_all()
+_register_methods()

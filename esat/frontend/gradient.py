@@ -14,6 +14,10 @@ from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Variable
 from esat.ops.index.basic import zeros_like
 
+__all__ = [
+    "grad", "vjp",
+]  # fmt: skip
+
 Disconnected = Literal["raise", "zero"]
 
 

@@ -20,7 +20,7 @@ def _apply(name: str, *operands: Any) -> Variable:
 
 
 class Operators:
-    """The arithmetic a Variable takes part in. Methods such as ``sum`` are added by the frontend."""
+    """The arithmetic a Variable takes part in."""
 
     __slots__ = ()
 
@@ -69,6 +69,12 @@ class Operators:
 
     def __rpow__(self, other: Any) -> Variable:
         return _apply("pow", other, self)
+
+    def __divmod__(self, other: Any) -> tuple[Variable, Variable]:
+        return _apply("floor_div", self, other), _apply("mod", self, other)
+
+    def __rdivmod__(self, other: Any) -> tuple[Variable, Variable]:
+        return _apply("floor_div", other, self), _apply("mod", other, self)
 
     def __neg__(self) -> Variable:
         return _apply("neg", self)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from esat.errors import GraphError
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from esat.graph.op import Op
 
 _OPS: dict[str, Op] = {}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def register_op(op: Op) -> Op:
@@ -31,6 +33,19 @@ def op_named(name: str) -> Op:
     except KeyError:
         close = ", ".join(difflib.get_close_matches(name, _OPS)) or "none close"
         raise GraphError(f"no op named {name!r} (did you mean: {close})") from None
+
+
+def register_functions(functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Enter the functions that methods of Variables call, by the methods' names."""
+    _FUNCTIONS.update(functions)
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """The function behind a method of Variables. Raises GraphError before ``esat`` has been imported."""
+    try:
+        return _FUNCTIONS[name]
+    except KeyError:
+        raise GraphError(f"no function stands behind the method {name!r}; import esat first") from None
 
 
 def registered_ops() -> tuple[Op, ...]:

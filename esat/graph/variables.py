@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from esat.errors import GraphError, UserLine
-from esat.graph.operators import Operators
+from esat.graph.methods import Methods
 from esat.graph.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def user_line() -> UserLine | None:
     return None
 
 
-class Variable(Operators):
+class Variable(Methods):
     """A datum at one point of a computation.
 
     Attributes
@@ -58,13 +58,6 @@ class Variable(Operators):
         self.index = index
         self.name = name
         self.clients: list[Client] | None = None
-
-    @property
-    def tensor_type(self) -> TensorType:
-        """The type, for a variable that holds a tensor. Raises GraphError for any other."""
-        if not isinstance(self.type, TensorType):
-            raise GraphError(f"{self} is a {self.type}, not a tensor")
-        return self.type
 
     def clone(self) -> Variable:
         """A new Variable of the same type and name, without owner."""

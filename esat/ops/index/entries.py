@@ -115,7 +115,7 @@ def is_array_item(item: Any) -> bool:
         return item.tensor_type.ndim > 0 or item.tensor_type.dtype == "bool"
     if isinstance(item, np.ndarray):
         return item.ndim > 0 or item.dtype == np.bool_
-    return isinstance(item, bool)
+    return isinstance(item, (bool, np.bool_))
 
 
 def _array_type(item: Any) -> TensorType:

@@ -1,0 +1,144 @@
+"""Creation of arrays under NumPy's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from esat.errors import ShapeError, describe
+from esat.graph.constants import constant
+from esat.graph.op import as_variable
+from esat.graph.registry import op_named
+from esat.graph.types import normalize_dtype
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+from esat.ops.creation import alloc, arange, eye, tri
+from esat.ops.diagonal import diag
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.shape import size_of
+from esat.ops.vectors import as_sizes
+
+__all__ = [
+    "alloc", "arange", "diag", "eye", "full", "full_like", "linspace", "meshgrid",
+    "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def full(shape: Any, value: Any, dtype: Any = None) -> Variable:
+    """A new array of ``shape``, filled with ``value`` (a number or Variable that broadcasts to it).
+
+    Parameters
+    ----------
+    shape
+        An integer, a sequence of integers and integer scalars, or an integer vector of known length.
+    value
+        What to fill it with.
+    dtype
+        By default that of the value.
+    """
+    filling = as_variable(value) if dtype is None else cast(value, dtype)
+    return alloc(filling, *as_sizes("full", shape))
+
+
+def zeros(shape: Any, dtype: Any = "float64") -> Variable:
+    """A new array of ``shape`` filled with zeros."""
+    return alloc(constant(0, dtype), *as_sizes("zeros", shape))
+
+
+def ones(shape: Any, dtype: Any = "float64") -> Variable:
+    """A new array of ``shape`` filled with ones."""
+    return alloc(constant(1, dtype), *as_sizes("ones", shape))
+
+
+def full_like(model: Any, value: Any, dtype: Any = None) -> Variable:
+    """An array of the shape of ``model`` filled with ``value``, in ``dtype`` or that of ``model``."""
+    variable = as_variable(model)
+    target = variable.tensor_type.dtype if dtype is None else normalize_dtype(dtype)
+    filling = cast(value, target)
+    filled: Variable = op_named("fill")(variable, filling)
+    return filled
+
+
+def zeros_like(model: Any, dtype: Any = None) -> Variable:
+    """Zeros of the shape of ``model``, in ``dtype`` or that of ``model``."""
+    return full_like(model, 0, dtype)
+
+
+def ones_like(model: Any, dtype: Any = None) -> Variable:
+    """Ones of the shape of ``model``, in ``dtype`` or that of ``model``."""
+    return full_like(model, 1, dtype)
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Variable:
+    """``num`` numbers at equal distances from ``start`` to ``stop`` (scalars), or one step short of it.
+
+    Raises
+    ------
+    ShapeError
+        For a negative ``num`` or bounds that are no scalars.
+    """
+    first, last = as_variable(start), as_variable(stop)
+    if num < 0 or first.tensor_type.ndim or last.tensor_type.ndim:
+        reason = "takes scalars and a number of steps that is not negative"
+        raise ShapeError(describe("linspace", [first.type, last.type, num], reason))
+    add, sub, mul, div = (op_named(name) for name in ("add", "sub", "mul", "div"))
+    distance = div(sub(mul(last, 1.0), mul(first, 1.0)), max(num - 1 if endpoint else num, 1))
+    steps = arange(num, dtype=distance.tensor_type.dtype)
+    numbers: Variable = add(mul(steps, distance), first)
+    if endpoint and num > 1:
+        # Rounding must not move the last number off the bound.
+        numbers = op_named("switch")(op_named("eq")(steps, num - 1), last, numbers)
+    return numbers if dtype is None else cast(numbers, dtype)
+
+
+def tril(matrix: Any, k: int = 0) -> Variable:
+    """The matrices in the last two axes with zeros above diagonal ``k``."""
+    variable = _matrices("tril", matrix)
+    return _masked(variable, _triangle(variable, k), keep=True)
+
+
+def triu(matrix: Any, k: int = 0) -> Variable:
+    """The matrices in the last two axes with zeros below diagonal ``k``."""
+    variable = _matrices("triu", matrix)
+    return _masked(variable, _triangle(variable, k - 1), keep=False)
+
+
+def _matrices(name: str, value: Any) -> Variable:
+    variable = as_variable(value)
+    if variable.tensor_type.ndim < 2:
+        raise ShapeError(describe(name, [variable.type], "takes an array of at least two axes"))
+    return variable
+
+
+def _triangle(variable: Variable, k: int) -> Variable:
+    rank = variable.tensor_type.ndim
+    mask = tri(size_of(variable, rank - 2), size_of(variable, rank - 1), k, "bool")
+    return dimshuffle(mask, (*["x"] * (rank - 2), 0, 1))
+
+
+def _masked(variable: Variable, mask: Variable, keep: bool) -> Variable:
+    zero = constant(0, variable.tensor_type.dtype)
+    choices = (variable, zero) if keep else (zero, variable)
+    masked: Variable = op_named("switch")(mask, *choices)
+    return masked
+
+
+def meshgrid(*vectors: Any, indexing: str = "xy") -> list[Variable]:
+    """One array for each vector, all of the shape of the grid, that varies along its own axis only.
+
+    Raises
+    ------
+    ShapeError
+        For operands of more than one axis, or another ``indexing`` than ``"xy"`` and ``"ij"``.
+    """
+    variables = [as_variable(vector) for vector in vectors]
+    if indexing not in ("xy", "ij") or any(variable.tensor_type.ndim != 1 for variable in variables):
+        types = [variable.type for variable in variables]
+        raise ShapeError(describe("meshgrid", types, 'takes vectors, and indexing "xy" or "ij"'))
+    order = list(range(len(variables)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = 1, 0
+    sizes = [size_of(variables[position], 0) for position in order]
+    return [
+        alloc(dimshuffle(variable, [0 if place == own else "x" for place in order]), *sizes)
+        for own, variable in enumerate(variables)
+    ]

@@ -1,0 +1,183 @@
+"""Elementwise ops under NumPy's names.
+
+The ops of the table are functions themselves: ``esat.exp`` is the op that nodes of ``esat.exp(x)`` have.
+"""
+
+from __future__ import annotations
+
+from esat.ops.elementwise.arithmetic import (
+    absolute,
+    add,
+    copysign,
+    div,
+    floor_div,
+    fmod,
+    mod,
+    mul,
+    neg,
+    positive,
+    reciprocal,
+    sign,
+    sqr,
+    sub,
+)
+from esat.ops.elementwise.comparison import (
+    eq,
+    ge,
+    gt,
+    isfinite,
+    isinf,
+    isnan,
+    le,
+    lt,
+    ne,
+    signbit,
+)
+from esat.ops.elementwise.complex import (
+    angle,
+    conj,
+    imag,
+    real,
+)
+from esat.ops.elementwise.exponential import (
+    exp,
+    exp2,
+    expm1,
+    log,
+    log1mexp,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logaddexp2,
+    sigmoid,
+    softplus,
+    xlogy,
+)
+from esat.ops.elementwise.hyperbolic import (
+    arccosh,
+    arcsinh,
+    arctanh,
+    cosh,
+    sinh,
+    tanh,
+)
+from esat.ops.elementwise.logical import (
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    invert,
+    left_shift,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    right_shift,
+)
+from esat.ops.elementwise.power import (
+    cbrt,
+    hypot,
+    pow,
+    sqrt,
+)
+from esat.ops.elementwise.rounding import (
+    ceil,
+    floor,
+    rint,
+    trunc,
+)
+from esat.ops.elementwise.selection import (
+    fill,
+    fmax,
+    fmin,
+    identity,
+    maximum,
+    minimum,
+    switch,
+)
+from esat.ops.elementwise.special import (
+    digamma,
+    erf,
+    erfc,
+    erfcinv,
+    erfcx,
+    erfinv,
+    gamma,
+    gammaln,
+    i0,
+    i1,
+    j0,
+    j1,
+    log_ndtr,
+    ndtr,
+    polygamma,
+)
+from esat.ops.elementwise.trigonometric import (
+    arccos,
+    arcsin,
+    arctan,
+    arctan2,
+    cos,
+    deg2rad,
+    rad2deg,
+    sin,
+    tan,
+)
+
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "and_", "angle", "arccos", "arccosh", "arcsin", "arcsinh",
+    "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copy", "copysign", "cos", "cosh", "deg2rad",
+    "degrees", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfcinv", "erfcx", "erfinv",
+    "exp", "exp2", "expit", "expm1", "fill", "floor", "floor_div", "floor_divide", "fmax", "fmin", "fmod",
+    "gamma", "gammaln", "ge", "greater", "greater_equal", "gt", "hypot", "i0", "i1", "identity", "imag",
+    "int_div", "inv", "invert", "isfinite", "isinf", "isnan", "j0", "j1", "le", "left_shift", "less",
+    "less_equal", "lgamma", "log", "log1mexp", "log1p", "log2", "log10", "log_ndtr", "logaddexp",
+    "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "maximum", "minimum",
+    "mod", "mul", "multiply", "ndtr", "ne", "neg", "negative", "neq", "not_equal", "or_", "polygamma",
+    "positive", "pow", "power", "psi", "rad2deg", "radians", "real", "reciprocal", "remainder",
+    "right_shift", "rint", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh", "softplus", "sqr", "sqrt",
+    "square", "sub", "subtract", "switch", "tan", "tanh", "true_div", "true_divide", "trunc", "where",
+    "xlogy", "xor",
+]  # fmt: skip
+
+# The names of NumPy, SciPy and Theano for the same ops.
+subtract = sub
+multiply = mul
+divide = true_div = true_divide = div
+floor_divide = int_div = floor_div
+remainder = mod
+power = pow
+negative = neg
+abs = absolute
+square = sqr
+inv = reciprocal
+sgn = sign
+equal = eq
+neq = not_equal = ne
+less = lt
+less_equal = le
+greater = gt
+greater_equal = ge
+and_ = bitwise_and
+or_ = bitwise_or
+xor = bitwise_xor
+bitwise_invert = bitwise_not = invert
+where = switch
+acos = arccos
+asin = arcsin
+atan = arctan
+atan2 = arctan2
+acosh = arccosh
+asinh = arcsinh
+atanh = arctanh
+radians = deg2rad
+degrees = rad2deg
+conjugate = conj
+copy = identity
+expit = sigmoid
+lgamma = gammaln
+psi = digamma
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift

@@ -1,0 +1,180 @@
+"""Products: dot and its relatives, all through MatMul, products and sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from esat.errors import ShapeError, describe
+from esat.graph.op import as_variable
+from esat.graph.registry import op_named
+from esat.graph.types import MAXIMUM_RANK
+from esat.graph.variables import Variable
+from esat.ops.axes import ordered_axes
+from esat.ops.broadcasting import equalize_ranks
+from esat.ops.cast import cast
+from esat.ops.contraction import MATMUL, matmul
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.reduction import SUM, reduce
+from esat.ops.shape import element_count, size_of, sizes_of
+from esat.ops.view import flatten, reshape, transpose
+
+__all__ = ["batched_dot", "dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
+
+
+def dot(left: Any, right: Any) -> Variable:
+    """``numpy.dot``: matrix product up to rank 2, product with a scalar, else the sum over the last axis of
+    ``left`` and the last but one of ``right``.
+
+    Raises
+    ------
+    ShapeError
+        When the sizes of the contracted axes are known to differ.
+    """
+    first, second = as_variable(left), as_variable(right)
+    ranks = first.tensor_type.ndim, second.tensor_type.ndim
+    if 0 in ranks:
+        product: Variable = op_named("mul")(left, right)
+        return product
+    if ranks[1] == 1 or (ranks[0] <= 2 and ranks[1] == 2):
+        return matmul(first, second)
+    return tensordot(first, second, ([ranks[0] - 1], [ranks[1] - 2]))
+
+
+def vdot(left: Any, right: Any) -> Variable:
+    """Sum of the products of all elements, the first operand's conjugated; ``numpy.vdot``."""
+    first = as_variable(left)
+    if first.tensor_type.kind == "c":
+        first = op_named("conj")(first)
+    return matmul(_as_vector(first), _as_vector(as_variable(right)))
+
+
+def vecdot(left: Any, right: Any, axis: int = -1) -> Variable:
+    """Sum of products along one axis, the first operand's conjugated; other axes broadcast."""
+    first = as_variable(left)
+    if first.tensor_type.kind == "c":
+        first = op_named("conj")(first)
+    products = op_named("mul")(first, right)
+    return cast(reduce(SUM, products, axis), products.tensor_type.dtype)
+
+
+def inner(left: Any, right: Any) -> Variable:
+    """Sum over the last axes of both; ``numpy.inner``."""
+    first, second = as_variable(left), as_variable(right)
+    ranks = first.tensor_type.ndim, second.tensor_type.ndim
+    if 0 in ranks:
+        product: Variable = op_named("mul")(left, right)
+        return product
+    return tensordot(first, second, ([ranks[0] - 1], [ranks[1] - 1]))
+
+
+def outer(left: Any, right: Any) -> Variable:
+    """All products of an element of one and an element of the other, as a matrix."""
+    first, second = _as_vector(as_variable(left)), _as_vector(as_variable(right))
+    product: Variable = op_named("mul")(dimshuffle(first, (0, "x")), dimshuffle(second, ("x", 0)))
+    return product
+
+
+def _as_vector(variable: Variable) -> Variable:
+    return flatten(variable) if variable.tensor_type.ndim else dimshuffle(variable, ("x",))
+
+
+def batched_dot(left: Any, right: Any) -> Variable:
+    """Product of matrices (or vectors) pairwise along the first axis: ``(b, m, k)`` and ``(b, k, n)`` give
+    ``(b, m, n)``; without ``m`` or ``n`` those axes are dropped.
+
+    Raises
+    ------
+    ShapeError
+        For an operand whose rank is not 2 or 3.
+    """
+    first, second = as_variable(left), as_variable(right)
+    ranks = first.tensor_type.ndim, second.tensor_type.ndim
+    if any(rank not in (2, 3) for rank in ranks):
+        raise ShapeError(describe("batched_dot", [first.type, second.type], "operands have rank 2 or 3"))
+    if ranks[0] == 2:
+        first = dimshuffle(first, (0, "x", 1))
+    if ranks[1] == 2:
+        second = dimshuffle(second, (0, 1, "x"))
+    product: Variable = MATMUL(first, second)
+    kept = [0, *([1] if ranks[0] == 3 else []), *([2] if ranks[1] == 3 else [])]
+    return dimshuffle(product, kept)
+
+
+def tensordot(left: Any, right: Any, axes: Any = 2) -> Variable:
+    """Sum of products over pairs of axes; the other axes of ``left`` come first, then those of ``right``.
+
+    Parameters
+    ----------
+    left, right
+        Variables or arrays.
+    axes
+        The number of last axes of ``left`` that go with the first of ``right``, or two sequences of axes
+        (or two axes) that go together.
+
+    Raises
+    ------
+    ShapeError
+        When sizes of axes that go together are known to differ.
+    AxisError
+        For an axis out of range or named twice.
+    """
+    first, second = as_variable(left), as_variable(right)
+    pairs = _axis_pairs(first, second, axes)
+    for one, other in zip(*pairs, strict=True):
+        sizes = first.tensor_type.shape[one], second.tensor_type.shape[other]
+        if None not in sizes and sizes[0] != sizes[1]:
+            reason = f"sizes {sizes[0]} and {sizes[1]} of axes {one} and {other} do not match"
+            raise ShapeError(describe("tensordot", [first.type, second.type], reason))
+    free_left = [axis for axis in range(first.tensor_type.ndim) if axis not in pairs[0]]
+    free_right = [axis for axis in range(second.tensor_type.ndim) if axis not in pairs[1]]
+    product = matmul(
+        as_matrix(first, free_left, pairs[0]),
+        as_matrix(second, pairs[1], free_right),
+    )
+    shape = [
+        *(size_of(first, axis) for axis in free_left),
+        *(size_of(second, axis) for axis in free_right),
+    ]
+    return product if len(free_left) == len(free_right) == 1 else reshape(product, shape)
+
+
+def _axis_pairs(left: Variable, right: Variable, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    ranks = left.tensor_type.ndim, right.tensor_type.ndim
+    if not isinstance(axes, (tuple, list)):
+        count = int(axes)
+        if not 0 <= count <= min(ranks):
+            reason = f"cannot contract {count} axes"
+            raise ShapeError(describe("tensordot", [left.type, right.type], reason))
+        return tuple(range(ranks[0] - count, ranks[0])), tuple(range(count))
+    if len(axes) != 2:
+        raise ShapeError(describe("tensordot", [left.type, right.type], "axes are two sequences"))
+    first, second = (axis if isinstance(axis, (tuple, list)) else (axis,) for axis in axes)
+    if len(first) != len(second):
+        reason = f"{len(first)} and {len(second)} axes do not go together"
+        raise ShapeError(describe("tensordot", [left.type, right.type], reason))
+    return ordered_axes("tensordot", first, ranks[0]), ordered_axes("tensordot", second, ranks[1])
+
+
+def as_matrix(
+    operand: Variable, rows: Sequence[int], columns: Sequence[int], batch: Sequence[int] = ()
+) -> Variable:
+    """The operand with axes ``batch``, then ``rows`` merged into one, then ``columns`` merged into one."""
+    moved = transpose(operand, (*batch, *rows, *columns))
+    if len(rows) == len(columns) == 1:
+        return moved
+    sizes = [size_of(operand, axis) for axis in batch]
+    return reshape(moved, (*sizes, element_count(operand, rows), element_count(operand, columns)))
+
+
+def kron(left: Any, right: Any) -> Variable:
+    """Kronecker product; ``numpy.kron``."""
+    first, second = as_variable(left), as_variable(right)
+    first, second = equalize_ranks([first, second])
+    rank = first.tensor_type.ndim
+    if 2 * rank > MAXIMUM_RANK:
+        raise ShapeError(describe("kron", [first.type, second.type], f"at most {MAXIMUM_RANK // 2} axes"))
+    one = dimshuffle(first, [axis for index in range(rank) for axis in (index, "x")])
+    other = dimshuffle(second, [axis for index in range(rank) for axis in ("x", index)])
+    sizes = zip(sizes_of(first), sizes_of(second), strict=True)
+    return reshape(op_named("mul")(one, other), [op_named("mul")(a, b) for a, b in sizes])

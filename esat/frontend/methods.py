@@ -1,0 +1,56 @@
+"""The functions behind the methods of Variables, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from esat.frontend import elementwise, indexing, linear, numeric, reductions, shaping
+from esat.frontend.creation import full_like
+from esat.graph.evaluate import evaluate
+from esat.graph.op import as_variable
+from esat.graph.registry import register_functions
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+from esat.ops.cumulative import cumprod, cumsum
+from esat.ops.diagonal import diagonal
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.shape import element_count
+from esat.ops.sorting import argsort, sort
+from esat.ops.vectors import shape_vector
+
+
+def shape(operand: Any) -> Variable:
+    """The sizes as an int64 vector; a Constant where the type knows all of them."""
+    return shape_vector(as_variable(operand))
+
+
+def size(operand: Any) -> Variable:
+    """The number of elements as an int64 scalar; a Constant where the type knows it."""
+    return element_count(as_variable(operand))
+
+
+def trace(operand: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
+    """The sum of diagonal ``offset`` of the matrices in two axes."""
+    return reductions.sum(diagonal(operand, offset, axis1, axis2), -1)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "shape": shape, "size": size, "at": indexing.at, "getitem": indexing.getitem, "take": indexing.take,
+    "evaluate": evaluate, "real": elementwise.real, "imag": elementwise.imag, "conj": elementwise.conj,
+    "clip": numeric.clip, "round": numeric.round, "copy": elementwise.copy, "cast": cast,
+    "full_like": full_like, "sum": reductions.sum, "prod": reductions.prod, "mean": reductions.mean,
+    "var": reductions.var, "std": reductions.std, "max": reductions.max, "min": reductions.min,
+    "any": reductions.any, "all": reductions.all, "argmax": reductions.argmax, "argmin": reductions.argmin,
+    "norm": reductions.norm, "cumsum": cumsum, "cumprod": cumprod, "sort": sort, "argsort": argsort,
+    "dot": linear.dot, "matmul": linear.matmul, "reshape": shaping.reshape, "transpose": shaping.transpose,
+    "matrix_transpose": shaping.matrix_transpose, "dimshuffle": dimshuffle, "swapaxes": shaping.swapaxes,
+    "flatten": shaping.flatten, "ravel": shaping.ravel, "squeeze": shaping.squeeze, "repeat": shaping.repeat,
+    "diagonal": diagonal, "trace": trace,
+}  # fmt: skip
+"""Method of a Variable -> the function it calls, the Variable being its first argument."""
+
+
+def register_methods() -> None:
+    """Give Variables their methods. Repeating it changes nothing."""
+    register_functions(METHODS)

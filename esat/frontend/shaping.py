@@ -1,0 +1,316 @@
+"""Shape functions under NumPy's names: views, joining, splitting, repeating."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from esat.errors import AxisError, ShapeError, describe
+from esat.graph.op import as_variable
+from esat.graph.registry import op_named
+from esat.graph.variables import Constant, Variable
+from esat.ops.axes import normalize_axes, normalize_axis
+from esat.ops.broadcasting import broadcast_types, equalize_ranks
+from esat.ops.creation import alloc
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.index.advanced import advanced_subtensor
+from esat.ops.index.basic import subtensor
+from esat.ops.join import join, split
+from esat.ops.repeat import RepeatedPlaces
+from esat.ops.shape import as_size, size_of, sizes_of
+from esat.ops.vectors import as_sizes
+from esat.ops.view import expand_dims, flatten, moveaxis, reshape, squeeze, swapaxes, transpose
+
+__all__ = [
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_to",
+    "concatenate",
+    "dimshuffle",
+    "dstack",
+    "expand_dims",
+    "flatten",
+    "flip",
+    "fliplr",
+    "flipud",
+    "hsplit",
+    "hstack",
+    "join",
+    "matrix_transpose",
+    "moveaxis",
+    "ravel",
+    "repeat",
+    "reshape",
+    "roll",
+    "rot90",
+    "split",
+    "squeeze",
+    "stack",
+    "swapaxes",
+    "tile",
+    "transpose",
+    "vsplit",
+    "vstack",
+]  # fmt: skip
+
+
+def ravel(operand: Any) -> Variable:
+    """All elements as a vector, in C order."""
+    return flatten(operand)
+
+
+def matrix_transpose(operand: Any) -> Variable:
+    """The matrices in the last two axes, transposed."""
+    return swapaxes(operand, -1, -2)
+
+
+def broadcast_to(operand: Any, shape: Any) -> Variable:
+    """A new array of ``shape``, along whose axes those of size 1 are repeated.
+
+    Raises
+    ------
+    ShapeError
+        When an axis has neither size 1 nor the size asked for.
+    """
+    return alloc(operand, *as_sizes("broadcast_to", shape))
+
+
+def broadcast_arrays(*operands: Any) -> list[Variable]:
+    """The operands, repeated along axes of size 1 until all have one shape."""
+    variables = equalize_ranks([as_variable(operand) for operand in operands])
+    broadcast_types("broadcast_arrays", [variable.tensor_type for variable in variables])
+    sizes = [_common_size(variables, axis) for axis in range(variables[0].tensor_type.ndim)]
+    return [alloc(variable, *sizes) for variable in variables]
+
+
+def _common_size(variables: Sequence[Variable], axis: int) -> Variable:
+    sizes = [
+        size_of(variable, axis) for variable in variables if not variable.tensor_type.broadcastable[axis]
+    ]
+    known = [size for size in sizes if isinstance(size, Constant)]
+    return (known or sizes or [as_size("broadcast_arrays", 1)])[0]
+
+
+def _atleast(operands: Sequence[Any], order: dict[int, tuple[int | str, ...]], rank: int) -> Any:
+    variables = [as_variable(operand) for operand in operands]
+    lifted = [
+        variable
+        if variable.tensor_type.ndim >= rank
+        else dimshuffle(variable, order[variable.tensor_type.ndim])
+        for variable in variables
+    ]
+    return lifted[0] if len(lifted) == 1 else lifted
+
+
+def atleast_1d(*operands: Any) -> Any:
+    """Scalars as vectors of one element; a list when several operands are given."""
+    return _atleast(operands, {0: ("x",)}, 1)
+
+
+def atleast_2d(*operands: Any) -> Any:
+    """Vectors as matrices of one row; a list when several operands are given."""
+    return _atleast(operands, {0: ("x", "x"), 1: ("x", 0)}, 2)
+
+
+def atleast_3d(*operands: Any) -> Any:
+    """Matrices with a last axis of size 1; a list when several operands are given."""
+    return _atleast(operands, {0: ("x", "x", "x"), 1: ("x", 0, "x"), 2: (0, 1, "x")}, 3)
+
+
+def concatenate(tensors: Sequence[Any], axis: Any = 0) -> Variable:
+    """The arrays one after the other along ``axis``; with None, all of their elements as a vector."""
+    if axis is None:
+        return join([flatten(atleast_1d(tensor)) for tensor in tensors], 0)
+    return join(tensors, axis)
+
+
+def stack(tensors: Sequence[Any], axis: int = 0) -> Variable:
+    """Arrays of one shape put one after the other along a new axis.
+
+    Raises
+    ------
+    ShapeError
+        When ranks or known sizes differ.
+    """
+    variables = [as_variable(tensor) for tensor in tensors]
+    ranks = {variable.tensor_type.ndim for variable in variables}
+    if len(ranks) != 1:
+        types = [variable.type for variable in variables]
+        raise ShapeError(describe("stack", types, "arrays of one rank are needed"))
+    index = normalize_axis("stack", axis, ranks.pop() + 1)
+    return join([expand_dims(variable, index) for variable in variables], index)
+
+
+def hstack(tensors: Sequence[Any]) -> Variable:
+    """Arrays one after the other along the second axis, vectors along their only one."""
+    lifted = [atleast_1d(tensor) for tensor in tensors]
+    return join(lifted, 0 if lifted and lifted[0].tensor_type.ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Any]) -> Variable:
+    """Arrays one after the other along the first axis, vectors as rows."""
+    return join([atleast_2d(tensor) for tensor in tensors], 0)
+
+
+def dstack(tensors: Sequence[Any]) -> Variable:
+    """Arrays one after the other along the third axis."""
+    return join([atleast_3d(tensor) for tensor in tensors], 2)
+
+
+def hsplit(operand: Any, indices_or_sections: Any) -> list[Variable]:
+    """Parts along the second axis, or the only one; see :func:`split`."""
+    variable = as_variable(operand)
+    return split(variable, indices_or_sections, 0 if variable.tensor_type.ndim == 1 else 1)
+
+
+def vsplit(operand: Any, indices_or_sections: Any) -> list[Variable]:
+    """Parts along the first axis; see :func:`split`."""
+    return split(operand, indices_or_sections, 0)
+
+
+def array_split(operand: Any, indices_or_sections: Any, axis: int = 0) -> list[Variable]:
+    """Parts along ``axis`` as by :func:`split`, of sizes that may differ by one."""
+    variable = as_variable(operand)
+    index = normalize_axis("array_split", axis, variable.tensor_type.ndim)
+    if not isinstance(indices_or_sections, (int, np.integer)):
+        return split(variable, indices_or_sections, index)
+    parts = int(indices_or_sections)
+    size = size_of(variable, index)
+    add, mul, minimum = (op_named(name) for name in ("add", "mul", "minimum"))
+    if isinstance(size, Constant):
+        whole, rest = divmod(int(size.data), max(parts, 1))
+        return split(variable, [part * whole + min(part, rest) for part in range(1, parts)], index)
+    whole_part, extra = op_named("floor_div")(size, parts), op_named("mod")(size, parts)
+    cuts = [add(mul(whole_part, part), minimum(extra, part)) for part in range(1, parts)]
+    return split(variable, cuts, index)
+
+
+def tile(operand: Any, repetitions: Any) -> Variable:
+    """The array repeated as a whole, so many times along each axis; ``numpy.tile``."""
+    variable = as_variable(operand)
+    counts = list(as_sizes("tile", repetitions))
+    missing = len(counts) - variable.tensor_type.ndim
+    if missing > 0:
+        variable = expand_dims(variable, tuple(range(missing)))
+    for axis, count in zip(range(-len(counts), 0), counts, strict=True):
+        index = normalize_axis("tile", axis, variable.tensor_type.ndim)
+        variable = _repeated(variable, index, count, index)
+    return variable
+
+
+def _repeated(variable: Variable, axis: int, count: Variable, place: int) -> Variable:
+    """``count`` copies along a new axis at ``place``, which is then merged with ``axis``."""
+    if isinstance(count, Constant) and count.data == 1:
+        return variable
+    sizes = list(sizes_of(variable))
+    spread = alloc(expand_dims(variable, place), *sizes[:place], count, *sizes[place:])
+    return reshape(spread, [*sizes[:axis], op_named("mul")(count, sizes[axis]), *sizes[axis + 1 :]])
+
+
+def repeat(operand: Any, repeats: Any, axis: Any = None) -> Variable:
+    """Each element, or each place along ``axis``, repeated; ``numpy.repeat``.
+
+    Parameters
+    ----------
+    operand
+        A Variable or array; flattened when ``axis`` is None.
+    repeats
+        How often: an integer scalar, or a vector with one integer for each place.
+    axis
+        The axis along which to repeat.
+
+    Raises
+    ------
+    ShapeError
+        For counts of rank 2 or more, or as many as do not fit the axis.
+    """
+    variable, counts = as_variable(operand), as_variable(repeats)
+    if axis is None:
+        variable, axis = flatten(atleast_1d(variable)), 0
+    index = normalize_axis("repeat", axis, variable.tensor_type.ndim)
+    if counts.tensor_type.broadcastable == (True,):
+        counts = dimshuffle(counts, ())
+    if counts.tensor_type.ndim == 0:
+        return _repeated(variable, index, as_size("repeat", counts), index + 1)
+    size, number = variable.tensor_type.shape[index], counts.tensor_type.shape[0]
+    if None not in (size, number) and size != number:
+        types = [variable.type, counts.type]
+        raise ShapeError(describe("repeat", types, f"{number} counts for {size} places"))
+    places = RepeatedPlaces()(counts)
+    return advanced_subtensor(variable, (*[slice(None)] * index, places))
+
+
+def roll(operand: Any, shift: Any, axis: Any = None) -> Variable:
+    """Elements moved by ``shift`` places along ``axis`` (or in the flattened array); the last come first.
+
+    Parameters
+    ----------
+    operand
+        A Variable or array.
+    shift
+        An integer or integer scalar; a sequence of them for several axes.
+    axis
+        An axis, a sequence of axes, or None.
+    """
+    variable = as_variable(operand)
+    if axis is None:
+        return reshape(roll(flatten(atleast_1d(variable)), shift, 0), sizes_of(variable))
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise AxisError(describe("roll", [variable.type], f"{len(shifts)} shifts for {len(axes)} axes"))
+    for distance, place in zip(shifts, axes, strict=True):
+        variable = _rolled(variable, distance, normalize_axis("roll", place, variable.tensor_type.ndim))
+    return variable
+
+
+def _rolled(variable: Variable, distance: Any, axis: int) -> Variable:
+    size = size_of(variable, axis)
+    if isinstance(size, Constant) and isinstance(distance, (int, np.integer)):
+        known = int(size.data)
+        cut: Any = known - int(distance) % known if known else 0
+    else:
+        cut = op_named("sub")(size, op_named("mod")(as_size("roll", distance), size))
+    before = (slice(None),) * axis
+    return join(
+        [subtensor(variable, (*before, slice(cut, None))), subtensor(variable, (*before, slice(0, cut)))],
+        axis,
+    )
+
+
+def flip(operand: Any, axis: Any = None) -> Variable:
+    """A view with the order of elements reversed along ``axis`` (an int, a tuple, or None for all)."""
+    variable = as_variable(operand)
+    axes = normalize_axes("flip", axis, variable.tensor_type.ndim)
+    backwards = slice(None, None, -1)
+    return subtensor(
+        variable,
+        tuple(backwards if index in axes else slice(None) for index in range(variable.tensor_type.ndim)),
+    )
+
+
+def fliplr(operand: Any) -> Variable:
+    """A view with the second axis reversed."""
+    return flip(operand, 1)
+
+
+def flipud(operand: Any) -> Variable:
+    """A view with the first axis reversed."""
+    return flip(operand, 0)
+
+
+def rot90(operand: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Variable:
+    """The array turned by ``k`` right angles, from the first of ``axes`` towards the second."""
+    turns = k % 4
+    if turns == 0:
+        return as_variable(operand)
+    if turns == 2:
+        return flip(operand, axes)
+    if turns == 1:
+        return swapaxes(flip(operand, axes[1]), *axes)
+    return flip(swapaxes(operand, *axes), axes[1])
