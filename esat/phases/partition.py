@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 
 SEARCH_LIMIT = 400
@@ -30,8 +29,7 @@ class AcyclicPartition:
         for node, sources in enumerate(feeding):
             for source in sources:
                 self.after[source].add(node)
-        self._first = list(range(count))
-        self._last = list(range(count))
+        self._rank = list(range(count))
 
     def find(self, node: int) -> int:
         """The group a node is in."""
@@ -42,35 +40,49 @@ class AcyclicPartition:
         return node
 
     def merge(self, first: int, second: int) -> int | None:
-        """Merge two groups and return the result, or None where that would close a circle."""
-        if second in self.before[first]:
-            first, second = second, first
-        if self._detour(first, second):
-            return None
-        if second not in self.after[first] and self._detour(second, first):
-            return None
-        return self._unite(first, second)
+        """Merge two groups and return the result, or None where that would close a circle.
 
-    def _detour(self, start: int, goal: int) -> bool:
-        """Whether a path of at least two steps may lead from one group to another.
-
-        A group can lie on such a path only if it starts before the goal ends.
+        Groups keep ranks in which every edge ascends. Only groups ranked between the two can lie on
+        a path between them; after the merge, those that the first one reaches move behind it and
+        those that reach the second one move before it (Pearce and Kelly, "A dynamic topological sort
+        algorithm for directed acyclic graphs", JEA 11, 2006).
         """
-        limit = self._last[goal]
-        pending = [group for group in self.after[start] if group != goal and self._first[group] < limit]
-        seen = set(pending)
+        if self._rank[first] > self._rank[second]:
+            first, second = second, first
+        low, high = self._rank[first], self._rank[second]
+        behind = self._between(first, second, self.after, low, high)
+        if behind is None or any(second in self.after[group] for group in behind):
+            return None
+        ahead = self._between(second, first, self.before, low, high)
+        if ahead is None:
+            return None
+        ranks = sorted(self._rank[group] for group in (*ahead, first, second, *behind))
+        merged = self._unite(first, second)
+        by_rank = self._rank.__getitem__
+        order = [*sorted(ahead, key=by_rank), merged, *sorted(behind, key=by_rank)]
+        # One rank is left over; the merged group takes the earlier of its two places.
+        del ranks[len(ahead) + 1]
+        for group, rank in zip(order, ranks, strict=True):
+            self._rank[group] = rank
+        return merged
+
+    def _between(
+        self, start: int, other: int, neighbours: Sequence[set[int]], low: int, high: int
+    ) -> list[int] | None:
+        """Groups reached from one end, ranked between both ends; None when they are too many."""
+        rank = self._rank
+        found: list[int] = []
+        seen = {start, other}
+        pending = [start]
         while pending:
-            group = pending.pop()
-            following = self.after[group]
-            if goal in following:
-                return True
-            for other in following:
-                if other not in seen and self._first[other] < limit:
-                    seen.add(other)
-                    pending.append(other)
-            if len(seen) > SEARCH_LIMIT:
-                return True
-        return False
+            for group in neighbours[pending.pop()]:
+                if group not in seen and low < rank[group] < high:
+                    seen.add(group)
+                    found.append(group)
+                    pending.append(group)
+            if len(found) > SEARCH_LIMIT:
+                return None
+        return found
 
     def _unite(self, first: int, second: int) -> int:
         keep, gone = first, second
@@ -86,26 +98,13 @@ class AcyclicPartition:
             forward[gone] = set()
         self.members[keep] = sorted(self.members[keep] + self.members[gone])
         self.members[gone] = []
-        self._first[keep] = min(self._first[keep], self._first[gone])
-        self._last[keep] = max(self._last[keep], self._last[gone])
         return keep
 
     def _weight(self, group: int) -> int:
         return len(self.before[group]) + len(self.after[group])
 
     def groups(self) -> list[int]:
-        """The groups, each after those it reads from; ties broken by the smallest node number."""
-        waiting = {
-            group: len(self.before[group]) for group in range(len(self._parent)) if self.members[group]
-        }
-        ready = [(self._last[group], group) for group, count in waiting.items() if count == 0]
-        heapq.heapify(ready)
-        order: list[int] = []
-        while ready:
-            _, group = heapq.heappop(ready)
-            order.append(group)
-            for following in self.after[group]:
-                waiting[following] -= 1
-                if waiting[following] == 0:
-                    heapq.heappush(ready, (self._last[following], following))
-        return order
+        """The groups, each after those it reads from."""
+        return sorted(
+            (group for group, members in enumerate(self.members) if members), key=self._rank.__getitem__
+        )
