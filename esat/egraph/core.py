@@ -8,17 +8,33 @@ lead from the binary ops a signature has to their n-ary forms and back.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
 from esat.egraph.dtypes import expand_rounded, ring_facts
 from esat.egraph.engine import split_forms
 from esat.egraph.signature import Signature
 
-KINDS = {
-    "NarySum": {"NARY": "NarySum", "FORM": "sum", "UNIT": "0.0", "OPERATOR": "+", "NONZERO": ""},
-    "NaryProd": {"NARY": "NaryProd", "FORM": "product", "UNIT": "1.0", "OPERATOR": "*", "NONZERO": "(!= u 0.0)"},
-}
+KINDS = (
+    {
+        "NARY": "NarySum",
+        "FORM": "sum",
+        "UNIT": "0.0",
+        "OPERATOR": "+",
+        "NONZERO": "",
+        "CANCELLABLE": "",
+    },
+    {
+        "NARY": "NaryProd",
+        "FORM": "product",
+        "UNIT": "1.0",
+        "OPERATOR": "*",
+        # A product of constants that are not 0 may underflow.
+        "NONZERO": "(!= u 0.0)",
+        "CANCELLABLE": '(= 0 (multiset-length (unstable-multiset-filter (unstable-fn "is-zero") common)))',
+    },
+)
+"""What the placeholders of ``core.egg`` stand for in rules on sums and in rules on products."""
 
 LIFTS = {
     "Add": ("ring-dtype", "(NarySum (multiset-of a b) (multiset-of))"),
@@ -91,7 +107,7 @@ def core_program(signature: Signature, strict: bool = False) -> str:
 
 def _mirrored(form: str) -> Iterator[str]:
     """The forms one form of the file stands for (see its head)."""
-    kinds = KINDS.values() if re.search(r"\bNARY\b|\bFORM\b", form) else [{}]
+    kinds: Sequence[Mapping[str, str]] = KINDS if re.search(r"\bNARY\b|\bFORM\b", form) else [{}]
     for kind in kinds:
         text = form
         for placeholder, value in kind.items():

@@ -84,7 +84,7 @@ class Budgets:
 
     nodes: int = 100_000
     seconds: float = 5.0
-    rounds: int = 6
+    rounds: int = 8
     matches: int = 5_000
 
 
@@ -94,7 +94,13 @@ EXPLOSIVE_GROWTH = 3.0
 _HARMLESS_NODES = 2_000
 """Below this many e-nodes growth is no sign of anything."""
 
-_INDEX = ("(saturate (seq (saturate (run esat-types)) (saturate (run esat-index))))",)
+FACTORINGS = 3
+"""Times per round that common factors are looked for; nested ones (Horner's form) need several."""
+
+FLATTENINGS = 64
+"""Flattening steps of one normalization, far more than terms are nested."""
+
+_INDEX = "(saturate (seq (saturate (run esat-types)) (saturate (run esat-index))))"
 
 
 class _BudgetExhaustedError(Exception):
@@ -132,8 +138,8 @@ def saturate(
     Raises
     ------
     SaturationError
-        When egglog breaks off, for example because a rule changed the type of a class; the message names
-        the rule sets that were running.
+        When egglog breaks off, for example because a rule changed the type of a class (the message names
+        the rule sets that were running), or when two constants became equal. The e-graph is of no use then.
 
     Warns
     -----
@@ -162,6 +168,7 @@ class _Saturation:
     limited: set[RuleStep] = field(default_factory=set)
     exhausted: set[str] = field(default_factory=set)
     held_back: bool = False
+    contradictory: bool = False
 
     def run(self) -> SaturationReport:
         self.started = time.perf_counter()
@@ -169,6 +176,11 @@ class _Saturation:
         reason = self.rounds()
         # New terms of an interrupted round have no types yet, and reading out needs them.
         self.command("(saturate (run esat-types))", ("esat-types",))
+        if self.contradictory:
+            raise SaturationError(
+                "two different constants became equal: a rule is wrong, or a part of the graph has no value "
+                "for any input (0 / 0)"
+            )
         culprits = self.culprits() if reason in ("node limit", "time limit") else ()
         report = SaturationReport(
             reason,
@@ -195,7 +207,7 @@ class _Saturation:
 
     def one_round(self) -> bool:
         """Run one round; whether anything changed."""
-        changed = self.schedule.core and self.step("esat-index", *_INDEX)
+        changed = self.schedule.core and self.step("esat-index", _INDEX)
         for rules in self.schedule.steps:
             if rules.rounds is None or self.round <= rules.rounds:
                 changed |= self.rule_step(rules)
@@ -205,9 +217,16 @@ class _Saturation:
         changed |= self.normalize()
         changed |= self.step("esat-view", "(run esat-view)")
         changed |= self.close_round()
-        self.step("esat-index", *_INDEX)
-        changed |= self.step("esat-factor", "(saturate (run esat-factor))")
-        if self.step("esat-factored", "(run esat-factored)"):
+        return self.factor() or changed
+
+    def factor(self) -> bool:
+        """Find common factors and add the factored forms; whether anything changed."""
+        changed = False
+        for _ in range(FACTORINGS):
+            self.step("esat-index", _INDEX)
+            found = self.step("esat-factor", "(saturate (run esat-factor))")
+            if not self.step("esat-factored", "(run esat-factored)"):
+                return changed or found
             changed = True
             self.normalize()
         return changed
@@ -219,22 +238,21 @@ class _Saturation:
     def normalize(self) -> bool:
         """Reduce and flatten sums and products as far as they go; whether anything changed."""
         changed = False
-        while True:
-            while True:
-                changed |= self.step("esat-index", *_INDEX)
-                if not self.step("esat-reduce", "(run esat-reduce)"):
-                    break
+        for _ in range(FLATTENINGS):
+            changed |= self.step("esat-index", _INDEX)
+            while self.step("esat-reduce", "(run esat-reduce)"):
                 changed = True
+                self.step("esat-index", _INDEX)
             if not self.step("esat-flatten", "(run esat-flatten)"):
                 return changed
             changed = True
+        return changed
 
     # ---- steps
 
     def step(self, ruleset: str, program: str) -> bool:
         """One step of the layer itself."""
-        report, before = self.timed(program, (ruleset,))
-        del before
+        report, _ = self.timed(program, (ruleset,))
         return bool(report.updated)
 
     def rule_step(self, rules: RuleStep) -> bool:
@@ -313,6 +331,7 @@ class _Saturation:
 
     def count_nodes(self) -> int:
         sizes = self.engine.sizes()
+        self.contradictory = sizes.get("contradiction", 0) > 0
         return sum(rows for name, rows in sizes.items() if name in self.constructors)
 
     # ---- the end

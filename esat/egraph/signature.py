@@ -238,9 +238,10 @@ def typing_rules(record: ConstructorSignature) -> list[str]:
 def folding_rules(record: ConstructorSignature) -> list[str]:
     """The rule that gives ``val`` to a term of uniform operands, where float64 computes it exactly."""
     if record.result == "fill":
+        # With the types, not with the folding: sums and products must know a constant when they see one.
         return [
             f"(rule ((= e {record.pattern}) (= v (val a1))) ((set (val e) v))"
-            f' :ruleset esat-fold :name "fold-{record.name}")'
+            f' :ruleset esat-types :name "fold-{record.name}")'
         ]
     if record.result == "cast":
         # A value is only known to stay itself where it is one of the target's; `exact-cast` leaves out bool.

@@ -1,0 +1,114 @@
+"""Reuse of engines that have their rules loaded.
+
+Loading the rules takes far longer than a small graph's saturation, and an e-graph cannot be copied;
+but ``push`` and ``pop`` around each use cost about a millisecond. They leak a little memory, so an
+engine is replaced after a number of uses. Engines belong to one thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from esat.egraph.engine import Engine
+
+USES = 50
+"""Uses after which an engine is replaced."""
+
+ENGINES_PER_THREAD = 4
+"""Rule selections a thread keeps engines for; the one unused for longest goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program text, and the file its errors should name."""
+
+    text: str
+    file: str = ""
+
+
+@dataclass(slots=True)
+class _Slot:
+    engine: Engine
+    uses: int = 0
+    busy: bool = False
+
+
+class EnginePool:
+    """Engines by the programs they hold; each thread has its own.
+
+    Parameters
+    ----------
+    uses
+        See :data:`USES`.
+    """
+
+    def __init__(self, uses: int = USES) -> None:
+        self._uses = uses
+        self._local = threading.local()
+
+    @contextmanager
+    def engine(self, programs: Sequence[Program]) -> Iterator[Engine]:
+        """An engine that holds ``programs`` and nothing else, for the length of a ``with`` block.
+
+        What the block adds is gone afterwards. An engine whose block raised is not used again.
+
+        Raises
+        ------
+        RuleError, SaturationError
+            As :meth:`Engine.load`, when an engine has to be built.
+        """
+        key = tuple(programs)
+        slot = self._take(key)
+        try:
+            slot.engine.push()
+            yield slot.engine
+            slot.engine.pop()
+        except BaseException:
+            self._discard(key, slot)
+            raise
+        slot.busy = False
+        slot.uses += 1
+        if slot.uses >= self._uses:
+            self._discard(key, slot)
+
+    def clear(self) -> None:
+        """Drop the engines of the calling thread."""
+        self._slots().clear()
+
+    def _slots(self) -> OrderedDict[tuple[Program, ...], _Slot]:
+        slots: OrderedDict[tuple[Program, ...], _Slot] | None = getattr(self._local, "slots", None)
+        if slots is None:
+            slots = OrderedDict()
+            self._local.slots = slots
+        return slots
+
+    def _take(self, key: tuple[Program, ...]) -> _Slot:
+        """The slot of an idle engine with these programs; a new one if there is none."""
+        slots = self._slots()
+        slot = slots.get(key)
+        if slot is not None and not slot.busy:
+            slots.move_to_end(key)
+            slot.busy = True
+            return slot
+        engine = Engine()
+        for program in key:
+            engine.load(program.text, program.file)
+        fresh = _Slot(engine, busy=True)
+        if slot is None:  # a busy one stays: this is a compilation within a compilation
+            slots[key] = fresh
+            while len(slots) > ENGINES_PER_THREAD:
+                slots.popitem(last=False)
+        return fresh
+
+    def _discard(self, key: tuple[Program, ...], slot: _Slot) -> None:
+        slots = self._slots()
+        if slots.get(key) is slot:
+            del slots[key]
+
+
+POOL = EnginePool()
+"""The engines of this process."""
