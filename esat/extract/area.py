@@ -9,15 +9,15 @@ then to the lower e-node number, so the result depends on nothing but the e-grap
 from __future__ import annotations
 
 from dataclasses import replace
-from math import frexp, inf
+from math import frexp, inf, ldexp
 from time import perf_counter
 
 import numpy as np
 
+from esat.extract import moves
 from esat.extract.arrays import IntArray
 from esat.extract.backend import Backend
 from esat.extract.kernels import Links, State
-from esat.extract.moves import LARGEST_REGION, Region
 from esat.extract.selection import Problem
 from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
 
@@ -51,45 +51,50 @@ def area_choice(
     best = as_array(tree.choice)
     best_cost = problem.cost_of(problem.live(best))
     if initial is not None:
-        completed = _completed(problem, links, backend, initial)
-        cost = problem.cost_of(problem.live(completed))
+        given = completed(problem, links, backend, initial)
+        cost = problem.cost_of(problem.live(given))
         if cost <= best_cost:
-            best, best_cost = completed, cost
-    search = _Search(problem, links, backend, best_cost)
+            best, best_cost = given, cost
+    search = Search(problem, links, backend, best_cost)
     best = search.flows(tree, best, deadline)
     return search.descend(best, deadline)
 
 
-def _completed(problem: Problem, links: Links, backend: Backend, initial: IntArray) -> IntArray:
+def completed(problem: Problem, links: Links, backend: Backend, initial: IntArray) -> IntArray:
     """The initial selection, and for every class outside it the tree that adds least to it."""
     chosen = problem.live(initial)
     paid = backend.vector((chosen >= 0).astype(np.int64))
     return as_array(tree_choice(problem, links, backend, paid, backend.vector(chosen)).choice)
 
 
-def integer_units(problem: Problem, upper_bound: float) -> IntArray:
+def integer_units(problem: Problem, upper_bound: float) -> tuple[IntArray, float]:
     """Costs as integers, so that sums are exact and sums of any order are equal; -1 for an infinite cost.
 
     A unit is a power of two seconds, about 2**-55 of the upper bound for each e-node. An e-node that costs
     more than twice the upper bound, the cost of a known selection, counts as twice: no better selection
     contains it.
+
+    Returns
+    -------
+    int64 ``(nodes,)``, and the seconds of one unit.
     """
     highest = 2.0 * upper_bound
     finite = problem.costs < inf
     capped = np.where(finite, np.minimum(problem.costs, highest), 0.0)
     _mantissa, exponent = frexp(highest * max(len(capped), 1))
     units = np.rint(np.ldexp(capped, _UNIT_BITS - exponent)).astype(np.int64)
-    return np.where(finite, np.maximum(units, (problem.costs > 0.0) & (upper_bound == 0.0)), -1)
+    units = np.where(finite, np.maximum(units, (problem.costs > 0.0) & (upper_bound == 0.0)), -1)
+    return units, ldexp(1.0, exponent - _UNIT_BITS)
 
 
-class _Search:
-    """The vectors of one search, and its moves."""
+class Search:
+    """One search: its vectors, and what it does with them."""
 
     def __init__(self, problem: Problem, links: Links, backend: Backend, upper_bound: float) -> None:
         self._problem = problem
         self._links = links
         self._backend = backend
-        units = integer_units(problem, upper_bound)
+        units, self._unit = integer_units(problem, upper_bound)
         self._units = backend.vector(units)
         self._roots = backend.vector(problem.roots)
         self._costs = np.where(units >= 0, units.astype(np.float64), inf)
@@ -142,6 +147,28 @@ class _Search:
                 break
         return as_array(state.choice)
 
+    def changes(self, choice: IntArray) -> list[tuple[float, int, int]]:
+        """What every other e-node of every live class adds to the cost, if it alone is changed.
+
+        Returns
+        -------
+        Seconds, class and e-node, ascending. E-nodes that would close a cycle are left out.
+        """
+        links, units = self._links, self._units
+        state = self._state(choice)
+        self._count(state, int(np.count_nonzero(choice >= 0)))
+        found: list[tuple[float, int, int]] = []
+        for klass in np.flatnonzero(as_array(state.references)).tolist():
+            old = state.choice[klass]
+            price = moves.release(links, units, state, old)
+            for node in self._problem.arrays.nodes_of(klass):
+                if node != old and units[node] >= 0 and moves.fits(links, state, klass, node):
+                    total, done = moves.acquire(links, units, state, node, moves.MANY_UNITS)
+                    moves.undo(links, state, node, done)
+                    found.append(((total - price) * self._unit, klass, node))
+            moves.acquire(links, units, state, old, moves.MANY_UNITS)
+        return sorted(found)
+
     def _exact(self, state: State, count: int, deadline: float) -> int:
         gained = 0
         for number in range(EXACT_PASSES):
@@ -152,7 +179,7 @@ class _Search:
                 break
         return gained
 
-    def _choose_dead_anew(self, state: State) -> tuple[Region, bool]:
+    def _choose_dead_anew(self, state: State) -> tuple[moves.Region, bool]:
         """Give every dead class the tree that adds least to what is live.
 
         Returns
@@ -165,12 +192,12 @@ class _Search:
         problem = replace(self._problem, costs=self._costs)
         tree = tree_choice(problem, self._links, backend, live, state.choice)
         backend.rank_classes(self._links, state)
-        region = Region(
+        region = moves.Region(
             value=tree.cost,
-            member=backend.integers(LARGEST_REGION, 0),
-            node=backend.integers(LARGEST_REGION, 0),
-            former=backend.floats(LARGEST_REGION, 0.0),
+            member=backend.integers(moves.LARGEST_REGION, 0),
+            node=backend.integers(moves.LARGEST_REGION, 0),
+            former=backend.floats(moves.LARGEST_REGION, 0.0),
             inside=backend.integers(len(before), 0),
-            log=backend.integers(2 * (nodes + LARGEST_REGION), 0),
+            log=backend.integers(2 * (nodes + moves.LARGEST_REGION), 0),
         )
         return region, not np.array_equal(before, as_array(state.choice))

@@ -101,7 +101,7 @@ class EGraphArrays:
     def distinct_operands(self) -> tuple[IntArray, IntArray]:
         """Operand classes of each e-node without repetition, ascending, as (starts, classes)."""
         owner = np.repeat(np.arange(self.node_count, dtype=np.int64), self.arity)
-        pairs = np.unique(owner * np.int64(max(self.class_count, 1)) + self.operands)
+        pairs, _number = distinct(owner * np.int64(max(self.class_count, 1)) + self.operands)
         nodes, classes = np.divmod(pairs, np.int64(max(self.class_count, 1)))
         return starts_of(nodes, self.node_count), classes
 
@@ -137,3 +137,17 @@ def starts_of(keys: IntArray, count: int) -> IntArray:
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])
     return starts
+
+
+def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct values in ascending order, and for each value its index among them.
+
+    What ``np.unique`` does; that imports ``numpy.ma`` first, which takes as long as a small extraction.
+    """
+    order = np.argsort(values, kind="stable")
+    ascending = values[order]
+    first = np.ones(len(values), np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
+    number = np.empty(len(values), np.int64)
+    number[order] = np.cumsum(first) - 1
+    return ascending[first], number

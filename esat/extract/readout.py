@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from esat.errors import CompileError
-from esat.extract.arrays import Attribute, EGraphArrays, IntArray
+from esat.extract.arrays import Attribute, EGraphArrays, IntArray, distinct
 from esat.extract.numbering import RawNodes, canonical_arrays
 
 ContainerKind = Literal["multiset", "vector"]
@@ -156,60 +156,70 @@ class _Collector:
             self._facts[name] = {hash(row.inputs[0]): True for row in table.rows}
 
     def _add_operator(self, name: str, sorts: Sequence[str], rows: Sequence[Row]) -> None:
-        self._operator.append(np.full(len(rows), len(self._operators), np.int64))
+        count = len(rows)
+        self._operator.append(np.full(count, len(self._operators), np.int64))
         self._operators.append(name)
         self._classes.extend([hash(row.output) for row in rows])
         self._subsumed.extend([row.subsumed for row in rows])
-        if all(sort == self._layout.term_sort for sort in sorts):
-            self._operands.extend([hash(value) for row in rows for value in row.inputs])
-            self._places.extend(list(range(len(sorts))) * len(rows))
-            self._counts.extend([len(sorts)] * len(rows))
-            self._attribute.extend([0] * len(rows))
-            return
-        # Interned per operator: the attributes (1,) and (1.0,) of two operators are equal as Python tuples.
-        known: dict[tuple[Attribute, ...], int] = {}
-        for row in rows:
-            before = len(self._operands)
-            attributes = self._add_mixed_row(name, sorts, row.inputs)
-            self._counts.append(len(self._operands) - before)
-            index = known.get(attributes)
-            if index is None:
-                index = known[attributes] = len(self._attribute_values)
-                self._attribute_values.append(attributes)
-            self._attribute.append(index)
-
-    def _add_mixed_row(
-        self, name: str, sorts: Sequence[str], inputs: Sequence[object]
-    ) -> tuple[Attribute, ...]:
-        """Append the operands of a row; return its attributes: container sizes but the last, primitives."""
-        attributes: list[Attribute] = []
-        sizes: list[int] = []
-        position = 0
-        for sort, value in zip(sorts, inputs, strict=True):
-            convert = self._primitives.get(sort)
-            if convert is not None:
-                attributes.append(convert(value))
-                continue
+        attributes: list[list[Attribute]] = []
+        operands: list[list[int]] = []
+        collections: list[tuple[ContainerKind, list[list[int]]]] = []
+        for sort, column in zip(sorts, zip(*[row.inputs for row in rows], strict=True), strict=True):
             if sort == self._layout.term_sort:
-                self._operands.append(hash(value))
-                self._places.append(position)
-                position += 1
-                continue
-            kind = self._layout.containers.get(sort)
-            if kind is None:
+                operands.append([hash(value) for value in column])
+            elif sort in self._primitives:
+                attributes.append(list(map(self._primitives[sort], column)))
+            elif sort in self._layout.containers:
+                kind = self._layout.containers[sort]
+                collections.append((kind, [self._elements_of(sort, kind, value) for value in column]))
+            else:
                 raise CompileError(
                     f"read-out: operator {name!r} takes a {sort!r}, which is no term or number"
                 )
-            elements = self._elements_of(sort, kind, value)
-            self._operands.extend(elements)
-            sizes.append(len(elements))
-            if kind == "multiset":
-                self._places.extend([position] * len(elements))
-                position += 1
-            else:
-                self._places.extend(range(position, position + len(elements)))
-                position += len(elements)
-        return (*sizes[:-1], *attributes)
+        sizes = [[len(elements) for elements in column] for _kind, column in collections[:-1]]
+        self._add_attributes([*sizes, *attributes], count)
+        if collections:
+            self._add_collections(operands, collections, count)
+            return
+        self._operands.extend(chain.from_iterable(zip(*operands, strict=True)))
+        self._places.extend(list(range(len(operands))) * count)
+        self._counts.extend([len(operands)] * count)
+
+    def _add_attributes(self, columns: Sequence[Sequence[Attribute]], count: int) -> None:
+        if not columns:
+            self._attribute.extend([0] * count)
+            return
+        # Interned per operator: the attributes (1,) and (1.0,) of two operators are equal as Python tuples.
+        known: dict[tuple[Attribute, ...], int] = {}
+        for values in zip(*columns, strict=True):
+            index = known.get(values)
+            if index is None:
+                index = known[values] = len(self._attribute_values)
+                self._attribute_values.append(values)
+            self._attribute.append(index)
+
+    def _add_collections(
+        self,
+        operands: Sequence[Sequence[int]],
+        collections: Sequence[tuple[ContainerKind, Sequence[Sequence[int]]]],
+        count: int,
+    ) -> None:
+        """Append operands of varying number: single terms first, then the elements of each collection."""
+        for index in range(count):
+            before = len(self._operands)
+            self._operands.extend([column[index] for column in operands])
+            self._places.extend(range(len(operands)))
+            position = len(operands)
+            for kind, column in collections:
+                elements = column[index]
+                self._operands.extend(elements)
+                if kind == "multiset":
+                    self._places.extend([position] * len(elements))
+                    position += 1
+                else:
+                    self._places.extend(range(position, position + len(elements)))
+                    position += len(elements)
+            self._counts.append(len(self._operands) - before)
 
     def _elements_of(self, sort: str, kind: ContainerKind, value: object) -> list[int]:
         key = (sort, hash(value))
@@ -226,7 +236,7 @@ class _Collector:
             np.int64,
             len(self._classes) + len(self._operands) + len(terms),
         )
-        hashes, number = np.unique(names, return_inverse=True)
+        hashes, number = distinct(names)
         first_operand, first_term = len(self._classes), len(self._classes) + len(self._operands)
         term_class = np.full(max(terms, default=-1) + 1, -1, np.int64)
         term_class[list(terms)] = number[first_term:]

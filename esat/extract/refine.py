@@ -10,8 +10,9 @@ from time import perf_counter
 import numpy as np
 
 from esat.errors import CompileError
+from esat.extract.area import Search, completed
 from esat.extract.arrays import BoolArray, EGraphArrays, FloatArray, IntArray
-from esat.extract.backend import Backend, backend_for
+from esat.extract.backend import PYTHON, Backend, backend_for
 from esat.extract.kernels import Links
 from esat.extract.selection import Problem, Selection
 from esat.extract.tree import as_array, links_of, tree_choice
@@ -74,14 +75,11 @@ def single_moves(
     slack: float = inf,
 ) -> tuple[Move, ...]:
     """All changes of one live class that add at most ``slack`` seconds, most promising first."""
-    editor = _Editor(Problem.of(arrays, costs, roots))
-    found: list[tuple[float, int, int]] = []
-    for klass in selection.live_classes.tolist():
-        for node in arrays.nodes_of(klass):
-            changed = None if node == selection.chosen[klass] else editor.apply(selection, ((klass, node),))
-            if changed is not None and changed.cost <= selection.cost + slack:
-                found.append((changed.cost, klass, node))
-    return tuple(((klass, node),) for _cost, klass, node in sorted(found))
+    problem = Problem.of(arrays, costs, roots)
+    links = links_of(problem, PYTHON)
+    choice = completed(problem, links, PYTHON, selection.chosen)
+    changes = Search(problem, links, PYTHON, selection.cost).changes(choice)
+    return tuple(((klass, node),) for added, klass, node in changes if added <= slack)
 
 
 def refine(

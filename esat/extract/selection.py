@@ -9,7 +9,7 @@ from math import fsum, inf
 import numpy as np
 
 from esat.errors import CompileError
-from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
+from esat.extract.arrays import EGraphArrays, FloatArray, IntArray, distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Problem:
         if len(wrong):
             node = int(wrong[0])
             raise CompileError(f"extraction: e-node {arrays.describe(node)} has the cost {prices[node]}")
-        classes = np.unique(np.asarray(roots, np.int64))
+        classes, _number = distinct(np.asarray(roots, np.int64))
         if len(classes) and not 0 <= classes[0] <= classes[-1] < arrays.class_count:
             raise CompileError(
                 f"extraction: roots {classes.tolist()} of an e-graph of {arrays.class_count} classes"

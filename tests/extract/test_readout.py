@@ -119,7 +119,8 @@ from test_readout import arrays_of
 from random_egraphs import random_costs
 from esat.extract.choose import choose
 inputs = "".join(f"(union (N {number}) (In {number}))" for number in range(6))
-sums = "(union (N 6) (Add (In 0) (Add (In 1) (Add (In 2) (In 3)))))(union (N 7) (Add (In 3) (Add (In 1) (In 4))))"
+sums = "(union (N 6) (Add (In 0) (Add (In 1) (Add (In 2) (In 3)))))"
+sums += "(union (N 7) (Add (In 3) (Add (In 1) (In 4))))"
 rule = "(rewrite (Add a (Add b c)) (Add (Add a b) c) :ruleset swap)"
 arrays = arrays_of(rule + inputs + sums + "(run-schedule (repeat 4 (run swap)))")
 selection = choose(arrays, random_costs(arrays, 1), arrays.term_class[6:8])

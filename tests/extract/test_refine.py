@@ -75,6 +75,22 @@ def test_refine_lowers_a_price_that_is_no_sum(seed: int) -> None:
     assert (refined is selection) == (price(refined) == price(selection))
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_single_moves_are_sorted_and_none_improves_a_local_optimum(seed: int) -> None:
+    arrays, costs, roots = random_problem(seed, 60, cyclic=0.4)
+    selection = choose(arrays, costs, roots)
+    assert single_moves(arrays, costs, roots, selection, slack=-1e-12) == ()
+    moves = single_moves(arrays, costs, roots, selection)
+    assert all(node in arrays.nodes_of(klass) for ((klass, node),) in moves)
+    assert all(selection.chosen[klass] not in (-1, node) for ((klass, node),) in moves)
+    few = single_moves(arrays, costs, roots, selection, slack=5e-6)
+    assert few == moves[: len(few)]
+    tree = choose(arrays, costs, roots, method="tree")
+    if tree.cost > selection.cost * 1.2:
+        better = single_moves(arrays, costs, roots, tree, slack=-1e-12)
+        assert refine(arrays, tree, roots, lambda s: s.cost, better, costs=costs).cost < tree.cost
+
+
 def test_refine_takes_a_move_the_sum_refuses_and_stops_in_time() -> None:
     nodes = [("In", (0,), (), 0), ("Cheap", (), (0,), 1), ("Fusible", (), (0,), 1)]
     arrays = egraph(nodes, 2)
