@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from esat.extract import kernels, moves
 from esat.extract.kernels import Floats, Integers
 
-COMPILE_FROM = 40_000
+COMPILE_FROM = 20_000
 """E-nodes from which compiled kernels pay for loading numba and them, about 0.4 s from the on-disk cache."""
 REUSE_FROM = 500
 """E-nodes from which compiled kernels pay once they are loaded."""
