@@ -120,14 +120,15 @@ class Conditions:
 
     def holds(self, condition: Sexp, bindings: dict[str, Value]) -> bool:
         """Whether a condition that matches no term holds; ``(= x expression)`` binds an unbound ``x``."""
-        name, *operands = condition
+        assert not isinstance(condition, str)
+        name, operands = str(condition[0]), list(condition[1:])
         try:
             if name == "=":
                 return self._equal(operands[0], operands[1], bindings)
             if name in _COMPARISONS:
                 left, right = (self.literal(operand, bindings) for operand in operands)
-                return _COMPARISONS[str(name)](left, right)
-            return self._fact(str(name), operands, bindings)
+                return _COMPARISONS[name](left, right)
+            return self._fact(name, operands, bindings)
         except Unknown:
             return False
 

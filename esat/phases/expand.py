@@ -24,4 +24,3 @@ def expand(graph: FunctionGraph) -> FunctionGraph:
     result = FunctionGraph(graph.inputs, graph.outputs)
     ExpandNormalizations().optimize(result)
     return result
-

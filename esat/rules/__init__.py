@@ -2,30 +2,49 @@
 
 `read_rules` turns a file into immutable `Rule` records, `check` checks them against a `Signature`;
 `esat.egraph.rule_compiler` compiles them for the e-graph. The laws of rule writing are in README.md.
+
+For users: `load(path_or_text)`, `add(text)`, `remove(name)`, `list(query)`, `show(name)`.
 """
 
+from esat.rules.database import PACKAGE_RULES, RuleDatabase
 from esat.rules.macros import expand, permutation_axes, permutation_input_rank, permutation_word
-from esat.rules.reader import Position, read_forms, show
+from esat.rules.reader import Position, read_forms
 from esat.rules.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Ruleset, Soundness, read_rules
 from esat.rules.signature import Operator, Signature, check, declared_signature, elementwise
 
+RULES = RuleDatabase(PACKAGE_RULES)
+"""The package's rules, and what users add to them."""
+
+load = RULES.load
+add = RULES.add
+remove = RULES.remove
+list = RULES.list
+show = RULES.show
+
 __all__ = [
+    "PACKAGE_RULES",
+    "RULES",
     "SOUNDNESS_CLASSES",
     "Operator",
     "Position",
     "Rule",
+    "RuleDatabase",
     "RuleFile",
     "Ruleset",
     "Signature",
     "Soundness",
+    "add",
     "check",
     "declared_signature",
     "elementwise",
     "expand",
+    "list",
+    "load",
     "permutation_axes",
     "permutation_input_rank",
     "permutation_word",
     "read_forms",
     "read_rules",
+    "remove",
     "show",
 ]

@@ -1,0 +1,205 @@
+"""A rule of the rule files as a local optimizer: its left side is replaced by its right side.
+
+The e-graph keeps both sides of a rule; here one replaces the other, at once and for good. A rule is
+used in the direction in which it is written, also with the operands of its commutative ops exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from esat.classic.conditions import Conditions, Unknown, Value
+from esat.classic.local import LocalOptimizer, Transformed
+from esat.classic.terms import TermFactory, bare, fitted, is_tensor, same, view
+from esat.egraph.signature import Signature
+from esat.errors import EsatError
+from esat.graph import Apply, Variable
+from esat.graph.registry import registered_ops
+from esat.ops.elementwise.record import Elementwise
+from esat.rules.macros import expand
+from esat.rules.reader import Sexp, is_number
+from esat.rules.rule import Rule
+
+
+class RuleContext:
+    """What all rules of one signature share."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        self.conditions = Conditions(signature)
+        self.factory = TermFactory(signature)
+        self.commutative = frozenset(
+            op.constructor for op in registered_ops() if isinstance(op, Elementwise) and op.facts.commutative
+        )
+
+
+class RuleRewriter(LocalOptimizer):
+    """Replaces what matches a rule's left side by its right side.
+
+    Parameters
+    ----------
+    rule
+        Its body equates one variable with a term; its head unites that variable with another term.
+    """
+
+    def __init__(self, rule: Rule, context: RuleContext) -> None:
+        self.rule = rule
+        self.name = rule.name
+        self.context = context
+        self.root, self.pattern = _defined(rule)
+        self.conditions = [part for part in rule.body if not self._is_root(part)]
+        self.replacement = _united(rule, self.root)
+
+    @staticmethod
+    def applies_to(rule: Rule) -> bool:
+        """Whether a rule has the form that can be read as a replacement."""
+        try:
+            root, _ = _defined(rule)
+            _united(rule, root)
+        except ValueError:
+            return False
+        return True
+
+    @property
+    def constructor(self) -> str:
+        """Constructor of the left side."""
+        return str(self.pattern[0])
+
+    def _is_root(self, part: Sexp) -> bool:
+        return isinstance(part, tuple) and part[0] == "=" and self.root in part[1:] and self.pattern in part
+
+    def transform(self, node: Apply) -> Transformed:
+        if len(node.outputs) != 1 or not is_tensor(node.outputs[0]):
+            return False
+        output = node.outputs[0]
+        for bindings in self.matches(output):
+            replacement = self.build(self.replacement, bindings)
+            if isinstance(replacement, Variable):
+                result = fitted(replacement, output)
+                if result is not None and result is not output:
+                    return [result]
+        return False
+
+    # ---- matching
+
+    def matches(self, variable: Variable) -> Iterator[dict[str, Value]]:
+        """Bindings under which the left side is this Variable and all conditions hold."""
+        for bindings in self._match(self.pattern, variable, {self.root: variable}):
+            yield from self._conditions(0, bindings)
+
+    def _conditions(self, position: int, bindings: dict[str, Value]) -> Iterator[dict[str, Value]]:
+        if position == len(self.conditions):
+            yield bindings
+            return
+        condition = self.conditions[position]
+        located = _term_condition(condition, bindings)
+        if located is not None:
+            for extended in self._match(located[1], located[0], bindings):
+                yield from self._conditions(position + 1, extended)
+            return
+        extended = dict(bindings)
+        if self.context.conditions.holds(condition, extended):
+            yield from self._conditions(position + 1, extended)
+
+    def _match(
+        self, pattern: Sexp, variable: Variable, bindings: dict[str, Value]
+    ) -> Iterator[dict[str, Value]]:
+        if isinstance(pattern, str):
+            known = bindings.get(pattern)
+            if known is None:
+                yield {**bindings, pattern: variable}
+            elif isinstance(known, Variable) and same(known, variable):
+                yield bindings
+            return
+        term = view(variable)
+        if term is None or term[0] != pattern[0] or len(term[1]) + len(term[2]) != len(pattern) - 1:
+            return
+        constructor, operands, literals = term
+        count = len(operands)
+        with_literals = self._match_literals(pattern[1 + count :], literals, bindings)
+        if with_literals is None:
+            return
+        parts = pattern[1 : 1 + count]
+        yield from self._match_all(parts, operands, with_literals)
+        if constructor in self.context.commutative and count == 2:
+            yield from self._match_all(parts, operands[::-1], with_literals)
+
+    def _match_all(
+        self, patterns: Sequence[Sexp], operands: Sequence[Variable], bindings: dict[str, Value]
+    ) -> Iterator[dict[str, Value]]:
+        if not patterns:
+            yield bindings
+            return
+        for extended in self._match(patterns[0], operands[0], bindings):
+            yield from self._match_all(patterns[1:], operands[1:], extended)
+
+    def _match_literals(
+        self, patterns: Sequence[Sexp], literals: Sequence[int | float], bindings: dict[str, Value]
+    ) -> dict[str, Value] | None:
+        extended = dict(bindings)
+        for pattern, literal in zip(patterns, literals, strict=True):
+            if isinstance(pattern, str) and not is_number(pattern) and pattern not in extended:
+                extended[pattern] = literal
+                continue
+            try:
+                if self.context.conditions.literal(pattern, extended) != literal:
+                    return None
+            except Unknown:
+                return None
+        return extended
+
+    # ---- building
+
+    def build(self, term: Sexp, bindings: dict[str, Value]) -> Variable | None:
+        """The Variable a term stands for under bindings; None where it cannot be built."""
+        if isinstance(term, str):
+            value = bindings.get(term)
+            return bare(value) if isinstance(value, Variable) else None
+        record = self.context.signature.operators.get(str(term[0]))
+        if record is None:
+            return None
+        operands: list[Variable] = []
+        literals: list[int | float] = []
+        try:
+            for position, part in enumerate(term[1:]):
+                if position in record.tensor_operands:
+                    operand = self.build(part, bindings)
+                    if operand is None:
+                        return None
+                    operands.append(operand)
+                else:
+                    literals.append(self.context.conditions.literal(expand(part), bindings))
+            return self.context.factory.build(str(term[0]), operands, literals)
+        except (Unknown, EsatError):
+            # A term that cannot be typed here: the rule does not apply.
+            return None
+
+
+def _defined(rule: Rule) -> tuple[str, tuple[Sexp, ...]]:
+    """The variable a rule's head unites, and the term its body equates it with."""
+    for action in rule.head:
+        if isinstance(action, tuple) and action[0] == "union":
+            for fact in rule.body:
+                if isinstance(fact, tuple) and fact[0] == "=" and len(fact) == 3:
+                    name, term = fact[1], fact[2]
+                    if isinstance(name, str) and isinstance(term, tuple) and name in action[1:]:
+                        return name, term
+    raise ValueError(rule.name)
+
+
+def _united(rule: Rule, root: str) -> Sexp:
+    actions = [action for action in rule.head if isinstance(action, tuple) and action[0] != "subsume"]
+    if len(actions) != 1 or actions[0][0] != "union":
+        raise ValueError(rule.name)
+    left, right = actions[0][1:]
+    return right if left == root else left
+
+
+def _term_condition(condition: Sexp, bindings: dict[str, Value]) -> tuple[Variable, tuple[Sexp, ...]] | None:
+    """For ``(= x (Op ...))`` with a bound ``x``: its Variable and the term."""
+    if isinstance(condition, tuple) and condition[0] == "=" and len(condition) == 3:
+        for name, term in (condition[1:], condition[:0:-1]):
+            value = bindings.get(name) if isinstance(name, str) else None
+            if isinstance(value, Variable) and isinstance(term, tuple) and str(term[0])[0].isupper():
+                return value, term
+    return None
