@@ -104,4 +104,4 @@ def _accumulate(name: str, constructor: str, operand: Any, axis: Any, dtype: Any
         variable, axis = flatten(variable), 0
     index = normalize_axis(name, axis, variable.tensor_type.ndim)
     result: Variable = Cumulative(name, constructor, index)(variable)
-    return result
+    return result if dtype is None else cast(result, dtype)

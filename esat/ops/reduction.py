@@ -164,7 +164,7 @@ def reduce(
     axis
         An axis, a tuple of them, or None for all. Negative axes count from the back.
     dtype
-        Cast the operand to it first.
+        Cast the operand to it first, and the result.
     keepdims
         Whether the reduced axes stay, with size 1.
 
@@ -178,7 +178,7 @@ def reduce(
         variable = cast(variable, dtype)
     axes = normalize_axes(reducer.name, axis, variable.tensor_type.ndim)
     result: Variable = Reduction(reducer, axes, bool(keepdims))(variable)
-    return result
+    return result if dtype is None else cast(result, dtype)
 
 
 def sum_to(variable: Variable, broadcastable: Sequence[bool]) -> Variable:
