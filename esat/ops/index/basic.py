@@ -216,11 +216,10 @@ def select(name: str, entries: Sequence[Entry], array: Array, operands: Sequence
 def written_value(name: str, target: Variable, value: Any) -> Variable:
     """``value`` in the dtype of the array it is written to, as NumPy's assignment casts it."""
     dtype = target.tensor_type.dtype
-    variable = wrap(name, value, dtype)
-    if variable.tensor_type.kind == "c" and target.tensor_type.kind != "c":
-        types = [target.type, variable.type]
-        raise DtypeError(describe(name, types, "a complex value does not fit real elements"))
-    return cast(variable, dtype)
+    given = value.tensor_type.kind if isinstance(value, Variable) else np.asarray(value).dtype.kind
+    if given == "c" and target.tensor_type.kind != "c":
+        raise DtypeError(describe(name, [target.type, value], "a complex value does not fit real elements"))
+    return cast(wrap(name, value, dtype), dtype)
 
 
 def check_same_kind(name: str, target: Variable, value: Any) -> None:

@@ -160,6 +160,9 @@ def _slice_entry(name: str, item: slice, size: int | None, operands: list[Variab
     start, stop, step = slice(*entry.parts()).indices(size)
     if (start, stop, step) == (0, size, 1):
         return Slice()
+    if not range(start, stop, step):
+        # Bounds before the first element come out negative; as a slice again they would count from the end.
+        return Slice(0, 0, 1)
     return Slice(start, None if stop < 0 else stop, step)
 
 
