@@ -42,7 +42,7 @@ class KernelCall:
 
 
 Routine = Callable[..., Any]
-"""A library routine called as ``routine(output, *inputs)`` that fills a given C-contiguous output."""
+"""A library routine called as ``routine(*inputs, output)`` that fills a given C-contiguous output."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ class StepWriter:
             self._write_operand_check(number, group.nodes[0])
             self._write_outputs(number, group)
             routine = self.writer.bind(f"routine_{number}", self.program.routines[group.nodes[0]])
-            operands = [self.writer.names[group.nodes[0].outputs[0]], *self._operands(group.nodes[0])]
+            operands = [*self._operands(group.nodes[0]), self.writer.names[group.nodes[0].outputs[0]]]
             self.writer.line(f"{routine}({', '.join(operands)})")
         else:
             self._write_operand_check(number, group.nodes[0])

@@ -60,7 +60,7 @@ def matmul_into(node: Apply) -> Callable[..., Any] | None:
     """A routine for matrix products that fills the given array."""
     if node.op.name != "matmul":
         return None
-    return lambda output, left, right: np.matmul(left, right, out=output)
+    return lambda left, right, output: np.matmul(left, right, out=output)
 
 
 def build(

@@ -1,0 +1,140 @@
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from esat.codegen import blas
+from esat.graph import TensorType
+from esat.ops.contraction import MATMUL
+from esat.ops.dimshuffle import DimShuffle
+
+ORDERS = {
+    "C": lambda a: a,
+    "F": lambda a: np.swapaxes(np.swapaxes(a, -1, -2).copy(), -1, -2),
+    "strided": lambda a: np.repeat(np.repeat(a, 2, -1), 2, -2)[..., ::2, ::2],
+    "reversed": lambda a: a[..., ::-1, ::-1].copy()[..., ::-1, ::-1],
+    "read-only": lambda a: np.frombuffer(a.tobytes(), a.dtype).reshape(a.shape),
+}
+SIZES = [0, 1, 3, 8]
+
+
+def random(shape: tuple[int, ...], dtype: str) -> Any:
+    generator = np.random.default_rng(7)
+    if np.dtype(dtype).kind in "iu":
+        return generator.integers(0, 100, shape).astype(dtype)
+    values = generator.normal(size=shape)
+    return (values + 1j * generator.normal(size=shape) if np.dtype(dtype).kind == "c" else values).astype(
+        dtype
+    )
+
+
+def routine(left: Any, right: Any, flags: bool) -> Any:
+    """The routine for operands of these shapes; with ``flags`` the types know which sizes are 1."""
+    types = [
+        TensorType(a.dtype, shape=tuple(1 if size == 1 and flags else None for size in a.shape))
+        for a in (left, right)
+    ]
+    return blas.product_routine(MATMUL.make_node(*(type("x") for type in types)))
+
+
+def check(left: Any, right: Any, flags: bool = True) -> None:
+    expected = np.matmul(left, right)
+    output = np.full(expected.shape, np.nan if expected.dtype.kind in "fc" else 99).astype(expected.dtype)
+    kept = left.copy(), right.copy()
+    routine(left, right, flags)(left, right, output)
+    tolerance = 1e-4 if expected.dtype.itemsize // (1 + (expected.dtype.kind == "c")) <= 4 else 1e-12
+    assert np.allclose(output, expected, rtol=tolerance, atol=tolerance)
+    assert np.array_equal(left, kept[0])
+    assert np.array_equal(right, kept[1])
+
+
+@pytest.mark.parametrize("orders", list(product(ORDERS, repeat=2)), ids="-".join)
+def test_products_of_all_layouts_and_sizes(orders: tuple[str, str]) -> None:
+    for m, k, n, flags in product(SIZES, SIZES, SIZES, (True, False)):
+        left = ORDERS[orders[0]](random((m, k), "float64"))
+        check(left, ORDERS[orders[1]](random((k, n), "float64")), flags)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "complex64", "complex128", "int8", "int64", "uint16"]
+)
+def test_products_of_all_dtypes(dtype: str) -> None:
+    for m, n in ((3, 2), (3, 1), (1, 2)):
+        check(random((m, 4), dtype), random((4, n), dtype))
+        check(ORDERS["F"](random((m, 4), dtype)), ORDERS["F"](random((4, n), dtype)))
+
+
+def test_booleans_are_joined_by_or() -> None:
+    left, right = np.eye(3, dtype=bool), np.ones((3, 2), bool)
+    output = np.zeros((3, 2), bool)
+    routine(left, right, True)(left, right, output)
+    assert output.all()
+
+
+@pytest.mark.parametrize("sizes", [(90, 80, 90), (900, 700, 1), (1, 700, 900)], ids=str)
+def test_large_products_go_through_numpy(
+    sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m, k, n = sizes
+    left, right = random((m, k), "float64"), random((k, n), "float64")
+    check(left, right)
+    monkeypatch.setattr(blas, "_scipy_is_faster", lambda: True)
+    check(left, right)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_batches(order: str) -> None:
+    for batches in (
+        ((5,), (5,)),
+        ((5,), (1,)),
+        ((1,), (5,)),
+        ((2, 3), (1, 1)),
+        ((2, 3), (1, 3)),
+        ((0,), (1,)),
+    ):
+        left = ORDERS[order](random((*batches[0], 3, 4), "float64"))
+        check(left, random((*batches[1], 4, 2), "float64"))
+        check(left, random((*batches[1], 4, 1), "float64"))
+    check(random((5, 3, 0), "float64"), random((1, 0, 2), "float64"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_products_are_added_in_place(dtype: str) -> None:
+    for (m, k, n), order in product([(3, 4, 2), (3, 1, 2), (1, 1, 1), (3, 0, 2), (0, 2, 2)], ORDERS):
+        left, right = ORDERS[order](random((m, k), dtype)), ORDERS[order](random((k, n), dtype))
+        for alpha, beta in product((1.0, -0.5), (0.0, 1.0, 0.25)):
+            output = random((m, n), dtype) if beta else np.full((m, n), np.nan, dtype)
+            expected = alpha * (left @ right) + (beta * output if beta else 0.0)
+            blas.accumulate_product(alpha, left, right, beta, output)
+            assert np.allclose(output, expected, rtol=1e-5)
+
+
+def test_infinities_pass_without_warnings() -> None:
+    with np.errstate(all="raise"):
+        for size in (3, 100):
+            left, right = np.full((size, size), np.inf), np.zeros((size, size))
+            output = np.empty((size, size))
+            routine(left, right, True)(left, right, output)
+            assert np.isnan(output).all()
+
+
+def test_other_ops_have_no_routine() -> None:
+    x = TensorType("float64", shape=(None, None))("x")
+    assert blas.product_routine(DimShuffle((1, 0), 2).make_node(x)) is None
+
+
+def test_a_core_type_is_chosen_only_where_openblas_mistakes_the_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from llvmlite import binding
+
+    wide = dict.fromkeys(("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd"), True)
+    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: wide)
+    assert blas.core_type({}, "Haswell", loaded=False) == "SkylakeX"
+    assert blas.core_type({}, "Haswell", loaded=True) is None
+    assert blas.core_type({}, "Zen", loaded=False) is None
+    assert blas.core_type({}, None, loaded=False) is None
+    assert blas.core_type({"OPENBLAS_CORETYPE": ""}, "Haswell", loaded=False) is None
+    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: {**wide, "avx512vl": False})
+    assert blas.core_type({}, "Haswell", loaded=False) is None
