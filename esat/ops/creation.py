@@ -120,7 +120,8 @@ class ARange(Op):
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         bounds: list[Any] = [array[()] for array in inputs]
         try:
-            numbers: Array = np.arange(*bounds, dtype=self.dtype)
+            with np.errstate(all="ignore"):
+                numbers: Array = np.arange(*bounds, dtype=self.dtype)
         except (ValueError, ZeroDivisionError, OverflowError) as error:
             raise ShapeError(describe(self.name, bounds, str(error))) from error
         return (numbers,)

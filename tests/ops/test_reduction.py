@@ -69,7 +69,11 @@ def test_special_values():
 def test_strides_and_nothing_at_all(strided):
     array = sample("float64")[strided]
     for name in ("sum", "prod", "any", "all"):
-        agree(lambda x, name=name: getattr(esat, name)(x, axis=0), lambda x, name=name: FOLDS[name](x, axis=0), array)
+        agree(
+            lambda x, name=name: getattr(esat, name)(x, axis=0),
+            lambda x, name=name: FOLDS[name](x, axis=0),
+            array,
+        )
     agree(lambda x: esat.max(x, axis=1), lambda x: np.max(x, axis=1), array)
 
 

@@ -89,7 +89,14 @@ def test_inplace():
 
 def test_errors():
     x = esat.matrix("x", shape=(2, 3))
-    for index in ([2], [-3, 0], (slice(None), [3]), ([0, 1, 1], [0, 1]), [True, False, True], ([0], [0], [0])):
+    for index in (
+        [2],
+        [-3, 0],
+        (slice(None), [3]),
+        ([0, 1, 1], [0, 1]),
+        [True, False, True],
+        ([0], [0], [0]),
+    ):
         with pytest.raises(IndexingError):
             x[index]
     with pytest.raises(DtypeError):

@@ -14,7 +14,10 @@ def test_along_an_axis(axis):
     array = RNG.standard_normal((3, 4))
     places = np.argsort(array, axis=axis)
     agree(
-        lambda x, i: esat.take_along_axis(x, i, axis), lambda x, i: np.take_along_axis(x, i, axis), array, places
+        lambda x, i: esat.take_along_axis(x, i, axis),
+        lambda x, i: np.take_along_axis(x, i, axis),
+        array,
+        places,
     )
     if axis is not None:
 

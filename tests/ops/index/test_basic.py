@@ -96,7 +96,12 @@ def test_writing_leaves_the_argument_alone_unless_inplace():
 
 
 def test_values_broadcast_and_are_cast():
-    agree(lambda x, y: esat.set_subtensor(x[:, 1:3], y), lambda x, y: assigned(x, np.s_[:, 1:3], y), ARRAY, np.ones((2, 1)))
+    agree(
+        lambda x, y: esat.set_subtensor(x[:, 1:3], y),
+        lambda x, y: assigned(x, np.s_[:, 1:3], y),
+        ARRAY,
+        np.ones((2, 1)),
+    )
     agree(
         lambda x, y: esat.set_subtensor(x[0], y),
         lambda x, y: assigned(x, 0, y),
