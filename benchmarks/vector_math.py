@@ -118,8 +118,8 @@ def table(samples: int) -> str:
         f"range and arguments near 0 and 1: {5 * samples} points per function and format, against mpmath.",
         "NaN, infinities and signed zeros are compared with NumPy and SciPy by the tests.",
         "",
-        f"Time is nanoseconds per element of a loop over {COUNT} elements, on {machine()};",
-        f"beside it the time of NumPy {np.__version__} or SciPy {scipy.__version__}.",
+        f"Time is nanoseconds per element of a loop over {COUNT} elements, on",
+        f"{machine()}; beside it the time of NumPy {np.__version__} or SciPy {scipy.__version__}.",
         "",
         "| function | float64 ulp | ns | NumPy ns | float32 ulp | ns | NumPy ns |",
         "|---|---|---|---|---|---|---|",
@@ -133,8 +133,8 @@ def table(samples: int) -> str:
         print(lines[-1], flush=True)
     lines += [
         "",
-        "- `logaddexp`: in units in the last place of the larger operand, where it is larger than the result.",
-        "- `gammaln` below zero: in those of `gammaln(-x)` or of 1, where these are larger than the result.",
+        "- `logaddexp`: in units in the last place of the larger operand, where that exceeds the result.",
+        "- `gammaln` below zero: in those of `gammaln(-x)` or of 1, where these exceed the result.",
         "- `sin`, `cos` and `tan` take a branch for arguments beyond 2**20, and are right for all of them.",
         "- float32 `gammaln` is computed in float64.",
         "",

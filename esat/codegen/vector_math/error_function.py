@@ -23,13 +23,24 @@ def scaled_complement(magnitude: Float) -> tuple[Float, Float]:
     return t.polynomial(coefficients.SCALED_COMPLEMENT[magnitude.format.bits]), magnitude + 0.5
 
 
-def complement(magnitude: Float) -> Float:
-    """``erfc(magnitude)`` for ``magnitude >= 0``."""
+def complement(magnitude: Float, compensated: bool) -> Float:
+    """``erfc(magnitude)`` for ``magnitude >= 1/2``; finite below.
+
+    ``compensated`` takes out the rounding of the quotient, where the result is not subtracted from one.
+    """
     largest = 28.0 if magnitude.format.bits == 64 else 11.0
-    near = (magnitude > largest).select(largest, magnitude)
-    numerator, denominator = scaled_complement(near)
-    square = two_product(near, near)
-    return exp_times(-square.high, -square.low, numerator / denominator)
+    x = (magnitude > largest).select(largest, magnitude)
+    numerator, denominator = scaled_complement(x)
+    quotient = numerator / denominator
+    square = two_product(x, x)
+    low = -square.low
+    if compensated:
+        # What rounding took, relative to the quotient, goes into the exponent: the numerator is within
+        # [0.5, 0.62], so that one over it is about 1.75.
+        remainder = (-quotient).fused_multiply_add(denominator, numerator)
+        remainder = remainder - quotient * (0.5 - (denominator - x))
+        low = remainder.multiply_add(1.75, low)
+    return exp_times(-square.high, low, quotient)
 
 
 def near_zero(x: Float) -> Float:
@@ -40,14 +51,14 @@ def near_zero(x: Float) -> Float:
 def erf(x: Float) -> Float:
     """The error function."""
     magnitude = abs(x)
-    far = (1.0 - complement(magnitude)).with_sign_of(x)
+    far = (1.0 - complement(magnitude, compensated=False)).with_sign_of(x)
     return (magnitude < _NEAR).select(near_zero(x), far)
 
 
 def erfc(x: Float) -> Float:
     """``1 - erf(x)`` without cancellation."""
     magnitude = abs(x)
-    upper = complement(magnitude)
+    upper = complement(magnitude, compensated=True)
     far = (x < 0.0).select(2.0 - upper, upper)
     return (magnitude < 0.5).select(1.0 - near_zero(x), far)
 

@@ -46,9 +46,7 @@ def limits(x: Float) -> tuple[float, float]:
 def exp_times(x: Float, low: Float | None, factor: Float | None = None, exponent: int = 0) -> Float:
     """``factor * exp(x + low) * 2**exponent`` with one rounding of a denormal result."""
     reduced = reduce_exponential(x, low)
-    value = reduced.excess + 1.0
-    if factor is not None:
-        value = value * factor
+    value = reduced.excess + 1.0 if factor is None else factor.multiply_add(reduced.excess, factor)
     return scale(value, reduced.exponent + exponent)
 
 
