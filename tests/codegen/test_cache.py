@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import prange
 from numba.core import types
 
 from esat.codegen import vector_math
@@ -132,6 +134,29 @@ def driver(out, x):
     assert kernel.from_disk
 
 
+def test_parallel_kernel(cache):
+    text = """
+def part(out, x, start, stop):
+    for i in range(stop - start):
+        out[start + i] = 2.0 * x[start + i]
+
+def kernel(out, x):
+    for p in prange(4):
+        part(out, x, p * out.size // 4, (p + 1) * out.size // 4)
+"""
+    for from_disk in (False, True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            kernel = cache.load_or_compile(
+                text, "kernel", SIGNATURE, {"prange": prange}, CompileOptions(parallel=True)
+            )
+        assert kernel.from_disk == from_disk
+        x, out = np.arange(103.0), np.empty(103)
+        kernel.function(out, x)
+        assert np.array_equal(out, 2 * x)
+        cache.forget()
+
+
 def test_zero_division_follows_numpy(cache):
     kernel = cache.load_or_compile(source(1.0).replace("* 1.0", "/ (x[i] - x[i])"), "kernel", SIGNATURE, {})
     out = np.empty(2)
@@ -211,7 +236,7 @@ class Bomb:
         return Path.touch, (self.path,)
 
 
-@pytest.mark.parametrize("damage", ["flip", "truncate", "foreign", "empty"])
+@pytest.mark.parametrize("damage", ["flip", "truncate", "foreign", "empty", "unreadable"])
 def test_damaged_entry_is_compiled_again(cache, folder, tmp_path, damage):
     load(cache)
     path = the_entry(folder)
@@ -222,6 +247,7 @@ def test_damaged_entry_is_compiled_again(cache, folder, tmp_path, damage):
         "truncate": good[:-100],
         "foreign": entry.encode(KEY, pickle.dumps(Bomb(bomb))),
         "empty": b"",
+        "unreadable": entry.encode(path.stem, b"not a pickle"),
     }[damage]
     path.write_bytes(damaged)
     cache.forget()
@@ -232,6 +258,15 @@ def test_damaged_entry_is_compiled_again(cache, folder, tmp_path, damage):
     assert not bomb.exists()
     cache.forget()
     assert load(cache).from_disk
+
+
+def test_directory_deleted_meanwhile(cache, folder):
+    load(cache)
+    shutil.rmtree(folder)
+    assert cache.info().entries == 0
+    load(cache, 4.0)
+    assert cache.info().entries == 1
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_files_are_private(cache, folder):
@@ -410,6 +445,7 @@ def test_sixteen_processes_share_a_small_cache(folder):
 WORKER = """
 import sys
 import numpy as np
+from numba import prange
 from numba.core import types
 from pathlib import Path
 from esat.codegen import vector_math

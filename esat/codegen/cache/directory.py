@@ -25,7 +25,7 @@ _READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY
 _FOREIGN_WRITE_BITS = stat.S_IWGRP | stat.S_IWOTH
 
 
-class UnusableDirectoryError(Exception):
+class UnusableDirectoryError(OSError):
     """The directory cannot be made, or others could plant files in it; the message says which."""
 
 
@@ -96,6 +96,7 @@ class KernelDirectory:
         OSError
             When the file cannot be written. No partial file is left behind.
         """
+        _make_private(self.path)  # it may have been deleted since
         descriptor, temporary = tempfile.mkstemp(prefix=key[:16], suffix=_TEMPORARY_SUFFIX, dir=self.path)
         try:
             with open(descriptor, "wb") as file:
@@ -147,7 +148,11 @@ class KernelDirectory:
         return os.path.join(self.path, key + ENTRY_SUFFIX)
 
     def _files(self) -> Iterator[StoredFile]:
-        with os.scandir(self.path) as scan:
+        try:
+            scan = os.scandir(self.path)
+        except FileNotFoundError:
+            return
+        with scan:
             for item in scan:
                 try:
                     status = item.stat(follow_symlinks=False)

@@ -35,7 +35,7 @@ class CompileOptions:
     Attributes
     ----------
     parallel
-        Run ``prange`` loops on numba's threads.
+        Run the loops over ``prange``, which the environment must name so, on numba's threads.
     noalias
         Names of the functions whose array arguments never overlap one another.
     """
@@ -99,7 +99,7 @@ def _dispatcher(function: FunctionType, is_entry: bool, options: CompileOptions)
         "nogil": True,
         "boundscheck": False,
         "error_model": "numpy",
-        "parallel": options.parallel,
+        "parallel": options.parallel and "prange" in function.__code__.co_names,
         "no_cpython_wrapper": not is_entry,
         "no_cfunc_wrapper": True,
     }

@@ -175,11 +175,11 @@ class KernelCache:
             return None
         try:
             payload = entry_format.decode(key, content)
-        except entry_format.DamagedEntryError as error:
-            _warn(f"entry {key[:16]} is damaged and will be compiled again: {error}")
+            return deserialize_kernel(key, payload, source, entry, signature, options)
+        except Exception as error:  # whole entries can still name what this installation lacks
+            _warn(f"entry {key[:16]} cannot be loaded and will be compiled again: {error}")
             self._directory.remove(key)
             return None
-        return deserialize_kernel(key, payload, source, entry, signature, options)
 
     def _store(self, kernel: CompiledKernel) -> None:
         if self._directory is None:
