@@ -184,7 +184,10 @@ def with_rank(variable: Variable, rank: int) -> Variable:
         return variable
     if broadcast_of(variable) != SCALAR:
         raise CompileError(f"{variable} ({variable.type}) cannot be given {rank} axes")
-    return dimshuffle(bare(variable), ("x",) * rank) if rank else dimshuffle(variable, ())
+    scalar = bare(variable)
+    if isinstance(scalar, Constant):
+        return constant(scalar.data.reshape((1,) * rank))
+    return dimshuffle(scalar, ("x",) * rank)
 
 
 def fitted(variable: Variable, like: Variable) -> Variable | None:

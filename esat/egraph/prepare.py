@@ -1,7 +1,6 @@
 """Prepared e-graphs: the signature, the n-ary core, facts and compiled rules in one program.
 
-Loading rules takes longer than most saturations, so an engine that holds them is used again: the
-terms of each graph are loaded between a push and a pop.
+Loading rules takes longer than most saturations, so engines that hold them are pooled.
 """
 
 from __future__ import annotations
@@ -10,12 +9,14 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import local
+from functools import cached_property
 
 from esat.egraph.constructors import op_signature
 from esat.egraph.core import core_program
 from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
+from esat.egraph.pool import POOL
+from esat.egraph.pool import Program as ProgramText
 from esat.egraph.rule_compiler import CompiledRules, compile_rules
 from esat.egraph.saturate import RuleStep, Schedule
 from esat.egraph.signature import Signature
@@ -24,12 +25,11 @@ from esat.rules.database import RuleSelection
 
 EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
-USES_OF_AN_ENGINE = 50
-"""egglog does not give all memory of a push back; after so many graphs an engine is replaced."""
-ENGINES_KEPT = 4
+PROGRAMS_KEPT = 8
+_CHUNK = "<chunk "
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """Everything an engine holds before the terms of a graph.
 
@@ -62,24 +62,21 @@ class Program:
         """Tables whose rows are e-nodes."""
         return (*self.signature, "NarySum", "NaryProd")
 
-    def load(self) -> Engine:
-        """A new engine with this program.
+    @cached_property
+    def texts(self) -> tuple[ProgramText, ...]:
+        """What an engine loads, in order; the rules of each chunk under a name of their own."""
+        layers = (self.signature.program, facts_program(), core_program(self.signature, self.strict))
+        chunks = enumerate(self.compiled.chunks)
+        return (
+            *map(ProgramText, layers),
+            *(ProgramText(chunk.text, f"{_CHUNK}{number}") for number, chunk in chunks),
+        )
 
-        Raises
-        ------
-        RuleError
-            When egglog refuses a rule, at the rule's position.
-        """
-        engine = Engine()
-        engine.load(self.signature.program)
-        engine.load(facts_program())
-        engine.load(core_program(self.signature, self.strict))
-        for chunk in self.compiled.chunks:
-            try:
-                engine.load(chunk.text)
-            except RuleError as error:
-                raise chunk.error(error.reason) from None
-        return engine
+    def located(self, error: RuleError) -> RuleError:
+        """An error of egglog's about a chunk as one at the rule's own position."""
+        if not error.file.startswith(_CHUNK):
+            return error
+        return self.compiled.chunks[int(error.file.removeprefix(_CHUNK))].error(error.reason)
 
 
 _programs: OrderedDict[object, Program] = OrderedDict()
@@ -101,36 +98,22 @@ def program_for(selection: RuleSelection, strict: bool = False) -> Program:
         declarations = tuple(form for file in selection.files for form in file.declarations)
         compiled = compile_rules(selection.rules, operators, exact_only=strict, declarations=declarations)
         known = _programs[key] = Program(signature, compiled, strict)
-        while len(_programs) > 2 * ENGINES_KEPT:
+        while len(_programs) > PROGRAMS_KEPT:
             _programs.popitem(last=False)
     return known
 
 
-class _Engines(local):
-    """Prepared engines of one thread; an engine must not be shared between threads."""
-
-    def __init__(self) -> None:
-        self.kept: OrderedDict[int, tuple[Program, Engine, int]] = OrderedDict()
-
-
-_engines = _Engines()
-
-
 @contextmanager
 def prepared_engine(program: Program) -> Iterator[Engine]:
-    """An engine that holds the program, for the terms of one graph.
+    """An engine that holds the program, for the terms of one graph; see :class:`EnginePool`.
 
-    Whatever is loaded inside is gone afterwards. An engine that failed is dropped.
+    Raises
+    ------
+    RuleError
+        When egglog refuses a rule, at the rule's position.
     """
-    kept = _engines.kept
-    _, engine, uses = kept.pop(id(program), (program, None, 0))
-    if engine is None:
-        engine = program.load()
-    engine.push()
-    yield engine
-    # Not in a `finally`: after any failure the engine is left to the garbage collector.
-    engine.pop()
-    if engine.failure is None and uses + 1 < USES_OF_AN_ENGINE:
-        kept[id(program)] = (program, engine, uses + 1)
-        while len(kept) > ENGINES_KEPT:
-            kept.popitem(last=False)
+    try:
+        with POOL.engine(program.texts) as engine:
+            yield engine
+    except RuleError as error:
+        raise program.located(error) from None

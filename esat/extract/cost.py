@@ -137,6 +137,8 @@ class CostModel:
             return _LEAF_SECONDS
         if constructor in ("DimShuffle", "Output"):
             return _VIEW_SECONDS
+        if constructor == "Cast":
+            return self._elementwise(1.0, result)
         if constructor in _REDUCTIONS:
             return self._reduction(operands[0], result, 1.0)
         if constructor in ("ArgMax", "ArgMin"):
@@ -152,9 +154,11 @@ class CostModel:
 
     def elementwise(self, op: Op, result: Value) -> float:
         """Seconds of a fused elementwise op."""
-        flops = float(getattr(op, "flops", 1.0))
-        if op.constructor == "Fill":
-            flops = 0.25
+        return self._elementwise(
+            0.25 if op.constructor == "Fill" else float(getattr(op, "flops", 1.0)), result
+        )
+
+    def _elementwise(self, flops: float, result: Value) -> float:
         speedup = 8.0 / max(result.itemsize, 1)
         arithmetic = result.size * flops / (self.machine.element_rate * min(speedup, 8.0))
         traffic = self.machine.fused_traffic * result.size * result.itemsize / self.machine.bandwidth

@@ -14,7 +14,7 @@ import numpy as np
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
 from esat.errors import CompileError
 from esat.extract.nary import Shape, Step, plan_product, plan_sum
-from esat.graph import Apply, Family, FunctionGraph, Op, TensorType, Variable
+from esat.graph import Apply, Constant, Family, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.folding import fold
 from esat.graph.registry import op_named, registered_ops
@@ -185,6 +185,8 @@ class _Decoder:
             return value
         if self.chosen.types[number].broadcast != SCALAR:
             raise CompileError(f"decode: {value} ({value.type}) cannot be given {rank} axes")
+        if isinstance(value, Constant):
+            return constant(value.data.reshape((1,) * rank))
         return dimshuffle(value, ("x",) * rank)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,7 +20,7 @@ from esat.extract.arrays import EGraphArrays
 from esat.extract.choose import choose
 from esat.extract.cost import CostModel, MachineProfile
 from esat.extract.decode import decode
-from esat.extract.readout import read_out
+from esat.extract.readout import Layout, read_out
 from esat.extract.selected import selected_terms
 from esat.extract.values import Hints, class_values, node_costs, term_value
 from esat.graph import FunctionGraph
@@ -28,6 +28,9 @@ from esat.graph import FunctionGraph
 Stage = Callable[[str], AbstractContextManager[object]]
 """Times a named stage: a context manager around it."""
 
+
+FACTS = ("dt", "bp")
+"""Facts that extraction reads."""
 
 SUBSUMED_PENALTY = 1.0e3
 """Seconds added to e-nodes that a rule replaced for good, so that they are a last resort.
@@ -161,19 +164,22 @@ def optimize(
 def _saturated(
     terms: TermGraph, program: Program, budgets: Budgets, stage: Stage
 ) -> tuple[EGraphArrays, SaturationReport]:
-    with stage("load rules"):
-        prepared = prepared_engine(program)
-        engine = prepared.__enter__()
-    with stage("load"):
-        for record in undeclared_constructors(terms, program.signature):
-            engine.execute(record.declaration)
-        for text in load_text(terms, flatten(terms, program.strict)):
-            engine.execute(text)
-    with stage("saturate"):
-        report = saturate(engine, program.schedule, budgets, program.constructors)
-    with stage("read out"):
-        arrays = read_out(engine.freeze(), engine.values)
-        prepared.__exit__(None, None, None)
+    with ExitStack() as stack:
+        with stage("load rules"):
+            engine = stack.enter_context(prepared_engine(program))
+        with stage("load"):
+            undeclared = undeclared_constructors(terms, program.signature)
+            for record in undeclared:
+                engine.execute(record.declaration)
+            for text in load_text(terms, flatten(terms, program.strict)):
+                engine.execute(text)
+        with stage("saturate"):
+            report = saturate(engine, program.schedule, budgets, program.constructors)
+        with stage("read out"):
+            names = {*program.constructors, *(record.name for record in undeclared), Layout().term_table}
+            others = [name for name in engine.sizes() if name not in names]
+            arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=others, facts=FACTS))
+            stack.close()
     return arrays, report
 
 
@@ -225,4 +231,5 @@ def _fired(program: Program, saturation: SaturationReport) -> dict[str, int]:
         name = statistics.name.partition("#")[0] if rule is None else rule.report_name
         if rule is not None or name in {origin.name for origin in origins.values()}:
             counts[name] = counts.get(name, 0) + statistics.matches
+    counts = {name: count for name, count in counts.items() if count}
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
