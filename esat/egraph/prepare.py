@@ -6,8 +6,7 @@ Loading rules takes longer than most saturations, so engines that hold them are 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +15,6 @@ from esat.egraph.core import core_program
 from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.pool import POOL
-from esat.egraph.pool import Program as ProgramText
 from esat.egraph.rule_compiler import CompiledRules, compile_rules
 from esat.egraph.saturate import RuleStep, Schedule
 from esat.egraph.signature import Signature
@@ -26,7 +24,6 @@ from esat.rules.database import RuleSelection
 EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
 PROGRAMS_KEPT = 8
-_CHUNK = "<chunk "
 
 
 @dataclass(frozen=True)
@@ -63,20 +60,27 @@ class Program:
         return (*self.signature, "NarySum", "NaryProd")
 
     @cached_property
-    def texts(self) -> tuple[ProgramText, ...]:
-        """What an engine loads, in order; the rules of each chunk under a name of their own."""
-        layers = (self.signature.program, facts_program(), core_program(self.signature, self.strict))
-        chunks = enumerate(self.compiled.chunks)
-        return (
-            *map(ProgramText, layers),
-            *(ProgramText(chunk.text, f"{_CHUNK}{number}") for number, chunk in chunks),
-        )
+    def key(self) -> tuple[str, bool]:
+        """What tells engines with this program from others."""
+        return self.compiled.text, self.strict
 
-    def located(self, error: RuleError) -> RuleError:
-        """An error of egglog's about a chunk as one at the rule's own position."""
-        if not error.file.startswith(_CHUNK):
-            return error
-        return self.compiled.chunks[int(error.file.removeprefix(_CHUNK))].error(error.reason)
+    def load(self) -> Engine:
+        """A new engine with this program.
+
+        Raises
+        ------
+        RuleError
+            When egglog refuses a rule, at the rule's position.
+        """
+        engine = Engine()
+        for layer in (self.signature.program, facts_program(), core_program(self.signature, self.strict)):
+            engine.load(layer)
+        for chunk in self.compiled.chunks:
+            try:
+                engine.load(chunk.text)
+            except RuleError as error:
+                raise chunk.error(error.reason) from None
+        return engine
 
 
 _programs: OrderedDict[object, Program] = OrderedDict()
@@ -103,8 +107,7 @@ def program_for(selection: RuleSelection, strict: bool = False) -> Program:
     return known
 
 
-@contextmanager
-def prepared_engine(program: Program) -> Iterator[Engine]:
+def prepared_engine(program: Program) -> AbstractContextManager[Engine]:
     """An engine that holds the program, for the terms of one graph; see :class:`EnginePool`.
 
     Raises
@@ -112,8 +115,4 @@ def prepared_engine(program: Program) -> Iterator[Engine]:
     RuleError
         When egglog refuses a rule, at the rule's position.
     """
-    try:
-        with POOL.engine(program.texts) as engine:
-            yield engine
-    except RuleError as error:
-        raise program.located(error) from None
+    return POOL.engine(program.key, program.load)
