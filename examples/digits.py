@@ -68,9 +68,8 @@ def training_graph(start: list[np.ndarray]) -> tuple[esat.Graph, esat.Graph, lis
     for weights, bias in zip(parameters[0:-2:2], parameters[1:-2:2], strict=True):
         layer = esat.tanh(layer @ weights + bias)
     scores = layer @ parameters[-2] + parameters[-1]
-    # Written naively: the optimizer finds the form that neither overflows nor loses precision.
-    probabilities = esat.exp(scores) / esat.exp(scores).sum(axis=1, keepdims=True)
-    loss = -(classes * esat.log(probabilities)).sum(axis=1).mean()
+    # Written as in a textbook: the optimizer finds the form that neither overflows nor divides by zero.
+    loss = -(classes * esat.log(esat.softmax(scores, axis=1))).sum(axis=1).mean()
     penalty = sum(((weights**2).sum() for weights in parameters[0::2]), esat.constant(0.0))
     cost = loss + DECAY * penalty
     updates = {}
