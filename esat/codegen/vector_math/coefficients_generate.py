@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import struct
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -301,6 +302,13 @@ def module_text() -> str:
         return _module_text()
 
 
+def wrapped(line: str) -> list[str]:
+    """A line of Python broken after commas, at the length the project keeps to."""
+    return textwrap.wrap(
+        line, 110, subsequent_indent="        ", break_long_words=False, break_on_hyphens=False
+    )
+
+
 def _module_text() -> str:
     lines = [
         '"""Coefficients and constants of the vector functions, by format.',
@@ -310,6 +318,8 @@ def _module_text() -> str:
         "",
         "from __future__ import annotations",
         "",
+        "# fmt: off",
+        "",
     ]
     for fit in tables():
         lines += [f"{fit.name}: dict[int, tuple[float, ...]] = {{"]
@@ -317,19 +327,15 @@ def _module_text() -> str:
         for bits, degree in fit.degrees.items():
             coefficients, error = interpolate(fit, degree)
             accuracy.append(f"2**{float(mp.log(error, 2)):.1f} ({bits} bits)")
-            lines += [
-                f"    {bits}: (",
-                *(f"        {rounded(c, bits)!r}," for c in coefficients),
-                "    ),",
-            ]
+            lines += wrapped(f"    {bits}: ({', '.join(repr(rounded(c, bits)) for c in coefficients)}),")
         lines += ["}", f'"""{fit.meaning}.', "", f"Largest error: {', '.join(accuracy)}.", '"""', ""]
     for name, (meaning, value) in constants().items():
         kind = "dict[int, tuple[float, ...]]"
         if name == "SCALED_LOGARITHMS":
             kind = "dict[int, tuple[tuple[float, float, float], ...]]"
-        lines += [f"{name}: {kind} = {value!r}", f'"""{meaning}."""', ""]
+        lines += [*wrapped(f"{name}: {kind} = {value!r}"), f'"""{meaning}."""', ""]
     words = ", ".join(f"0x{word:016X}" for word in two_over_pi_words(20))
-    lines += [f"TWO_OVER_PI_WORDS: tuple[int, ...] = ({words})"]
+    lines += wrapped(f"TWO_OVER_PI_WORDS: tuple[int, ...] = ({words})")
     lines += ['"""The first 1280 binary digits of 2/pi."""']
     return "\n".join(lines) + "\n"
 
