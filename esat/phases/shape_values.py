@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import prod
 
-from esat.errors import EsatError
+import numpy as np
+
+from esat.errors import EsatError, ShapeError, describe
 from esat.graph import Apply, Constant, Family, SharedVariable, TensorType, Variable
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.shape import ShapeI
+from esat.ops.view import Reshape
 
 _KNOWN_FAMILIES = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION)
 _IMPURE_FAMILIES = (Family.RANDOM, Family.CONTROL, Family.SPARSE)
 _SAMPLE_SIZE = 2
-_LARGEST_RANK = 1
+_LONGEST_VECTOR = 64
 
 
 class ShapeFacts:
@@ -49,7 +53,9 @@ class ShapeFacts:
             return False
         if node.op.family in _KNOWN_FAMILIES or isinstance(node.op, DimShuffle) or node.op.typing == "same":
             return True
-        samples = [sample(variable) for variable in node.inputs]
+        if isinstance(node.op, Reshape):
+            return isinstance(node.inputs[1], Constant) or node.inputs[1] in self._decided
+        samples = [self._sample(variable) for variable in node.inputs]
         try:
             types = node.op.infer_types(samples)
         except EsatError:
@@ -59,10 +65,7 @@ class ShapeFacts:
     def _value_follows(self, node: Apply) -> bool:
         if isinstance(node.op, ShapeI):
             return node.inputs[0] in self.early
-        small = all(
-            isinstance(variable.type, TensorType) and variable.type.ndim <= _LARGEST_RANK
-            for variable in node.outputs
-        )
+        small = all(_is_small(variable) for variable in node.outputs)
         decided = [variable in self._decided for variable in node.inputs]
         return (
             small
@@ -75,13 +78,32 @@ class ShapeFacts:
             )
         )
 
+    def _sample(self, variable: Variable) -> Variable:
+        """A stand-in whose sizes, or value, are known, to see what an op makes of known ones."""
+        if isinstance(variable, Constant) or not isinstance(variable.type, TensorType):
+            return variable
+        shape = tuple(_SAMPLE_SIZE if size is None else size for size in variable.type.shape)
+        type = variable.type.with_shape(shape)
+        if variable in self._decided:
+            return Constant(type, np.full(shape, _SAMPLE_SIZE, type.numpy_dtype))
+        return Variable(type)
 
-def sample(variable: Variable) -> Variable:
-    """A stand-in whose every size is known, to see what an op makes of known sizes."""
-    if isinstance(variable, Constant) or not isinstance(variable.type, TensorType):
-        return variable
-    shape = tuple(_SAMPLE_SIZE if size is None else size for size in variable.type.shape)
-    return Variable(variable.type.with_shape(shape))
+
+def reshaped(node: Apply, shape: tuple[int, ...], sizes: Sequence[int]) -> tuple[int, ...]:
+    """The shape a Reshape gives an array of ``shape``. Raises ShapeError where the elements do not fit."""
+    total, known = prod(shape), prod(size for size in sizes if size != -1)
+    result = tuple(total // known if size == -1 and known else size for size in sizes)
+    if prod(result) != total or min(result, default=0) < 0:
+        reason = f"{total} elements do not fit shape {tuple(sizes)}"
+        raise ShapeError(describe(node.op.name, [f"shape {shape}"], reason, node.where))
+    return result
+
+
+def _is_small(variable: Variable) -> bool:
+    """Whether a value is worth keeping for each combination of shapes: a scalar or a short vector."""
+    if not isinstance(variable.type, TensorType) or variable.type.ndim > 1:
+        return False
+    return all(size is not None and size <= _LONGEST_VECTOR for size in variable.type.shape)
 
 
 def _is_static(variable: Variable) -> bool:

@@ -10,6 +10,8 @@ import numpy as np
 from esat.errors import EsatError, UserLine
 from esat.graph import Apply, Constant, Family, TensorType, Variable
 from esat.graph.op import Array
+from esat.ops.view import Reshape
+from esat.phases.shape_values import reshaped
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -50,6 +52,14 @@ class ShapeWalk:
                 self.values[variable] = np.asarray(result)
                 self.shapes[variable] = np.shape(result)
             return
+        if (
+            isinstance(node.op, Reshape)
+            and self._has_value(node.inputs[1])
+            and self._is_known(node.inputs[0])
+        ):
+            sizes = [int(size) for size in self._operand(node.inputs[1])]
+            self.shapes[node.outputs[0]] = reshaped(node, self._shape(node.inputs[0]), sizes)
+            return
         if all(self._is_known(variable) for variable in node.inputs):
             self._check(node)
             types: Sequence[Any] = node.op.infer_types([self._stand_in(variable) for variable in node.inputs])
@@ -61,6 +71,12 @@ class ShapeWalk:
 
     def _is_known(self, variable: Variable) -> bool:
         return isinstance(variable, Constant) or variable in self.shapes
+
+    def _has_value(self, variable: Variable) -> bool:
+        return isinstance(variable, Constant) or variable in self.values
+
+    def _shape(self, variable: Variable) -> Shape:
+        return np.shape(variable.data) if isinstance(variable, Constant) else self.shapes[variable]
 
     def _check(self, node: Apply) -> None:
         """Check sizes where nothing but shapes is needed for that; other ops are checked as they run."""

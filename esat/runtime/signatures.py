@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal, TypeAlias
 
+from esat.errors import CompileError
 from esat.graph import Apply, TensorType, Variable
 from esat.phases.group import Group
 from esat.phases.memory import MemoryPlan, plan_buffers
@@ -139,7 +140,9 @@ def _fact(fact: Fact, walk: ShapeWalk) -> Any:
     kind, variable = fact
     if kind == "value":
         return walk.values[variable]
-    shape = walk.shapes[variable]
+    shape = walk.shapes.get(variable)
+    if shape is None:
+        raise CompileError(f"runtime: the shapes of the inputs do not tell that of {variable}")
     return shape if kind == "shape" else allocator(shape, variable.tensor_type.numpy_dtype)
 
 

@@ -10,6 +10,8 @@ from esat.graph.op import Family, Op
 from esat.graph.registry import op_named
 from esat.ops.contraction import matmul
 from esat.ops.reduction import MAX, SUM, reduce
+from esat.ops.shape import size_of
+from esat.ops.view import reshape
 from esat.runtime import Executable
 
 Build = Callable[..., Executable]
@@ -116,3 +118,13 @@ def test_an_error_inside_a_library_routine_names_the_op_and_the_line(compiled: B
         function(np.ones((2, 2)))
     assert "failing" in caught.value.__notes__[0]
     assert "test_errors.py" in caught.value.__notes__[0]
+
+
+def test_a_reshape_that_does_not_fit_is_found_before_any_step_runs(compiled: Build) -> None:
+    x, y = tensor("x", None, None), tensor("y", None)
+    function = compiled([x, y], [op_named("exp")(reshape(x, (-1, size_of(y, 0))))])
+    assert function(np.zeros((2, 6)), np.zeros(3)).shape == (4, 3)
+    assert function(np.zeros((2, 0)), np.zeros(3)).shape == (0, 3)
+    for length in (5, 0):
+        with pytest.raises(ShapeError, match=r"reshape.*12 elements do not fit[\s\S]*test_errors.py"):
+            function(np.zeros((2, 6)), np.zeros(length))
