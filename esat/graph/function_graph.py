@@ -146,14 +146,16 @@ class FunctionGraph:
         self._prune_unused(old)
 
     def _import(self, variable: Variable) -> None:
-        for needed in ancestors([variable], stop=self.clients):
-            if needed in self.clients:
-                continue
+        wanted = [needed for needed in ancestors([variable], stop=self.clients) if needed not in self.clients]
+        for needed in wanted:
+            if needed.owner is None and not isinstance(needed, (Constant, SharedVariable)):
+                raise GraphError(_missing_input(needed))
+        for needed in wanted:
             if needed.owner is None:
-                if not isinstance(needed, (Constant, SharedVariable)):
-                    raise GraphError(_missing_input(needed))
                 self._adopt(needed)
                 continue
+            if needed in self.clients:
+                continue  # another output of a node that is here already
             node = needed.owner
             for output in node.outputs:
                 self._adopt(output)

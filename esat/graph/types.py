@@ -126,7 +126,7 @@ class TensorType(Type):
         """
         given = np.asarray(value)
         if given.dtype != self.numpy_dtype:
-            weak = isinstance(value, (bool, int, float, complex)) or (
+            weak = type(value) in (bool, int, float, complex) or (
                 isinstance(value, (list, tuple)) and given.size == 0
             )
             if not (weak and _fits(given, self.numpy_dtype)) and not np.can_cast(

@@ -99,6 +99,7 @@ def test_axis_errors():
 
 def test_gradients():
     for function in (
-        lambda x: x.T, lambda x: x.flatten(2), lambda x: esat.moveaxis(x, 0, 1), lambda x: x.dimshuffle(2, "x", 0, 1)
+        lambda x: x.T, lambda x: x.flatten(2), lambda x: esat.moveaxis(x, 0, 1),
+        lambda x: x.dimshuffle(2, "x", 0, 1),
     ):  # fmt: skip
         esat.verify_grad(function, [ARRAY])
