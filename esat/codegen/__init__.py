@@ -1,0 +1,21 @@
+"""Groups of nodes to machine code.
+
+==================  ==========================================================================
+``loop_ir``         what a kernel does, as data; ``verify`` checks it
+``lowering``        groups to the loop IR
+``collapse``        fewer loops, for contiguous arrays
+``printing``        the loop IR to numba source
+``scalar``          functions with NumPy's semantics that op templates call
+``vector_math``     elementary functions as branch-free LLVM IR
+``compile``         source to machine code
+``cache``           compiled kernels in memory and on disk
+==================  ==========================================================================
+"""
+
+from esat.codegen.compile import compile_kernel
+from esat.codegen.loop_ir import Kernel
+from esat.codegen.lowering.lower import can_fuse, lower, supported
+from esat.codegen.printing.printer import print_kernel
+from esat.codegen.verify import verify
+
+__all__ = ["Kernel", "can_fuse", "compile_kernel", "lower", "print_kernel", "supported", "verify"]

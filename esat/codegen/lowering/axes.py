@@ -1,0 +1,168 @@
+"""Names for axes: which axes of the variables of a group one loop can run along.
+
+Axes that ops make equal share a name. Each use of a group's input is named apart, so that ``x + x.T``
+reads ``x`` along two pairs of axes; uses are then made to agree where nothing speaks against it, so
+that the two readings of ``x`` in ``x - x.mean(0)`` fall together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from esat.codegen.loop_ir import Index
+from esat.codegen.lowering.unsupported import UnsupportedError
+from esat.graph import Apply, Family, Variable
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.reduction import Reduction
+
+Use = tuple[int, int]
+"""Position of a node in the group, and of an operand of it."""
+
+
+@dataclass(frozen=True)
+class AxisNames:
+    """Loop axes, as arbitrary numbers, of everything in a group.
+
+    Attributes
+    ----------
+    computed
+        For each variable the nodes compute, the loop axis along each of its axes; None for size 1.
+    uses
+        The same for each use of an input.
+    """
+
+    computed: dict[Variable, Index]
+    uses: dict[Use, Index]
+
+    def operand(self, node: Apply, use: Use) -> Index:
+        """The loop axes along which the operand at ``use`` of ``node`` is read."""
+        known = self.computed.get(node.inputs[use[1]])
+        return self.uses[use] if known is None else known
+
+    def renumbered(self, order: Sequence[int]) -> AxisNames:
+        """The same with each axis called by its place in ``order``."""
+        places: dict[int | None, int | None] = {axis: place for place, axis in enumerate(order)}
+        places[None] = None
+        return AxisNames(
+            {variable: tuple(places[axis] for axis in index) for variable, index in self.computed.items()},
+            {use: tuple(places[axis] for axis in index) for use, index in self.uses.items()},
+        )
+
+
+def name_axes(nodes: Sequence[Apply]) -> AxisNames:
+    """Name the axes of ``nodes``, which stand in topological order.
+
+    Raises
+    ------
+    UnsupportedError
+        When a variable would have to be computed along several sets of loops.
+    """
+    return _Naming(nodes).result()
+
+
+class _Naming:
+    def __init__(self, nodes: Sequence[Apply]) -> None:
+        self.nodes = nodes
+        self.parent: list[int] = []
+        self.computed: dict[Variable, Index] = {}
+        self.uses: dict[Use, Index] = {}
+        self.inputs: dict[Variable, list[Use]] = {}
+        for position, node in enumerate(nodes):
+            operands = [self._operand((position, place)) for place in range(len(node.inputs))]
+            for output in node.outputs:
+                self.computed[output] = self._new(output)
+            self._relate(node, operands, self.computed[node.outputs[0]])
+        if self._conflict():
+            raise UnsupportedError("a variable would run along one loop by two of its axes")
+        for uses in self.inputs.values():
+            for use in uses[1:]:
+                self._agree(self.uses[uses[0]], self.uses[use])
+
+    def result(self) -> AxisNames:
+        return AxisNames(
+            {variable: self._roots(slots) for variable, slots in self.computed.items()},
+            {use: self._roots(slots) for use, slots in self.uses.items()},
+        )
+
+    def _new(self, variable: Variable) -> Index:
+        slots: list[int | None] = []
+        for flag in variable.tensor_type.broadcastable:
+            if flag:
+                slots.append(None)
+            else:
+                slots.append(len(self.parent))
+                self.parent.append(len(self.parent))
+        return tuple(slots)
+
+    def _operand(self, use: Use) -> Index:
+        variable = self.nodes[use[0]].inputs[use[1]]
+        known = self.computed.get(variable)
+        if known is None:
+            known = self.uses[use] = self._new(variable)
+            self.inputs.setdefault(variable, []).append(use)
+        return known
+
+    def _relate(self, node: Apply, operands: list[Index], result: Index) -> None:
+        op = node.op
+        if isinstance(op, DimShuffle):
+            if any(operands[0][axis] is not None for axis in op.dropped):
+                raise UnsupportedError(f"{op} drops an axis of unknown size")
+            shown = tuple(None if axis == "x" else operands[0][int(axis)] for axis in op.order)
+            self._equate(shown, result)
+        elif isinstance(op, Reduction):
+            kept = tuple(None if axis in op.axes else slot for axis, slot in enumerate(operands[0]))
+            if not op.keepdims:
+                kept = tuple(slot for axis, slot in enumerate(operands[0]) if axis not in op.axes)
+            self._equate(kept, result)
+        elif op.family is Family.ELEMENTWISE:
+            self._relate_elementwise(operands, result)
+        else:
+            self._equate(operands[0], result)
+
+    def _relate_elementwise(self, operands: list[Index], result: Index) -> None:
+        for axis, place in enumerate(result):
+            slots = [slot for slot in (operand[axis] for operand in operands) if slot is not None]
+            if (place is None) != (not slots):
+                raise UnsupportedError("the type of a result does not follow from its operands")
+            for slot in slots:
+                assert place is not None
+                self._union(place, slot)
+
+    def _equate(self, first: Index, second: Index) -> None:
+        for one, other in zip(first, second, strict=True):
+            if (one is None) != (other is None):
+                raise UnsupportedError("the type of a result does not follow from its operand")
+            if one is not None and other is not None:
+                self._union(one, other)
+
+    def _find(self, slot: int) -> int:
+        parent = self.parent
+        while parent[slot] != slot:
+            parent[slot] = parent[parent[slot]]
+            slot = parent[slot]
+        return slot
+
+    def _union(self, first: int, second: int) -> None:
+        first, second = self._find(first), self._find(second)
+        if first != second:
+            self.parent[max(first, second)] = min(first, second)
+
+    def _roots(self, slots: Index) -> Index:
+        return tuple(None if slot is None else self._find(slot) for slot in slots)
+
+    def _conflict(self) -> bool:
+        for slots in (*self.computed.values(), *self.uses.values()):
+            roots = [root for root in self._roots(slots) if root is not None]
+            if len(set(roots)) < len(roots):
+                return True
+        return False
+
+    def _agree(self, first: Index, second: Index) -> None:
+        """Let two uses of one variable run along the same loops if that leads to no conflict."""
+        if self._roots(first) == self._roots(second):
+            return
+        before = list(self.parent)
+        self._equate(first, second)
+        if self._conflict():
+            self.parent = before

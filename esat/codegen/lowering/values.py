@@ -1,0 +1,300 @@
+"""Nodes as scalar values: loads, computations and reductions, each with the axes it varies with.
+
+Values are shared: two nodes that compute the same thing from the same values give one value. Views
+give none, they only rename axes. Softmax and log-sum-exp become the steps they consist of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from esat.codegen.loop_ir import (
+    Accumulator,
+    AccumulatorKind,
+    Compute,
+    Convert,
+    Definition,
+    Index,
+    Literal,
+    Load,
+    operands_of,
+)
+from esat.codegen.lowering.axes import AxisNames
+from esat.codegen.lowering.unsupported import UnsupportedError
+from esat.graph import Apply, Constant, Variable
+from esat.ops.cast import Cast
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.elementwise.code import CODE_DTYPES
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.normalization import Normalization
+from esat.ops.reduction import Reduction
+
+COSTLY_FLOPS = 8.0
+"""Work of one element from which a value is rather kept in memory than computed again."""
+
+_COMBINE = {"{0} or {1}": "{0} | {1}", "{0} and {1}": "{0} & {1}"}
+"""Templates of reductions in a form without branches."""
+
+_SUM = "{0} + {1}"
+_MAXIMUM = "maximum({0}, {1})"
+_MINIMUM = "minimum({0}, {1})"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A value gathered over ``bound`` axes, in order, from the value ``operand``."""
+
+    accumulator: Accumulator
+    operand: int
+    bound: tuple[int, ...]
+
+    @property
+    def value(self) -> int:
+        """The number of the result."""
+        return self.accumulator.value
+
+
+Node: TypeAlias = Definition | Fold
+
+
+def operands(node: Node) -> tuple[int, ...]:
+    """The values that a value is computed from."""
+    return (node.operand,) if isinstance(node, Fold) else operands_of(node)
+
+
+def literal_text(value: Any, dtype: str) -> str:
+    """Source text of a number of ``dtype``."""
+    if dtype == "bool":
+        return str(bool(value))
+    number = float(value) if dtype.startswith("float") else int(value)
+    return f"{dtype}({number!r})"
+
+
+def is_literal(variable: Variable) -> bool:
+    """Whether a variable is a constant of one element, which stands in the source of a kernel."""
+    return isinstance(variable, Constant) and variable.data.size == 1
+
+
+class Values:
+    """The values of a group's nodes.
+
+    Attributes
+    ----------
+    nodes
+        Each value's definition; its position is its number.
+    depends
+        For each value the axes it varies with.
+    flops
+        For each value the work of computing one element, in additions.
+    of
+        The value of each variable the nodes compute.
+    """
+
+    def __init__(self, nodes: Sequence[Apply], names: AxisNames, numbers: dict[Variable, int]) -> None:
+        self.nodes: list[Node] = []
+        self.depends: list[frozenset[int]] = []
+        self.flops: list[float] = []
+        self.of: dict[Variable, int] = {}
+        self._names = names
+        self._numbers = numbers
+        self._known: dict[Node, int] = {}
+        for position, node in enumerate(nodes):
+            self._add_node(position, node)
+
+    def add_fold(self, fold: Fold) -> int:
+        """A further fold of known values, under a number of its own."""
+        value = len(self.nodes)
+        fold = replace(fold, accumulator=replace(fold.accumulator, value=value))
+        return self._append(fold, self.depends[fold.operand] - frozenset(fold.bound), 1.0)
+
+    def _append(self, node: Node, depends: frozenset[int], flops: float) -> int:
+        self.nodes.append(node)
+        self.depends.append(depends)
+        self.flops.append(flops)
+        return len(self.nodes) - 1
+
+    def _define(self, node: Node, flops: float = 0.0) -> int:
+        """The number of a value equal to ``node``, which has number -1."""
+        known = self._known.get(node)
+        if known is not None:
+            return known
+        value = len(self.nodes)
+        if isinstance(node, Load):
+            depends = frozenset(axis for axis in node.index if axis is not None)
+        else:
+            depends = frozenset().union(*(self.depends[operand] for operand in operands(node)))
+        numbered: Node
+        if isinstance(node, Fold):
+            depends -= frozenset(node.bound)
+            numbered = replace(node, accumulator=replace(node.accumulator, value=value))
+        else:
+            numbered = replace(node, value=value)
+        self._known[node] = value
+        return self._append(numbered, depends, flops)
+
+    # ---- operands
+
+    def _operand(self, position: int, place: int, node: Apply) -> int:
+        variable = node.inputs[place]
+        known = self.of.get(variable)
+        if known is not None:
+            return known
+        dtype = variable.tensor_type.dtype
+        comment = str(variable)
+        if isinstance(variable, Constant) and is_literal(variable):
+            text = literal_text(variable.data.reshape(()).item(), dtype)
+            return self._define(Literal(-1, dtype, text, comment))
+        index = self._names.uses[position, place]
+        return self._define(Load(-1, self._numbers[variable], index, comment))
+
+    # ---- nodes
+
+    def _add_node(self, position: int, node: Apply) -> None:
+        op = node.op
+        output = node.outputs[0]
+        if isinstance(op, DimShuffle):
+            self.of[output] = self._operand(position, 0, node)
+        elif isinstance(op, Cast):
+            source = node.inputs[0].tensor_type.dtype
+            operand = self._operand(position, 0, node)
+            self.of[output] = self._define(Convert(-1, op.dtype, operand, source, str(node)), 1.0)
+        elif isinstance(op, Elementwise):
+            self.of[output] = self._elementwise(position, node, op)
+        elif isinstance(op, Reduction | Normalization):
+            operand = self._operand(position, 0, node)
+            index = self._names.operand(node, (position, 0))
+            bound = tuple(axis for axis in (index[axis] for axis in op.axes) if axis is not None)
+            dtype = node.inputs[0].tensor_type.dtype
+            steps = _Steps(self, operand, bound, dtype, str(node))
+            self.of[output] = (
+                steps.normalization(op) if isinstance(op, Normalization) else steps.reduction(op)
+            )
+        else:
+            raise UnsupportedError(f"{op} has no kernel form")
+
+    def _elementwise(self, position: int, node: Apply, op: Elementwise) -> int:
+        dtype = node.inputs[-1].tensor_type.dtype
+        template = op.source(dtype)
+        if template is None:
+            raise UnsupportedError(f"{op} has no code for {dtype}")
+        used = [place for place in range(len(node.inputs)) if f"{{{place}}}" in template]
+        places = {place: number for number, place in enumerate(used)}
+        renumbered = template.format(*(f"{{{places.get(place)}}}" for place in range(len(node.inputs))))
+        operands = tuple(self._operand(position, place, node) for place in used)
+        if renumbered == "{0}":
+            return operands[0]
+        result = node.outputs[0].tensor_type.dtype
+        return self._define(Compute(-1, result, renumbered, dtype, operands, str(node)), op.flops)
+
+    def compute(
+        self, dtype: str, template: str, operands: tuple[int, ...], comment: str, flops: float
+    ) -> int:
+        """A value of operands of its own dtype."""
+        return self._define(Compute(-1, dtype, template, dtype, operands, comment), flops)
+
+    def fold(
+        self, kind: AccumulatorKind, dtype: str, start: str, template: str, operand: int,
+        bound: tuple[int, ...], comment: str,
+    ) -> int:  # fmt: skip
+        """A value gathered from ``operand``."""
+        accumulator = Accumulator(-1, kind, dtype, start, template, comment)
+        return self._define(Fold(accumulator, operand, bound), 1.0)
+
+    def literal(self, dtype: str, text: str) -> int:
+        """A number."""
+        return self._define(Literal(-1, dtype, text))
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps of one reduction or normalization of one operand."""
+
+    values: Values
+    operand: int
+    bound: tuple[int, ...]
+    dtype: str
+    comment: str
+
+    def reduction(self, op: Reduction) -> int:
+        if op.typing == "argreduce":
+            return self._index(largest=op.reducer.constructor == "ArgMax")
+        if op.reducer.combine is None:
+            return self._log_sum_exp()
+        return self._combine(op)
+
+    def _combine(self, op: Reduction) -> int:
+        combine = op.reducer.combine
+        assert combine is not None
+        if not self.bound:
+            return self.operand
+        if combine == _SUM:
+            return self._sum(self.operand)
+        if combine in (_MAXIMUM, _MINIMUM):
+            return self._extremum(combine == _MAXIMUM)
+        if op.reducer.identity is None:
+            raise UnsupportedError(f"{op} has no first value")
+        start = literal_text(op.reducer.identity(self.dtype), self.dtype)
+        return self._fold("combine", self.operand, start, _COMBINE.get(combine, combine))
+
+    def _fold(self, kind: AccumulatorKind, operand: int, start: str, template: str = "") -> int:
+        return self.values.fold(kind, self.dtype, start, template, operand, self.bound, self.comment)
+
+    def _sum(self, operand: int) -> int:
+        return self._fold("sum", operand, literal_text(0, self.dtype)) if self.bound else operand
+
+    def _extremum(self, largest: bool) -> int:
+        if not self.bound:
+            return self.operand
+        if self.dtype == "bool":
+            return self._fold(
+                "combine", self.operand, str(not largest), "{0} | {1}" if largest else "{0} & {1}"
+            )
+        template = _MAXIMUM if largest else _MINIMUM
+        return self._fold("combine", self.operand, extreme_text(self.dtype, not largest), template)
+
+    def _index(self, largest: bool) -> int:
+        if not self.bound:
+            return self.values.literal("int64", "int64(0)")
+        kind: AccumulatorKind = "argmax" if largest else "argmin"
+        return self._fold(kind, self.operand, extreme_text(self.dtype, not largest))
+
+    def _apply(self, template: str, *operands: int, flops: float = 1.0) -> int:
+        return self.values.compute(self.dtype, template, operands, self.comment, flops)
+
+    def normalization(self, op: Normalization) -> int:
+        shifted = self._apply("{0} - {1}", self.operand, self._extremum(largest=True))
+        exponential = self._apply("exp({0})", shifted, flops=10.0)
+        total = self._sum(exponential)
+        if op.name == "softmax":
+            return self._apply("{0} * {1}", exponential, self._apply(f"{self.dtype}(1) / {{0}}", total))
+        return self._apply("{0} - {1}", shifted, self._apply("log({0})", total, flops=14.0))
+
+    def _log_sum_exp(self) -> int:
+        highest = self._extremum(largest=True)
+        shift = self._apply(f"select(isfinite({{0}}), {{0}}, {self.dtype}(0))", highest)
+        exponential = self._apply("exp({0} - {1})", self.operand, shift, flops=11.0)
+        return self._apply("log({0}) + {1}", self._sum(exponential), shift, flops=15.0)
+
+
+def extreme_text(dtype: str, largest: bool) -> str:
+    """Source text of the largest or least number of a dtype."""
+    if dtype == "bool":
+        return str(largest)
+    if dtype.startswith("float"):
+        return f"{dtype}({'inf' if largest else '-inf'})"
+    limits = np.iinfo(dtype)
+    return literal_text(limits.max if largest else limits.min, dtype)
+
+
+def has_code(dtype: str) -> bool:
+    """Whether kernels hold numbers of ``dtype``."""
+    return dtype in CODE_DTYPES
+
+
+def axes_of(index: Index) -> tuple[int, ...]:
+    """The loop axes an index names, in order."""
+    return tuple(axis for axis in index if axis is not None)

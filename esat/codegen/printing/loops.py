@@ -1,0 +1,229 @@
+"""Loops as source text.
+
+A loop that gathers float sums or the index of an extremum runs in blocks of 1024: a block is summed in
+any order, which vectorises, and block sums are added with their rounding errors kept. Of an index, the
+first block with the extremum is found, and then its place in that block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+
+from numba.core import types
+
+from esat.codegen import views
+from esat.codegen.loop_ir import (
+    Accumulator,
+    Definition,
+    Kernel,
+    Loop,
+    Statement,
+    Store,
+    Tile,
+    Update,
+    operands_of,
+)
+from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
+from esat.codegen.printing.source import Source
+from esat.codegen.vector_math import reduction
+
+BLOCK = 1024
+"""Elements summed before rounding errors are taken account of."""
+_BLOCK_BITS = 10
+
+
+def is_index(accumulator: Accumulator) -> bool:
+    """Whether the accumulator finds the index of an extremum."""
+    return accumulator.kind in ("argmax", "argmin")
+
+
+def is_float_sum(accumulator: Accumulator) -> bool:
+    """Whether the accumulator is a sum whose rounding matters."""
+    return accumulator.kind == "sum" and accumulator.dtype.startswith("float")
+
+
+class LoopPrinter:
+    """Prints loops, outside of tiles.
+
+    Parameters
+    ----------
+    print_tile
+        Prints a tile.
+    """
+
+    def __init__(self, kernel: Kernel, source: Source, print_tile: Callable[[Tile, Names], None]) -> None:
+        self.kernel = kernel
+        self.source = source
+        self.scalars = ScalarPrinter(kernel, source)
+        self.print_tile = print_tile
+
+    def block(self, statements: Iterable[Statement], names: Names, loop: Loop | None, flat: bool) -> None:
+        """Print the statements of a body; ``flat`` says whether its loop runs over nothing else."""
+        accumulators = {accumulator.value: accumulator for accumulator in (loop.accumulators if loop else ())}
+        for statement in statements:
+            if isinstance(statement, Loop):
+                self.loop(statement, names)
+            elif isinstance(statement, Tile):
+                self.print_tile(statement, names)
+            elif isinstance(statement, Store):
+                self.scalars.store(statement, names)
+            elif isinstance(statement, Update):
+                accumulator = accumulators[statement.accumulator]
+                update = self._flat_update if flat else self._nested_update
+                assert loop is not None
+                update(accumulator, names.value(statement.operand), loop, names)
+            else:
+                self.scalars.definition(statement, names)
+
+    def loop(self, loop: Loop, names: Names) -> None:
+        """Print a loop and what follows from its accumulators."""
+        flat = not any(isinstance(statement, Loop | Tile) for statement in loop.body)
+        for accumulator in loop.accumulators:
+            self._declare(accumulator, loop, flat)
+        with ExitStack() as stack:
+            for axis in loop.axes[:-1]:
+                stack.enter_context(self.source.block(f"for i{axis} in range({size_name(axis)})"))
+            last = loop.axes[-1]
+            if flat and any(is_float_sum(part) or is_index(part) for part in loop.accumulators):
+                self._blocks(loop, last, names)
+            else:
+                with self.source.block(f"for i{last} in range({size_name(last)})"):
+                    self.block(loop.body, names, loop, flat)
+        for accumulator in loop.accumulators:
+            self._finish(accumulator, loop, flat, names)
+
+    # ---- accumulators
+
+    def _declare(self, accumulator: Accumulator, loop: Loop, flat: bool) -> None:
+        value, start = accumulator.value, self.scalars.start(accumulator)
+        if is_index(accumulator):
+            self.source.line(f"best{value} = {start}", accumulator.comment)
+            if flat:
+                for axis in loop.axes:
+                    self.source.line(f"place{value}_{axis} = 0")
+            else:
+                self.source.line(f"v{value} = 0")
+            return
+        self.source.line(f"v{value} = {start}", accumulator.comment)
+        if is_float_sum(accumulator):
+            self.source.line(f"error{value} = {start}")
+
+    def _compensated(self, value: int, operand: str) -> None:
+        error = self.source.use("rounding_error", views.rounding_error)
+        self.source.line(f"error{value} += {error}(v{value}, {operand})")
+        self.source.line(f"v{value} += {operand}")
+
+    def _nested_update(self, accumulator: Accumulator, operand: str, loop: Loop, names: Names) -> None:
+        """A step of a loop that has loops inside: few of them, so it may branch."""
+        value = accumulator.value
+        if is_index(accumulator):
+            with self.source.block(f"if {self._is_better(accumulator, operand, f'best{value}')}"):
+                self.source.line(f"best{value} = {operand}")
+                self.source.line(f"v{value} = {self._flat_position(loop, names)}")
+        elif is_float_sum(accumulator):
+            self._compensated(value, operand)
+        else:
+            self.source.line(f"v{value} = {self.scalars.combination(accumulator, f'v{value}', operand)}")
+
+    def _flat_update(self, accumulator: Accumulator, operand: str, loop: Loop, names: Names) -> None:
+        value = accumulator.value
+        if is_index(accumulator):
+            name = "maximum" if accumulator.kind == "argmax" else "minimum"
+            text = self.source.expression(f"{name}({{0}}, {{1}})", accumulator.dtype)
+            self.source.line(f"part{value} = {text.format(f'part{value}', operand)}")
+        elif is_float_sum(accumulator):
+            add = self.source.use("reassociating_add", reduction.reassociating_add)
+            self.source.line(f"part{value} = {add}(part{value}, {operand})")
+        else:
+            self.source.line(f"v{value} = {self.scalars.combination(accumulator, f'v{value}', operand)}")
+
+    def _is_better(self, accumulator: Accumulator, candidate: str, best: str) -> str:
+        """Whether a candidate replaces the best so far: it is beyond it, or the first NaN."""
+        relation = ">" if accumulator.kind == "argmax" else "<"
+        text = f"{candidate} {relation} {best}"
+        if accumulator.dtype.startswith("float"):
+            text += f" or ({candidate} != {candidate} and {best} == {best})"
+        return text
+
+    def _flat_position(self, loop: Loop, names: Names) -> str:
+        """The number of the present iteration."""
+        text = ""
+        for axis in loop.axes:
+            place = f"{self.source.use('int64', types.int64)}({names.position(axis)})"
+            text = f"({text}) * {size_name(axis)} + {place}" if text else place
+        return text
+
+    # ---- blocks
+
+    def _blocks(self, loop: Loop, axis: int, names: Names) -> None:
+        size, position = size_name(axis), names.position(axis)
+        blocked = [part for part in loop.accumulators if is_float_sum(part) or is_index(part)]
+        with self.source.block(f"for block{axis} in range(({size} + {BLOCK - 1}) >> {_BLOCK_BITS})"):
+            self.source.line(f"first{axis} = block{axis} << {_BLOCK_BITS}")
+            for accumulator in blocked:
+                self.source.line(f"part{accumulator.value} = {self.scalars.start(accumulator)}")
+            with self.source.block(f"for {position} in {self.span(f'first{axis}', size, BLOCK)}"):
+                self.block(loop.body, names, loop, flat=True)
+            for accumulator in blocked:
+                value = accumulator.value
+                if is_float_sum(accumulator):
+                    self._compensated(value, f"part{value}")
+                else:
+                    self._take_block(accumulator, loop)
+
+    def span(self, first: str, size: str, length: int) -> str:
+        """A range of up to ``length`` places; unsigned, since signed bounds keep loops from vectorising."""
+        uintp = self.source.use("uintp", types.uintp)
+        return f"range({uintp}({first}), {uintp}(min({first} + {length}, {size})))"
+
+    def _take_block(self, accumulator: Accumulator, loop: Loop) -> None:
+        value = accumulator.value
+        with self.source.block(f"if {self._is_better(accumulator, f'part{value}', f'best{value}')}"):
+            self.source.line(f"best{value} = part{value}")
+            for axis in loop.axes[:-1]:
+                self.source.line(f"place{value}_{axis} = i{axis}")
+            last = loop.axes[-1]
+            self.source.line(f"place{value}_{last} = first{last}")
+
+    def _finish(self, accumulator: Accumulator, loop: Loop, flat: bool, names: Names) -> None:
+        value = accumulator.value
+        if is_float_sum(accumulator):
+            corrected = self.source.use("corrected", views.corrected)
+            self.source.line(f"v{value} = {corrected}(v{value}, error{value})")
+        elif is_index(accumulator) and flat:
+            self._find_place(accumulator, loop, names)
+
+    def _find_place(self, accumulator: Accumulator, loop: Loop, names: Names) -> None:
+        """Look for the extremum in the first block that has it."""
+        value, last = accumulator.value, loop.axes[-1]
+        (operand,) = [
+            statement.operand
+            for statement in loop.body
+            if isinstance(statement, Update) and statement.accumulator == value
+        ]
+        self.source.line(f"v{value} = 0")
+        for axis in loop.axes[:-1]:
+            self.source.line(f"i{axis} = place{value}_{axis}")
+        with self.source.block(f"for i{last} in {self.span(f'place{value}_{last}', size_name(last), BLOCK)}"):
+            for statement in leading_to(operand, loop.body):
+                self.scalars.definition(statement, names)
+            found = names.value(operand)
+            condition = f"{found} == best{value}"
+            if accumulator.dtype.startswith("float"):
+                condition += f" or {found} != {found}"
+            with self.source.block(f"if {condition}"):
+                self.source.line(f"v{value} = {self._flat_position(loop, names)}")
+                self.source.line("break")
+
+
+def leading_to(value: int, body: Sequence[Statement]) -> list[Definition]:
+    """The definitions of a body that a value depends on, itself included."""
+    wanted = {value}
+    found: list[Definition] = []
+    for statement in reversed(body):
+        if isinstance(statement, Loop | Tile | Store | Update) or statement.value not in wanted:
+            continue
+        found.insert(0, statement)
+        wanted.update(operands_of(statement))
+    return found

@@ -1,0 +1,93 @@
+"""Whole kernels as source text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from esat.codegen import views
+from esat.codegen.collapse import collapse
+from esat.codegen.loop_ir import Kernel, Load, Store, Tile, walk
+from esat.codegen.printing.loops import LoopPrinter
+from esat.codegen.printing.scalars import Names, array_name, is_viewed, size_name
+from esat.codegen.printing.source import Source
+from esat.codegen.printing.tiles import TilePrinter, declare_scratch
+
+Layout: TypeAlias = Literal["C", "A"]
+"""Memory layout of all inputs: contiguous in C order, or any. Outputs are always contiguous."""
+
+ENTRY = "kernel"
+"""Name of the generated function."""
+
+
+@dataclass(frozen=True)
+class PrintedKernel:
+    """Source text of one function called :data:`ENTRY`, and the objects it names."""
+
+    text: str
+    environment: dict[str, object]
+
+
+def print_kernel(kernel: Kernel, layout: Layout = "C", comments: bool = True) -> str:
+    """The numba source of a kernel, for people to read."""
+    return print_source(kernel, layout, comments).text
+
+
+def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKernel:
+    """The numba source of a kernel and what it names.
+
+    Parameters
+    ----------
+    kernel
+        The kernel as lowered.
+    layout
+        The layout of the inputs; for contiguous ones axes are collapsed first.
+    comments
+        Whether to name graph nodes in comments. Without them equal kernels have equal text.
+    """
+    if layout == "C":
+        kernel = collapse(kernel)
+    source = Source(comments)
+    arguments = ", ".join(array_name(kernel, number) for number in range(len(kernel.arrays)))
+    if kernel.comment:
+        source.remark(kernel.comment)
+    with source.block(f"def {ENTRY}({arguments})"):
+        _print_sizes(kernel, source)
+        _print_views(kernel, source)
+        for statement in walk(kernel.body):
+            if isinstance(statement, Tile):
+                declare_scratch(statement, source)
+        tiles = TilePrinter(kernel, source)
+        LoopPrinter(kernel, source, tiles.tile).block(kernel.body, Names(), None, flat=False)
+    return PrintedKernel(source.text(), source.environment)
+
+
+def _used_axes(kernel: Kernel) -> list[int]:
+    used: set[int] = set()
+    for statement in walk(kernel.body):
+        if isinstance(statement, Tile):
+            used.add(statement.axis)
+        elif not isinstance(statement, Load | Store) and hasattr(statement, "axes"):
+            used.update(statement.axes)
+    return sorted(used)
+
+
+def _print_sizes(kernel: Kernel, source: Source) -> None:
+    for axis in _used_axes(kernel):
+        factors = kernel.axes[axis].factors
+        text = " * ".join(f"{array_name(kernel, array)}.shape[{place}]" for array, place in factors)
+        source.line(f"{size_name(axis)} = {text}")
+
+
+def _print_views(kernel: Kernel, source: Source) -> None:
+    """Name the arrays in the shapes that loads and stores index."""
+    used = {statement.array for statement in walk(kernel.body) if isinstance(statement, Load | Store)}
+    for number, array in enumerate(kernel.arrays):
+        if number not in used or not is_viewed(array):
+            continue
+        name = array_name(kernel, number)
+        sizes = "".join(
+            " * ".join(f"{name}.shape[{axis}]" for axis in group) + ", " for group in array.groups
+        )
+        view = source.use("contiguous_view", views.contiguous_view)
+        source.line(f"{name}_view = {view}({name}, ({sizes}))")

@@ -1,0 +1,131 @@
+"""Definitions, stores and accumulator steps as source text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from esat.codegen import scalar
+from esat.codegen.loop_ir import (
+    Accumulator,
+    Array,
+    Compute,
+    Convert,
+    Definition,
+    Index,
+    Kernel,
+    Literal,
+    Load,
+    Store,
+)
+from esat.codegen.printing.source import Source
+
+
+@dataclass(frozen=True)
+class Names:
+    """How values and loop positions are called at one place of the source.
+
+    Attributes
+    ----------
+    values, positions
+        Text for values and axes that are not called ``v0``, ``i0``.
+    """
+
+    values: dict[int, str] = field(default_factory=dict)
+    positions: dict[int, str] = field(default_factory=dict)
+
+    def value(self, number: int) -> str:
+        """The name of a value."""
+        return self.values.get(number, f"v{number}")
+
+    def position(self, axis: int) -> str:
+        """The name of the place along an axis."""
+        return self.positions.get(axis, f"i{axis}")
+
+    def with_position(self, axis: int, text: str) -> Names:
+        """The same with another name for the place along one axis."""
+        return replace(self, positions={**self.positions, axis: text})
+
+
+def size_name(axis: int) -> str:
+    """The name of the size of an axis."""
+    return f"n{axis}"
+
+
+def array_name(kernel: Kernel, number: int) -> str:
+    """The name of the argument that an array is passed as."""
+    outputs = len(kernel.outputs)
+    return f"o{number}" if number < outputs else f"x{number - outputs}"
+
+
+def is_viewed(array: Array) -> bool:
+    """Whether loads and stores see the array in another shape than it is passed in."""
+    return bool(array.groups) and array.groups != tuple((axis,) for axis in range(array.rank))
+
+
+class ScalarPrinter:
+    """Prints the statements that are no loops."""
+
+    def __init__(self, kernel: Kernel, source: Source) -> None:
+        self.kernel = kernel
+        self.source = source
+
+    def element(self, number: int, index: Index, names: Names) -> str:
+        """The text of an array's element."""
+        array = self.kernel.arrays[number]
+        name = array_name(self.kernel, number)
+        if is_viewed(array):
+            name += "_view"
+        if array.rank == 0:
+            return f"{name}[()]"
+        if not array.groups:
+            return f"{name}[{', '.join(['0'] * array.rank)}]"
+        return f"{name}[{', '.join('0' if axis is None else names.position(axis) for axis in index)}]"
+
+    def definition(self, statement: Definition, names: Names) -> None:
+        """Print the definition of a value."""
+        self.source.line(
+            f"{names.value(statement.value)} = {self._right_side(statement, names)}", statement.comment
+        )
+
+    def _right_side(self, statement: Definition, names: Names) -> str:
+        if isinstance(statement, Load):
+            return self.element(statement.array, statement.index, names)
+        if isinstance(statement, Literal):
+            return self.source.expression(statement.text, statement.dtype)
+        if isinstance(statement, Convert):
+            return self._conversion(statement, names.value(statement.operand))
+        return self._computation(statement, names)
+
+    def _computation(self, statement: Compute, names: Names) -> str:
+        text = self.source.expression(statement.template, statement.operand_dtype)
+        filled = text.format(*(names.value(operand) for operand in statement.operands))
+        return self.wrapped(filled, statement.dtype)
+
+    def wrapped(self, text: str, dtype: str) -> str:
+        """An expression converted to the dtype of its result: numba computes with wide integers."""
+        if "int" not in dtype:
+            return text
+        return f"{self.source.expression(dtype, dtype)}({text})"
+
+    def _conversion(self, statement: Convert, operand: str) -> str:
+        if statement.dtype == "bool":
+            return f"{operand} != {self.source.expression(statement.operand_dtype, 'bool')}(0)"
+        target = self.source.expression(statement.dtype, statement.dtype)
+        if "int" in statement.dtype and statement.operand_dtype.startswith("float"):
+            return f"{self.source.use('float_to_integer', scalar.float_to_integer)}({operand}, {target})"
+        return f"{target}({operand})"
+
+    def store(self, statement: Store, names: Names) -> None:
+        """Print a store."""
+        place = self.element(statement.array, statement.index, names)
+        self.source.line(f"{place} = {names.value(statement.operand)}", statement.comment)
+
+    def combination(self, accumulator: Accumulator, gathered: str, operand: str) -> str:
+        """The text that joins two partial results of an accumulator, for one that is no float sum."""
+        template = "{0} + {1}" if accumulator.kind == "sum" else accumulator.template
+        text = self.source.expression(template, accumulator.dtype).format(gathered, operand)
+        return self.wrapped(text, accumulator.dtype)
+
+    def start(self, accumulator: Accumulator) -> str:
+        """The text of an accumulator's first value."""
+        return self.source.expression(accumulator.start, accumulator.dtype)

@@ -1,0 +1,80 @@
+"""Intrinsics that generated kernels use besides op templates: views of arrays, and exact rounding errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+_ARRAYS: Any = arrayobj
+_CGUTILS: Any = cgutils
+
+
+@intrinsic
+def contiguous_view(typing_context: Any, array: Any, shape: Any) -> Any:
+    """A C-contiguous array's memory as an array of another shape with as many elements, unchecked.
+
+    ``shape`` is a tuple of sizes. The view does not own the memory.
+    """
+    if not isinstance(array, types.Array) or array.layout != "C" or not isinstance(shape, types.UniTuple):
+        return None
+    result = types.Array(array.dtype, len(shape), "C", readonly=not array.mutable)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source = _ARRAYS.make_array(array)(context, builder, arguments[0])
+        view = _ARRAYS.make_array(result)(context, builder)
+        sizes = [
+            context.cast(builder, size, shape.dtype, types.intp)
+            for size in _CGUTILS.unpack_tuple(builder, arguments[1])
+        ]
+        itemsize = context.get_constant(
+            types.intp, context.get_abi_sizeof(context.get_data_type(array.dtype))
+        )
+        stride = itemsize
+        strides: list[Any] = []
+        for size in reversed(sizes):
+            strides.insert(0, stride)
+            stride = builder.mul(stride, size)
+        _ARRAYS.populate_array(
+            view, data=source.data, shape=sizes, strides=strides, itemsize=itemsize, meminfo=None
+        )
+        return view._getvalue()
+
+    return result(array, shape), generate
+
+
+@intrinsic
+def rounding_error(typing_context: Any, a: Any, b: Any) -> Any:
+    """What ``a + b`` loses by rounding, exactly (Knuth's two-sum); NaN if the sum is not finite."""
+    if a != b or not isinstance(a, types.Float):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        first, second = arguments
+        total = builder.fadd(first, second)
+        part = builder.fsub(total, first)
+        left = builder.fsub(first, builder.fsub(total, part))
+        return builder.fadd(left, builder.fsub(second, part))
+
+    return a(a, a), generate
+
+
+@intrinsic
+def corrected(typing_context: Any, total: Any, error: Any) -> Any:
+    """``total + error`` for a finite error, else ``total``: a sum that overflowed has no error."""
+    if total != error or not isinstance(total, types.Float):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        gathered, lost = arguments
+        function_type = ir.FunctionType(lost.type, [lost.type])
+        magnitude = builder.call(
+            builder.module.declare_intrinsic("llvm.fabs", [lost.type], function_type), [lost]
+        )
+        finite = builder.fcmp_ordered("<", magnitude, ir.Constant(lost.type, float("inf")))
+        return builder.select(finite, builder.fadd(gathered, lost), gathered)
+
+    return total(total, total), generate
