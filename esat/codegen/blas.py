@@ -31,7 +31,7 @@ _HANDED_TO_NUMPY = 1 << 19
 _WIDE_CORE = "SkylakeX"
 
 
-def product_routine(node: Apply) -> Routine | None:
+def routine_for(node: Apply) -> Routine | None:
     """The routine that computes a node into a given buffer; None for what is no matrix product.
 
     The types decide which: a matrix times a matrix, a column or a row; batches of them; a batch

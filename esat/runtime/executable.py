@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from esat.codegen.blas import routine_for
 from esat.errors import EsatError
 from esat.graph import Apply, FunctionGraph, SharedVariable
 from esat.phases.group import FusionPlan, Group
@@ -14,6 +15,7 @@ from esat.phases.shape_values import ShapeFacts
 from esat.profile import Profile, StepProfile
 from esat.runtime.checks import InputCheck
 from esat.runtime.driver import Driver, make_driver, title
+from esat.runtime.kernels import compile_group
 from esat.runtime.program import KernelCall, Program, Routine
 from esat.runtime.shapes import place_text
 from esat.runtime.signatures import Leaf, SignatureTable
@@ -31,6 +33,11 @@ class Executable:
     never changed, and outputs never share memory with arguments, shared variables or each other.
 
     Several threads may call one executable; with updates, one call runs at a time.
+
+    Attributes
+    ----------
+    report
+        What the optimizer did, where it left a report.
 
     Parameters
     ----------
@@ -59,12 +66,13 @@ class Executable:
         self,
         graph: FunctionGraph,
         plan: FusionPlan,
-        compile_kernel: Callable[[Group], KernelCall],
+        compile_kernel: Callable[[Group], KernelCall] = compile_group,
         updated: Sequence[SharedVariable] = (),
-        routines: Callable[[Apply], Routine | None] = lambda node: None,
+        routines: Callable[[Apply], Routine | None] = routine_for,
         profile: Profile | None = None,
     ) -> None:
         self.graph = graph
+        self.report: Any = None
         self.profile = profile if profile is not None else Profile()
         self.profile.nodes_after = len(graph)
         facts = ShapeFacts(graph.inputs, graph.toposort())

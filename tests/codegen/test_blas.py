@@ -35,7 +35,7 @@ def routine(left: Any, right: Any, flags: bool) -> Any:
         TensorType(a.dtype, shape=tuple(1 if size == 1 and flags else None for size in a.shape))
         for a in (left, right)
     ]
-    return blas.product_routine(MATMUL.make_node(*(type("x") for type in types)))
+    return blas.routine_for(MATMUL.make_node(*(type("x") for type in types)))
 
 
 def check(left: Any, right: Any, flags: bool = True) -> None:
@@ -121,7 +121,7 @@ def test_infinities_pass_without_warnings() -> None:
 
 def test_other_ops_have_no_routine() -> None:
     x = TensorType("float64", shape=(None, None))("x")
-    assert blas.product_routine(DimShuffle((1, 0), 2).make_node(x)) is None
+    assert blas.routine_for(DimShuffle((1, 0), 2).make_node(x)) is None
 
 
 def test_a_core_type_is_chosen_only_where_openblas_mistakes_the_processor(

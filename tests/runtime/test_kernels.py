@@ -1,0 +1,100 @@
+"""Programs of real kernels: the layers below the runtime have tests of their own."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from esat import codegen
+from esat.graph import FunctionGraph, TensorType, Variable
+from esat.graph.evaluate import evaluate
+from esat.graph.registry import op_named
+from esat.ops.contraction import matmul
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.reduction import MAX, SUM, reduce
+from esat.phases.fusion import fuse
+from esat.runtime import Executable
+
+
+def tensor(name: str, *shape: int | None, dtype: str = "float64") -> Variable:
+    return TensorType(dtype, shape=shape)(name)
+
+
+def built(inputs: list[Variable], outputs: list[Variable]) -> Executable:
+    graph = FunctionGraph(inputs, outputs)
+    return Executable(graph, fuse(graph, codegen))
+
+
+@pytest.fixture(scope="module")
+def network() -> tuple[Executable, list[Variable], list[Variable]]:
+    """A layer and its softmax, scaled: contractions, kernels, a view, a scalar input."""
+    x, w, b, scale = tensor("x", None, None), tensor("w", None, None), tensor("b", None), tensor("scale")
+    hidden = op_named("tanh")(matmul(x, w) + b)
+    shifted = op_named("exp")(hidden - reduce(MAX, hidden, 1, keepdims=True))
+    outputs = [
+        shifted / reduce(SUM, shifted, 1, keepdims=True),
+        reduce(SUM, op_named("exp")(x) * scale),
+        matmul(dimshuffle(hidden, (1, 0)), x * scale),
+    ]
+    inputs = [x, w, b, scale]
+    return built(inputs, outputs), inputs, outputs
+
+
+LAYOUTS: dict[str, Any] = {
+    "contiguous": lambda a: a,
+    "fortran": np.asfortranarray,
+    "reversed": lambda a: a[::-1].copy()[::-1],
+    "every second": lambda a: np.repeat(a, 2, -1)[..., ::2],
+    "read-only": lambda a: np.frombuffer(a.tobytes()).reshape(a.shape),
+    "unaligned": lambda a: np.frombuffer(b"x" + a.tobytes(), np.uint8)[1:].view(a.dtype).reshape(a.shape),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rows", [1, 5])
+def test_kernels_and_products_agree_with_the_interpreter(layout: str, rows: int, network: Any) -> None:
+    function, inputs, outputs = network
+    generator = np.random.default_rng(0)
+    data = [generator.normal(size=size) for size in ((rows, 4), (4, 3), (3,))]
+    given = [LAYOUTS[layout](array) for array in data]
+    results = function(*given, 0.5)
+    expected = evaluate(outputs, dict(zip(inputs, [*data, 0.5], strict=True)))
+    for result, wanted in zip(results, expected, strict=True):
+        assert result.shape == wanted.shape
+        assert np.allclose(result, wanted, rtol=1e-13, atol=1e-15)
+
+
+def test_an_empty_batch_gives_empty_results(network: Any) -> None:
+    function, _, _ = network
+    probabilities, total, product = function(np.empty((0, 4)), np.ones((4, 3)), np.ones(3), 2.0)
+    assert probabilities.shape == (0, 3)
+    assert total == 0.0
+    assert np.array_equal(product, np.zeros((3, 4)))
+
+
+def test_nothing_is_allocated_after_the_first_calls(network: Any) -> None:
+    function, _, _ = network
+    data = [np.ones((50, 4)), np.ones((4, 300)), np.ones(300), 2.0]
+    first = function(*data)
+    addresses = {result.ctypes.data for result in first}
+    del first
+    again = function(*data)
+    assert again[0].nbytes > 1 << 16
+    assert again[0].ctypes.data in addresses
+
+
+def test_the_source_shows_driver_and_kernels(network: Any) -> None:
+    text = network[0].source()
+    assert text.startswith("def call(*arguments):")
+    assert text.count("\ndef kernel(") == sum(group.kind == "kernel" for group in network[0].steps)
+    assert "# tanh(" in text
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "complex64"])
+def test_dtypes_without_kernel_code_run_too(dtype: str) -> None:
+    x = tensor("x", None, dtype=dtype)
+    outputs = [op_named("add")(x, x), op_named("eq")(x, x)]
+    data = np.array([0, 1, 1, 100]).astype(dtype)
+    for result, wanted in zip(built([x], outputs)(data), evaluate(outputs, {x: data}), strict=True):
+        assert result.dtype == wanted.dtype
+        assert np.array_equal(result, wanted)
