@@ -22,7 +22,7 @@ _loaded: list[ModuleType] = []
 
 
 def native_module() -> ModuleType:
-    """egglog's native module, loaded on the first call.
+    """The native module of egglog, loaded on the first call.
 
     Raises
     ------

@@ -50,7 +50,8 @@ LIFTS = {
 _PAIR = "(= {} (multiset-pick-max {})) (= {} (multiset-pick-max (multiset-remove {} {})))"
 _TWO = "(= 2 (multiset-length p)) (= 0 (multiset-length n)) " + _PAIR.format("x", "p", "y", "p", "x")
 _ONE_EACH = (
-    "(= 1 (multiset-length p)) (= 1 (multiset-length n)) (= x (multiset-pick-max p)) (= y (multiset-pick-max n))"
+    "(= 1 (multiset-length p)) (= 1 (multiset-length n))"
+    " (= x (multiset-pick-max p)) (= y (multiset-pick-max n))"
 )
 
 VIEWS = {

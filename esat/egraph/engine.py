@@ -184,7 +184,7 @@ class Engine:
 
 
 def _rule_error(error: Exception, file: str) -> RuleError:
-    """egglog's message, with its position taken apart."""
+    """The message of egglog with its position taken apart."""
     text = str(getattr(error, "context", "") or error).strip()
     position = _POSITION.search(text)
     if position is None:

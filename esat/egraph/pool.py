@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,14 +22,6 @@ ENGINES_PER_THREAD = 4
 """Rule selections a thread keeps engines for; the one unused for longest goes first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A program text, and the file its errors should name."""
-
-    text: str
-    file: str = ""
-
-
 @dataclass(slots=True)
 class _Slot:
     engine: Engine
@@ -38,7 +30,7 @@ class _Slot:
 
 
 class EnginePool:
-    """Engines by the programs they hold; each thread has its own.
+    """Engines by what they hold; each thread has its own.
 
     Parameters
     ----------
@@ -51,18 +43,19 @@ class EnginePool:
         self._local = threading.local()
 
     @contextmanager
-    def engine(self, programs: Sequence[Program]) -> Iterator[Engine]:
-        """An engine that holds ``programs`` and nothing else, for the length of a ``with`` block.
+    def engine(self, key: Hashable, build: Callable[[], Engine]) -> Iterator[Engine]:
+        """An engine with rules loaded, for the length of a ``with`` block.
 
         What the block adds is gone afterwards. An engine whose block raised is not used again.
 
-        Raises
-        ------
-        RuleError, SaturationError
-            As :meth:`Engine.load`, when an engine has to be built.
+        Parameters
+        ----------
+        key
+            Stands for the rules; equal keys mean equal rules.
+        build
+            Makes an engine that holds them, when there is none. What it raises is raised here.
         """
-        key = tuple(programs)
-        slot = self._take(key)
+        slot = self._take(key, build)
         try:
             slot.engine.push()
             yield slot.engine
@@ -79,32 +72,29 @@ class EnginePool:
         """Drop the engines of the calling thread."""
         self._slots().clear()
 
-    def _slots(self) -> OrderedDict[tuple[Program, ...], _Slot]:
-        slots: OrderedDict[tuple[Program, ...], _Slot] | None = getattr(self._local, "slots", None)
+    def _slots(self) -> OrderedDict[Hashable, _Slot]:
+        slots: OrderedDict[Hashable, _Slot] | None = getattr(self._local, "slots", None)
         if slots is None:
             slots = OrderedDict()
             self._local.slots = slots
         return slots
 
-    def _take(self, key: tuple[Program, ...]) -> _Slot:
-        """The slot of an idle engine with these programs; a new one if there is none."""
+    def _take(self, key: Hashable, build: Callable[[], Engine]) -> _Slot:
+        """The slot of an idle engine with these rules; a new one if there is none."""
         slots = self._slots()
         slot = slots.get(key)
         if slot is not None and not slot.busy:
             slots.move_to_end(key)
             slot.busy = True
             return slot
-        engine = Engine()
-        for program in key:
-            engine.load(program.text, program.file)
-        fresh = _Slot(engine, busy=True)
+        fresh = _Slot(build(), busy=True)
         if slot is None:  # a busy one stays: this is a compilation within a compilation
             slots[key] = fresh
             while len(slots) > ENGINES_PER_THREAD:
                 slots.popitem(last=False)
         return fresh
 
-    def _discard(self, key: tuple[Program, ...], slot: _Slot) -> None:
+    def _discard(self, key: Hashable, slot: _Slot) -> None:
         slots = self._slots()
         if slots.get(key) is slot:
             del slots[key]

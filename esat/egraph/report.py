@@ -88,7 +88,8 @@ class SaturationReport:
         return self.stop_reason == "saturated"
 
     def __str__(self) -> str:
-        head = f"{self.stop_reason} after {self.rounds} rounds, {self.seconds * 1e3:.1f} ms, {self.nodes} e-nodes"
+        head = f"{self.stop_reason} after {self.rounds} rounds"
+        head += f", {self.seconds * 1e3:.1f} ms, {self.nodes} e-nodes"
         if self.culprits:
             head += f"; grown by {', '.join(self.culprits)}"
         lines = [
@@ -119,9 +120,7 @@ class RuleLog:
     def statistics(self) -> tuple[RuleStatistics, ...]:
         """All rules, most matches first, then by name."""
         order = sorted(self.matches, key=lambda name: (-self.matches[name], name))
-        return tuple(
-            RuleStatistics(name, self.matches[name], self.seconds.get(name, 0.0)) for name in order
-        )
+        return tuple(RuleStatistics(name, self.matches[name], self.seconds.get(name, 0.0)) for name in order)
 
 
 def rule_name(name: str) -> str:

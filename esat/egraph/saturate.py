@@ -100,7 +100,8 @@ FACTORINGS = 3
 FLATTENINGS = 64
 """Flattening steps of one normalization, far more than terms are nested."""
 
-_INDEX = "(saturate (seq (saturate (run esat-types)) (saturate (run esat-index))))"
+_TYPES = "(saturate (seq (saturate (run esat-types)) (run esat-retype)))"
+_INDEX = f"(saturate (seq {_TYPES} (saturate (run esat-index))))"
 
 
 class _BudgetExhaustedError(Exception):
@@ -175,7 +176,7 @@ class _Saturation:
         self.nodes = self.count_nodes()
         reason = self.rounds()
         # New terms of an interrupted round have no types yet, and reading out needs them.
-        self.command("(saturate (run esat-types))", ("esat-types",))
+        self.command(_TYPES, ("esat-types",))
         if self.contradictory:
             raise SaturationError(
                 "two different constants became equal: a rule is wrong, or a part of the graph has no value "
@@ -232,7 +233,7 @@ class _Saturation:
         return changed
 
     def close_round(self) -> bool:
-        changed = self.step("esat-fold", "(saturate (seq (saturate (run esat-types)) (run esat-fold)))")
+        changed = self.step("esat-fold", f"(saturate (seq {_TYPES} (run esat-fold)))")
         return self.step("esat-facts", "(saturate (run esat-facts))") or changed
 
     def normalize(self) -> bool:

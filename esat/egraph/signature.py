@@ -33,6 +33,7 @@ shape of both. ``opaque``, ``leaf``: no rule; whoever makes such a term says its
 
 RULESETS = (
     "esat-types",
+    "esat-retype",
     "esat-index",
     "esat-lift",
     "esat-reduce",
@@ -90,7 +91,7 @@ class ConstructorSignature:
 
     @property
     def broadcast(self) -> str:
-        """Expression for the broadcast word of the result over the operands ``#0``, ``#1``, ...; may be empty."""
+        """Broadcast word of the result, over the operands ``#0``, ``#1``, ...; empty without a rule."""
         first_attribute = f"#{self.operand_count}"
         if self.result in ELEMENTWISE_TYPINGS or self.result == "fill":
             meet = "#0"

@@ -7,7 +7,7 @@ from esat.graph.types import DTYPES
 
 
 def check_egraph(engine, arrays, tolerance=1e-9) -> int:
-    """Evaluate all e-nodes bottom-up; returns how many were compared, raises AssertionError at a difference."""
+    """Evaluate all e-nodes bottom-up, assert that they agree; returns how many were compared."""
     tables = engine.freeze().functions
     nodes = _nodes(engine, tables)
     values: dict[int, np.ndarray] = {}
@@ -49,7 +49,9 @@ def _nodes(engine, tables):
                     positives = len(elements) if positives is None else positives
                     operands += elements
                 else:
-                    attributes.append((convert.value_to_i64 if sort == "i64" else convert.value_to_f64)(value))
+                    attributes.append(
+                        (convert.value_to_i64 if sort == "i64" else convert.value_to_f64)(value)
+                    )
             nodes.append((hash(row.output), name, positives, tuple(operands), tuple(attributes)))
     return nodes
 

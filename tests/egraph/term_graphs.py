@@ -49,9 +49,7 @@ class GraphBuilder:
             data = self.random.uniform(0.5, 1.5, shape).astype(dtype)
         self.arrays.append(data)
         broadcast = broadcast_word([size == 1 for size in shape])
-        return self.builder.add(
-            "In", (), (len(self.arrays) - 1,), TermType(DTYPES.index(dtype), broadcast)
-        )
+        return self.builder.add("In", (), (len(self.arrays) - 1,), TermType(DTYPES.index(dtype), broadcast))
 
     def constant(self, value: float, dtype: str = "float64") -> int:
         number = DTYPES.index(dtype)
@@ -75,7 +73,9 @@ class GraphBuilder:
         return DTYPES[self.builder.types[number].dtype]
 
     def graph(self, *roots: int) -> TermGraph:
-        return TermGraph(tuple(self.builder.terms), tuple(self.builder.types), roots, (None,) * len(self.arrays))
+        return TermGraph(
+            tuple(self.builder.terms), tuple(self.builder.types), roots, (None,) * len(self.arrays)
+        )
 
 
 def rules_engine(strict: bool = False) -> Engine:
@@ -90,17 +90,19 @@ def load(engine: Engine, graph: TermGraph, strict: bool = False) -> None:
         engine.execute(text)
 
 
-def saturated(graph: TermGraph, strict: bool = False, budgets: Budgets = Budgets()):
+def saturated(graph: TermGraph, strict: bool = False, budgets: Budgets | None = None):
     """The engine after saturation of the graph by the core, and the report."""
     engine = rules_engine(strict)
     load(engine, graph, strict)
-    return engine, saturate(engine, Schedule(), budgets, CONSTRUCTORS)
+    return engine, saturate(engine, Schedule(), budgets or Budgets(), CONSTRUCTORS)
 
 
 def holds(engine: Engine, left: str, right: str) -> bool:
     """Whether two expressions are equal in the e-graph; both must be in it."""
     engine.push()
-    engine.execute(f"(relation test-equal ()) (ruleset test) (rule ((= {left} {right})) ((test-equal)) :ruleset test)")
+    engine.execute(
+        f"(relation test-equal ()) (ruleset test) (rule ((= {left} {right})) ((test-equal)) :ruleset test)"
+    )
     engine.execute("(run test 1)")
     found = engine.sizes()["test-equal"] == 1
     engine.pop()
@@ -121,5 +123,9 @@ def random_polynomial(seed: int, dtype: str, size: int = 25) -> tuple[GraphBuild
     for _ in range(size):
         op = chooser.choice(ops)
         count = 1 if op in ("Neg", "Sqr") else 2
-        pool.append(build.op(op, *(chooser.choice(pool[-12:] if chooser.random() < 0.7 else pool) for _ in range(count))))
+        pool.append(
+            build.op(
+                op, *(chooser.choice(pool[-12:] if chooser.random() < 0.7 else pool) for _ in range(count))
+            )
+        )
     return build, build.graph(*pool[-4:])
