@@ -5,6 +5,7 @@ Loading rules takes longer than most saturations, so engines that hold them are 
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,6 +25,22 @@ from esat.rules.database import RuleSelection
 EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
 PROGRAMS_KEPT = 8
+
+SUPERSEDED = "Superseded"
+"""Prefix of the constructors that mark sums and products which a rule of a file subsumed.
+
+The n-ary layer subsumes terms too, to match them no more; those stay as good as any other. What a
+rule subsumes must not be computed again, so it leaves a twin of another name in its class.
+"""
+
+_SUPERSEDED_DECLARATIONS = "\n".join(
+    f"(constructor {SUPERSEDED}{nary} (MS MS) T :unextractable)" for nary in ("NarySum", "NaryProd")
+)
+_SUBSUMED = re.compile(r"\(subsume \((NarySum|NaryProd) (\S+) ([^\s()]+)\)\)")
+
+
+def _marking_superseded(text: str) -> str:
+    return _SUBSUMED.sub(rf"(union (\1 \2 \3) ({SUPERSEDED}\1 \2 \3)) \g<0>", text)
 
 
 @dataclass(frozen=True)
@@ -73,11 +90,12 @@ class Program:
             When egglog refuses a rule, at the rule's position.
         """
         engine = Engine()
-        for layer in (self.signature.program, facts_program(), core_program(self.signature, self.strict)):
+        layers = (self.signature.program, facts_program(), core_program(self.signature, self.strict))
+        for layer in (*layers, _SUPERSEDED_DECLARATIONS):
             engine.load(layer)
         for chunk in self.compiled.chunks:
             try:
-                engine.load(chunk.text)
+                engine.load(_marking_superseded(chunk.text))
             except RuleError as error:
                 raise chunk.error(error.reason) from None
         return engine

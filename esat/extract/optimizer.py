@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
-from esat.egraph.prepare import Program, prepared_engine
+from esat.egraph.prepare import SUPERSEDED, Program, prepared_engine
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import Budgets, saturate
 from esat.egraph.terms import TermGraph
@@ -32,7 +33,8 @@ Stage = Callable[[str], AbstractContextManager[object]]
 FACTS = ("dt", "bp")
 """Facts that extraction reads."""
 
-SUBSUMED_PENALTY = 1.0e3
+SUPERSEDED_NAMES = (f"{SUPERSEDED}NarySum", f"{SUPERSEDED}NaryProd")
+SUPERSEDED_PENALTY = 1.0e3
 """Seconds added to e-nodes that a rule replaced for good, so that they are a last resort.
 
 Rules that stabilize subsume what they match: a form that overflows or cancels must not come back
@@ -138,7 +140,7 @@ def optimize(
         values = class_values(arrays, terms, hints)
         costs = node_costs(arrays, values, model)
         roots = [int(arrays.term_class[root]) for root in terms.roots]
-        penalties = np.where(arrays.subsumed, SUBSUMED_PENALTY, 0.0)
+        penalties = np.where(superseded_nodes(arrays), SUPERSEDED_PENALTY, 0.0)
         selection = choose(arrays, costs + penalties, roots, method=method, time_limit=60.0)
         nodes = selection.chosen[selection.chosen >= 0]
         chosen, shapes = selected_terms(arrays, selection.chosen.tolist(), roots, terms, values)
@@ -176,7 +178,8 @@ def _saturated(
         with stage("saturate"):
             report = saturate(engine, program.schedule, budgets, program.constructors)
         with stage("read out"):
-            names = {*program.constructors, *(record.name for record in undeclared), Layout().term_table}
+            declared = (record.name for record in undeclared)
+            names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}
             others = [name for name in engine.sizes() if name not in names]
             arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=others, facts=FACTS))
             stack.close()
@@ -214,6 +217,30 @@ def _never_worse(
     if np.isfinite(cost) and (cost <= before or stabilized):
         return chosen, shapes, cost
     return terms, [term_value(type, hints).shape for type in terms.types], before
+
+
+def superseded_nodes(arrays: EGraphArrays) -> NDArray[np.bool_]:
+    """Which e-nodes a rule of a file subsumed."""
+    found = arrays.subsumed.copy()
+    names = arrays.operator_names
+    nary = [index for index, name in enumerate(names) if name in ("NarySum", "NaryProd")]
+    found &= ~np.isin(arrays.operator, nary)
+    for index, name in enumerate(names):
+        if name in SUPERSEDED_NAMES:
+            for mark in np.flatnonzero(arrays.operator == index).tolist():
+                found[_twin(arrays, mark, name.removeprefix(SUPERSEDED))] = True
+    return found
+
+
+def _twin(arrays: EGraphArrays, mark: int, constructor: str) -> list[int]:
+    """The e-node of the constructor that has the operands of a mark."""
+    wanted = (arrays.operands_of(mark).tolist(), arrays.attributes_of(mark))
+    return [
+        node
+        for node in arrays.nodes_of(int(arrays.class_of[mark]))
+        if arrays.operator_of(node) == constructor
+        and (arrays.operands_of(node).tolist(), arrays.attributes_of(node)) == wanted
+    ]
 
 
 def _stabilized(program: Program, saturation: SaturationReport) -> bool:
