@@ -48,7 +48,7 @@ def test_constants_from_values():
 
 def test_equality_is_identity():
     x = esat.scalar("x")
-    assert x == x  # noqa: PLR0124
+    assert x == x
     assert x != esat.scalar("x")
     assert len({x, x, esat.scalar("x")}) == 2
     with pytest.raises(TypeError, match="truth value"):

@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from oracle import agree
+
+import esat
+from esat.errors import AxisError, ShapeError
+
+RNG = np.random.default_rng(22)
+
+
+def arrays(*shapes):
+    return [RNG.standard_normal(shape) for shape in shapes]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)),
+        ((2, 5, 3), (6, 3, 4)), ((2, 3, 4), (4,)), ((3,), (2, 3, 4)), ((), (3,)), ((2, 2), ()), ((0, 3), (3, 0)),
+    ],
+)  # fmt: skip
+def test_dot(left, right):
+    agree(esat.dot, np.dot, *arrays(left, right))
+
+
+@pytest.mark.parametrize("axes", [0, 1, 2, ([1, 0], [0, 1]), ([0], [-1]), (1, 0), ([], [])])
+def test_tensordot(axes):
+    shapes = ((2, 3), (3, 2)) if axes in (1, ([1, 0], [0, 1]), (1, 0), ([0], [-1])) else ((2, 3), (2, 3))
+    agree(lambda a, b: esat.tensordot(a, b, axes), lambda a, b: np.tensordot(a, b, axes), *arrays(*shapes))
+
+
+def test_tensordot_of_higher_rank():
+    agree(
+        lambda a, b: esat.tensordot(a, b, ([1, 3], [2, 0])),
+        lambda a, b: np.tensordot(a, b, ([1, 3], [2, 0])),
+        *arrays((2, 3, 4, 5), (5, 2, 3)),
+    )
+
+
+def test_relatives():
+    a, b = arrays((2, 3), (3, 2))
+    agree(
+        lambda x, y: [
+            esat.inner(x, y.T),
+            esat.outer(x, y),
+            esat.vdot(x, y),
+            esat.kron(x, y),
+            esat.kron(x, y[0]),
+        ],
+        lambda x, y: [np.inner(x, y.T), np.outer(x, y), np.vdot(x, y), np.kron(x, y), np.kron(x, y[0])],
+        a,
+        b,
+    )
+    agree(lambda x, y: esat.vecdot(x, y), lambda x, y: np.sum(x.conj() * y, -1), a + 1j, a)  # noqa: PLW0108
+    agree(lambda x: esat.inner(x, 2.0), lambda x: np.inner(x, 2.0), a)
+
+
+def test_batched_dot():
+    x, y = arrays((5, 2, 3), (5, 3, 4))
+    agree(esat.batched_dot, np.matmul, x, y)
+    agree(esat.batched_dot, lambda x, y: np.einsum("bk,bkn->bn", x, y), x[:, 0], y)
+    agree(esat.batched_dot, lambda x, y: np.einsum("bmk,bk->bm", x, y), x, y[..., 0])
+    with pytest.raises(ShapeError, match="rank 2 or 3"):
+        esat.batched_dot(esat.vector(), esat.matrix())
+
+
+def test_errors():
+    x = esat.matrix(shape=(2, 3))
+    for axes in (3, -1, ([0], [0, 1]), ([0, 1, 0],)):
+        with pytest.raises(ShapeError):
+            esat.tensordot(x, x, axes)
+    with pytest.raises(ShapeError, match="sizes 3 and 2 of axes 1 and 0"):
+        esat.tensordot(x, x, 1)
+    with pytest.raises(AxisError):
+        esat.tensordot(x, x, ([0, 0], [0, 1]))
+
+
+def test_gradients():
+    for function in (esat.dot, esat.outer, lambda a, b: esat.tensordot(a, b, ([0], [1])), esat.kron):
+        esat.verify_grad(function, arrays((2, 3), (3, 2)))
