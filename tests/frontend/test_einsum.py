@@ -8,10 +8,13 @@ from esat.ops.contraction import MATMUL
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 2, "f": 3, "i": 3, "j": 4, "k": 5, "l": 2, "m": 6}
 SUBSCRIPTS = [
-    "ij,jk->ik", "ij,jk", "ij->ji", "ji", "ij->", "ii->i", "ii", "ij,ij->ij", "ij,ij->i", "ij,ij", "i,j->ij", "i,i",
+    "ij,jk->ik", "ij,jk", "ij->ji", "ji", "ij->", "ii->i", "ii", "ij,ij->ij", "ij,ij->i", "ij,ij", "i,j->ij",
+    "i,i",
     "bij,bjk->bik", "bij,bkj->ibk", "ijk,jk->i", "ijk,kjl->il", "ij,jk,kl->il", "ij,jk,kl,lm->im", "i,ij,j->",
-    "...ij,...jk->...ik", "i...->...", "...i->i...", "ij...,jk...->ik...", "abc,abd->cd", "ab,cd->abcd", "iij->j",
-    "iii->i", "ab,ab,b->a", ",ij->ij", "abcd,cdef->abef", "...,...->...", "ij , jk -> ik", "i...,i...", "ab,b->ab",
+    "...ij,...jk->...ik", "i...->...", "...i->i...", "ij...,jk...->ik...", "abc,abd->cd", "ab,cd->abcd",
+    "iij->j",
+    "iii->i", "ab,ab,b->a", ",ij->ij", "abcd,cdef->abef", "...,...->...", "ij , jk -> ik", "i...,i...",
+    "ab,b->ab",
 ]  # fmt: skip
 
 
@@ -52,7 +55,8 @@ def test_products_are_matrix_products():
 def test_errors():
     x = esat.matrix(shape=(2, 3))
     cases = [
-        ("ij,jk->ik", (x,)), ("ijk->i", (x,)), ("i->i", (x,)), ("ij->ii", (x,)), ("ij->k", (x,)), ("i1->i", (x,)),
+        ("ij,jk->ik", (x,)), ("ijk->i", (x,)), ("i->i", (x,)), ("ij->ii", (x,)), ("ij->k", (x,)),
+        ("i1->i", (x,)),
         ("ij,jk->ik", (x, x)), ("ij>i", (x,)), ("ii->i", (x,)), ("...ij...->i", (x,)),
     ]  # fmt: skip
     for subscripts, operands in cases:

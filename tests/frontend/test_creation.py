@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from oracle import agree, value
+
+import esat
+from esat.errors import ShapeError
+
+ARRAY = np.random.default_rng(32).standard_normal((2, 3, 4))
+
+
+def both(function, *arrays):
+    agree(lambda *x: function(esat, *x), lambda *x: function(np, *x), *arrays)
+
+
+def test_filled():
+    both(
+        lambda m: [
+            m.zeros(3),
+            m.ones((2, 3), "int8"),
+            m.full((2, 2), 1.5),
+            m.full(2, 7, "float32"),
+            m.zeros(()),
+        ]
+    )
+    both(
+        lambda m, x: [m.full((2, 3, 4), x), m.full_like(x, 2), m.zeros_like(x, "int8"), m.ones_like(x)], ARRAY
+    )
+    both(lambda m, x: m.full_like(x, 2.7), np.arange(3))
+    x, n = esat.matrix("x"), esat.lscalar("n")
+    assert value(esat.zeros((n, x.shape[1], 2)), {x: ARRAY[0], n: 5}).shape == (5, 4, 2)
+    assert value(esat.ones(x.shape), {x: ARRAY[0]}).shape == (3, 4)
+
+
+def test_triangles():
+    for k in (-1, 0, 2):
+        both(lambda m, x, k=k: [m.tril(x, k), m.triu(x, k)], ARRAY)
+    both(lambda m, x: m.tril(x), np.array([[np.nan, np.inf], [1, np.nan]]))
+    both(lambda m, x: m.triu(x), ARRAY[0] > 0)
+    with pytest.raises(ShapeError, match="two axes"):
+        esat.tril(esat.vector())
+    esat.verify_grad(lambda x: esat.triu(x, 1), [ARRAY])
+
+
+def test_linspace():
+    both(
+        lambda m: [
+            m.linspace(0, 1, 7),
+            m.linspace(0, 3, 4, endpoint=False),
+            m.linspace(2, 3, 1),
+            m.linspace(1, 2, 0),
+        ]
+    )
+    both(lambda m, a: [m.linspace(a, 2.7, 11), m.linspace(0, 10, 5, dtype="int32")], np.float64(0.1))
+    with pytest.raises(ShapeError):
+        esat.linspace(0, 1, -1)
+
+
+def test_meshgrid():
+    x, y = ARRAY[0, 0], ARRAY[0, :, 0]
+    for indexing in ("xy", "ij"):
+        both(lambda m, x, y, i=indexing: list(m.meshgrid(x, y, x, indexing=i)), x, y)
+    both(lambda m, x: list(m.meshgrid(x)), x)
+    with pytest.raises(ShapeError):
+        esat.meshgrid(ARRAY[0])

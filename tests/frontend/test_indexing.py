@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+from oracle import agree, value
+
+import esat
+from esat.errors import GraphError, IndexingError
+from esat.ops.index.advanced import AdvancedSubtensor
+from esat.ops.index.basic import Subtensor
+
+ARRAY = np.random.default_rng(34).standard_normal((3, 4))
+
+
+def test_the_kind_of_index_decides():
+    x = esat.matrix()
+    assert isinstance(x[0, 1:].owner.op, Subtensor)
+    assert isinstance(x[np.array(0)].owner.op, Subtensor)
+    assert isinstance(x[[0]].owner.op, AdvancedSubtensor)
+    assert isinstance(x[esat.lscalar()].owner.op, Subtensor)
+    assert isinstance(x[np.bool_(True)].owner.op, AdvancedSubtensor)
+
+
+def test_elements_of_vectors_of_scalars_are_the_scalars():
+    x = esat.matrix()
+    assert x.shape[0].owner.op.axis == 0
+    assert x.shape[-1].owner.op.axis == 1
+    assert x.shape[1:].owner.inputs[0].owner.op.axis == 1
+    with pytest.raises(IndexingError):
+        x.shape[2]
+
+
+def test_changed_copies():
+    def expected(x):
+        x[1:, 0] = 5
+        x[0] += 1
+        return x
+
+    agree(lambda x: x.at[1:, 0].set(5).at[0].add(1), lambda x: expected(x.copy()), ARRAY)
+    agree(lambda x: esat.set_subtensor(x[:], 0.0), np.zeros_like, ARRAY)
+    x = esat.vector("x")
+    nested = esat.set_subtensor(x[1:][0:1], 9.0)
+    assert value(nested, {x: np.zeros(3)}).tolist() == [9.0, 0.0]
+    with pytest.raises(GraphError, match="inc_subtensor"):
+        esat.inc_subtensor(x.T, 1)
+    with pytest.raises(GraphError):
+        esat.set_subtensor(x[1:] + 1, 1)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_take(axis):
+    for indices in (1, [0, 2, 2], [[0, 1], [1, 0]], np.array(-1)):
+        agree(lambda x, i=indices: esat.take(x, i, axis), lambda x, i=indices: np.take(x, i, axis), ARRAY)
+    with pytest.raises(IndexingError):
+        esat.take(ARRAY, [40], axis)

@@ -1,0 +1,34 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import esat
+
+
+def test_every_public_name_is_there():
+    assert len(set(esat.__all__)) == len(esat.__all__)
+    for name in esat.__all__:
+        assert getattr(esat, name) is not None
+        assert name in dir(esat)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        esat.nonsense
+
+
+def test_functions_have_numpys_names():
+    own = {"elementwise", "constant", "shared", "grad", "at"}
+    public = {name for name in esat.__all__ if callable(getattr(esat, name)) and name not in own}
+    shared = public & set(dir(np))
+    assert len(shared) > 130
+    assert {"exp", "sum", "where", "maximum", "einsum", "concatenate", "arange", "linalg"} - {
+        "linalg"
+    } <= shared
+
+
+def test_importing_loads_no_compiler():
+    code = (
+        "import sys, esat; print([m for m in ('numba', 'egglog', 'scipy', 'networkx') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from oracle import agree
+
+import esat
+from esat.errors import DtypeError
+
+ARRAY = np.random.default_rng(33).standard_normal((3, 5)) * 10
+
+
+def both(function, *arrays):
+    agree(lambda *x: function(esat, *x), lambda *x: function(np, *x), *arrays)
+
+
+def test_clip_and_round():
+    both(lambda m, x: [m.clip(x, -1, 2), m.clip(x, None, 0), m.clip(x, 1, None)], ARRAY)
+    both(lambda m, x: [m.round(x), m.round(x, 2), m.round(x, -1), m.round(x.astype("float32"), 1)], ARRAY)
+    both(lambda m, x: m.round(x, 2), np.arange(3))
+    x = esat.vector()
+    assert esat.clip(x) is x
+    with pytest.raises(DtypeError):
+        esat.round(esat.lvector(), -1)
+
+
+def test_isclose_and_nan_to_num():
+    special = np.array([np.nan, np.inf, -np.inf, 1.0, 1.0])
+    other = np.array([np.nan, np.inf, np.inf, 1.0 + 1e-9, 1.1])
+    both(
+        lambda m, x, y: [m.isclose(x, y), m.isclose(x, y, equal_nan=True), m.isclose(x, y, 0.2)],
+        special,
+        other,
+    )
+    both(lambda m, x: [m.nan_to_num(x), m.nan_to_num(x, nan=7, posinf=8, neginf=9)], special)
+    both(lambda m, x: m.nan_to_num(x), special.astype("float32"))
+    both(lambda m, x: m.nan_to_num(x), np.arange(3))
+
+
+def test_diff():
+    for n, axis in ((1, -1), (2, 0), (1, 0), (0, 0), (4, 1)):
+        both(lambda m, x, n=n, a=axis: m.diff(x, n, a), ARRAY)
+    both(lambda m, x: m.diff(x), ARRAY > 0)
+
+
+def test_relu():
+    agree(esat.relu, lambda x: np.maximum(x, 0), ARRAY.astype("float32"))
+
+
+def test_gradients():
+    for function in (lambda x: esat.clip(x, -1, 2), esat.diff, esat.relu, esat.nan_to_num):
+        esat.verify_grad(function, [ARRAY])
+
+
+def test_other_names_are_the_same_ops():
+    assert esat.multiply is esat.mul
+    assert esat.true_divide is esat.divide is esat.div
+    assert esat.where is esat.switch
+    assert esat.absolute is esat.abs
+    assert esat.exp(esat.scalar()).owner.op is esat.exp
