@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from esat.classic.greedy import optimize_greedily
-from esat.codegen import blas, compile_group, kernel_rules
+from esat import codegen
+from esat.codegen.blas import routine_for
 from esat.egraph.prepare import program_for
 from esat.egraph.saturate import Budgets
 from esat.errors import GraphError
@@ -22,6 +23,7 @@ from esat.profile import Profile
 from esat.rules import RULES
 from esat.rules.database import RuleSelection
 from esat.runtime import Executable
+from esat.runtime.kernels import compile_group
 
 RuleSources = str | Path | Iterable[str | Path]
 
@@ -62,8 +64,8 @@ def compile(
     with profile.stage("expand"):
         expanded = expand(optimized)
     with profile.stage("fusion"):
-        plan = fuse(expanded, kernel_rules() if chosen.fuse else None)
-    executable = Executable(expanded, plan, compile_group, updated, blas.routine_for, profile)
+        plan = fuse(expanded, codegen if chosen.fuse else None)
+    executable = Executable(expanded, plan, compile_group, updated, routine_for, profile)
     executable.report = report
     return executable
 
