@@ -79,14 +79,14 @@ def fuse(
 
     Returns
     -------
-    A plan in which every node is in exactly one group and the groups are in an order in which they
-    can run; verified.
+    A plan in which every node that must run is in exactly one group and the groups are in an order in
+    which they can run; verified.
     """
     fusion = _Fusion(graph, rules, price)
     if rules is not None:
         fusion.merge_along_edges()
         fusion.merge_siblings()
-    plan = FusionPlan(tuple(fusion.groups()))
+    plan = FusionPlan(tuple(fusion.groups()), fusion.idle)
     verify_fusion(plan, graph)
     return plan
 
@@ -100,7 +100,8 @@ class _Fusion:
         self.graph = graph
         self.rules = rules
         self.price = price
-        self.nodes = graph.toposort()
+        self.idle = ShapeFacts(graph).idle
+        self.nodes = [node for node in graph.toposort() if node not in self.idle]
         self.number = {node: position for position, node in enumerate(self.nodes)}
         self.computed = {output for node in self.nodes for output in node.outputs} - set(graph.inputs)
         self.partition = AcyclicPartition([self._sources(node) for node in self.nodes])
@@ -126,10 +127,9 @@ class _Fusion:
 
     def _find_kinds(self) -> list[GroupKind | None]:
         """The kind of each node on its own; None for a view that a kernel can take in."""
-        sizes = ShapeFacts(self.graph.inputs, self.nodes).values
         kinds: list[GroupKind | None] = []
         for node in self.nodes:
-            lowerable = self.rules is not None and node not in sizes and self.rules.supported(node)
+            lowerable = self.rules is not None and self.rules.supported(node)
             if lowerable:
                 kinds.append(None if node.op.family is Family.VIEW else "kernel")
             else:

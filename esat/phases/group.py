@@ -41,6 +41,16 @@ class Group:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FusionPlan:
-    """Groups in an order in which they can run: each after those whose outputs it reads."""
+    """The steps of a graph.
+
+    Attributes
+    ----------
+    groups
+        In an order in which they can run: each after those whose outputs it reads.
+    idle
+        Nodes that no step runs: sizes and arithmetic on sizes, which the shapes of the inputs decide,
+        and nodes that nothing reads but for their shape.
+    """
 
     groups: tuple[Group, ...]
+    idle: frozenset[Apply] = frozenset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from esat.errors import CompileError
@@ -10,6 +10,7 @@ from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, Variable
 from esat.phases.fusion import predicted_bytes
 from esat.phases.group import FusionPlan, Group
 from esat.phases.schedule import Roots, find_roots, order_steps
+from esat.phases.shape_values import ShapeFacts
 
 ALIGNMENT = 64
 """Bytes: buffers start at cache lines, which full vector loads want."""
@@ -67,7 +68,7 @@ class BufferPlan:
 def plan_memory(
     plan: FusionPlan,
     graph: FunctionGraph,
-    early: Collection[Variable],
+    facts: ShapeFacts,
     writes_into: Callable[[Apply], bool] = lambda node: False,
     size: Callable[[Variable], float] = predicted_bytes,
 ) -> MemoryPlan:
@@ -77,8 +78,8 @@ def plan_memory(
     ----------
     plan, graph
         The groups, and the graph they compute.
-    early
-        Variables whose shape is known before the first step runs; only these get planned buffers.
+    facts
+        What shapes decide: results whose shape is known before the first step get planned buffers.
     writes_into
         Whether the routine of a library step writes its result into a given buffer.
     size
@@ -92,12 +93,12 @@ def plan_memory(
         if group.kind != "kernel" and not (group.kind == "library" and writes_into(group.nodes[0])):
             continue
         for output in group.outputs:
-            if output not in early or last_use[output] == len(steps):
+            if output not in facts.early or last_use[output] == len(steps):
                 fresh.append(output)
             else:
                 scratch.append(output)
     memory = MemoryPlan(steps, tuple(scratch), tuple(fresh), last_use, roots)
-    verify_memory(memory, graph)
+    verify_memory(memory, graph, facts)
     return memory
 
 
@@ -164,9 +165,9 @@ def _rounded(size: int) -> int:
     return max(-(-size // ALIGNMENT), 1) * ALIGNMENT
 
 
-def verify_memory(memory: MemoryPlan, graph: FunctionGraph) -> None:
+def verify_memory(memory: MemoryPlan, graph: FunctionGraph, facts: ShapeFacts) -> None:
     """Raise CompileError unless steps run after what they read and no result escapes its buffer."""
-    available = set(graph.inputs)
+    available = {*graph.inputs, *facts.decided}
     for group in memory.steps:
         for variable in group.inputs:
             if variable not in available and not isinstance(variable, (Constant, SharedVariable)):

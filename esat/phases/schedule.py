@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 
-from esat.graph import Constant, SharedVariable, Variable
+from esat.graph import Variable
 from esat.phases.group import Group
 
 Roots = Mapping[Variable, frozenset[Variable]]
@@ -58,19 +58,16 @@ def peak_bytes(
 ) -> float:
     """The most bytes of computed variables that are alive at one time."""
     uses = _count_uses(groups, roots)
+    made = {output for group in groups for output in group.outputs}
     alive = peak = 0.0
     for group in groups:
         alive += sum(size(output) for output in group.outputs if output in roots[output])
         peak = max(peak, alive)
         for root in _read_roots(group, roots):
             uses[root] -= 1
-            if uses[root] == 0 and root not in held and _is_computed(root):
+            if uses[root] == 0 and root not in held and root in made:
                 alive -= size(root)
     return peak
-
-
-def _is_computed(variable: Variable) -> bool:
-    return variable.owner is not None and not isinstance(variable, (Constant, SharedVariable))
 
 
 def _read_roots(group: Group, roots: Roots) -> set[Variable]:
@@ -102,9 +99,10 @@ class _Scheduler:
         self.makes = [
             sum(size(output) for output in group.outputs if output in roots[output]) for group in groups
         ]
-        producer = {output: number for number, group in enumerate(groups) for output in group.outputs}
+        self.producer = {output: number for number, group in enumerate(groups) for output in group.outputs}
         sources = [
-            {producer[variable] for variable in group.inputs if variable in producer} for group in groups
+            {self.producer[variable] for variable in group.inputs if variable in self.producer}
+            for group in groups
         ]
         self.waiting = [len(feeding) for feeding in sources]
         self.feeds: list[list[int]] = [[] for _ in groups]
@@ -144,6 +142,6 @@ class _Scheduler:
         freed = sum(
             self.size(root)
             for root in self.reads[number]
-            if len(self.readers[root]) == 1 and root not in self.held and _is_computed(root)
+            if len(self.readers[root]) == 1 and root not in self.held and root in self.producer
         )
         return self.makes[number] - freed

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from esat.errors import EsatError, ShapeError, describe
-from esat.graph import Apply, Constant, Family, SharedVariable, TensorType, Variable
+from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.shape import ShapeI
 from esat.ops.view import Reshape
@@ -29,14 +29,42 @@ class ShapeFacts:
     values
         Nodes whose results do: sizes and arithmetic on sizes. They are computed once for each
         combination of input shapes, not once a call.
+    decided
+        The variables that those nodes compute.
+    unread
+        Further nodes that need not run, because nothing reads their results but for the shape.
+
+    Parameters
+    ----------
+    graph
+        The graph the facts are about.
     """
 
-    def __init__(self, inputs: Iterable[Variable], nodes: Iterable[Apply]) -> None:
-        self.early: set[Variable] = set(inputs)
+    def __init__(self, graph: FunctionGraph) -> None:
+        self.early: set[Variable] = set(graph.inputs)
         self.values: set[Apply] = set()
-        self._decided: set[Variable] = set()
+        self.decided: set[Variable] = set()
+        nodes = graph.toposort()
         for node in nodes:
             self._add(node)
+        self.unread = self._find_unread(nodes, graph.outputs)
+
+    @property
+    def idle(self) -> frozenset[Apply]:
+        """Nodes that no step of a call runs."""
+        return frozenset(self.values | self.unread)
+
+    def _find_unread(self, nodes: Sequence[Apply], outputs: Iterable[Variable]) -> set[Apply]:
+        read = set(outputs)
+        unread: set[Apply] = set()
+        for node in reversed(nodes):
+            if node in self.values:
+                continue
+            if read.isdisjoint(node.outputs):
+                unread.add(node)
+            else:
+                read.update(node.inputs)
+        return unread
 
     def _add(self, node: Apply) -> None:
         for variable in node.inputs:
@@ -46,7 +74,7 @@ class ShapeFacts:
             self.early.update(node.outputs)
         if self._value_follows(node):
             self.values.add(node)
-            self._decided.update(node.outputs)
+            self.decided.update(node.outputs)
 
     def _shape_follows(self, node: Apply) -> bool:
         if any(variable not in self.early for variable in node.inputs):
@@ -54,7 +82,7 @@ class ShapeFacts:
         if node.op.family in _KNOWN_FAMILIES or isinstance(node.op, DimShuffle) or node.op.typing == "same":
             return True
         if isinstance(node.op, Reshape):
-            return isinstance(node.inputs[1], Constant) or node.inputs[1] in self._decided
+            return isinstance(node.inputs[1], Constant) or node.inputs[1] in self.decided
         samples = [self._sample(variable) for variable in node.inputs]
         try:
             types = node.op.infer_types(samples)
@@ -66,7 +94,7 @@ class ShapeFacts:
         if isinstance(node.op, ShapeI):
             return node.inputs[0] in self.early
         small = all(_is_small(variable) for variable in node.outputs)
-        decided = [variable in self._decided for variable in node.inputs]
+        decided = [variable in self.decided for variable in node.inputs]
         return (
             small
             and any(decided)
@@ -84,7 +112,7 @@ class ShapeFacts:
             return variable
         shape = tuple(_SAMPLE_SIZE if size is None else size for size in variable.type.shape)
         type = variable.type.with_shape(shape)
-        if variable in self._decided:
+        if variable in self.decided:
             return Constant(type, np.full(shape, _SAMPLE_SIZE, type.numpy_dtype))
         return Variable(type)
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from esat.errors import CompileError
 from esat.graph import Constant, Family, FunctionGraph, SharedVariable, Variable
 from esat.phases.group import FusionPlan, Group
+from esat.phases.shape_values import ShapeFacts
 
 
 def verify_fusion(plan: FusionPlan, graph: FunctionGraph) -> None:
     """Raise CompileError unless the plan computes the graph.
 
-    Every node is in exactly one group; every group's inputs are the graph's, Constants, shared
+    Every node is in exactly one group, or idle; every group's inputs are the graph's, Constants, shared
     variables, or outputs of earlier groups; what is read outside a group is among its outputs; no
     view is an output of a kernel; and the outputs of the graph are covered.
     """
-    available: set[Variable] = set(graph.inputs)
-    placed: set[int] = set()
+    available: set[Variable] = {*graph.inputs, *ShapeFacts(graph).decided}
+    placed = {id(node) for node in plan.idle}
     for group in plan.groups:
         _verify_group(group, available)
         for node in group.nodes:

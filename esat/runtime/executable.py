@@ -75,10 +75,10 @@ class Executable:
         self.report: Any = None
         self.profile = profile if profile is not None else Profile()
         self.profile.nodes_after = len(graph)
-        facts = ShapeFacts(graph.inputs, graph.toposort())
+        facts = ShapeFacts(graph)
         found = _routines(plan, routines)
         with self.profile.stage("memory plan", "linker"):
-            memory = plan_memory(plan, graph, facts.early, lambda node: node in found)
+            memory = plan_memory(plan, graph, facts, lambda node: node in found)
         with self.profile.stage("kernels", "linker"):
             kernels = {group: compile_kernel(group) for group in memory.steps if group.kind == "kernel"}
         with self.profile.stage("driver", "linker"):
@@ -118,7 +118,7 @@ class Executable:
     @property
     def steps(self) -> tuple[Group, ...]:
         """The steps of a call, in order."""
-        return tuple(self._program.steps)
+        return self._program.steps
 
     @property
     def peak_bytes(self) -> int:
@@ -133,7 +133,9 @@ class Executable:
         checks = dict(zip(self.graph.inputs, self._checks, strict=True))
         leaves = [Leaf(variable, checks.get(variable)) for variable in self._program.leaves]
         program = self._program
-        return SignatureTable(leaves, program.memory, frozenset(program.facts.values), program.record_facts)
+        nodes = self.graph.toposort()
+        values = frozenset(program.facts.values)
+        return SignatureTable(leaves, program.memory, nodes, values, program.record_facts)
 
     def _use(self, driver: Driver) -> None:
         self._driver = driver

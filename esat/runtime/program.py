@@ -72,20 +72,17 @@ class Program:
     routines: Mapping[Apply, Routine]
     updated: tuple[SharedVariable, ...]
 
-    @cached_property
-    def steps(self) -> list[Group]:
-        """The steps that run in each call; nodes that depend on shapes alone do not."""
-        return [group for group in self.memory.steps if group.nodes[0] not in self.facts.values]
+    @property
+    def steps(self) -> tuple[Group, ...]:
+        """The steps of a call, in order."""
+        return self.memory.steps
 
     @cached_property
     def shared(self) -> list[SharedVariable]:
-        """Shared variables whose values are read."""
-        read = (variable for group in self.memory.steps for variable in group.inputs)
-        return [
-            variable
-            for variable in dict.fromkeys((*read, *self.graph.outputs))
-            if isinstance(variable, SharedVariable)
-        ]
+        """Shared variables whose values, or shapes, are read."""
+        nodes = self.graph.toposort()
+        read = dict.fromkeys((*(v for node in nodes for v in node.inputs), *self.graph.outputs))
+        return [variable for variable in read if isinstance(variable, SharedVariable)]
 
     @cached_property
     def leaves(self) -> list[Variable]:
@@ -99,14 +96,9 @@ class Program:
     @cached_property
     def value_variables(self) -> list[Variable]:
         """Results that depend on shapes alone and that a step or the caller reads."""
-        read = {variable for group in self.steps for variable in group.inputs} | set(self.graph.outputs)
-        return [
-            output
-            for group in self.memory.steps
-            if group.nodes[0] in self.facts.values
-            for output in group.outputs
-            if output in read
-        ]
+        read = (variable for group in self.steps for variable in group.inputs)
+        wanted = dict.fromkeys((*read, *self.graph.outputs))
+        return [variable for variable in wanted if variable in self.facts.decided]
 
     def is_late(self, group: Group) -> bool:
         """Whether the group reads a result whose shape is known only once it is there."""

@@ -49,6 +49,7 @@ class SignatureTable:
         self,
         leaves: Sequence[Leaf],
         memory: MemoryPlan,
+        nodes: Sequence[Apply],
         value_nodes: frozenset[Apply],
         facts: Sequence[Fact],
     ) -> None:
@@ -56,6 +57,7 @@ class SignatureTable:
         self.peak_bytes = 0
         self._leaves = tuple(leaves)
         self._memory = memory
+        self._nodes = tuple(nodes)
         self._value_nodes = value_nodes
         self._facts = tuple(facts)
         self._frames: list[ScratchFrames] = []
@@ -77,8 +79,7 @@ class SignatureTable:
         walk = ShapeWalk(
             {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}, self._value_nodes
         )
-        for group in self._memory.steps:
-            walk.walk(group.nodes)
+        walk.walk(self._nodes)
         frames = self._make_frames(walk)
         record = (*(_fact(fact, walk) for fact in self._facts), frames)
         with self._lock:

@@ -90,12 +90,23 @@ def test_a_path_through_a_library_call_is_not_closed_to_a_circle(rules: Any) -> 
     assert [kind for kind, _ in groups] == ["kernel", "library", "kernel"]
 
 
-def test_sizes_are_computed_outside_kernels(rules: Any) -> None:
+def test_sizes_are_computed_outside_of_the_steps(rules: Any) -> None:
     x = matrix("x")
     mean = reduce(SUM, x) / op_named("mul")(size_of(x, 0), size_of(x, 1))
-    kinds = {tuple(ops): kind for kind, ops in ops_of([x], [mean], rules)}
-    assert kinds[("shape_i",)] == "library"
-    assert kinds[("sum", "div")] == "kernel"
+    assert ops_of([x], [mean], rules) == [("kernel", ["sum", "div"])]
+
+
+def test_what_is_read_for_its_shape_alone_does_not_run(rules: Any) -> None:
+    x, y = matrix("x"), matrix("y")
+    product = exp(matmul(x, y))
+    # The mean of the squares: the kernel need not write the squares for their size to be known.
+    squares = product * product
+    mean = reduce(SUM, squares) / size_of(squares, 0)
+    graph = FunctionGraph([x, y], [mean])
+    groups = fuse(graph, rules).groups
+    assert [group.kind for group in groups] == ["library", "kernel"]
+    assert len(groups[1].outputs) == 1
+    assert ops_of([x, y], [size_of(product, 1)], rules) == []
 
 
 def test_the_rules_of_kernels_have_the_last_word(rules: Any) -> None:

@@ -20,8 +20,7 @@ def matrix(name: str) -> Variable:
 
 
 def planned(graph: FunctionGraph, rules: Any) -> MemoryPlan:
-    facts = ShapeFacts(graph.inputs, graph.toposort())
-    return plan_memory(fuse(graph, rules), graph, facts.early, lambda node: node.op.name == "matmul")
+    return plan_memory(fuse(graph, rules), graph, ShapeFacts(graph), lambda node: node.op.name == "matmul")
 
 
 def test_a_chain_of_products_needs_two_buffers(rules: Any) -> None:
@@ -118,4 +117,4 @@ def test_the_verifier_refuses_an_output_in_reused_memory(rules: Any) -> None:
     memory = planned(graph, rules)
     broken = MemoryPlan(memory.steps, memory.fresh, (), memory.last_use, memory.roots)
     with pytest.raises(CompileError, match="reused memory"):
-        verify_memory(broken, graph)
+        verify_memory(broken, graph, ShapeFacts(graph))
