@@ -33,6 +33,7 @@ from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
+from esat.ops.shape import ShapeI
 from esat.rules.macros import permutation_word
 
 
@@ -138,6 +139,8 @@ class _Encoder:
             self._add_reduction(node, op, operands[0])
         elif isinstance(op, MatMul):
             self._add_matmul(node, operands)
+        elif isinstance(op, ShapeI):
+            self._add_size(node, op)
         elif isinstance(op, Normalization) and self.builder.types[operands[0]].broadcast != SCALAR:
             self.shape[output] = self._shape_of(node.inputs[0])
             self._add(output, op.constructor, operands, (sum(1 << axis for axis in op.axes),))
@@ -183,6 +186,22 @@ class _Encoder:
             self.dimensions.merge(left[-1], right[-2])
         self.shape[output] = (*self._broadcast([left[:-2], right[:-2]]), left[-2], right[-1])
         self._add(output, "MatMul", operands, (output.tensor_type.ndim,))
+
+    def _add_size(self, node: Apply, op: ShapeI) -> None:
+        """The size of an axis: a constant, or the size of the first term that has this axis.
+
+        So nothing is computed for its shape alone.
+        """
+        size = self.dimensions.find(self._shape_of(node.inputs[0])[op.axis])
+        output = node.outputs[0]
+        if isinstance(size, int):
+            number = dtype_number(output.tensor_type.dtype)
+            self._add(output, "K", (), (float(size), number), value=float(size))
+            return
+        term, axis = size
+        opaque = OpaqueOp(ShapeI(axis), (self.builder.types[term].rank,))
+        position = self.opaque.setdefault(opaque, len(self.opaque))
+        self._add(output, opaque_constructor(op, 1), (term,), (position,))
 
     def _add_opaque(self, node: Apply, operands: Sequence[int]) -> None:
         ranks = tuple(
