@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from esat.errors import DtypeError, GraphError, ShapeError, describe
 from esat.graph.operators import Operators
 from esat.graph.registry import function_named
+from esat.graph.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from esat.graph.types import TensorType, Type
     from esat.graph.variables import Variable
 
 
@@ -27,8 +27,6 @@ class Methods(Operators):
     @property
     def tensor_type(self) -> TensorType:
         """The type, for a variable that holds a tensor. Raises GraphError for any other."""
-        from esat.graph.types import TensorType
-
         if not isinstance(self.type, TensorType):
             raise GraphError(f"{self} is a {self.type}, not a tensor")
         return self.type

@@ -168,6 +168,8 @@ class TensorType(Type):
 
 def normalize_dtype(dtype: Any) -> str:
     """The name of a dtype esat knows. Raises DtypeError for any other."""
+    if isinstance(dtype, str) and dtype in DTYPE_NUMBER:
+        return dtype
     try:
         name = str(np.dtype(dtype).name)
     except TypeError as error:
