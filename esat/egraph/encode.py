@@ -194,6 +194,7 @@ class _Encoder:
         """
         size = self.dimensions.find(self._shape_of(node.inputs[0])[op.axis])
         output = node.outputs[0]
+        self.shape[output] = ()
         if isinstance(size, int):
             number = dtype_number(output.tensor_type.dtype)
             self._add(output, "K", (), (float(size), number), value=float(size))
