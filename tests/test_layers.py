@@ -17,6 +17,7 @@ ORDER = (
     "egraph",
     "extract",
     "classic",
+    "soundness",
     "phases",
     "codegen",
     "gpu",

@@ -1,0 +1,13 @@
+"""Soundness: rules tried on samples, e-graphs checked against the values of their e-nodes.
+
+In processing order: ``statement`` reads a rule as equalities under guards; ``situation`` draws dtypes,
+shapes (``dimensions``) and literals under which it fires, and builds both sides (``construction``);
+``values`` draws arrays; ``evaluation`` computes the sides, and what rounding may do to them; ``judging``
+compares them, ``derivation`` looks for facts that would leak; ``check`` does it all for a set of rules and
+gives a ``report``.
+"""
+
+from esat.soundness.check import check
+from esat.soundness.report import Failure, RuleVerdict, SoundnessReport
+
+__all__ = ["Failure", "RuleVerdict", "SoundnessReport", "check"]

@@ -1,0 +1,319 @@
+"""The soundness gate: every rule is tried on samples, and judged by the class it claims.
+
+For each dtype and several ranks, broadcast masks, sizes (1 and 0 among them) and literals, both sides of a
+rule are built from the ops' own records and computed with NumPy. Rules of class
+
+``exact``   must agree bit by bit on every input, NaN (of whatever payload) and signed zeros included;
+``real``    must agree within rounding wherever both sides are defined; on ordinary numbers the right side
+            must be defined wherever the left one is; and no fact that the e-graph derives of one side may be
+            false of the other, even where the first is not defined: facts flow through equalities;
+``unsafe``  must agree within rounding on ordinary numbers where both sides are defined.
+
+Integers and bools must agree bit by bit in the first two classes: wrapping around is what they mean. The
+sides must have one dtype and one broadcast word, and terms must give ops the dtypes they compute in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from esat.classic.terms import broadcast_of, dtype_of
+from esat.egraph.constructors import op_signature
+from esat.egraph.signature import Signature as OpSignature
+from esat.errors import EsatError
+from esat.graph import Variable
+from esat.ops.table import register_all
+from esat.rules import RULES
+from esat.rules.rule import Rule, RuleFile, read_rules
+from esat.rules.signature import Signature
+from esat.rules.signature import check as check_names
+from esat.soundness.construction import Construction, IllTypedError
+from esat.soundness.derivation import derived_facts
+from esat.soundness.evaluation import Outcome, outcomes, plain
+from esat.soundness.judging import Verdict, exact, first, real
+from esat.soundness.report import Failure, RuleVerdict, SoundnessReport
+from esat.soundness.situation import Situation, SituationSampler, dtype_plans
+from esat.soundness.statement import Statement, operators_for, statement_of
+from esat.soundness.values import Array, Population, draw, holds
+
+SITUATIONS = 7
+"""Situations wanted for each dtype."""
+
+ATTEMPTS = 60
+"""Draws for each dtype; most end early, with shapes that do not fit."""
+
+FEWEST_POINTS = 20
+"""A rule with fewer points that decide something was not tested."""
+
+MOST_FAILURES = 3
+"""Failures reported of one rule, of different kinds or dtypes."""
+
+_MODES = ("usual", "usual", "ones", "usual", "empty")
+
+Leaves = Mapping[Variable, Array]
+
+
+def check(source: str | Path | RuleFile | Iterable[Rule] | None = None, *, seed: int = 0) -> SoundnessReport:
+    """Try rules on samples.
+
+    Parameters
+    ----------
+    source
+        Path or text of a rule file, rules, or None for all rules of the database.
+    seed
+        Of the random choices; equal seeds give equal reports.
+
+    Raises
+    ------
+    RuleError
+        With file, line and column, when the text cannot be read, names an unknown op, or gives one a wrong
+        number of operands.
+    """
+    register_all()
+    signature = op_signature()
+    if source is None:
+        source = RULES.list()
+    if isinstance(source, str | Path):
+        source = read_rules(source)
+    rules = source.rules if isinstance(source, RuleFile) else tuple(source)
+    declarations = source.declarations if isinstance(source, RuleFile) else ()
+    operators = operators_for(signature, declarations)
+    check_names(rules, operators)
+    return SoundnessReport(tuple(check_rule(rule, signature, operators, seed) for rule in rules))
+
+
+def check_rule(rule: Rule, signature: OpSignature, operators: Signature, seed: int = 0) -> RuleVerdict:
+    """Try one rule on samples; see :func:`check`."""
+    statement = statement_of(rule, operators)
+    if statement.unjudged or not (statement.equalities or statement.claims):
+        return RuleVerdict(rule, 0, 0, (), untested="its head says something other than what terms are equal")
+    return _RuleTrial(statement, signature, operators, seed).run()
+
+
+@dataclass
+class _RuleTrial:
+    statement: Statement
+    signature: OpSignature
+    operators: Signature
+    seed: int
+    situations: int = 0
+    points: int = 0
+    dtypes: dict[str, None] = field(default_factory=dict)
+    failures: dict[tuple[str, tuple[str, ...]], Failure] = field(default_factory=dict)
+    obstacles: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        name = f"{self.seed} {self.statement.rule.name}"
+        self.random = Random(name)
+        self.generator = np.random.default_rng(self.random.getrandbits(64))
+        construction = Construction(self.signature, self.operators)
+        self.sampler = SituationSampler(self.statement, self.signature, construction, self.random)
+
+    def run(self) -> RuleVerdict:
+        for plan in dtype_plans(self.statement, self.random):
+            for situation in self._drawn(plan):
+                self._try(situation)
+            if len(self.failures) >= MOST_FAILURES:
+                break
+        untested = ""
+        if not self.failures and self.points < FEWEST_POINTS:
+            untested = f"only {self.points} points decided something"
+            if not self.situations:
+                reasons = f" ({self.obstacles[-1]})" if self.obstacles else ""
+                untested = f"no sample satisfies its patterns and guards{reasons}"
+        failures = tuple(self.failures.values())[:MOST_FAILURES]
+        return RuleVerdict(
+            self.statement.rule, self.situations, self.points, tuple(self.dtypes), failures, untested
+        )
+
+    def _drawn(self, plan: Mapping[str, str]) -> Iterator[Situation]:
+        found = 0
+        for _ in range(ATTEMPTS):
+            try:
+                situation = self.sampler.draw(plan, _MODES[found % len(_MODES)])
+            except IllTypedError as error:
+                if self.sampler.matched:
+                    self._fail(f"the right side is ill typed: {error}", tuple(dict.fromkeys(plan.values())))
+                else:
+                    self.obstacles.append(str(error))
+                return
+            if situation is not None:
+                found += 1
+                yield situation
+            if found == SITUATIONS:
+                return
+
+    # ---- one situation
+
+    def _try(self, situation: Situation) -> None:
+        self.situations += 1
+        for left, right in situation.equalities:
+            ours, theirs = left.tensor_type, right.tensor_type
+            if ours.dtype != theirs.dtype or broadcast_of(left) != broadcast_of(right):
+                self._fail(f"the sides have different types, {ours} and {theirs}", situation.dtypes)
+                return
+        for population, share in self._populations(situation):
+            leaves = self._values(situation, population, share)
+            if leaves is not None:
+                self._judge(situation, leaves, population)
+
+    def _populations(self, situation: Situation) -> Iterator[tuple[Population, float]]:
+        """Few special elements at a time as well: one NaN is all that is left of a sum with one."""
+        if self.statement.rule.soundness == "exact":
+            return iter([("ordinary", 0.0), ("special", 0.6), ("special", 0.1)])
+        if self.statement.rule.soundness == "unsafe":
+            return iter([("ordinary", 0.0), ("ordinary", 0.0)])
+        return iter([("ordinary", 0.0), ("ordinary", 0.0), ("finite", 0.4)])
+
+    def _values(
+        self, situation: Situation, population: Population, share: float
+    ) -> dict[Variable, Array] | None:
+        """Values of the leaves that satisfy what the guards ask; None if those of other terms do not."""
+        leaves = {}
+        for variable, shape in situation.leaves.values():
+            facts = {fact for fact, of in situation.required if of is variable}
+            dtype = variable.tensor_type.dtype
+            leaves[variable] = draw(dtype, shape, facts, population, share, self.generator)
+        inner = [(fact, of) for fact, of in situation.required if of not in leaves]
+        try:
+            values = plain([of for _, of in inner], leaves)
+        except EsatError:
+            return None
+        satisfied = all(
+            holds(fact, value, strict=False).all() for (fact, _), value in zip(inner, values, strict=True)
+        )
+        return leaves if satisfied else None
+
+    def _judge(self, situation: Situation, leaves: Leaves, population: Population) -> None:
+        for fact, variable, number in situation.claims:
+            self._judge_claim(situation, leaves, fact, variable, number)
+        for left, right in situation.equalities:
+            try:
+                plain([left], leaves)
+            except EsatError:
+                continue  # the left side is an error there, so the rule says nothing
+            try:
+                self._judge_sides(situation, leaves, population, left, right)
+            except EsatError as error:
+                reason = f"the right side cannot be computed where the left one can: {error}"
+                self._fail(reason.split("\n", maxsplit=1)[0], situation.dtypes)
+
+    def _judge_sides(
+        self, situation: Situation, leaves: Leaves, population: Population, left: Variable, right: Variable
+    ) -> None:
+        soundness = self.statement.rule.soundness
+        if soundness == "exact":
+            ours, theirs = map(_normal, plain([left, right], leaves), (left, right))
+            same = ours.shape == theirs.shape
+            verdict = exact(ours, theirs) if same else _shapes_differ(ours.shape, theirs.shape)
+            self._note(verdict, situation, leaves, (ours, theirs))
+            return
+        one, other = outcomes([left, right], leaves, self.generator)
+        ours, theirs = _normal(one.value, left), _normal(other.value, right)
+        if ours.shape != theirs.shape:
+            self._note(_shapes_differ(ours.shape, theirs.shape), situation, leaves, (ours, theirs))
+            return
+        one, other = _reshaped(one, ours.shape), _reshaped(other, theirs.shape)
+        safe = soundness == "real"
+        verdict = real(one, other, ordinary=population == "ordinary", must_be_defined=safe)
+        self._note(verdict, situation, leaves, (ours, theirs))
+        if safe and population == "ordinary" and verdict.wrong is None and ours.dtype.kind == "f":
+            self._judge_leaks(situation, leaves, (left, one), (right, other))
+
+    def _judge_leaks(
+        self,
+        situation: Situation,
+        leaves: Leaves,
+        left: tuple[Variable, Outcome],
+        right: tuple[Variable, Outcome],
+    ) -> None:
+        """Facts of one side must be true of the other where the first is not defined."""
+        given: dict[Variable, list[str]] = {}
+        for fact, variable in situation.required:
+            given.setdefault(variable, []).append(fact)
+        for (term, outcome), (_, other) in ((left, right), (right, left)):
+            undefined = outcome.tainted & ~other.tainted
+            if not undefined.any():
+                continue
+            # In narrow dtypes even ordinary numbers have powers that underflow.
+            strict = other.value.dtype == np.float64
+            for fact in sorted(derived_facts(term, given)):
+                false = undefined & ~holds(fact, other.value, strict=strict)
+                reason = f"facts leak: one side is known to be {fact}, which is false of the other"
+                verdict = Verdict(0, first(false), reason)
+                self._note(verdict, situation, leaves, (left[1].value, right[1].value))
+
+    def _judge_claim(
+        self, situation: Situation, leaves: Leaves, fact: str, variable: Variable, number: int | float | None
+    ) -> None:
+        if fact in ("dt", "bp"):
+            true = number == (dtype_of(variable) if fact == "dt" else broadcast_of(variable))
+            self.points += 20 * true
+            if not true:
+                self._fail(f"the claim {fact} = {number} is false", situation.dtypes)
+            return
+        try:
+            (value,) = plain([variable], leaves)
+        except EsatError:
+            return
+        true_at = value == number if fact == "val" else holds(fact, value, strict=False)
+        claim = f"val = {number}" if fact == "val" else fact
+        verdict = Verdict(value.size, first(~np.asarray(true_at)), f"the claim {claim} is false")
+        self._note(verdict, situation, leaves, (value, value))
+
+    # ---- notes
+
+    def _note(
+        self, verdict: Verdict, situation: Situation, leaves: Leaves, sides: tuple[Array, Array]
+    ) -> None:
+        self.points += verdict.points
+        if verdict.points:
+            self.dtypes.update(dict.fromkeys(situation.dtypes))
+        if verdict.wrong is None:
+            return
+        shape = sides[0].shape
+        operands = [
+            f"{variable.name} = {_shown(leaves[variable], verdict.wrong, shape)}"
+            for variable, _ in situation.leaves.values()
+        ]
+        values = ""
+        if sides[0].shape == sides[1].shape:
+            values = f"left {sides[0][verdict.wrong]}, right {sides[1][verdict.wrong]}"
+        self._fail(verdict.reason, situation.dtypes, ", ".join(operands), values)
+
+    def _fail(self, reason: str, dtypes: tuple[str, ...], operands: str = "", values: str = "") -> None:
+        self.failures.setdefault((reason, dtypes), Failure(reason, dtypes, operands, values))
+
+
+def _shapes_differ(left: tuple[int, ...], right: tuple[int, ...]) -> Verdict:
+    return Verdict(0, (), f"the sides have different shapes, {left} and {right}")
+
+
+def _normal(value: Array, variable: Variable) -> Array:
+    """A value whose axes all have size 1 has no rank of its own."""
+    return value.reshape(()) if broadcast_of(variable) == -1 else value
+
+
+def _reshaped(outcome: Outcome, shape: tuple[int, ...]) -> Outcome:
+    return Outcome(
+        outcome.value.reshape(shape),
+        outcome.spread.reshape(shape),
+        outcome.steady.reshape(shape),
+        outcome.tainted.reshape(shape),
+    )
+
+
+def _shown(array: Array, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """The element of an operand that belongs to an element of the result, or the operand's shape."""
+    if array.ndim == 0:
+        return repr(array.item())
+    try:
+        stretched = np.broadcast_to(array, shape)
+    except ValueError:
+        return f"an array of shape {array.shape}"
+    return f"{stretched[index]!r} of shape {array.shape}"

@@ -1,0 +1,100 @@
+"""What the soundness gate found, as data and as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from esat.rules.rule import Rule
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A sample on which a rule is wrong.
+
+    Attributes
+    ----------
+    reason
+        What is wrong.
+    dtypes
+        Of the rule's variables.
+    operands
+        What the variables were, as text: values at the point, or shapes.
+    values
+        The two sides there, as text; empty where there are none.
+    """
+
+    reason: str
+    dtypes: tuple[str, ...]
+    operands: str = ""
+    values: str = ""
+
+    def __str__(self) -> str:
+        parts = [f"{self.reason} ({', '.join(self.dtypes)})"]
+        parts += [f"where {self.operands}"] if self.operands else []
+        parts += [self.values] if self.values else []
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class RuleVerdict:
+    """The gate's judgement of one rule.
+
+    Attributes
+    ----------
+    rule
+        The rule; a birewrite has two.
+    situations
+        Combinations of dtypes, shapes and literals under which it was tried.
+    points
+        Elements that decided something.
+    dtypes
+        Dtypes of its variables under which it fires.
+    failures
+        Samples on which it is wrong, at most a few.
+    untested
+        Why it could not be tested; empty where it was.
+    """
+
+    rule: Rule
+    situations: int
+    points: int
+    dtypes: tuple[str, ...]
+    failures: tuple[Failure, ...] = ()
+    untested: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether it was tested and no sample speaks against it."""
+        return not self.failures and not self.untested
+
+    def __str__(self) -> str:
+        head = f"{self.rule.position}: rule {self.rule.name!r} ({self.rule.soundness})"
+        if self.sound:
+            return f"{head}: sound at {self.points} points, {', '.join(self.dtypes)}"
+        if self.untested:
+            return f"{head}: not tested: {self.untested}"
+        return "\n".join([f"{head}: wrong", *(f"    {failure}" for failure in self.failures)])
+
+
+@dataclass(frozen=True)
+class SoundnessReport:
+    """The gate's judgement of several rules."""
+
+    verdicts: tuple[RuleVerdict, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether every rule was tested and found to be sound."""
+        return all(verdict.sound for verdict in self.verdicts)
+
+    @property
+    def unsound(self) -> tuple[RuleVerdict, ...]:
+        """The rules that are wrong, or could not be tested."""
+        return tuple(verdict for verdict in self.verdicts if not verdict.sound)
+
+    def __str__(self) -> str:
+        lines = [str(verdict) for verdict in self.unsound]
+        points = sum(verdict.points for verdict in self.verdicts)
+        good = len(self.verdicts) - len(self.unsound)
+        lines.append(f"{good} of {len(self.verdicts)} rules are sound, by {points} points")
+        return "\n".join(lines)

@@ -1,0 +1,346 @@
+"""Situations of a rule: types, shapes and literals under which its patterns match and its guards hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.classic.conditions import Value
+from esat.classic.terms import Literal
+from esat.egraph.signature import Signature
+from esat.egraph.terms import OpaqueOp, dtype_number
+from esat.graph import Constant, TensorType, Variable
+from esat.graph.types import DTYPES
+from esat.ops.view import Reshape
+from esat.rules.macros import permutation_word
+from esat.rules.reader import Sexp, head_of, is_number
+from esat.soundness.construction import Construction, is_derivable
+from esat.soundness.dimensions import (
+    SCALAR,
+    Dimensions,
+    Shape,
+    UnfitError,
+    normalized,
+    permuted,
+    random_axes,
+    random_mask,
+    reduced,
+)
+from esat.soundness.statement import Statement, parts_of
+
+DtypePlan = Mapping[str, str]
+"""Dtype of every leaf, and of every literal that stands for a dtype."""
+
+COMBINATIONS = 24
+"""Dtype plans tried beyond equal dtypes, for rules that mix dtypes."""
+
+VALUES = (0.0, 1.0, -1.0, 2.0, 0.5, 3.0, -0.5, 4.0)
+"""Constants tried where a rule asks for one."""
+
+PRIMES = (5, 3, 2, 7)
+"""Sizes of axes: different ones, so that no rule gets away with mixing them up."""
+
+LONG = (37, 11, 3, 2)
+"""Sizes where nothing is reduced or contracted: more points for the same effort."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One way a rule can match.
+
+    Attributes
+    ----------
+    leaves
+        Variables without owner, by rule variable, and the sizes of their axes.
+    required
+        Facts that the guards ask of Variables.
+    equalities
+        Both sides of what the rule unites.
+    claims
+        Facts of the head: (fact, Variable, number), the number for ``val``, ``dt`` and ``bp``.
+    dtypes
+        Of the leaves, for reports.
+    """
+
+    leaves: Mapping[str, tuple[Variable, tuple[int, ...]]]
+    required: tuple[tuple[str, Variable], ...]
+    equalities: tuple[tuple[Variable, Variable], ...]
+    claims: tuple[tuple[str, Variable, Literal | None], ...]
+    dtypes: tuple[str, ...]
+
+
+def dtype_plans(statement: Statement, random: Random) -> Iterator[DtypePlan]:
+    """Every dtype for rules of one dtype; for others equal ones, then random combinations."""
+    nodes = [*statement.leaves, *_dtype_literals(statement)]
+    groups: list[list[str]] = []
+    for node in nodes:
+        known = next((group for group in groups if statement.dtypes.are_equal(group[0], node)), None)
+        if known is None:
+            groups.append([node])
+        else:
+            known.append(node)
+    fixed: dict[str, str] = {}
+    for group in groups:
+        known_number = statement.dtypes.expression(group[0])
+        if is_number(known_number):
+            number = int(str(known_number))
+            if not 0 <= number < len(DTYPES):
+                return
+            fixed.update(dict.fromkeys(group, DTYPES[number]))
+    free = [group for group in groups if group[0] not in fixed]
+    plans = [tuple(dtype for _ in free) for dtype in DTYPES] if free else [()]
+    if len(free) > 1:
+        plans += [tuple(random.choice(DTYPES) for _ in free) for _ in range(COMBINATIONS)]
+    for plan in plans:
+        yield fixed | {node: dtype for group, dtype in zip(free, plan, strict=True) for node in group}
+
+
+def _dtype_literals(statement: Statement) -> list[str]:
+    return [name for name, place in statement.literals.items() if place in (("Cast", 1), ("K", 1))]
+
+
+class SituationSampler:
+    """Draws situations of one rule.
+
+    Parameters
+    ----------
+    statement
+        The rule.
+    signature
+        The constructors in scope.
+    construction
+        Builds its terms.
+    random
+        Where choices come from.
+
+    Attributes
+    ----------
+    matched
+        Whether the patterns and guards of the last draw held, even if the right side could not be built.
+    """
+
+    def __init__(
+        self, statement: Statement, signature: Signature, construction: Construction, random: Random
+    ) -> None:
+        self.statement = statement
+        self.signature = signature
+        self.construction = construction
+        self.random = random
+        names = {head_of(part) for _, term in statement.patterns for part in parts_of(term)}
+        results = {signature[name].result for name in names if name in signature}
+        self.is_matrix_rule = "matmul" in results
+        masks = any(signature[name].attribute_sorts for name in names if name in signature)
+        self.sizes = PRIMES if masks or "opaque" in results else LONG
+        values = [
+            float(part)
+            for guard in statement.guards
+            if any(head_of(inner) == "val" for inner in parts_of(guard))
+            for part in parts_of(guard)
+            if isinstance(part, str) and is_number(part)
+        ]
+        self.values = (*dict.fromkeys([*values * 3, *VALUES]),)
+        self.wanted = tuple(values)
+        self.matched = False
+
+    def draw(self, plan: DtypePlan, mode: str) -> Situation | None:
+        """A situation with these dtypes, or None where what was drawn does not fit.
+
+        Parameters
+        ----------
+        plan
+            Dtypes.
+        mode
+            ``usual``; ``ones``, with sizes that are 1 at run time only; or ``empty``, with sizes that are 0.
+
+        Raises
+        ------
+        IllTypedError
+            When an op of a pattern does not take the dtypes, or the right side is ill typed.
+        """
+        try:
+            self.matched = False
+            return _Draw(self, plan, mode).situation()
+        except UnfitError:
+            return None
+
+
+class _Draw:
+    def __init__(self, sampler: SituationSampler, plan: DtypePlan, mode: str) -> None:
+        self.sampler = sampler
+        self.statement = sampler.statement
+        self.random = sampler.random
+        self.plan = plan
+        self.mode = mode
+        self.dimensions = Dimensions()
+        self.shapes: dict[str, Shape] = {}
+        self.leaf_shapes: dict[str, tuple[int, ...]] = {}
+        self.targets: dict[str, tuple[int, ...]] = {}
+        self.bindings: dict[str, Value] = {}
+        self.rank = self.random.choice((2, 3) if sampler.is_matrix_rule else (0, 1, 2, 2, 3, 3))
+        sampler.construction.opaque.clear()
+
+    def situation(self) -> Situation | None:
+        # The shape of every pattern first, inner ones before those that use their class.
+        for variable, term in self.statement.patterns:
+            shape = self._shape(term)
+            if variable in self.shapes:
+                shape = self.dimensions.elementwise([shape, self.shapes[variable]])
+            self.shapes[variable] = shape
+        leaves = self._leaves()
+        build = self.sampler.construction.build
+        for variable, term in self.statement.patterns:
+            if variable in self.bindings:
+                raise UnfitError  # two terms of one class: equal by the author's word only
+            self.bindings[variable] = build(term, self.bindings)
+        judge = self.sampler.construction.judge
+        if not judge.hold(self.statement.guards, self.bindings):
+            return None
+        self.sampler.matched = True
+        required = tuple(dict.fromkeys(judge.required))
+        equalities = tuple(
+            (build(left, self.bindings), build(right, self.bindings))
+            for left, right in self.statement.equalities
+        )
+        claims = tuple(self._claim(claim) for claim in self.statement.claims)
+        dtypes = tuple(dict.fromkeys(self.plan.values()))
+        return Situation(leaves, required, equalities, claims, dtypes)
+
+    def _claim(self, claim: Sexp) -> tuple[str, Variable, Literal | None]:
+        if head_of(claim) == "=":
+            function, value = claim[1], claim[2]
+            variable = self.sampler.construction.build(function[1], self.bindings)
+            return head_of(function), variable, self.sampler.construction.judge.literal(value, self.bindings)
+        return head_of(claim), self.sampler.construction.build(claim[1], self.bindings), None
+
+    # ---- shapes and literals
+
+    def _shape(self, term: Sexp) -> Shape:
+        if isinstance(term, str):
+            if term not in self.shapes:
+                self.shapes[term] = self._leaf_shape(term)
+            return self.shapes[term]
+        record = self.sampler.signature.get(head_of(term))
+        if record is None:
+            raise UnfitError
+        count = record.operand_count
+        if head_of(term) == "Reshape":
+            return self._reshaped(term)
+        shapes = [self._shape(operand) for operand in term[1 : 1 + count]]
+        attributes = term[1 + count :]
+        match record.result:
+            case "cast":
+                self._literal(attributes[0], lambda: dtype_number(self.plan[str(attributes[0])]))
+                return shapes[0]
+            case "dimshuffle":
+                word = self._literal(attributes[0], lambda: self._random_word(shapes[0]))
+                return permuted(shapes[0], int(word))
+            case "reduce" | "argreduce" | "same" if attributes:
+                index = record.result == "argreduce"
+                mask = self._literal(attributes[0], lambda: random_mask(shapes[0], self.random, index=index))
+                if record.result == "same":
+                    reduced(shapes[0], int(mask))
+                    return shapes[0]
+                return reduced(shapes[0], int(mask))
+            case "matmul":
+                rank = self._literal(attributes[0], lambda: max(map(len, shapes)) or self.rank)
+                return self.dimensions.matmul(shapes[0], shapes[1], int(rank))
+            case "leaf" if record.name == "K":
+                self._literal(attributes[0], lambda: self.random.choice(self.sampler.values))
+                self._literal(attributes[1], lambda: dtype_number(self.plan[str(attributes[1])]))
+                return SCALAR
+            case "same" | "bool" | "real" | "fill":
+                return self.dimensions.elementwise(shapes)
+        raise UnfitError
+
+    def _random_word(self, shape: Shape) -> int:
+        axes, rank = random_axes(shape, self.random)
+        return permutation_word(axes, rank)
+
+    def _literal(self, part: Sexp, drawn: Any) -> Literal:
+        if not isinstance(part, str):
+            raise UnfitError
+        if is_number(part):
+            return float(part) if "." in part else int(part)
+        value = self.bindings.get(part)
+        if value is None:
+            value = self.bindings[part] = drawn()
+        assert isinstance(value, int | float)
+        return value
+
+    def _leaf_shape(self, name: str) -> Shape:
+        kind = self.random.random()
+        rank = self.rank
+        if kind < 0.15:
+            rank = self.random.randint(0, 3)
+        shape = tuple(1 if self.random.random() < 0.25 else self.dimensions.new() for _ in range(rank))
+        if self.statement.reads_value(name) and self.random.random() < 0.7:
+            shape = ()
+        elif kind > 0.9:
+            shape = (1,) * self.random.randint(0, rank)
+        self.leaf_shapes[name] = shape
+        return normalized(shape)
+
+    def _reshaped(self, term: Sexp) -> Shape:
+        """A reshape that merges the first axes, or inserts one."""
+        source = self._shape(term[1])
+        sizes, number = str(term[2]), str(term[3])
+        if not source or not sizes.startswith("?") or sizes in self.shapes:
+            raise UnfitError
+        merged, inserted = self.random.randint(1, len(source)), self.random.random() < 0.3
+        target = (self.dimensions.product(source[:merged]), *source[merged:])
+        target = (*source[:1], 1, *source[1:]) if inserted else target
+        self.shapes[sizes] = (self.dimensions.new(),)
+        self.targets[sizes] = target
+        types = tuple(1 if size == 1 else None for size in target)
+        self._literal(number, lambda: len(self.sampler.construction.opaque))
+        self.sampler.construction.opaque.append(OpaqueOp(Reshape(types), (len(source), 1)))
+        return normalized(target)
+
+    # ---- leaves
+
+    def _leaves(self) -> dict[str, tuple[Variable, tuple[int, ...]]]:
+        available = list(self.sampler.sizes)
+        if self.mode == "ones":
+            available[self.random.randrange(2)] = 1
+        elif self.mode == "empty":
+            available[self.random.randrange(2)] = 0
+        sizes = self.dimensions.sizes(available)
+        leaves: dict[str, tuple[Variable, tuple[int, ...]]] = {}
+        for name in self.statement.leaves:
+            if name in self.targets:
+                vector = np.array([sizes[size] for size in self.targets[name]], np.int64)
+                self.bindings[name] = Constant(TensorType("int64", shape=vector.shape), vector)
+                continue
+            if name not in self.leaf_shapes:
+                self._shape(name)
+            shape = tuple(sizes[size] for size in self.leaf_shapes[name])
+            leaf = self._leaf(name, shape)
+            self.bindings[name] = leaf
+            if not isinstance(leaf, Constant):
+                leaves[name] = (leaf, shape)
+        return leaves
+
+    def _leaf(self, name: str, shape: tuple[int, ...]) -> Variable:
+        dtype = self.plan[name]
+        if self.statement.reads_value(name):
+            data = self._constant(dtype, shape)
+            return Constant(TensorType(dtype, shape=shape), data, name)
+        flags = tuple(size == 1 for size in self.leaf_shapes[name])
+        leaf = Variable(TensorType(dtype, flags), name=name.lstrip("?"))
+        if not all(is_derivable(fact, leaf) for fact in self.statement.facts_of(name)):
+            raise UnfitError
+        return leaf
+
+    def _constant(self, dtype: str, shape: Sequence[int]) -> NDArray[Any]:
+        wanted = self.sampler.wanted if self.random.random() < 0.8 and self.sampler.wanted else VALUES
+        value = self.random.choice(wanted)
+        with np.errstate(all="ignore"):
+            data = np.full(shape, value).astype(dtype)
+        if not np.all(data == value):
+            raise UnfitError
+        return data
