@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import AxisError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, as_variable
+from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable
@@ -137,6 +137,11 @@ class Split(Op):
             for output, cotangent in zip(node.outputs, cotangents, strict=True)
         ]
         return [join(known, self.axis)]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return Work(flops=0.0, bytes=0.0, calls=self.parts)
 
     def __str__(self) -> str:
         return f"{self.name}{{{self.axis}, {self.parts}}}"

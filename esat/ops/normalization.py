@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import AxisError, DtypeError, describe
+from esat.errors import AxisError, DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import Type
@@ -25,7 +25,8 @@ NORMALIZATIONS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
 class Normalization(Op):
     """``softmax``: ``exp(x) / sum(exp(x))`` over the axes, or ``log_softmax``, its logarithm.
 
-    Both take the maximum out first. The result has the operand's shape.
+    Both take the maximum out first. The result has the operand's shape. Axes of size 0 are an error when
+    run, as in SciPy.
 
     Attributes
     ----------
@@ -56,8 +57,11 @@ class Normalization(Op):
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         (array,) = inputs
+        if any(array.shape[axis] == 0 for axis in self.axes):
+            # SciPy refuses it too: the maximum of nothing has no value.
+            raise ShapeError(describe(str(self), [f"shape {array.shape}"], "there is nothing to normalize"))
         with np.errstate(all="ignore"):
-            highest = np.max(array, axis=self.axes, keepdims=True, initial=-np.inf)
+            highest = np.max(array, axis=self.axes, keepdims=True)
             shifted = array - highest
             exponentials = np.exp(shifted)
             total = np.sum(exponentials, axis=self.axes, keepdims=True)
