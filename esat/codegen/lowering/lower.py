@@ -38,16 +38,21 @@ def supported(node: Apply) -> bool:
         template = op.source(dtype)
         return template is not None and is_resolvable(template, dtype)
     if isinstance(op, Reduction):
-        return _supports_reducer(op)
+        return _supports_reducer(op, node.inputs[0].tensor_type.dtype)
     return isinstance(op, Cast | Normalization)
 
 
-def _supports_reducer(op: Reduction) -> bool:
+def _supports_reducer(op: Reduction, dtype: str) -> bool:
     reducer = op.reducer
     if reducer.combine is None:
         return reducer is LOGSUMEXP or reducer.constructor in ("ArgMax", "ArgMin")
     known = reducer.identity is not None or reducer.constructor in ("ReduceMax", "ReduceMin")
-    return known and op.typing == "reduce"
+    # Sums and products of booleans are cast to integers first, by every way to build them.
+    return known and op.typing == "reduce" and (dtype != "bool" or not _is_arithmetic(reducer.combine))
+
+
+def _is_arithmetic(combine: str) -> bool:
+    return "+" in combine or "*" in combine
 
 
 def can_fuse(nodes: Sequence[Apply]) -> bool:

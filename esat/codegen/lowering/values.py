@@ -204,6 +204,10 @@ class Values:
         accumulator = Accumulator(-1, kind, dtype, start, template, comment)
         return self._define(Fold(accumulator, operand, bound), 1.0)
 
+    def convert(self, operand: int, source: str, target: str) -> int:
+        """A value cast to another dtype."""
+        return self._define(Convert(-1, target, operand, source))
+
     def literal(self, dtype: str, text: str) -> int:
         """A number."""
         return self._define(Literal(-1, dtype, text))
@@ -260,7 +264,12 @@ class _Steps:
         if not self.bound:
             return self.values.literal("int64", "int64(0)")
         kind: AccumulatorKind = "argmax" if largest else "argmin"
-        return self._fold(kind, self.operand, extreme_text(self.dtype, not largest))
+        if self.dtype != "bool":
+            return self._fold(kind, self.operand, extreme_text(self.dtype, not largest))
+        # Truth values have no order in kernel source.
+        number = self.values.convert(self.operand, "bool", "uint8")
+        start = extreme_text("uint8", not largest)
+        return self.values.fold(kind, "uint8", start, "", number, self.bound, self.comment)
 
     def _apply(self, template: str, *operands: int, flops: float = 1.0) -> int:
         return self.values.compute(self.dtype, template, operands, self.comment, flops)

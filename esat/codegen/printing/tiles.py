@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-import numpy as np
 from numba.core import types
 
+from esat.codegen import views
 from esat.codegen.loop_ir import (
     Accumulator,
     Definition,
@@ -30,9 +30,8 @@ from esat.codegen.printing.loops import is_float_sum, is_index
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 from esat.codegen.printing.source import Source
 
-WIDTH = 1024
-"""Places side by side: their accumulators stay in the first-level cache."""
-_WIDTH_BITS = 10
+WIDTH = views.TILE_WIDTH
+_WIDTH_BITS = WIDTH.bit_length() - 1
 _ROWS = 4
 _LONGEST_UNROLLED = 8
 
@@ -231,9 +230,9 @@ def scratch_of(tile: Tile) -> list[tuple[str, str]]:
 
 def declare_scratch(tile: Tile, source: Source) -> None:
     """Print the allocation of a tile's scratch arrays."""
-    source.use("np", np)
+    scratch = source.use("scratch", views.scratch)
     for name, dtype in scratch_of(tile):
-        source.line(f"{name} = np.empty({WIDTH}, np.{'bool_' if dtype == 'bool' else dtype})")
+        source.line(f"{name} = {scratch}({source.expression(dtype, dtype)})")
 
 
 def _statements(part: Loop | _Segment) -> Sequence[Statement]:
