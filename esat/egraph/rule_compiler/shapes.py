@@ -144,11 +144,16 @@ def _without_normalisation(expression: Sexp) -> Sexp:
 
 
 def _meet(words: list[Sexp]) -> Sexp:
-    distinct = list(dict.fromkeys(word for word in words if word != ALL_ONES)) or [ALL_ONES]
+    parts = [part for word in words for part in _meet_parts(word)]
+    distinct = list(dict.fromkeys(part for part in parts if part != ALL_ONES)) or [ALL_ONES]
     meet = distinct[0]
     for word in distinct[1:]:
         meet = ("&", meet, word)
     return meet
+
+
+def _meet_parts(word: Sexp) -> list[Sexp]:
+    return [part for side in word[1:] for part in _meet_parts(side)] if head_of(word) == "&" else [word]
 
 
 def _fill_in(expression: Sexp, values: Mapping[str, Sexp]) -> Sexp:

@@ -7,7 +7,7 @@ and guards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -134,7 +134,14 @@ def _renamer() -> Callable[[Sexp], Sexp]:
 
 
 def prepare(rule: Rule, signature: Signature) -> SurfaceRule:
-    """The normal form of `rule`."""
+    """The normal form of `rule`.
+
+    Errors
+    ------
+    RuleError
+        If the head uses a variable that nothing binds. (egglog would not notice: a type guard binds it.)
+    """
+    _require_bound(rule)
     rename = _renamer()
     body = [without_squares(rename(fact)) for fact in rule.body]
     head = tuple(without_squares(rename(action)) for action in rule.head)
@@ -144,6 +151,26 @@ def prepare(rule: Rule, signature: Signature) -> SurfaceRule:
     for fact in body:
         _split(fact, signature, patterns, guards, fresh)
     return SurfaceRule(rule, tuple(patterns), tuple(guards), head, signature)
+
+
+def _require_bound(rule: Rule) -> None:
+    bound = {str(name) for fact in rule.body for name in _variables(fact)}
+    for action in rule.head:
+        for name in _variables(action):
+            if head_of(action) == "let" and name == action[1]:
+                bound.add(str(name))
+            elif name not in bound:
+                raise rule.error(f"the variable {name} is not bound by the left side", name)
+
+
+def _variables(sexp: Sexp) -> Iterator[str]:
+    """Every occurrence of a variable as the user wrote it, positions included."""
+    if isinstance(sexp, str):
+        if is_variable(sexp):
+            yield sexp
+    else:
+        for part in sexp[1:] if head_of(sexp) else sexp:
+            yield from _variables(part)
 
 
 def _split(
