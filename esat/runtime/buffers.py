@@ -19,7 +19,7 @@ import numpy as np
 from esat.graph.op import Array
 from esat.phases.memory import ALIGNMENT, BufferPlan
 
-POOLED_FROM = 1 << 16
+POOLED_FROM = 1 << 18
 """Bytes from which the memory of outputs is kept for reuse; below, a fresh array costs less."""
 KEPT_PER_OUTPUT = 3
 

@@ -172,7 +172,8 @@ def _write_steps(writer: Writer, program: Program, profile: Sequence[StepProfile
         writer.line(f"# {number}: {title(group)}")
         steps.write(number, group)
         if profile is not None:
-            arrays = [variable for variable in (*group.inputs, *group.outputs) if is_tensor(variable)]
+            moved_by = () if group.kind == "view" else (*group.inputs, *group.outputs)
+            arrays = [variable for variable in moved_by if is_tensor(variable)]
             moved = " + ".join(f"{writer.operand(variable)}.nbytes" for variable in arrays)
             writer.line(f"stop = {clock}()")
             writer.line(f"{writer.bind(f'step_{number}', profile[number])}.add(stop - start, {moved or 0})")
