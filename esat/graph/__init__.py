@@ -1,6 +1,6 @@
 """The nouns: types, variables, Apply nodes, ops, the FunctionGraph and its features."""
 
-from esat.graph.features import Feature, NodeFinder, ReplaceValidate
+from esat.graph.features import Feature, NodeFinder, ReplaceValidate, TopologicalOrder
 from esat.graph.function_graph import Client, FunctionGraph
 from esat.graph.op import Family, Op, Work
 from esat.graph.printing import debugprint, expression_text
@@ -20,6 +20,7 @@ __all__ = [
     "ReplaceValidate",
     "SharedVariable",
     "TensorType",
+    "TopologicalOrder",
     "Type",
     "Variable",
     "Work",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from esat.errors import GraphError
 from esat.graph.features import Feature
@@ -11,6 +12,8 @@ from esat.graph.printing import expression_text
 from esat.graph.traversal import ancestors, clone, toposort
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, SharedVariable, Variable
+
+FeatureKind = TypeVar("FeatureKind", bound=Feature)
 
 Client: TypeAlias = tuple[Apply | Literal["output"], int]
 """A place where a Variable is used: (Apply, input position) or ("output", output position)."""
@@ -36,6 +39,10 @@ class FunctionGraph:
         Every Variable of the graph -> the places that use it.
     apply_nodes
         The nodes of the graph, in order of their import.
+    input_set
+        The inputs, for looking up.
+    validate_seconds, callback_seconds
+        Time spent so far in checking the graph, and in telling features of changes.
 
     Raises
     ------
@@ -64,10 +71,12 @@ class FunctionGraph:
             inputs, outputs = _copy(inputs, outputs)
         self.inputs = list(inputs)
         self.outputs = list(outputs)
-        self._input_set = frozenset(self.inputs)
+        self.input_set = frozenset(self.inputs)
         self.apply_nodes: dict[Apply, None] = {}
         self.clients: dict[Variable, list[Client]] = {}
         self._features: list[Feature] = []
+        self.validate_seconds = 0.0
+        self.callback_seconds = 0.0
         for variable in self.inputs:
             self._adopt(variable)
         for position, output in enumerate(self.outputs):
@@ -95,17 +104,34 @@ class FunctionGraph:
         self._features.remove(feature)
         feature.on_detach(self)
 
+    def feature_of(self, kind: type[FeatureKind]) -> FeatureKind | None:
+        """The attached plug-in of a kind, or None."""
+        return next((feature for feature in self._features if isinstance(feature, kind)), None)
+
     def validate(self) -> None:
         """Raise GraphError if the graph has a cycle or a feature refuses it."""
-        self.toposort()
-        for feature in self._features:
-            feature.validate(self)
+        begin = time.perf_counter()
+        try:
+            if not any(feature.finds_cycles for feature in self._features):
+                self.toposort()
+            for feature in self._features:
+                feature.validate(self)
+        finally:
+            self.validate_seconds += time.perf_counter() - begin
+
+    def _tell(self, event: str, *details: Any) -> None:
+        """Tell all features of a change."""
+        if self._features:
+            begin = time.perf_counter()
+            for feature in self._features:
+                getattr(feature, event)(self, *details)
+            self.callback_seconds += time.perf_counter() - begin
 
     # ---- order
 
     def toposort(self) -> list[Apply]:
         """Apply nodes, each after those that feed it; the order depends on the graph alone."""
-        return toposort(self.outputs, stop=self._input_set)
+        return toposort(self.outputs, stop=self.input_set)
 
     # ---- change
 
@@ -141,8 +167,7 @@ class FunctionGraph:
         operands[position] = new
         self.clients[new].append(client)
         self.clients[old].remove(client)
-        for feature in self._features:
-            feature.on_change_input(self, client, old, new, reason)
+        self._tell("on_change_input", client, old, new, reason)
         self._prune_unused(old)
 
     def _import(self, variable: Variable) -> None:
@@ -162,8 +187,7 @@ class FunctionGraph:
             self.apply_nodes[node] = None
             for position, operand in enumerate(node.inputs):
                 self.clients[operand].append((node, position))
-            for feature in self._features:
-                feature.on_import(self, node)
+            self._tell("on_import", node)
 
     def _adopt(self, variable: Variable) -> None:
         if variable not in self.clients:
@@ -175,7 +199,7 @@ class FunctionGraph:
         pending = [variable]
         while pending:
             unused = pending.pop()
-            if unused not in self.clients or self.clients[unused] or unused in self._input_set:
+            if unused not in self.clients or self.clients[unused] or unused in self.input_set:
                 continue
             node = unused.owner
             if node is None:
@@ -184,8 +208,7 @@ class FunctionGraph:
             if any(self.clients[output] for output in node.outputs):
                 continue
             del self.apply_nodes[node]
-            for feature in self._features:
-                feature.on_prune(self, node)
+            self._tell("on_prune", node)
             for output in node.outputs:
                 del self.clients[output]
             for position, operand in enumerate(node.inputs):
