@@ -31,7 +31,9 @@ KINDS = (
         "OPERATOR": "*",
         # A product of constants that are not 0 may underflow.
         "NONZERO": "(!= u 0.0)",
-        "CANCELLABLE": '(= 0 (multiset-length (unstable-multiset-filter (unstable-fn "is-zero") common)))',
+        "CANCELLABLE": (
+            '(= 0 (multiset-length (unstable-multiset-filter (unstable-fn "nary-is-zero") common)))'
+        ),
     },
 )
 """What the placeholders of ``core.egg`` stand for in rules on sums and in rules on products."""

@@ -4,7 +4,8 @@ A value ``v`` is rounded to a floating dtype of p bits and least subnormal 2**-q
 tricks: adding and subtracting ``1.5 * 2**(52 - q)`` rounds to a multiple of the least subnormal,
 and Veltkamp's splitting ``t = v * (2**(53 - p) + 1); t - (t - v)`` to p bits (Dekker, "A
 floating-point technique for extending the available precision", 1971). Both constants are 0
-for dtypes that need no rounding, where the same expressions give ``v`` back.
+for dtypes that need no rounding, where the same expressions give ``v`` back. Values of the dtype
+stay as they are; others come within one unit in the last place (two roundings are not always one).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from esat.egraph.report import (
     StopReason,
     first_names,
 )
-from esat.errors import EsatWarning, SaturationError
+from esat.errors import EsatWarning, RuleError, SaturationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,14 @@ class Schedule:
         The rules of files, in order.
     core
         Whether the engine holds the layer of n-ary sums and products.
+    check_types
+        Compute types after every step, for debugging: the error about a rule that changed a type then names
+        only rules of the step that did it.
     """
 
     steps: tuple[RuleStep, ...] = ()
     core: bool = True
+    check_types: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +143,8 @@ def saturate(
     Raises
     ------
     SaturationError
-        When egglog breaks off, for example because a rule changed the type of a class (the message names
-        the rule sets that were running), or when two constants became equal. The e-graph is of no use then.
+        When a rule changed the type of a class (the message names the rules applied last), when two
+        different constants became equal, or when egglog breaks off. The e-graph is of no use then.
 
     Warns
     -----
@@ -159,6 +163,7 @@ class _Saturation:
     constructors: frozenset[str]
     trace: list[StepTrace] | None
     log: RuleLog = field(default_factory=RuleLog)
+    recent: RuleLog = field(default_factory=RuleLog)
     started: float = 0.0
     round: int = 0
     nodes: int = 0
@@ -200,6 +205,7 @@ class _Saturation:
             while self.round < self.budgets.rounds:
                 self.round += 1
                 self.held_back = False
+                self.recent = RuleLog()
                 if not self.one_round():
                     return "match limit" if self.held_back else "saturated"
         except _BudgetExhaustedError as exhausted:
@@ -267,6 +273,10 @@ class _Saturation:
             runs = " ".join(f"(run-with esat-fuel {name})" for name in rules.rulesets)
             program = f"(let-scheduler esat-fuel (back-off :match-limit {fuel} :ban-length 1)) {runs}"
         report, before = self.timed(program, rules.rulesets)
+        self.recent.add(report)
+        if self.schedule.check_types:
+            self.timed(_TYPES, ("esat-types",))
+            self.recent = RuleLog()
         if self.nodes > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before):
             self.limited.add(rules)
         self.growth[rules] = self.growth.get(rules, 0) + self.nodes - before
@@ -319,8 +329,8 @@ class _Saturation:
         begun = time.perf_counter()
         try:
             (output,) = self.engine.run(parsed)
-        except SaturationError as error:
-            raise SaturationError(f"while running {', '.join(rulesets)}: {error}") from error
+        except (SaturationError, RuleError) as error:
+            raise self.explained(error, rulesets) from error
         seconds = time.perf_counter() - begun
         self.log.add(output.report)
         self.nodes = self.count_nodes()
@@ -330,9 +340,19 @@ class _Saturation:
             )
         return output.report, seconds
 
+    def explained(self, error: Exception, rulesets: tuple[str, ...]) -> SaturationError:
+        """The error to raise for one of the engine's."""
+        if "Illegal merge" not in str(error):
+            return SaturationError(f"while running {', '.join(rulesets)}: {error}")
+        names = ", ".join(rule.name for rule in self.recent.statistics() if rule.matches)
+        return SaturationError(
+            "a rule made terms of different dtype, rank or broadcasting equal; rules applied last: "
+            + (names or "none but those of the n-ary layer")
+        )
+
     def count_nodes(self) -> int:
         sizes = self.engine.sizes()
-        self.contradictory = sizes.get("contradiction", 0) > 0
+        self.contradictory = sizes.get("nary-contradiction", 0) > 0
         return sum(rows for name, rows in sizes.items() if name in self.constructors)
 
     # ---- the end

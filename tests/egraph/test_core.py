@@ -86,7 +86,10 @@ EQUAL = {
         b.op("Sub", b.chain("Mul", [b.constant(2), x, y]), b.op("Mul", x, y)),
         b.op("Mul", y, x),
     ),
-    "repeated terms": lambda b, x, y: (b.chain("Add", [x, y, x, x, x]), b.op("Add", y, b.op("Mul", b.constant(4), x))),
+    "repeated terms": lambda b, x, y: (
+        b.chain("Add", [x, y, x, x, x]),
+        b.op("Add", y, b.op("Mul", b.constant(4), x)),
+    ),
     "negative coefficient": lambda b, x, y: (
         b.op("Add", y, b.op("Mul", b.constant(-2), x)),
         b.op("Sub", y, b.op("Mul", x, b.constant(2))),
@@ -158,7 +161,11 @@ def test_bools_are_left_alone():
 def test_integers_wrap_around_and_constants_stay_in_range():
     build = GraphBuilder()
     x = build.input("int8")
-    doubled = build.op("Add", build.op("Mul", build.constant(100, "int8"), x), build.op("Mul", build.constant(100, "int8"), x))
+    doubled = build.op(
+        "Add",
+        build.op("Mul", build.constant(100, "int8"), x),
+        build.op("Mul", build.constant(100, "int8"), x),
+    )
     sums = build.op("Add", build.op("Add", x, build.constant(100, "int8")), build.constant(100, "int8"))
     engine, _ = saturated(build.graph(doubled, sums))
     assert check_egraph(engine, build.arrays) > 6
