@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from esat.errors import EsatError, UserLine
 from esat.graph import Apply, Constant, Family, TensorType, Variable
-from esat.graph.op import Array
+from esat.graph.op import Array, Op
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.reduction import Reduction
 from esat.ops.view import Reshape
 from esat.phases.shape_values import reshaped
 
 Shape: TypeAlias = tuple[int, ...]
+Shortcut: TypeAlias = Callable[[Sequence[Shape]], Shape | None]
 
 _CHECKED_BY_SHAPE = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION)
+
+
+class ShapeRules:
+    """How shapes follow from shapes, for some nodes of a graph; made once and applied many times.
+
+    Parameters
+    ----------
+    nodes
+        The nodes, in topological order.
+    value_nodes
+        Those of them whose results depend on shapes alone.
+    """
+
+    def __init__(self, nodes: Iterable[Apply], value_nodes: Collection[Apply] = frozenset()) -> None:
+        self._value_nodes = value_nodes
+        self._rules = [(node, shortcut_of(node)) for node in nodes]
+
+    def apply(self, given: Mapping[Variable, Shape]) -> ShapeWalk:
+        """The shapes of everything the nodes compute, where they follow from those given.
+
+        Raises
+        ------
+        ShapeError
+            When sizes meet that do not fit, naming the op and the user's line.
+        """
+        walk = ShapeWalk(given, self._value_nodes)
+        for node, shortcut in self._rules:
+            if shortcut is None or not walk.take(node, shortcut):
+                located(node, walk.visit, node)
+        return walk
 
 
 class ShapeWalk:
@@ -29,23 +63,24 @@ class ShapeWalk:
         Variable -> its value, for results of nodes that depend on shapes alone.
     """
 
-    def __init__(self, shapes: Mapping[Variable, Shape], value_nodes: Iterable[Apply] = ()) -> None:
+    def __init__(self, shapes: Mapping[Variable, Shape], value_nodes: Collection[Apply]) -> None:
         self.shapes: dict[Variable, Shape] = dict(shapes)
         self.values: dict[Variable, Array] = {}
-        self._value_nodes = frozenset(value_nodes)
+        self._value_nodes = value_nodes
+        self._stand_ins: dict[Variable, Variable] = {}
 
-    def walk(self, nodes: Iterable[Apply]) -> None:
-        """Find the shapes of what ``nodes``, in topological order, compute.
+    def take(self, node: Apply, shortcut: Shortcut) -> bool:
+        """Find the shape of a node's result the short way, if the sizes are as they should be."""
+        if not all(self._is_known(variable) for variable in node.inputs) or node in self._value_nodes:
+            return False
+        shape = shortcut([self._shape(variable) for variable in node.inputs])
+        if shape is None:
+            return False
+        self.shapes[node.outputs[0]] = shape
+        return True
 
-        Raises
-        ------
-        ShapeError
-            When sizes meet that do not fit, naming the op and the user's line.
-        """
-        for node in nodes:
-            located(node, self._visit, node)
-
-    def _visit(self, node: Apply) -> None:
+    def visit(self, node: Apply) -> None:
+        """Find the shapes of a node's results by its op's own rules. Raises ShapeError."""
         if node in self._value_nodes:
             results = node.op.perform([self._operand(variable) for variable in node.inputs])
             for variable, result in zip(node.outputs, results, strict=True):
@@ -102,9 +137,67 @@ class ShapeWalk:
     def _stand_in(self, variable: Variable) -> Variable:
         if isinstance(variable, Constant):
             return variable
-        known = self.values.get(variable)
-        type = variable.tensor_type.with_shape(self.shapes[variable])
-        return Variable(type) if known is None else Constant(type, known)
+        stand_in = self._stand_ins.get(variable)
+        if stand_in is None:
+            known = self.values.get(variable)
+            type = variable.tensor_type.with_shape(self.shapes[variable])
+            stand_in = Variable(type) if known is None else Constant(type, known)
+            self._stand_ins[variable] = stand_in
+        return stand_in
+
+
+def shortcut_of(node: Apply) -> Shortcut | None:
+    """A short way from the shapes of a node's inputs to that of its result, for the commonest ops.
+
+    It gives None where something is unusual, an error above all: then the op's own rules are asked.
+    """
+    if not all(isinstance(variable.type, TensorType) for variable in (*node.inputs, *node.outputs)):
+        return None
+    op = node.op
+    if op.family is Family.ELEMENTWISE and type(op).check_operands is Op.check_operands:
+        return _elementwise_shortcut([variable.tensor_type.broadcastable for variable in node.inputs])
+    if isinstance(op, DimShuffle):
+        return functools.partial(_shuffled, op.order, op.dropped)
+    if isinstance(op, Reduction):
+        return functools.partial(_reduced, op.axes, op.keepdims)
+    return None
+
+
+def _elementwise_shortcut(flags: Sequence[tuple[bool, ...]]) -> Shortcut | None:
+    """Operands that stretch nowhere have the result's shape; the others fit it axis by axis."""
+    whole = next((place for place, stretched in enumerate(flags) if not any(stretched)), None)
+    if whole is None:
+        return None
+
+    def shortcut(shapes: Sequence[Shape]) -> Shape | None:
+        result = shapes[whole]
+        for shape, stretched in zip(shapes, flags, strict=True):
+            if shape != result and any(
+                size != wanted and not flag
+                for size, wanted, flag in zip(shape, result, stretched, strict=True)
+            ):
+                return None
+        return result
+
+    return shortcut
+
+
+def _shuffled(
+    order: tuple[int | str, ...], dropped: tuple[int, ...], shapes: Sequence[Shape]
+) -> Shape | None:
+    (shape,) = shapes
+    if any(shape[axis] != 1 for axis in dropped):
+        return None
+    return tuple([1 if axis == "x" else shape[int(axis)] for axis in order])
+
+
+def _reduced(axes: tuple[int, ...], keepdims: bool, shapes: Sequence[Shape]) -> Shape | None:
+    (shape,) = shapes
+    if 0 in shape:
+        return None
+    if keepdims:
+        return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
+    return tuple([size for axis, size in enumerate(shape) if axis not in axes])
 
 
 def checked_by_shape(node: Apply) -> bool:

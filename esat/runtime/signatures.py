@@ -14,7 +14,7 @@ from esat.phases.group import Group
 from esat.phases.memory import MemoryPlan, plan_buffers
 from esat.runtime.buffers import ScratchFrames, allocator
 from esat.runtime.checks import InputCheck
-from esat.runtime.shapes import Shape, ShapeWalk
+from esat.runtime.shapes import Shape, ShapeRules, ShapeWalk
 
 MAXIMUM_SIGNATURES = 128
 KEPT_SCRATCH_BYTES = 1 << 28
@@ -57,8 +57,7 @@ class SignatureTable:
         self.peak_bytes = 0
         self._leaves = tuple(leaves)
         self._memory = memory
-        self._nodes = tuple(nodes)
-        self._value_nodes = value_nodes
+        self._rules = ShapeRules(nodes, value_nodes)
         self._facts = tuple(facts)
         self._frames: list[ScratchFrames] = []
         self._lock = threading.Lock()
@@ -76,10 +75,9 @@ class SignatureTable:
         for leaf, shape in zip(self._leaves, key, strict=True):
             if leaf.check is not None and not leaf.variable.tensor_type.admits_shape(shape):
                 raise leaf.check.shape_error(shape)
-        walk = ShapeWalk(
-            {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}, self._value_nodes
+        walk = self._rules.apply(
+            {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}
         )
-        walk.walk(self._nodes)
         frames = self._make_frames(walk)
         record = (*(_fact(fact, walk) for fact in self._facts), frames)
         with self._lock:
@@ -122,14 +120,13 @@ class LateTable:
 
     def __init__(self, group: Group, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
         self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
-        self._group = group
+        self._rules = ShapeRules(group.nodes)
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
 
     def add(self, key: tuple[Shape, ...]) -> tuple[Any, ...]:
         """The record for shapes seen for the first time. Raises ShapeError when they do not fit."""
-        walk = ShapeWalk(dict(zip(self._inputs, key, strict=True)))
-        walk.walk(self._group.nodes)
+        walk = self._rules.apply(dict(zip(self._inputs, key, strict=True)))
         record = (*(_fact(("new", variable), walk) for variable in self._outputs), True)
         while len(self.records) >= MAXIMUM_SIGNATURES:
             self.records.pop(next(iter(self.records)), None)
