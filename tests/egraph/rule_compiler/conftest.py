@@ -40,10 +40,9 @@ SIGNATURE = Signature(
 )
 OPERATORS = {**SIGNATURE.operators, "positive": Operator(("T",), "Unit")}
 
-NORMALISE = (
-    "(saturate (seq (saturate (seq (saturate (run esat-index)) (saturate (run esat-types)) (run esat-reduce)))"
-    " (run esat-flatten)))"
-)
+TYPES = "(saturate (seq (saturate (run esat-types)) (run esat-retype)))"
+INDEX = f"(saturate (seq {TYPES} (saturate (run esat-index))))"
+NORMALISE = f"(saturate (seq (saturate (seq {INDEX} (run esat-reduce))) (run esat-flatten)))"
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Laboratory:
     def __init__(self, *, strict: bool = False) -> None:
         self.engine = Engine()
         self.engine.load(SIGNATURE.program)
-        self.engine.load(core_program(SIGNATURE, strict).replace(":merge (multiset-reset-counts (multiset-sum old new))",":merge new"))
+        self.engine.load(core_program(SIGNATURE, strict))
         self.engine.load("(relation positive (T)) (ruleset none) (ruleset mark)")
         for constructor in ("NarySum", "NaryProd"):
             self.engine.load(f"(rule ((= e ({constructor} p n))) ((need-type e)) :ruleset mark)")
@@ -101,8 +100,8 @@ class Laboratory:
     ) -> list[bool]:
         """Whether the rules find each case's terms equal.
 
-        `words` gives the broadcast words of inputs that are no full matrices; `expansions` how often to run the
-        rule sets of expanding rules.
+        `words` gives the broadcast words of inputs that are no full matrices; `expansions` how often
+        to run the rule sets of expanding rules.
         """
         engine = self.engine
         engine.push()
@@ -115,17 +114,13 @@ class Laboratory:
             engine.load("(let $one (K 1.0 10)) " + facts)
             for index, case in enumerate(cases):
                 engine.load(f"(let $term{index} {case.term}) (set (flatten-budget $term{index}) 64)")
-            engine.execute(
-                "(run-schedule (saturate (run mark)) (saturate (run esat-index)) (saturate (run esat-types))"
-                " (saturate (run esat-lift)) (saturate (run esat-index)) (saturate (run esat-types)))"
-            )
+            engine.execute(f"(run-schedule (saturate (run mark)) {INDEX} (saturate (run esat-lift)) {INDEX})")
             for turn in range(rounds):
                 self._round(rules, expand=turn < expansions)
             for index, case in enumerate(cases):
                 engine.load(f"(let $wanted{index} {case.wanted})")
             engine.execute(
-                "(run-schedule (saturate (run mark)) (saturate (run esat-index)) (saturate (run esat-types))"
-                f" (saturate (run esat-lift)) {NORMALISE})"
+                f"(run-schedule (saturate (run mark)) {INDEX} (saturate (run esat-lift)) {NORMALISE})"
             )
             return [self._holds(f"(= $term{index} $wanted{index})") for index in range(len(cases))]
         finally:
@@ -136,8 +131,8 @@ class Laboratory:
         rulesets = (*rules.expanding, *rules.rulesets) if expand else rules.rulesets
         runs = " ".join(f"(run {ruleset})" for ruleset in rulesets)
         self.engine.execute(
-            f"(run-schedule (seq (saturate (run esat-index)) (saturate (run esat-types)) {runs}"
-            f" (saturate (run esat-lift)) {NORMALISE} (run esat-view) (saturate (run esat-types))))"
+            f"(run-schedule (seq {INDEX} {runs} (saturate (run esat-lift)) {NORMALISE}"
+            f" (run esat-view) {TYPES}))"
         )
 
     def _holds(self, fact: str) -> bool:

@@ -337,7 +337,11 @@ def test_cancels_in_a_product_of_ten() -> None:
 
 
 NOT_FIRING = [
-    ("(rewrite (Add (Exp x) (Exp y)) (Foo x y))", total(f"(Exp {A})", minus=(f"(Exp {B})",)), f"(Foo {A} {B})"),
+    (
+        "(rewrite (Add (Exp x) (Exp y)) (Foo x y))",
+        total(f"(Exp {A})", minus=(f"(Exp {B})",)),
+        f"(Foo {A} {B})",
+    ),
     ("(rewrite (Add (Exp x) (Exp x)) (Foo x x))", total(f"(Exp {A})", C), total(f"(Foo {A} {A})", C)),
     (
         "(rewrite (Add (Sqr (Sin x)) (Sqr (Cos x))) (OneLike x))",
@@ -368,7 +372,11 @@ NOT_FIRING = [
     ("(rewrite (Sub x (Floor x)) (Frac x))", total(A, minus=(f"(Floor {B})",)), f"(Frac {A})"),
     ("(rewrite (Div x (Add x y)) (Ratio x y))", product(A, over=(total(B, minus=(A,)),)), f"(Ratio {A} {B})"),
     ("(rewrite (Mul x (Mul x x)) (H1 x))", product(A, A, B), f"(H1 {A})"),
-    ("(rewrite (Tanh (Neg x)) (Neg (Tanh x)))", f"(Tanh {total(A, B)})", f"(Neg (Tanh {total(minus=(A, B))}))"),
+    (
+        "(rewrite (Tanh (Neg x)) (Neg (Tanh x)))",
+        f"(Tanh {total(A, B)})",
+        f"(Neg (Tanh {total(minus=(A, B))}))",
+    ),
     (
         "(rewrite (Log (Mul x y)) (Add (Log x) (Log y)) :when ((positive x) (positive y)))",
         f"(Log {product(A, B)})",
