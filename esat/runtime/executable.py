@@ -36,8 +36,14 @@ class Executable:
 
     Attributes
     ----------
+    graph
+        The graph that runs: optimized, composite ops expanded.
+    optimized
+        The optimized graph before that; ``graph`` itself where nothing was expanded.
     report
         What the optimizer did, where it left a report.
+    profile
+        Times of compilation, and of calls where they are measured.
 
     Parameters
     ----------
@@ -72,6 +78,7 @@ class Executable:
         profile: Profile | None = None,
     ) -> None:
         self.graph = graph
+        self.optimized = graph
         self.report: Any = None
         self.profile = profile if profile is not None else Profile()
         self.profile.nodes_after = len(graph)
