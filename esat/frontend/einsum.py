@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import ShapeError, describe
-from esat.frontend.linear import as_matrix
+from esat.frontend.linear import as_matrix, from_matrix
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
@@ -22,7 +22,6 @@ from esat.ops.dimshuffle import dimshuffle
 from esat.ops.promotion import common_dtype
 from esat.ops.reduction import SUM, reduce
 from esat.ops.shape import size_of
-from esat.ops.view import reshape
 
 _UNKNOWN_SIZE = 32
 """Stands for a size known only at run time when the order of contractions is chosen."""
@@ -171,13 +170,14 @@ def _contract(left: Term, right: Term, kept: set[str]) -> Term:
     rows = [label for label in left[1] if label not in right[1]]
     columns = [label for label in right[1] if label not in left[1]]
     product = MATMUL(_matrix(left, batch, rows, summed), _matrix(right, batch, summed, columns))
-    if len(rows) != 1 or len(columns) != 1:
-        shape = broadcast_types("einsum", [_batch_type(left, batch), _batch_type(right, batch)])
-        sizes = [_batch_size(label, left, right, size) for label, size in zip(batch, shape, strict=True)]
-        sizes += [size_of(left[0], left[1].index(label)) for label in rows]
-        sizes += [size_of(right[0], right[1].index(label)) for label in columns]
-        product = reshape(product, sizes)
-    return product, "".join([*batch, *rows, *columns])
+    shape = broadcast_types("einsum", [_batch_type(left, batch), _batch_type(right, batch)])
+    parted = from_matrix(
+        product,
+        [size_of(left[0], left[1].index(label)) for label in rows],
+        [size_of(right[0], right[1].index(label)) for label in columns],
+        [_batch_size(label, left, right, size) for label, size in zip(batch, shape, strict=True)],
+    )
+    return parted, "".join([*batch, *rows, *columns])
 
 
 def _stretched(left: Term, right: Term, labels: Sequence[str]) -> bool:

@@ -132,11 +132,21 @@ def tensordot(left: Any, right: Any, axes: Any = 2) -> Variable:
         as_matrix(first, free_left, pairs[0]),
         as_matrix(second, pairs[1], free_right),
     )
-    shape = [
-        *(size_of(first, axis) for axis in free_left),
-        *(size_of(second, axis) for axis in free_right),
-    ]
-    return product if len(free_left) == len(free_right) == 1 else reshape(product, shape)
+    return from_matrix(
+        product,
+        [size_of(first, axis) for axis in free_left],
+        [size_of(second, axis) for axis in free_right],
+    )
+
+
+def from_matrix(
+    product: Variable, rows: Sequence[Any], columns: Sequence[Any], batch: Sequence[Any] = ()
+) -> Variable:
+    """The product of two :func:`as_matrix` with its last two axes parted into those of the given sizes."""
+    if len(rows) <= 1 and len(columns) <= 1:
+        lead = len(batch)
+        return dimshuffle(product, (*range(lead), *([lead] * len(rows)), *([lead + 1] * len(columns))))
+    return reshape(product, (*batch, *rows, *columns))
 
 
 def _axis_pairs(left: Variable, right: Variable, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -160,9 +170,9 @@ def as_matrix(
     operand: Variable, rows: Sequence[int], columns: Sequence[int], batch: Sequence[int] = ()
 ) -> Variable:
     """The operand with axes ``batch``, then ``rows`` merged into one, then ``columns`` merged into one."""
+    if len(rows) <= 1 and len(columns) <= 1:
+        return dimshuffle(operand, (*batch, *(rows or "x"), *(columns or "x")))
     moved = transpose(operand, (*batch, *rows, *columns))
-    if len(rows) == len(columns) == 1:
-        return moved
     sizes = [size_of(operand, axis) for axis in batch]
     return reshape(moved, (*sizes, element_count(operand, rows), element_count(operand, columns)))
 

@@ -48,6 +48,8 @@ def test_integers_and_stretched_axes():
 def test_products_are_matrix_products():
     x, y = esat.matrix("x"), esat.matrix("y")
     assert esat.einsum("ij,jk->ik", x, y).owner.op == MATMUL
+    graph = esat.FunctionGraph([x, y], [esat.einsum("ij,j->i", x, y[0])])
+    assert not any(node.op.name == "reshape" for node in graph.toposort())
     graph = esat.FunctionGraph([x, y], [esat.einsum("ij,jk,kl->il", x, y, y)])
     assert sum(node.op == MATMUL for node in graph.toposort()) == 2
 
