@@ -66,7 +66,7 @@ def compile(
     with profile.stage("fusion"):
         plan = fuse(expanded, codegen if chosen.fuse else None)
     executable = Executable(expanded, plan, compile_group, updated, routine_for, profile)
-    executable.report = report
+    executable.report, executable.optimized = report, optimized
     return executable
 
 

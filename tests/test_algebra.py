@@ -1,0 +1,89 @@
+"""What a mathematician would do: each expression comes out in the form one would write by hand."""
+
+import numpy as np
+import pytest
+
+import esat
+
+
+def compiled_ops(inputs: list, outputs: object, mode: str = "fast_run") -> list[str]:
+    """Names of the ops left after optimization, sorted; views left out."""
+    function = esat.compile(esat.Graph(inputs, outputs), mode=mode)
+    names = [node.op.name for node in function.optimized.toposort()]
+    return sorted(name for name in names if name != "dimshuffle")
+
+
+@pytest.fixture
+def vectors() -> list:
+    return [esat.vector(name) for name in "abcdxyz"]
+
+
+def test_sums_in_either_order_are_one(vectors: list) -> None:
+    x, y = vectors[:2]
+    assert compiled_ops([x, y], [x + y, y + x]) == ["add"]
+
+
+def test_far_terms_cancel(vectors: list) -> None:
+    a, b, c, d = vectors[:4]
+    function = esat.compile(esat.Graph([a, b, c, d], (a + b + c + d) - (b + d)))
+    assert [node.op.name for node in function.optimized.toposort()] == ["add"]
+    values = [np.random.default_rng(seed).normal(size=5) for seed in range(4)]
+    np.testing.assert_allclose(function(*values), values[0] + values[2], rtol=1e-14)
+
+
+def test_factors_cancel_in_any_order(vectors: list) -> None:
+    x, y, z = vectors[:3]
+    function = esat.compile(esat.Graph([x, y, z], x * y * z / (y * x)))
+    assert not function.optimized.toposort()
+    value = np.array([1.0, -2.0, 3.5])
+    np.testing.assert_array_equal(function(value + 5, value + 7, value), value)
+
+
+def test_a_common_factor_is_pulled_out(vectors: list) -> None:
+    a, b, c, d = vectors[:4]
+    assert compiled_ops([a, b, c, d], a * b + a * c + a * d) == ["add", "add", "mul"]
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_log_of_one_plus_exp_does_not_overflow(vectors: list, mode: str) -> None:
+    x = vectors[0]
+    function = esat.compile(esat.Graph([x], esat.log(1 + esat.exp(x))), mode=mode)
+    assert [node.op.name for node in function.optimized.toposort()] == ["softplus"]
+    values = np.array([-1000.0, -1.0, 0.0, 1.0, 1000.0])
+    np.testing.assert_allclose(function(values), np.logaddexp(0, values), rtol=1e-14)
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_log_of_softmax_does_not_underflow(mode: str) -> None:
+    x = esat.matrix("x")
+    function = esat.compile(esat.Graph([x], esat.log(esat.softmax(x, axis=1))), mode=mode)
+    assert [node.op.name for node in function.optimized.toposort()] == ["log_softmax"]
+    np.testing.assert_allclose(function(np.array([[0.0, 1000.0]])), [[-1000.0, 0.0]])
+
+
+def test_a_constant_factor_leaves_a_sum(vectors: list) -> None:
+    x = vectors[0]
+    function = esat.compile(esat.Graph([x], esat.sum(2 * x)))
+    names = [node.op.name for node in function.optimized.toposort()]
+    assert names == ["sum", "mul"]
+    assert function.optimized.toposort()[1].outputs[0].type.ndim == 0
+
+
+def test_distribution_over_a_quotient(vectors: list) -> None:
+    p, y = vectors[:2]
+    function = esat.compile(esat.Graph([p, y], (y / p + 3.0) * p))
+    assert "div" not in [node.op.name for node in function.optimized.toposort()]
+
+
+def test_shapes_are_not_computed_from_results(vectors: list) -> None:
+    x, y = vectors[:2]
+    function = esat.compile(esat.Graph([x, y], esat.exp(x + y).shape[0]))
+    assert [node.op.name for node in function.optimized.toposort()] == ["shape_i"]
+
+
+def test_softmax_gradient_is_stable() -> None:
+    scores, classes = esat.matrix("scores"), esat.matrix("classes")
+    loss = -(classes * esat.log(esat.softmax(scores, axis=1))).sum()
+    function = esat.compile(esat.Graph([scores, classes], esat.grad(loss, scores)))
+    gradient = function(np.array([[0.0, 2000.0]]), np.array([[1.0, 0.0]]))
+    np.testing.assert_allclose(gradient, [[-1.0, 1.0]])

@@ -1,0 +1,129 @@
+"""Mistakes get an error of the EsatError family that says what is wrong and where."""
+
+import numpy as np
+import pytest
+
+import esat
+from esat.errors import (
+    DtypeError,
+    EsatError,
+    GradientError,
+    GraphError,
+    InputError,
+    ModeError,
+    RuleError,
+    ShapeError,
+)
+
+
+def test_shapes_that_do_not_match() -> None:
+    a, b = esat.tensor("a", shape=(3,)), esat.tensor("b", shape=(4,))
+    with pytest.raises(ShapeError, match=r"add\(.*\): sizes \[3, 4\] of axis 0"):
+        a + b
+
+
+def test_inner_sizes_that_do_not_match() -> None:
+    a, b = esat.tensor("a", shape=(2, 3)), esat.tensor("b", shape=(4, 5))
+    with pytest.raises(ShapeError, match="inner sizes 3 and 4"):
+        a @ b
+
+
+def test_sizes_that_do_not_match_at_run_time_name_the_op_and_the_line() -> None:
+    x, y = esat.vector("x"), esat.vector("y")
+    function = esat.compile(esat.Graph([x, y], esat.exp(x) + y))
+    with pytest.raises(ShapeError, match=r"(?s)add.*test_bad_input.py:\d+"):
+        function(np.ones(3), np.ones(4))
+
+
+def test_unknown_modes_and_settings() -> None:
+    x = esat.vector("x")
+    with pytest.raises(ModeError, match="did you mean 'fast_run'"):
+        esat.compile(esat.Graph([x], x + 1), mode="fast_rum")
+    with pytest.raises(ModeError, match="node_limit"):
+        esat.Mode("fast_run", node_limits=3)
+
+
+def test_a_constant_as_input() -> None:
+    x = esat.vector("x")
+    with pytest.raises(GraphError, match="cannot be an input"):
+        esat.Graph([x, esat.constant(1.0)], x + 1)
+
+
+def test_unused_and_missing_inputs() -> None:
+    x, y = esat.vector("x"), esat.vector("y")
+    with pytest.raises(GraphError, match="nothing depends on the input y"):
+        esat.Graph([x, y], x + 1)
+    with pytest.raises(GraphError, match="depend on y .* not among the inputs"):
+        esat.Graph([x], x + y)
+    with pytest.raises(GraphError, match="nothing depends on the input y"):
+        esat.compile(esat.FunctionGraph([x, y], [x + 1]))
+
+
+def test_a_cycle() -> None:
+    x = esat.vector("x")
+    y = x + 1
+    z = y * 2
+    y.owner.inputs[0] = z
+    with pytest.raises(GraphError, match="depends on itself"):
+        esat.Graph([x], z)
+
+
+def test_a_dtype_that_is_not_numeric() -> None:
+    with pytest.raises(DtypeError, match="not numeric"):
+        esat.tensor("x", dtype="datetime64[s]", shape=(3,))
+    with pytest.raises(DtypeError):
+        esat.constant(["a", "b"])
+
+
+def test_wrong_arguments_of_a_compiled_function() -> None:
+    x = esat.matrix("x", dtype="float32")
+    function = esat.compile(esat.Graph([x], x + 1))
+    with pytest.raises(InputError, match="x"):
+        function(np.ones((2, 2)) + 1e-9)
+    with pytest.raises(InputError, match=r"x.*rank|x.*ax"):
+        function(np.ones(2, dtype="float32"))
+    with pytest.raises(InputError):
+        function()
+    with pytest.raises(InputError):
+        function(np.ones((2, 2), dtype="float32"), 1)
+    with pytest.raises(InputError):
+        function("text")
+
+
+def test_gradients_that_are_not_defined() -> None:
+    x = esat.vector("x")
+    with pytest.raises(GradientError, match="scalar"):
+        esat.grad(x * 2, x)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("(rewrite (Ad x y) x)", "unknown op Ad"),
+        ("(rewrite (Add x) x)", "Add takes 2 operands"),
+        ("(rewrite (Add x y", "never closed|parenthes|unbalanced"),
+        ("(rewrite (Exp x) y)", "y"),
+    ],
+)
+def test_malformed_rules_name_their_place_and_leave_the_next_compilation_alone(
+    rule: str, message: str
+) -> None:
+    x = esat.vector("x")
+    graph = esat.Graph([x], esat.exp(x) + x)
+    with pytest.raises(RuleError, match=message):
+        esat.compile(graph, rules="\n\n" + rule)
+    np.testing.assert_allclose(esat.compile(graph)(np.ones(2)), np.exp(1) + np.ones(2))
+
+
+def test_a_missing_rule_file() -> None:
+    x = esat.vector("x")
+    with pytest.raises(RuleError, match="no_such_file"):
+        esat.compile(esat.Graph([x], x + 1), rules="no_such_file.egg")
+
+
+def test_all_errors_are_of_one_family() -> None:
+    for name in dir(esat.errors):
+        item = getattr(esat.errors, name)
+        ours = isinstance(item, type) and item.__module__ == "esat.errors"
+        if ours and issubclass(item, Exception) and not issubclass(item, Warning):
+            assert issubclass(item, EsatError), name
