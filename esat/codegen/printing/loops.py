@@ -165,12 +165,25 @@ class LoopPrinter:
                 self.source.line(f"part{accumulator.value} = {self.scalars.start(accumulator)}")
             with self.source.block(f"for {position} in {self.span(f'first{axis}', size, BLOCK)}"):
                 self.block(loop.body, names, loop, flat=True)
+            self._take_sums([part for part in blocked if is_float_sum(part)], loop)
             for accumulator in blocked:
-                value = accumulator.value
-                if is_float_sum(accumulator):
-                    self._compensated(value, f"part{value}")
-                else:
+                if is_index(accumulator):
                     self._take_block(accumulator, loop)
+
+    def _take_sums(self, sums: Sequence[Accumulator], loop: Loop) -> None:
+        """Add the sums of a block. The first block of a single axis is taken as it is: most rows are short."""
+        if not sums:
+            return
+        if len(loop.axes) > 1:
+            for accumulator in sums:
+                self._compensated(accumulator.value, f"part{accumulator.value}")
+            return
+        with self.source.block(f"if first{loop.axes[0]} == 0"):
+            for accumulator in sums:
+                self.source.line(f"v{accumulator.value} = part{accumulator.value}")
+        with self.source.block("else"):
+            for accumulator in sums:
+                self._compensated(accumulator.value, f"part{accumulator.value}")
 
     def span(self, first: str, size: str, length: int) -> str:
         """A range of up to ``length`` places; unsigned, since signed bounds keep loops from vectorising."""
@@ -190,7 +203,10 @@ class LoopPrinter:
         value = accumulator.value
         if is_float_sum(accumulator):
             corrected = self.source.use("corrected", views.corrected)
-            self.source.line(f"v{value} = {corrected}(v{value}, error{value})")
+            text = f"v{value} = {corrected}(v{value}, error{value})"
+            if flat and len(loop.axes) == 1:
+                text = f"if {size_name(loop.axes[0])} > {BLOCK}: {text}"
+            self.source.line(text)
         elif is_index(accumulator) and flat:
             self._find_place(accumulator, loop, names)
 
