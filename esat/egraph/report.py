@@ -10,7 +10,7 @@ from typing import Any, Literal
 StopReason = Literal["saturated", "round limit", "match limit", "node limit", "time limit"]
 """Why saturation ended.
 
-``saturated``: no rule had anything to add. ``match limit``: nothing but rules that ran out of fuel.
+``saturated``: no rule had anything to add. ``match limit``: nothing but rules that ran out of fuel or time.
 The other limits are those of the budgets.
 """
 
@@ -71,7 +71,7 @@ class SaturationReport:
     culprits
         For an end by budget: the rules that made the e-graph grow, worst first.
     exhausted
-        Rule sets that were cut short by their match limit at least once.
+        Rule sets of which rules were left out in some round, for their matches or their time.
     """
 
     stop_reason: StopReason

@@ -8,7 +8,7 @@ A round runs the given rule sets once and then normalises sums and products::
 Reduction is saturated before each flattening step: flattening an unreduced sum never ends for
 some of them (``core.egg``). Between any two steps the budgets are checked. What one step costs is
 bounded beforehand: a rule set that has shown to explode, or is not trusted, runs with a match limit per
-rule, and a step whose predicted time exceeds what is left is not begun.
+rule, and one that is predicted to take most of the time left is left out (:mod:`esat.egraph.forecast`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from esat.egraph.engine import Engine
+from esat.egraph.forecast import Forecast
 from esat.egraph.report import (
     RuleLog,
     SaturationReport,
@@ -32,7 +33,7 @@ from esat.errors import EsatWarning, RuleError, SaturationError
 
 @dataclass(frozen=True, slots=True)
 class RuleStep:
-    """Rule sets that run together, once a round.
+    """Rule sets that run once a round.
 
     Attributes
     ----------
@@ -94,6 +95,11 @@ class Budgets:
 
 EXPLOSIVE_GROWTH = 3.0
 """A step that multiplies the e-nodes by this runs with a match limit from then on."""
+
+_LARGEST_SHARE = 0.5
+"""A rule set that may take more of the time left than this is left out of the round."""
+
+_WITH_FUEL = "(let-scheduler esat-fuel (back-off :match-limit {} :ban-length 1)) (run-with esat-fuel {})"
 
 _HARMLESS_NODES = 2_000
 """Below this many e-nodes growth is no sign of anything."""
@@ -168,10 +174,10 @@ class _Saturation:
     round: int = 0
     nodes: int = 0
     commands: dict[str, Any] = field(default_factory=dict)
-    history: dict[str, tuple[float, int]] = field(default_factory=dict)
-    growth: dict[RuleStep, int] = field(default_factory=dict)
-    grown_by: dict[RuleStep, RuleLog] = field(default_factory=dict)
-    limited: set[RuleStep] = field(default_factory=set)
+    forecast: Forecast = field(default_factory=Forecast)
+    growth: dict[str, int] = field(default_factory=dict)
+    grown_by: dict[str, RuleLog] = field(default_factory=dict)
+    limited: set[str] = field(default_factory=set)
     exhausted: set[str] = field(default_factory=set)
     held_back: bool = False
     contradictory: bool = False
@@ -263,62 +269,56 @@ class _Saturation:
         return bool(report.updated)
 
     def rule_step(self, rules: RuleStep) -> bool:
-        """One step of rules from files, with a match limit where due."""
-        fuel = rules.fuel
-        if fuel is None and rules in self.limited:
-            fuel = self.budgets.matches
-        if fuel is None:
-            program = "(seq " + " ".join(f"(run {name})" for name in rules.rulesets) + ")"
-        else:
-            runs = " ".join(f"(run-with esat-fuel {name})" for name in rules.rulesets)
-            program = f"(let-scheduler esat-fuel (back-off :match-limit {fuel} :ban-length 1)) {runs}"
-        report, before = self.timed(program, rules.rulesets)
+        """One step of rules from files: each rule set by itself, so that one cannot starve the others."""
+        changed = False
+        for ruleset in rules.rulesets:
+            fuel = rules.fuel
+            if fuel is None and ruleset in self.limited:
+                fuel = self.budgets.matches
+            program = f"(run {ruleset})" if fuel is None else _WITH_FUEL.format(fuel, ruleset)
+            if self.forecast.seconds(program, self.nodes) > _LARGEST_SHARE * self.left():
+                self.hold_back(ruleset)
+                continue
+            changed |= self.run_ruleset(ruleset, program, limited=fuel is not None)
+        return changed
+
+    def run_ruleset(self, ruleset: str, program: str, limited: bool) -> bool:
+        report, before = self.timed(program, (ruleset,))
         self.recent.add(report)
         if self.schedule.check_types:
             self.timed(_TYPES, ("esat-types",))
             self.recent = RuleLog()
         if self.nodes > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before):
-            self.limited.add(rules)
-        self.growth[rules] = self.growth.get(rules, 0) + self.nodes - before
-        self.grown_by.setdefault(rules, RuleLog()).add(report)
-        if fuel is None or not report.updated:
+            self.limited.add(ruleset)
+        self.growth[ruleset] = self.growth.get(ruleset, 0) + self.nodes - before
+        self.grown_by.setdefault(ruleset, RuleLog()).add(report)
+        if not limited or not report.updated or self.nodes != before:
             return bool(report.updated)
-        return self.changed_with_fuel(report, rules, self.nodes != before)
-
-    def changed_with_fuel(self, report: Any, rules: RuleStep, grown: bool) -> bool:
-        """Whether a run with a match limit did something.
-
-        egglog says "updated" also of a run that left rules out; those are missing from its report.
-        """
-        if grown:
+        # egglog says "updated" also of a run with a match limit that left rules out and did nothing else.
+        if any(iteration.rule_set_report.changed for iteration in report.iterations):
             return True
-        applied = any(iteration.rule_set_report.changed for iteration in report.iterations)
-        if not applied:
-            self.held_back = True
-            self.exhausted.update(rules.rulesets)
-        return applied
+        self.hold_back(ruleset)
+        return False
+
+    def hold_back(self, ruleset: str) -> None:
+        """Note that a rule set has more to say."""
+        self.held_back = True
+        self.exhausted.add(ruleset)
 
     def timed(self, program: str, rulesets: tuple[str, ...]) -> tuple[Any, int]:
         """Run a program within the budgets; its report, and the e-nodes before it."""
         before = self.nodes
-        self.check_time(program)
+        if self.left() <= 0 or self.forecast.seconds(program, before) > self.left() + self.budgets.seconds:
+            raise _BudgetExhaustedError("time limit")
         report, seconds = self.command(program, rulesets)
-        self.history[program] = (seconds, max(before, 1))
+        self.forecast.record(program, seconds, before)
         if self.nodes > self.budgets.nodes:
             raise _BudgetExhaustedError("node limit")
         return report, before
 
-    def check_time(self, program: str) -> None:
-        """Stop if the time is up, or the step would take longer than what is left of it.
-
-        A step that took t at n e-nodes is taken to need up to t * (m / n)**2 at m: most rules join two
-        e-nodes.
-        """
-        left = self.budgets.seconds - (time.perf_counter() - self.started)
-        seconds, nodes = self.history.get(program, (0.0, 1))
-        predicted = seconds * max(1.0, self.nodes / nodes) ** 2
-        if left <= 0 or predicted > left + self.budgets.seconds:
-            raise _BudgetExhaustedError("time limit")
+    def left(self) -> float:
+        """Seconds left of the time budget."""
+        return self.budgets.seconds - (time.perf_counter() - self.started)
 
     def command(self, program: str, rulesets: tuple[str, ...]) -> tuple[Any, float]:
         """Run a program and log it; its report and wall time."""
@@ -361,7 +361,7 @@ class _Saturation:
         """Rules with the most matches in the step that added the most e-nodes."""
         if not self.growth:
             return ()
-        worst = max(self.growth, key=lambda rules: self.growth[rules])
+        worst = max(self.growth, key=lambda ruleset: self.growth[ruleset])
         return first_names(self.grown_by[worst].statistics(), 3)
 
     def warn(self, report: SaturationReport) -> None:

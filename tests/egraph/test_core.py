@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from numeric_oracle import check_egraph
-from term_graphs import GraphBuilder, holds, random_polynomial, saturated
+from egraph.numeric_oracle import check_egraph
+from egraph.term_graphs import GraphBuilder, holds, random_polynomial, saturated
 
 from esat.egraph.saturate import Budgets
 

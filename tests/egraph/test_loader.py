@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from term_graphs import GraphBuilder, load, rules_engine
+from egraph.term_graphs import GraphBuilder, load, rules_engine
 
 from esat.egraph.loader import LONGEST_FLAT, LONGEST_POWER, NaryTerm, flatten, load_text
 from esat.egraph.terms import Term

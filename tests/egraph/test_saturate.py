@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from term_graphs import CONSTRUCTORS, GraphBuilder, load, random_polynomial, rules_engine, saturated
+from egraph.term_graphs import CONSTRUCTORS, GraphBuilder, load, random_polynomial, rules_engine, saturated
 
 from esat.egraph.saturate import Budgets, RuleStep, Schedule, saturate
 from esat.errors import EsatWarning, SaturationError

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from term_graphs import SIGNATURE, rules_engine
+from egraph.term_graphs import SIGNATURE, rules_engine
 
 from esat.egraph.dtypes import rounded
 from esat.egraph.signature import ConstructorSignature, Signature
