@@ -159,8 +159,10 @@ def main() -> None:
     step = esat.compile(graph, mode="fast_run")
     predict = esat.compile(prediction, mode="fast_run")
     console.print(f"compiled in {time.perf_counter() - begin:.2f} s\n")
-    console.print(str(step.report), highlight=False)
-    console.print(str(step.profile), highlight=False)
+    console.print(str(step.report), highlight=False, soft_wrap=True)
+    console.print()
+    console.print(str(step.profile), highlight=False, soft_wrap=True)
+    console.print()
 
     train(step, data, console)
     accuracy = float(np.mean(predict(data.test_images) == data.test_labels))

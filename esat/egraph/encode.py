@@ -26,6 +26,7 @@ from esat.egraph.terms import (
     broadcast_word,
     dtype_number,
 )
+from esat.errors import UserLine
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
 from esat.graph.folding import fold
 from esat.ops.cast import Cast
@@ -89,6 +90,7 @@ class _Encoder:
         self.arrays: dict[tuple[str, tuple[int, ...], bytes], int] = {}
         self.array_constants: list[Constant] = []
         self.opaque: dict[OpaqueOp, int] = {}
+        self.places: list[UserLine | None] = []
 
     # ---- leaves
 
@@ -253,9 +255,14 @@ class _Encoder:
         known = len(self.builder.terms)
         term = self.builder.add(constructor, operands, attributes, self._type(variable, value))
         self.number[variable] = term
+        self._remember_place(variable)
         if symbols and term != known:
             # The same opaque term again: its axes are those of the first one.
             self.shape[variable] = self.builder.types[term].shape
+
+    def _remember_place(self, variable: Variable) -> None:
+        where = None if variable.owner is None else variable.owner.where
+        self.places += [where] * (len(self.builder.terms) - len(self.places))
 
     def _type(self, variable: Variable, value: float | None) -> TermType:
         type = variable.tensor_type
@@ -281,6 +288,7 @@ class _Encoder:
             tuple(self.inputs),
             tuple(self.array_constants),
             tuple(self.opaque),
+            tuple(self.places),
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from esat.errors import CompileError
+from esat.errors import CompileError, UserLine
 from esat.graph import Constant, Op, Variable
 from esat.graph.types import DTYPE_NUMBER, DTYPES
 
@@ -91,6 +91,8 @@ class TermGraph:
         ``(Array k)`` is ``arrays[k]``.
     opaque
         The last attribute ``k`` of an op without a form of its own means ``opaque[k]``.
+    places
+        By number, the user's line that built the node; None where unknown. Empty: all unknown.
     """
 
     terms: tuple[Term, ...]
@@ -99,6 +101,11 @@ class TermGraph:
     inputs: tuple[Variable, ...] = ()
     arrays: tuple[Constant, ...] = ()
     opaque: tuple[OpaqueOp, ...] = ()
+    places: tuple[UserLine | None, ...] = ()
+
+    def place_of(self, number: int) -> UserLine | None:
+        """The user's line that built a term's node, if known."""
+        return self.places[number] if self.places else None
 
     def verify(self) -> None:
         """Raise CompileError unless operands precede users and every number refers to something."""

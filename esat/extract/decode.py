@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
-from esat.errors import CompileError
+from esat.errors import CompileError, UserLine
 from esat.extract.nary import Shape, Step, plan_product, plan_sum
 from esat.graph import Apply, Constant, Family, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
@@ -83,6 +83,8 @@ class _Decoder:
         self.chosen = chosen
         self.shapes = shapes
         self.values: list[Variable | Apply] = []
+        self.places: list[UserLine | None] = []
+        self.placed: set[Apply] = set()
         self.ops: dict[str, Op] = {op.constructor: op for op in registered_ops()}
         self.uses = [0] * len(chosen.terms)
         for term in chosen.terms:
@@ -94,9 +96,25 @@ class _Decoder:
     def add(self, number: int) -> None:
         term, type = self.chosen.terms[number], self.chosen.types[number]
         value = self._build(term, type)
-        if isinstance(value, Variable) and value.owner is not None:
+        node = value if isinstance(value, Apply) else value.owner
+        if isinstance(value, Variable) and node is not None:
             _refine(value, type)
+        self._place(number, node)
         self.values.append(value)
+
+    def _place(self, number: int, node: Apply | None) -> None:
+        """Give new nodes the user's line their class came from, else that of an operand."""
+        place = self.chosen.place_of(number)
+        for operand in self.chosen.terms[number].operands:
+            place = place if place is not None else self.places[operand]
+        self.places.append(place)
+        pending = [node]
+        while pending:
+            fresh = pending.pop()
+            if fresh is not None and fresh not in self.placed:
+                self.placed.add(fresh)
+                fresh.where = place
+                pending += [variable.owner for variable in fresh.inputs]
 
     def output(self, root: int, original: Variable) -> Variable:
         value = self._value(root)
@@ -139,7 +157,7 @@ class _Decoder:
     def _opaque(self, term: Term) -> Variable | Apply:
         opaque = self.chosen.opaque[int(term.attributes[-1])]
         operands = [
-            self._with_rank(operand, rank)
+            self._with_rank(operand, rank) if self._is_scalar(operand) else self._value(operand)
             for operand, rank in zip(term.operands, opaque.operand_ranks, strict=True)
         ]
         node = opaque.op.make_node(*operands)
@@ -179,11 +197,14 @@ class _Decoder:
         assert isinstance(value, Variable)
         return value
 
+    def _is_scalar(self, number: int) -> bool:
+        return self.chosen.types[number].broadcast == SCALAR
+
     def _with_rank(self, number: int, rank: int) -> Variable:
         value = self._value(number)
         if value.tensor_type.ndim == rank:
             return value
-        if self.chosen.types[number].broadcast != SCALAR:
+        if not self._is_scalar(number):
             raise CompileError(f"decode: {value} ({value.type}) cannot be given {rank} axes")
         if isinstance(value, Constant):
             return constant(value.data.reshape((1,) * rank))

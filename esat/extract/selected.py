@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
+from esat.errors import UserLine
 from esat.extract.arrays import EGraphArrays
 from esat.extract.cost import Value
 from esat.extract.nary import Shape
@@ -40,6 +41,7 @@ def selected_terms(
     order = postorder_of(list(roots), operands)
     number = {klass: position for position, klass in enumerate(order)}
     known = _known_types(arrays, source)
+    places = _known_places(arrays, source)
     terms, types, shapes = [], [], []
     for klass in order:
         node = int(chosen[klass])
@@ -60,6 +62,7 @@ def selected_terms(
         source.inputs,
         source.arrays,
         source.opaque,
+        tuple(places.get(klass) for klass in order),
     )
     selected.verify()
     return selected, shapes
@@ -71,6 +74,14 @@ def _known_types(arrays: EGraphArrays, source: TermGraph) -> dict[int, TermType]
         if klass >= 0:
             known.setdefault(klass, source.types[term])
     return known
+
+
+def _known_places(arrays: EGraphArrays, source: TermGraph) -> dict[int, UserLine | None]:
+    places: dict[int, UserLine | None] = {}
+    for term, klass in enumerate(arrays.term_class.tolist()):
+        if klass >= 0 and places.get(klass) is None:
+            places[klass] = source.place_of(term)
+    return places
 
 
 def _rule_made_type(arrays: EGraphArrays, klass: int) -> TermType:

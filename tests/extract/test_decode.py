@@ -110,3 +110,12 @@ def test_expected_sizes_of_terms() -> None:
     x, y = tensor(None, 7), tensor(None, 7)
     terms = encode(FunctionGraph([x, y], [x + y]))
     assert term_value(terms.types[terms.roots[0]], {(0, 0): 11.0}) == Value((11.0, 7.0), 11)
+
+
+def test_rebuilt_nodes_keep_the_line_that_built_them() -> None:
+    x = tensor(None)
+    y = op_named("exp")(x)
+    assert y.owner is not None
+    result = round_trip([x], [y * 2.0])
+    wheres = {node.op.name: node.where for node in result.toposort()}
+    assert wheres["exp"] == y.owner.where
