@@ -3,7 +3,8 @@
 For each dtype and several ranks, broadcast masks, sizes (1 and 0 among them) and literals, both sides of a
 rule are built from the ops' own records and computed with NumPy. Rules of class
 
-``exact``   must agree bit by bit on every input, NaN (of whatever payload) and signed zeros included;
+``exact``   must agree bit by bit on every input, NaN (of whatever payload) and signed zeros included, and
+            the right side must not refuse input that the left one takes;
 ``real``    must agree within rounding wherever both sides are defined; on ordinary numbers the right side
             must be defined wherever the left one is; and no fact that the e-graph derives of one side may be
             false of the other, even where the first is not defined: facts flow through equalities;
@@ -200,6 +201,10 @@ class _RuleTrial:
             try:
                 self._judge_sides(situation, leaves, population, left, right)
             except EsatError as error:
+                if self.statement.rule.soundness != "exact" and any(
+                    0 in array.shape for array in leaves.values()
+                ):
+                    continue  # an op may refuse to reduce nothing: the right side is not defined there
                 reason = f"the right side cannot be computed where the left one can: {error}"
                 self._fail(reason.split("\n", maxsplit=1)[0], situation.dtypes)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from esat.classic.conditions import Bindings, Conditions, Unknown, Value
-from esat.classic.terms import Literal, TermFactory
+from esat.classic.terms import Literal, TermFactory, broadcast_of, dtype_of
 from esat.egraph.facts import SIGNS
 from esat.egraph.signature import Signature
 from esat.egraph.terms import OpaqueOp
@@ -28,9 +28,15 @@ class Judge(Conditions):
         Pairs (fact, Variable) that the guards asked for.
     """
 
-    def __init__(self, signature: Signature, operators: Mapping[str, Operator]) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        operators: Mapping[str, Operator],
+        build: Callable[[Sexp, Bindings], Variable],
+    ) -> None:
         super().__init__(signature)
         self.operators = dict(operators)
+        self.build = build
         self.required: list[tuple[str, Variable]] = []
 
     def hold(self, guards: Sequence[Sexp], bindings: dict[str, Value]) -> bool:
@@ -54,6 +60,14 @@ class Judge(Conditions):
             return super().holds(condition, bindings)
         except ValueError:
             return False  # a shift by a negative number, which matches nothing in egglog either
+
+    def _type_of_term(self, name: str, term: tuple[Sexp, ...], bindings: Bindings) -> Literal:
+        try:
+            return super()._type_of_term(name, term, bindings)
+        except Unknown:
+            # The e-graph stores the types of terms whose constructors have no typing rule.
+            variable = self.build(term, bindings)
+            return dtype_of(variable) if name == "dt" else broadcast_of(variable)
 
     def _fact(self, name: str, operands: list[Sexp], bindings: Bindings) -> bool:
         if name not in (*SIGNS, "integral"):
@@ -88,7 +102,7 @@ class Construction:
     """
 
     def __init__(self, signature: Signature, operators: Mapping[str, Operator]) -> None:
-        self.judge = Judge(signature, operators)
+        self.judge = Judge(signature, operators, self.build)
         self.opaque: list[OpaqueOp] = []
         self._factory = TermFactory(signature)
 

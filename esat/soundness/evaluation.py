@@ -22,6 +22,9 @@ from esat.graph.traversal import toposort
 from esat.soundness.values import Array
 
 TRIALS = 3
+TRIALS_OF_CHOICES = 16
+"""For integers and bools made from floats: a tie is broken the same way in few trials by chance."""
+
 MARGIN = 4.0
 """Times the spread seen in the trials that a difference may have."""
 
@@ -88,7 +91,9 @@ def outcomes(
         _step(node, base, None)
         _taint(node, base, taints)
     trials = []
-    for _ in range(TRIALS):
+    chooses = any(base[variable].dtype.kind in "biu" for variable in wanted if variable in base)
+    floats = any(value.dtype.kind in "fc" for value in leaves.values())
+    for _ in range(TRIALS_OF_CHOICES if chooses and floats else TRIALS):
         values = dict(leaves)
         for node in nodes:
             _step(node, values, generator)
@@ -154,16 +159,20 @@ def _outcome(
 ) -> Outcome:
     value = _value(variable, base)
     others = [_value(variable, trial) for trial in trials]
-    tainted = taints.get(variable, np.zeros(value.shape, bool))
+    return summarized(value, others, taints.get(variable, np.zeros(value.shape, bool)))
+
+
+def summarized(value: Array, trials: Sequence[Array], tainted: NDArray[np.bool_]) -> Outcome:
+    """A value with what the trials say of it."""
     if value.dtype.kind not in "fc":
         steady = np.ones(value.shape, bool)
-        for other in others:
+        for other in trials:
             steady &= other == value
         return Outcome(value, np.zeros(value.shape), steady, tainted)
     with np.errstate(all="ignore"):
         wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
         spread = np.zeros(value.shape)
-        for other in others:
+        for other in trials:
             spread = np.maximum(spread, np.abs(other - wide))
     steady = np.isfinite(np.where(tainted, 0.0, spread))
     return Outcome(value, np.where(np.isfinite(spread), spread, np.inf), steady, tainted)

@@ -1,0 +1,322 @@
+"""The oracle over whole e-graphs: every e-node must have its class's value, every fact must be true of it.
+
+A rule that is true by itself can still do harm beside others: a fact flows through an equality that holds
+only where both sides are defined, a type is kept by luck. So a saturated e-graph is evaluated as a whole.
+Classes of loaded terms have the values of those terms, as the user wrote them; all other e-nodes are
+computed from the values of their operands' classes and compared with their own class's. Every value carries
+the spread that rounding may have caused (:mod:`esat.soundness.evaluation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.egraph.terms import SCALAR, Term, TermGraph, broadcast_word, rank_of
+from esat.errors import EsatError
+from esat.extract.arrays import Attribute, EGraphArrays
+from esat.graph import Op, Variable
+from esat.graph.registry import registered_ops
+from esat.graph.types import DTYPES
+from esat.ops.cast import Cast
+from esat.ops.contraction import MATMUL
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.normalization import NORMALIZATIONS, Normalization
+from esat.ops.reduction import REDUCERS, Reduction
+from esat.rules.macros import permutation_axes, permutation_input_rank
+from esat.soundness.evaluation import TRIALS, Outcome, perturbed, summarized
+from esat.soundness.judging import real
+from esat.soundness.statement import FACTS
+from esat.soundness.values import Array, holds
+
+_REDUCERS = {reducer.constructor: reducer for reducer in REDUCERS}
+_NORMALIZATIONS = {constructor: name for name, constructor in NORMALIZATIONS.items()}
+_NARY = {
+    "NarySum": (np.add, np.subtract, 0),
+    "NaryProd": (np.multiply, np.divide, 1),
+}
+_MARKS = "Superseded"
+
+
+@dataclass(frozen=True)
+class OracleReport:
+    """What the oracle found.
+
+    Attributes
+    ----------
+    compared
+        E-nodes compared with their class.
+    unknown
+        E-nodes that could not be computed: the op is an error for these values, or the class has no value.
+    facts
+        Facts compared with values.
+    errors
+        Disagreements, as text.
+    """
+
+    compared: int
+    unknown: int
+    facts: int
+    errors: tuple[str, ...]
+
+
+def check_egraph(
+    arrays: EGraphArrays, terms: TermGraph, inputs: Mapping[Variable, Array], seed: int = 0
+) -> OracleReport:
+    """Compare all e-nodes and facts of a saturated e-graph with the values of its classes.
+
+    Parameters
+    ----------
+    arrays
+        The e-graph, read out.
+    terms
+        The terms that were loaded.
+    inputs
+        A value for every one of ``terms.inputs``.
+    seed
+        Of the errors put on intermediate results.
+    """
+    return _Oracle(arrays, terms, inputs, np.random.default_rng(seed)).run()
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """A value in all its trials, the exact one first."""
+
+    trials: tuple[Array, ...]
+    tainted: NDArray[np.bool_]
+
+    @property
+    def value(self) -> Array:
+        return self.trials[0]
+
+    @property
+    def outcome(self) -> Outcome:
+        return summarized(self.trials[0], self.trials[1:], self.tainted)
+
+
+class _Oracle:
+    def __init__(
+        self,
+        arrays: EGraphArrays,
+        terms: TermGraph,
+        inputs: Mapping[Variable, Array],
+        generator: np.random.Generator,
+    ) -> None:
+        self.arrays = arrays
+        self.terms = terms
+        self.inputs = inputs
+        self.generator = generator
+        self.ops: dict[str, Op] = {op.constructor: op for op in registered_ops()}
+        self.broadcast = arrays.facts.get("bp", {})
+        self.samples: dict[int, _Sample] = {}
+        self.compared = self.facts = 0
+        self.errors: list[str] = []
+
+    def run(self) -> OracleReport:
+        self._load()
+        unknown = self._compare_nodes()
+        self._compare_facts()
+        return OracleReport(self.compared, unknown, self.facts, tuple(self.errors))
+
+    # ---- values
+
+    def _load(self) -> None:
+        """The values of the loaded terms are those of their classes."""
+        known: list[_Sample | None] = []
+        for number, (term, type) in enumerate(zip(self.terms.terms, self.terms.types, strict=True)):
+            operands = [known[operand] for operand in term.operands]
+            sample = self._compute(term, operands, type.broadcast)
+            known.append(sample)
+            klass = int(self.arrays.term_class[number]) if number < len(self.arrays.term_class) else -1
+            if sample is None or klass < 0:
+                continue
+            if klass in self.samples:
+                self._compare(f"term {number}, {term.constructor},", klass, sample)
+            else:
+                self.samples[klass] = sample
+
+    def _compare_nodes(self) -> int:
+        """Compare every e-node whose operands have values; returns how many have none."""
+        waiting = list(range(self.arrays.node_count))
+        while waiting:
+            blocked = []
+            for node in waiting:
+                klass = int(self.arrays.class_of[node])
+                operands = [self.samples.get(int(operand)) for operand in self.arrays.operands_of(node)]
+                term = Term(
+                    self.arrays.operator_of(node).removeprefix(_MARKS),
+                    tuple(range(len(operands))),
+                    self.arrays.attributes_of(node),
+                )
+                sample = self._compute(term, operands, int(self.broadcast.get(klass, SCALAR)))
+                if sample is None:
+                    blocked.append(node)
+                elif klass in self.samples:
+                    self._compare(self.arrays.describe(node), klass, sample)
+                else:
+                    self.samples[klass] = sample
+            if len(blocked) == len(waiting):
+                break
+            waiting = blocked
+        return len(waiting)
+
+    def _compute(self, term: Term, operands: Sequence[_Sample | None], broadcast: int) -> _Sample | None:
+        known = [operand for operand in operands if operand is not None]
+        if len(known) < len(operands):
+            return None
+        function = self._function(term)
+        if function is None:
+            return None
+        trials: list[Array] = []
+        try:
+            with np.errstate(all="ignore"):
+                for trial in range(TRIALS + 1):
+                    result = np.asarray(function([operand.trials[trial] for operand in known]))
+                    result = result.reshape(()) if broadcast == SCALAR and result.size == 1 else result
+                    trials.append(perturbed(result, self.generator) if trial and operands else result)
+        except EsatError:
+            return None
+        return _Sample(tuple(trials), self._tainted(term, trials[0], known))
+
+    @staticmethod
+    def _tainted(term: Term, value: Array, operands: Sequence[_Sample]) -> NDArray[np.bool_]:
+        finite = np.isfinite(value) if value.dtype.kind in "fc" else np.ones(value.shape, bool)
+        tainted = np.asarray(~finite)
+        for operand in operands:
+            if operand.tainted.any():
+                try:
+                    tainted = tainted | np.broadcast_to(operand.tainted, value.shape)
+                except ValueError:
+                    tainted = np.ones(value.shape, bool)
+        if term.constructor in (*_REDUCERS, *_NORMALIZATIONS, "MatMul", "DimShuffle") and tainted.any():
+            tainted = np.ones(value.shape, bool)
+        return tainted
+
+    def _function(self, term: Term) -> Callable[[list[Array]], Array] | None:
+        """How to compute a term from the values of its operands."""
+        name, attributes = term.constructor, term.attributes
+        if name in ("In", "Array", "K"):
+            leaf = self._leaf(name, attributes)
+            return lambda _: leaf
+        if name in _NARY:
+            combine, undo, unit = _NARY[name]
+            count = int(attributes[0])
+
+            def nary(operands: list[Array]) -> Array:
+                start = operands[0].dtype.type(unit)
+                above = reduce(combine, operands[:count], start)
+                return np.asarray(reduce(undo, operands[count:], above))
+
+            return nary
+        if name == "Output":
+            return None
+        op = self._op(name, attributes)
+        if op is None:
+            return None
+        return lambda operands: op.perform(_ranked(name, operands, attributes, self.terms))[0]
+
+    def _leaf(self, name: str, attributes: Sequence[Attribute]) -> Array:
+        if name == "In":
+            return np.asarray(self.inputs[self.terms.inputs[int(attributes[0])]])
+        if name == "Array":
+            return np.asarray(self.terms.arrays[int(attributes[0])].data)
+        return np.asarray(attributes[0]).astype(DTYPES[int(attributes[1])])
+
+    def _op(self, name: str, attributes: Sequence[Attribute]) -> Op | None:
+        if name == "Cast":
+            return Cast(DTYPES[int(attributes[0])])
+        if name == "DimShuffle":
+            word = int(attributes[0])
+            return DimShuffle(permutation_axes(word), permutation_input_rank(word))
+        if name == "MatMul":
+            return MATMUL
+        if name in _REDUCERS:
+            return Reduction(_REDUCERS[name], _axes(attributes[0]), keepdims=True)
+        if name in _NORMALIZATIONS:
+            return Normalization(_NORMALIZATIONS[name], name, _axes(attributes[0]))
+        op = self.ops.get(name)
+        if isinstance(op, Elementwise):
+            return op
+        return self.terms.opaque[int(attributes[-1])].op if attributes else None
+
+    # ---- comparisons
+
+    def _compare(self, what: str, klass: int, sample: _Sample) -> None:
+        known = self.samples[klass]
+        self.compared += 1
+        one, other = known.value, sample.value
+        if one.dtype != other.dtype or one.shape != other.shape:
+            self._note(f"{what} is {other.dtype} {other.shape}, its class c{klass} {one.dtype} {one.shape}")
+            return
+        verdict = real(known.outcome, sample.outcome, ordinary=False, must_be_defined=False)
+        if verdict.wrong is not None:
+            values = f"{other[verdict.wrong]}, its class c{klass} {one[verdict.wrong]}"
+            self._note(f"{what} is {values} at {verdict.wrong}")
+
+    def _compare_facts(self) -> None:
+        for fact in ("dt", "bp", "val", *FACTS):
+            for klass, stated in self.arrays.facts.get(fact, {}).items():
+                sample = self.samples.get(klass)
+                if sample is None:
+                    continue
+                self.facts += 1
+                if not self._is_true(fact, stated, sample):
+                    self._note(f"c{klass} is said to have {fact} {stated}, which is false of {sample.value}")
+
+    def _is_true(self, fact: str, stated: Attribute, sample: _Sample) -> bool:
+        value = sample.value
+        if fact == "dt":
+            return DTYPES[int(stated)] == value.dtype.name
+        if fact == "bp":
+            # A size that is 1 at run time only is no broadcast axis.
+            word = broadcast_word([size == 1 for size in value.shape])
+            return (
+                stated == SCALAR
+                if value.ndim == 0
+                else rank_of(int(stated)) == value.ndim and int(stated) | word == word
+            )
+        outcome = sample.outcome
+        judged = outcome.steady & ~outcome.tainted
+        slack = 8 * outcome.spread
+        if fact == "val":
+            with np.errstate(all="ignore"):
+                return bool(np.all(~judged | (np.abs(value - stated) <= slack)))
+        if value.dtype.kind == "c":
+            return False
+        if fact == "integral":
+            return bool(np.all(~judged | (np.abs(value - np.rint(value)) <= slack)))
+        near = np.abs(value.astype(np.float64)) <= slack
+        return bool(np.all(holds(fact, value, strict=False) | near))
+
+    def _note(self, error: str) -> None:
+        self.errors.append(error)
+
+
+def _axes(mask: Attribute) -> tuple[int, ...]:
+    return tuple(axis for axis in range(int(mask).bit_length()) if int(mask) >> axis & 1)
+
+
+def _ranked(
+    name: str, operands: list[Array], attributes: Sequence[Attribute], terms: TermGraph
+) -> list[Array]:
+    """Operands in the rank an op needs: scalars of the e-graph have none."""
+    if name == "MatMul":
+        ranks = [int(attributes[0])] * 2
+    elif name == "DimShuffle":
+        ranks = [permutation_input_rank(int(attributes[0]))]
+    elif name in _REDUCERS or name in _NORMALIZATIONS:
+        ranks = [max(operands[0].ndim, int(attributes[0]).bit_length())]
+    elif attributes and name != "Cast":
+        ranks = list(terms.opaque[int(attributes[-1])].operand_ranks)
+    else:
+        return operands
+    return [
+        operand.reshape((1,) * rank) if operand.ndim == 0 else operand
+        for operand, rank in zip(operands, ranks, strict=True)
+    ]
