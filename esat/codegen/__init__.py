@@ -15,7 +15,17 @@
 from esat.codegen.compile import compile_kernel
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.lowering.lower import can_fuse, lower, supported
-from esat.codegen.printing.printer import print_kernel
+from esat.codegen.printing.printer import Layout, layout_of, print_kernel
 from esat.codegen.verify import verify
 
-__all__ = ["Kernel", "can_fuse", "compile_kernel", "lower", "print_kernel", "supported", "verify"]
+__all__ = [
+    "Kernel",
+    "Layout",
+    "can_fuse",
+    "compile_kernel",
+    "layout_of",
+    "lower",
+    "print_kernel",
+    "supported",
+    "verify",
+]

@@ -64,4 +64,4 @@ def _compile(request: CompileRequest) -> cache.CompiledKernel:
 
 
 def _numba_type(array: Array, layout: Layout) -> Any:
-    return types.Array(NUMBA_TYPES[array.dtype], array.rank, "C" if array.rank == 0 else layout)
+    return types.Array(NUMBA_TYPES[array.dtype], array.rank, "C" if array.rank == 0 or layout == "C" else "A")

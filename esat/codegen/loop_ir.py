@@ -203,7 +203,7 @@ class Kernel:
         For each input, its position among the inputs of the group that was lowered: inputs that are
         constants of one element stand in the source and are not passed.
     nonempty
-        Axes that must not be empty, because an extremum over them has no value.
+        Axes that must not be empty, because an extremum or a softmax over them has no value.
     comment
         What the kernel computes.
     """

@@ -50,6 +50,33 @@ def contiguous_view(typing_context: Any, array: Any, shape: Any) -> Any:
 
 
 @intrinsic
+def load_in_row(typing_context: Any, array: Any, index: Any) -> Any:
+    """The element at a tuple of non-negative places, unchecked, of an array whose last axis is contiguous.
+
+    That the last stride is the size of an element is not in the array's type, and loops over it would
+    not vectorise if it were read from the array.
+    """
+    if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source = _ARRAYS.make_array(array)(context, builder, arguments[0])
+        kinds = signature.args[1]
+        places = [
+            context.cast(builder, place, kind, types.intp)
+            for place, kind in zip(_CGUTILS.unpack_tuple(builder, arguments[1]), kinds, strict=True)
+        ]
+        strides = _CGUTILS.unpack_tuple(builder, source.strides, array.ndim)
+        offset = context.get_constant(types.intp, 0)
+        for place, stride in zip(places[:-1], strides[:-1], strict=True):
+            offset = builder.add(offset, builder.mul(place, stride, flags=["nsw"]), flags=["nsw"])
+        row = _CGUTILS.pointer_add(builder, source.data, offset)
+        return context.unpack_value(builder, array.dtype, builder.gep(row, [places[-1]], inbounds=True))
+
+    return array.dtype(array, index), generate
+
+
+@intrinsic
 def scratch(typing_context: Any, dtype: Any) -> Any:
     """An array of :data:`TILE_WIDTH` elements of a numba type on the stack, uninitialised.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.codegen import can_fuse, compile_kernel, lower, supported
+from esat.codegen import can_fuse, compile_kernel, layout_of, lower, supported
 from esat.graph import Constant, FunctionGraph, TensorType, Variable
 from esat.graph.registry import op_named
 from esat.ops.table import register_all
@@ -42,7 +42,7 @@ def run(group: Group, values: dict[Variable, np.ndarray], layout: str | None = N
     passed = [group.inputs[place] for place in kernel.operands]
     arrays = [v.data if isinstance(v, Constant) else values[v] for v in passed]
     if layout is None:
-        layout = "C" if all(array.flags.c_contiguous for array in arrays) else "A"
+        layout = layout_of(arrays)
     # Filled with what no kernel should leave behind.
     outputs = [np.full(wanted.shape, 99, wanted.dtype) for wanted in reference(group, values)]
     compile_kernel(kernel, layout)(*outputs, *arrays)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_cases import check, op, variable
+from codegen.kernel_cases import check, op, variable
 
 from esat.codegen.template import is_resolvable
 from esat.ops.elementwise.code import CODE_DTYPES, VECTOR_MATH, Code

@@ -142,10 +142,17 @@ class _Lowering:
     def _nonempty(self) -> tuple[int, ...]:
         axes: set[int] = set()
         for position, node in enumerate(self.group.nodes):
-            if isinstance(node.op, Reduction) and node.op.reducer.identity is None:
+            if _needs_elements(node):
                 index = self.names.operand(node, (position, 0))
                 axes.update(axes_of(tuple(index[axis] for axis in reduced_axes(node))))
         return tuple(sorted(axes))
+
+
+def _needs_elements(node: Apply) -> bool:
+    """Whether the node has no value for nothing to reduce."""
+    if isinstance(node.op, Reduction):
+        return node.op.reducer.identity is None
+    return isinstance(node.op, Normalization)
 
 
 def _array(variable: Variable) -> Array:

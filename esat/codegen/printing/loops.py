@@ -1,8 +1,8 @@
 """Loops as source text.
 
-A loop that gathers float sums or the index of an extremum runs in blocks of 1024: a block is summed in
-any order, which vectorises, and block sums are added with their rounding errors kept. Of an index, the
-first block with the extremum is found, and then its place in that block.
+A loop that gathers float sums or the index of an extremum runs in blocks: 1024 elements are summed in
+any order, which vectorises, and these sums are added with their rounding errors kept. Of an index, the
+first block of 256 with the extremum is found, and then its place in that block.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from esat.codegen import views
 from esat.codegen.loop_ir import (
     Accumulator,
     Definition,
-    Kernel,
     Loop,
     Statement,
     Store,
@@ -25,12 +24,12 @@ from esat.codegen.loop_ir import (
     operands_of,
 )
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
-from esat.codegen.printing.source import Source
 from esat.codegen.vector_math import reduction
 
-BLOCK = 1024
-"""Elements summed before rounding errors are taken account of."""
-_BLOCK_BITS = 10
+SUM_BLOCK_BITS = 10
+"""2**10 elements are summed before rounding errors are taken account of."""
+INDEX_BLOCK_BITS = 8
+"""The index of an extremum is looked for among 2**8 elements, one by one."""
 
 
 def is_index(accumulator: Accumulator) -> bool:
@@ -48,14 +47,15 @@ class LoopPrinter:
 
     Parameters
     ----------
+    scalars
+        Prints what is no loop.
     print_tile
         Prints a tile.
     """
 
-    def __init__(self, kernel: Kernel, source: Source, print_tile: Callable[[Tile, Names], None]) -> None:
-        self.kernel = kernel
-        self.source = source
-        self.scalars = ScalarPrinter(kernel, source)
+    def __init__(self, scalars: ScalarPrinter, print_tile: Callable[[Tile, Names], None]) -> None:
+        self.source = scalars.source
+        self.scalars = scalars
         self.print_tile = print_tile
 
     def block(self, statements: Iterable[Statement], names: Names, loop: Loop | None, flat: bool) -> None:
@@ -159,11 +159,13 @@ class LoopPrinter:
     def _blocks(self, loop: Loop, axis: int, names: Names) -> None:
         size, position = size_name(axis), names.position(axis)
         blocked = [part for part in loop.accumulators if is_float_sum(part) or is_index(part)]
-        with self.source.block(f"for block{axis} in range(({size} + {BLOCK - 1}) >> {_BLOCK_BITS})"):
-            self.source.line(f"first{axis} = block{axis} << {_BLOCK_BITS}")
+        bits = INDEX_BLOCK_BITS if any(is_index(part) for part in blocked) else SUM_BLOCK_BITS
+        length = 1 << bits
+        with self.source.block(f"for block{axis} in range(({size} + {length - 1}) >> {bits})"):
+            self.source.line(f"first{axis} = block{axis} << {bits}")
             for accumulator in blocked:
                 self.source.line(f"part{accumulator.value} = {self.scalars.start(accumulator)}")
-            with self.source.block(f"for {position} in {self.span(f'first{axis}', size, BLOCK)}"):
+            with self.source.block(f"for {position} in {self.span(f'first{axis}', size, length)}"):
                 self.block(loop.body, names, loop, flat=True)
             self._take_sums([part for part in blocked if is_float_sum(part)], loop)
             for accumulator in blocked:
@@ -171,7 +173,7 @@ class LoopPrinter:
                     self._take_block(accumulator, loop)
 
     def _take_sums(self, sums: Sequence[Accumulator], loop: Loop) -> None:
-        """Add the sums of a block. The first block of a single axis is taken as it is: most rows are short."""
+        """Add the sums of a block; the first one is taken as it is, since most rows are no longer."""
         if not sums:
             return
         if len(loop.axes) > 1:
@@ -205,7 +207,7 @@ class LoopPrinter:
             corrected = self.source.use("corrected", views.corrected)
             text = f"v{value} = {corrected}(v{value}, error{value})"
             if flat and len(loop.axes) == 1:
-                text = f"if {size_name(loop.axes[0])} > {BLOCK}: {text}"
+                text = f"if {size_name(loop.axes[0])} > {1 << SUM_BLOCK_BITS}: {text}"
             self.source.line(text)
         elif is_index(accumulator) and flat:
             self._find_place(accumulator, loop, names)
@@ -221,7 +223,8 @@ class LoopPrinter:
         self.source.line(f"v{value} = 0")
         for axis in loop.axes[:-1]:
             self.source.line(f"i{axis} = place{value}_{axis}")
-        with self.source.block(f"for i{last} in {self.span(f'place{value}_{last}', size_name(last), BLOCK)}"):
+        span = self.span(f"place{value}_{last}", size_name(last), 1 << INDEX_BLOCK_BITS)
+        with self.source.block(f"for i{last} in {span}"):
             for statement in leading_to(operand, loop.body):
                 self.scalars.definition(statement, names)
             found = names.value(operand)

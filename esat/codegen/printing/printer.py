@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from esat.codegen import views
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Kernel, Load, Store, Tile, walk
 from esat.codegen.printing.loops import LoopPrinter
-from esat.codegen.printing.scalars import Names, array_name, is_viewed, size_name
+from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_viewed, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
 
-Layout: TypeAlias = Literal["C", "A"]
-"""Memory layout of all inputs: contiguous in C order, or any. Outputs are always contiguous."""
+Layout: TypeAlias = Literal["C", "R", "A"]
+"""Memory layout of all inputs: contiguous in C order, contiguous along the last axis, or any.
+
+Outputs are always contiguous. See :func:`layout_of`.
+"""
 
 ENTRY = "kernel"
 """Name of the generated function."""
+
+
+def layout_of(arrays: Iterable[np.ndarray[Any, Any]]) -> Layout:
+    """The layout class of a kernel's inputs."""
+    layout: Layout = "C"
+    for array in arrays:
+        if not array.flags.c_contiguous:
+            layout = "R"
+            if array.strides[-1] != array.itemsize and array.shape[-1] != 1:
+                return "A"
+    return layout
 
 
 @dataclass(frozen=True)
@@ -57,8 +74,8 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
         for statement in walk(kernel.body):
             if isinstance(statement, Tile):
                 declare_scratch(statement, source)
-        tiles = TilePrinter(kernel, source)
-        LoopPrinter(kernel, source, tiles.tile).block(kernel.body, Names(), None, flat=False)
+        scalars = ScalarPrinter(kernel, source, rows_contiguous=layout == "R")
+        LoopPrinter(scalars, TilePrinter(scalars).tile).block(kernel.body, Names(), None, flat=False)
     return PrintedKernel(source.text(), source.environment)
 
 

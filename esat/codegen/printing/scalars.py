@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from esat.codegen import scalar
+from esat.codegen import scalar, views
 from esat.codegen.loop_ir import (
     Accumulator,
     Array,
@@ -63,11 +63,18 @@ def is_viewed(array: Array) -> bool:
 
 
 class ScalarPrinter:
-    """Prints the statements that are no loops."""
+    """Prints the statements that are no loops.
 
-    def __init__(self, kernel: Kernel, source: Source) -> None:
+    Parameters
+    ----------
+    rows_contiguous
+        Whether inputs are contiguous along their last axes, though not as a whole.
+    """
+
+    def __init__(self, kernel: Kernel, source: Source, rows_contiguous: bool) -> None:
         self.kernel = kernel
         self.source = source
+        self.rows_contiguous = rows_contiguous
 
     def element(self, number: int, index: Index, names: Names) -> str:
         """The text of an array's element."""
@@ -81,6 +88,14 @@ class ScalarPrinter:
             return f"{name}[{', '.join(['0'] * array.rank)}]"
         return f"{name}[{', '.join('0' if axis is None else names.position(axis) for axis in index)}]"
 
+    def _load(self, statement: Load, names: Names) -> str:
+        is_input = statement.array >= len(self.kernel.outputs)
+        if not (self.rows_contiguous and is_input and statement.index):
+            return self.element(statement.array, statement.index, names)
+        load = self.source.use("load_in_row", views.load_in_row)
+        places = "".join("0, " if axis is None else f"{names.position(axis)}, " for axis in statement.index)
+        return f"{load}({array_name(self.kernel, statement.array)}, ({places}))"
+
     def definition(self, statement: Definition, names: Names) -> None:
         """Print the definition of a value."""
         self.source.line(
@@ -89,7 +104,7 @@ class ScalarPrinter:
 
     def _right_side(self, statement: Definition, names: Names) -> str:
         if isinstance(statement, Load):
-            return self.element(statement.array, statement.index, names)
+            return self._load(statement, names)
         if isinstance(statement, Literal):
             return self.source.expression(statement.text, statement.dtype)
         if isinstance(statement, Convert):

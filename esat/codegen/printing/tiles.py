@@ -16,7 +16,6 @@ from esat.codegen import views
 from esat.codegen.loop_ir import (
     Accumulator,
     Definition,
-    Kernel,
     Literal,
     Load,
     Loop,
@@ -41,9 +40,9 @@ _Segment = list[Definition | Store]
 class TilePrinter:
     """Prints tiles."""
 
-    def __init__(self, kernel: Kernel, source: Source) -> None:
-        self.source = source
-        self.scalars = ScalarPrinter(kernel, source)
+    def __init__(self, scalars: ScalarPrinter) -> None:
+        self.source = scalars.source
+        self.scalars = scalars
 
     def tile(self, tile: Tile, names: Names) -> None:
         """Print a tile; the scratch arrays it names must exist."""
