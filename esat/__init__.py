@@ -38,6 +38,7 @@ from esat.errors import (
     GraphError,
     IndexingError,
     InputError,
+    LinearAlgebraError,
     ModeError,
     OptimizerError,
     RuleError,
@@ -104,12 +105,12 @@ astype = cast
 __all__ = [
     "Apply", "AxisError", "CompileError", "Constant", "CycleError", "DtypeError", "EsatError",
     "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph", "GraphError",
-    "IndexingError", "InputError", "ModeError", "NodeFinder", "Op", "OptimizerError", "ReplaceValidate",
-    "RuleError", "SaturationError", "ShapeError", "SharedVariable", "TensorType", "Type", "Variable",
-    "Work", "argsort", "astype", "cast", "cumprod", "cumsum", "debugprint", "diagonal", "dprint",
-    "einsum", "elementwise", "evaluate", "getitem", "grad", "inc_subtensor", "linalg", "log_softmax",
-    "logsumexp", "set_subtensor", "shape", "shared", "size", "softmax", "sort", "take", "take_along_axis",
-    "trace", "verify_grad", "vjp",
+    "IndexingError", "InputError", "LinearAlgebraError", "ModeError", "NodeFinder", "Op",
+    "OptimizerError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError", "SharedVariable",
+    "TensorType", "Type", "Variable", "Work", "argsort", "astype", "cast", "cumprod", "cumsum",
+    "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate", "getitem", "grad",
+    "inc_subtensor", "linalg", "log_softmax", "logsumexp", "set_subtensor", "shape", "shared", "size",
+    "softmax", "sort", "take", "take_along_axis", "trace", "verify_grad", "vjp",
 ]  # fmt: skip
 __all__ += _creation.__all__
 __all__ += _elementwise.__all__

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from numpy.linalg import LinAlgError
+
 UserLine = tuple[str, int]
 """File name and line number of the user's code that built a node."""
 
@@ -38,6 +40,10 @@ class AxisError(ShapeError):
 
 class IndexingError(ShapeError, IndexError):
     """An index out of range, found while building or while running."""
+
+
+class LinearAlgebraError(EsatError, LinAlgError):
+    """A matrix that an op cannot take: singular, not positive definite, or one it does not converge on."""
 
 
 class InputError(EsatError, TypeError):

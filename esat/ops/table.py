@@ -20,6 +20,10 @@ from esat.ops.elementwise import (
     trigonometric,
 )
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.linalg.factor import CHOLESKY
+from esat.ops.linalg.functions import EXPONENTIAL
+from esat.ops.linalg.inverse import COFACTORS, DETERMINANT, INVERSE, SLOGDET
+from esat.ops.linalg.solve import SOLVE
 from esat.ops.normalization import LOG_SOFTMAX, SOFTMAX
 from esat.ops.reduction import REDUCERS, Reduction
 
@@ -41,7 +45,10 @@ ELEMENTWISE: tuple[Elementwise, ...] = (
 OVER_AXES: tuple[Op, ...] = (*(Reduction(reducer, ()) for reducer in REDUCERS), SOFTMAX, LOG_SOFTMAX)
 """One representative, over no axes, of each op that takes axes."""
 
-OPS: tuple[Op, ...] = (*ELEMENTWISE, *OVER_AXES, MATMUL, ALLOC)
+LINEAR_ALGEBRA: tuple[Op, ...] = (SOLVE, CHOLESKY, INVERSE, DETERMINANT, COFACTORS, SLOGDET, EXPONENTIAL)
+"""Those functions of matrices that have no attributes; of Cholesky factors, the lower one."""
+
+OPS: tuple[Op, ...] = (*ELEMENTWISE, *OVER_AXES, MATMUL, ALLOC, *LINEAR_ALGEBRA)
 """Every op that is found by name: those without attributes, and representatives of those over axes."""
 
 

@@ -1,0 +1,1 @@
+"""Linear algebra: matrices in the last two axes, axes before them are a batch."""

@@ -1,0 +1,270 @@
+"""Factorizations: Cholesky, QR and LU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+
+from esat.errors import DtypeError, GradientError, describe
+from esat.graph.op import Array, Work
+from esat.graph.types import Type
+from esat.graph.variables import Apply, Variable
+from esat.ops.index.basic import subtensor, zeros_like
+from esat.ops.join import join
+from esat.ops.linalg.algebra import (
+    adjoint,
+    apply,
+    conjugated,
+    diagonal_part,
+    hermitian_part,
+    product,
+    scaled_diagonal,
+    transposed,
+    triangle,
+)
+from esat.ops.linalg.record import MatrixOp, batch_types, check_matrices, check_square
+from esat.ops.linalg.solve import SolveTriangular
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cholesky(MatrixOp):
+    """The triangular factor of Hermitian positive definite matrices.
+
+    Lower: ``a = c @ c^H``; upper: ``a = c^H @ c``. As in NumPy, only that triangle of ``a`` is read; the
+    gradient is the one along Hermitian changes, and is Hermitian.
+
+    Attributes
+    ----------
+    upper
+        Which factor.
+    """
+
+    upper: bool = False
+    name: str = field(default="cholesky", init=False)
+    constructor: str = field(default="Cholesky", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.upper,)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        size = check_square(self.name, inputs[0], inputs)
+        return (batch_types(inputs[0].tensor_type, (size, size)),)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        (matrix,) = inputs
+        if not self.upper:
+            return (self.call(np.linalg.cholesky, matrix),)
+        factor = self.call(np.linalg.cholesky, np.swapaxes(matrix, -1, -2).conj())
+        return (np.swapaxes(factor, -1, -2).conj(),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """Murray (2016), "Differentiation of the Cholesky decomposition", equation 10."""
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None]
+        factor = adjoint(node.outputs[0]) if self.upper else node.outputs[0]
+        by_factor = adjoint(cotangent) if self.upper else cotangent
+        middle = scaled_diagonal(triangle(product(transposed(factor), by_factor)), 0.5)
+        solve = SolveTriangular(lower=True, transpose=True)
+        half = apply(solve, factor, middle)
+        full = transposed(apply(solve, conjugated(factor), transposed(half)))
+        return [hermitian_part(full)]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return self.cubic(1.0 / 3.0, inputs, outputs, itemsizes)
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{'upper' if self.upper else 'lower'}}}"
+
+
+QRMode = Literal["reduced", "complete", "r"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QR(MatrixOp):
+    """``a = q @ r`` with orthonormal columns in ``q`` and an upper triangular ``r``.
+
+    ``(..., m, n)`` gives, with ``k = min(m, n)``: reduced ``(..., m, k)`` and ``(..., k, n)``; complete
+    ``(..., m, m)`` and ``(..., m, n)``; ``"r"`` only the reduced ``r``.
+
+    Attributes
+    ----------
+    mode
+        One of NumPy's modes.
+    """
+
+    mode: QRMode = "reduced"
+    name: str = field(default="qr", init=False)
+    constructor: str = field(default="QR", init=False)
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("reduced", "complete", "r"):
+            raise DtypeError(describe(self.name, [f"mode={self.mode!r}"], "mode is reduced, complete or r"))
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.mode,)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        check_matrices(self.name, inputs)
+        source = inputs[0].tensor_type
+        rows, columns = source.shape[-2:]
+        middle = rows if self.mode == "complete" else smaller(rows, columns)
+        triangular = batch_types(source, (middle, columns))
+        if self.mode == "r":
+            return (triangular,)
+        return (batch_types(source, (rows, middle)), triangular)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        result = self.call(lambda a: np.linalg.qr(a, self.mode), *inputs)
+        return (result,) if self.mode == "r" else (result[0], result[1])
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """For full rank: Walter and Lehmann (2018), "Algorithmic Differentiation of Linear Algebra
+        Functions"; further columns of a wide matrix are ``q @`` those of ``r``."""
+        if all(cotangent is None for cotangent in cotangents):
+            return [None]
+        (matrix,) = node.inputs
+        if self.mode == "r":
+            q, r = QR("reduced")(matrix)
+            by_q, by_r = None, cotangents[0]
+        else:
+            (q, r), (by_q, by_r) = node.outputs, cotangents
+        rows, columns = matrix.tensor_type.shape[-2:]
+        if None in (rows, columns):
+            raise self._undefined(node, "its gradient takes a matrix whose sizes are known")
+        assert rows is not None
+        assert columns is not None
+        if self.mode == "complete" and rows > columns:
+            raise self._undefined(node, 'only mode="reduced" has a gradient for more rows than columns')
+        by_q = zeros_like(q) if by_q is None else by_q
+        by_r = zeros_like(r) if by_r is None else by_r
+        if rows >= columns:
+            return [_qr_gradient(q, r, by_q, by_r)]
+        batch = (Ellipsis, slice(None))
+        left, right = (*batch, slice(None, rows)), (*batch, slice(rows, None))
+        by_q = by_q + conjugated(product(subtensor(matrix, right), transposed(subtensor(by_r, right))))
+        by_left = _qr_gradient(q, subtensor(r, left), by_q, subtensor(by_r, left))
+        by_right = product(conjugated(q), subtensor(by_r, right))
+        return [join([by_left, by_right], matrix.tensor_type.ndim - 1)]
+
+    def _undefined(self, node: Apply, reason: str) -> GradientError:
+        return GradientError(describe(str(self), [node.inputs[0].type], reason, node.where))
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return self.cubic(2.0 if self.mode == "r" else 4.0, inputs, outputs, itemsizes)
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{self.mode}}}"
+
+
+def _qr_gradient(q: Variable, r: Variable, by_q: Variable, by_r: Variable) -> Variable:
+    """The cotangent of a tall or square matrix, written for conjugated cotangents."""
+    q_bar, r_bar = conjugated(by_q), conjugated(by_r)
+    middle = triangle(product(r, adjoint(r_bar)) - product(adjoint(q_bar), q))
+    doubled = middle + adjoint(middle)
+    symmetric = doubled - 0.5 * diagonal_part(doubled)
+    sides = q_bar + product(q, symmetric)
+    solved = adjoint(apply(SolveTriangular(lower=False), r, adjoint(sides)))
+    return conjugated(solved)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LU(MatrixOp):
+    """``a = p @ l @ u``: a permutation matrix, a unit lower and an upper triangular matrix.
+
+    ``(..., m, n)`` gives, with ``k = min(m, n)``, ``(..., m, m)`` of real dtype, ``(..., m, k)`` and
+    ``(..., k, n)``, as ``scipy.linalg.lu``.
+    """
+
+    name: str = field(default="lu", init=False)
+    constructor: str = field(default="LU", init=False)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        check_matrices(self.name, inputs)
+        source = inputs[0].tensor_type
+        rows, columns = source.shape[-2:]
+        middle = smaller(rows, columns)
+        permutation = batch_types(source, (rows, rows))
+        permutation = permutation.with_dtype(np.empty(0, source.dtype).real.dtype.name)
+        return (permutation, batch_types(source, (rows, middle)), batch_types(source, (middle, columns)))
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        (matrix,) = inputs
+        *batch, rows, columns = matrix.shape
+        middle = min(rows, columns)
+        permutation: Array = np.empty((*batch, rows, rows), matrix.real.dtype)
+        lower: Array = np.empty((*batch, rows, middle), matrix.dtype)
+        upper: Array = np.empty((*batch, middle, columns), matrix.dtype)
+        if middle == 0:
+            permutation[...] = np.eye(rows)
+            return permutation, lower, upper
+        for place in np.ndindex(*batch):
+            factors = self.call(lambda one: scipy.linalg.lu(one, check_finite=False), matrix[place])
+            permutation[place], lower[place], upper[place] = factors
+        return permutation, lower, upper
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """Through ``inv(l) p^T da inv(u)``, whose strict lower part moves ``l`` and whose rest moves ``u``
+        (Walter and Lehmann 2018); rows or columns beyond the square part are solved for first."""
+        _, by_lower, by_upper = cotangents
+        if by_lower is None and by_upper is None:
+            return [None]
+        (matrix,) = node.inputs
+        permutation, lower, upper = node.outputs
+        rows, columns = matrix.tensor_type.shape[-2:]
+        if rows is None or columns is None:
+            reason = "its gradient takes a matrix whose sizes are known"
+            raise GradientError(describe(self.name, [matrix.type], reason, node.where))
+        by_lower = zeros_like(lower) if by_lower is None else by_lower
+        by_upper = zeros_like(upper) if by_upper is None else by_upper
+        size, every = min(rows, columns), (Ellipsis, slice(None))
+        top, bottom = (Ellipsis, slice(None, size), slice(None)), (Ellipsis, slice(size, None), slice(None))
+        left, right = (*every, slice(None, size)), (*every, slice(size, None))
+        parts: list[Variable] = []
+        if columns > size:
+            further = apply(UNIT_LOWER_TRANSPOSED, lower, subtensor(by_upper, right))
+            by_lower = by_lower - product(further, transposed(subtensor(upper, right)))
+            upper, by_upper = subtensor(upper, left), subtensor(by_upper, left)
+            parts = [further]
+        if rows > size:
+            further = _right_divided(upper, subtensor(by_lower, bottom))
+            by_upper = by_upper - product(transposed(subtensor(lower, bottom)), further)
+            lower, by_lower = subtensor(lower, top), subtensor(by_lower, top)
+            parts = [further]
+        below = triangle(product(transposed(lower), by_lower), strict=True)
+        above = triangle(product(by_upper, transposed(upper)), lower=False)
+        square = _right_divided(upper, apply(UNIT_LOWER_TRANSPOSED, lower, below + above))
+        axis = matrix.tensor_type.ndim - (1 if columns > size else 2)
+        whole = join([square, *parts], axis) if parts else square
+        return [product(permutation, whole)]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return self.cubic(2.0 / 3.0, inputs, outputs, itemsizes)
+
+
+UNIT_LOWER_TRANSPOSED = SolveTriangular(lower=True, transpose=True, unit_diagonal=True)
+
+
+def _right_divided(upper: Variable, sides: Variable) -> Variable:
+    """``sides @ inv(upper)^T``."""
+    return transposed(apply(SolveTriangular(lower=False), upper, transposed(sides)))
+
+
+def smaller(rows: int | None, columns: int | None) -> int | None:
+    """The smaller of two sizes, where it can be known."""
+    if rows is not None and columns is not None:
+        return min(rows, columns)
+    return 0 if 0 in (rows, columns) else None
+
+
+CHOLESKY = Cholesky()

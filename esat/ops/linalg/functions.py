@@ -1,0 +1,111 @@
+"""The matrix exponential, and matrices put together from blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from esat.errors import ShapeError, describe
+from esat.graph.op import Array, Family, Op, Work
+from esat.graph.registry import op_named
+from esat.graph.types import Type
+from esat.graph.variables import Apply, Variable
+from esat.ops.cast import cast
+from esat.ops.index.basic import subtensor, zeros_like
+from esat.ops.join import join
+from esat.ops.linalg.algebra import apply, transposed
+from esat.ops.linalg.record import MatrixOp, batch_types, check_square, each_matrix
+from esat.ops.promotion import common_dtype
+from esat.ops.shape import size_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Exponential(MatrixOp):
+    """The exponential of square matrices, ``scipy.linalg.expm``."""
+
+    name: str = field(default="expm", init=False)
+    constructor: str = field(default="Expm", init=False)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        size = check_square(self.name, inputs[0], inputs)
+        return (batch_types(inputs[0].tensor_type, (size, size)),)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return (self.call(lambda a: each_matrix(scipy.linalg.expm, a), *inputs),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """The corner of the exponential of a block matrix (Higham 2008, "Functions of Matrices", 3.2)."""
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None]
+        back = transposed(node.inputs[0])
+        rank = back.tensor_type.ndim
+        upper = join([back, cotangent], rank - 1)
+        lower = join([zeros_like(back), back], rank - 1)
+        whole = apply(self, join([upper, lower], rank - 2))
+        size = size_of(back, rank - 1)
+        return [subtensor(whole, (Ellipsis, slice(None, size), slice(size, None)))]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return self.cubic(20.0, inputs, outputs, itemsizes)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BlockDiagonal(Op):
+    """Matrices of one dtype along the diagonal of a matrix of zeros; ``scipy.linalg.block_diag``.
+
+    Operands ``(m_i, n_i)`` give ``(sum of m_i, sum of n_i)``.
+    """
+
+    name: str = field(default="block_diag", init=False)
+    constructor: str = field(default="BlockDiag", init=False)
+    family: Family = field(default=Family.LIBRARY, init=False)
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        if not inputs:
+            raise ShapeError(describe(self.name, [], "there are no blocks"))
+        dtype = common_dtype(self.name, inputs)
+        return tuple(cast(value, dtype) for value in inputs)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        types = [variable.tensor_type for variable in inputs]
+        if any(type.ndim != 2 for type in types):
+            raise ShapeError(describe(self.name, types, "blocks are matrices"))
+        shape = [
+            None if None in sizes else sum(size for size in sizes if size is not None)
+            for sizes in zip(*(type.shape for type in types), strict=True)
+        ]
+        return (types[0].with_shape(tuple(shape)),)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        shape = np.sum([array.shape for array in inputs], axis=0)
+        result = np.zeros(tuple(shape), inputs[0].dtype)
+        row = column = 0
+        for block in inputs:
+            result[row : row + block.shape[0], column : column + block.shape[1]] = block
+            row, column = row + block.shape[0], column + block.shape[1]
+        return (result,)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None] * len(node.inputs)
+        start: tuple[Any, Any] = (0, 0)
+        parts: list[Variable | None] = []
+        for block in node.inputs:
+            stop = tuple(
+                apply(op_named("add"), begin, size_of(block, axis)) for axis, begin in enumerate(start)
+            )
+            parts.append(subtensor(cotangent, tuple(map(slice, start, stop))))
+            start = (stop[0], stop[1])
+        return parts
+
+
+EXPONENTIAL = Exponential()
+BLOCK_DIAGONAL = BlockDiagonal()

@@ -1,0 +1,184 @@
+"""Systems of linear equations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+
+from esat.graph.op import Array, Op, Work
+from esat.graph.types import Type
+from esat.graph.variables import Apply, Variable
+from esat.ops.broadcasting import equalize_ranks
+from esat.ops.linalg.algebra import (
+    adjoint,
+    apply,
+    conjugated,
+    fold_batch,
+    product,
+    transposed,
+    triangle,
+)
+from esat.ops.linalg.record import MatrixOp, each_matrix, inexact_operands, system_shape
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _System(MatrixOp):
+    """A square matrix and right sides in the columns of a second one; both have one rank."""
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        return equalize_ranks(inexact_operands(self.name, inputs))
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        return (inputs[1].tensor_type.with_shape(system_shape(self.name, inputs)),)
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        general = Op.work(self, inputs, outputs, itemsizes)
+        size, columns = inputs[0][-1], outputs[0][-1]
+        batch = float(np.prod(outputs[0][:-2]))
+        flops = self.elimination * size**3 + self.substitutions * float(size) ** 2 * columns
+        return Work(flops=batch * flops, bytes=general.bytes, calls=1)
+
+    @property
+    def elimination(self) -> float:
+        """Operations of the factorization, in units of the cube of the size."""
+        return 0.0
+
+    @property
+    def substitutions(self) -> float:
+        """Operations for each right side, in units of the square of the size."""
+        return 2.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solve(_System):
+    """``x`` with ``a @ x = b`` for a square, nonsingular ``a``: LU with partial pivoting (LAPACK gesv).
+
+    Operands ``(..., n, n)`` and ``(..., n, k)`` of one dtype; batches broadcast.
+    """
+
+    name: str = field(default="solve", init=False)
+    constructor: str = field(default="Solve", init=False)
+
+    @property
+    def elimination(self) -> float:
+        return 2.0 / 3.0
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return (self.call(np.linalg.solve, *inputs),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None]
+        matrix, sides = node.inputs
+        back = apply(self, transposed(matrix), cotangent)
+        by_matrix = -product(back, transposed(node.outputs[0]))
+        return [fold_batch(by_matrix, matrix), fold_batch(back, sides)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SolveTriangular(_System):
+    """``x`` with ``a @ x = b`` for a triangular ``a`` (LAPACK trtrs). The other triangle is not read.
+
+    Attributes
+    ----------
+    lower
+        Which triangle ``a`` is.
+    transpose
+        Whether to solve with the transpose of ``a`` instead.
+    unit_diagonal
+        Whether to take the diagonal for ones without reading it.
+    """
+
+    lower: bool = False
+    transpose: bool = False
+    unit_diagonal: bool = False
+    name: str = field(default="solve_triangular", init=False)
+    constructor: str = field(default="SolveTriangular", init=False)
+
+    @property
+    def substitutions(self) -> float:
+        return 1.0
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.lower, self.transpose, self.unit_diagonal)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        def solve(matrix: Array, sides: Array) -> Array:
+            trans: Literal[0, 1] = 1 if self.transpose else 0
+            return np.asarray(
+                scipy.linalg.solve_triangular(
+                    matrix, sides, trans, self.lower, self.unit_diagonal, check_finite=False
+                )
+            )
+
+        return (self.call(lambda *arrays: each_matrix(solve, *arrays), *inputs),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None]
+        matrix, sides = node.inputs
+        (result,) = node.outputs
+        other = SolveTriangular(self.lower, not self.transpose, self.unit_diagonal)
+        back = apply(other, matrix, cotangent)
+        pair = (result, transposed(back)) if self.transpose else (back, transposed(result))
+        by_matrix = -triangle(product(*pair), self.lower, self.unit_diagonal)
+        return [fold_batch(by_matrix, matrix), fold_batch(back, sides)]
+
+    def __str__(self) -> str:
+        form = ["lower" if self.lower else "upper"]
+        form += ["transpose"] * self.transpose + ["unit_diagonal"] * self.unit_diagonal
+        return f"{self.name}{{{', '.join(form)}}}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CholeskySolve(_System):
+    """``x`` with ``a @ x = b``, from the Cholesky factor of ``a`` (LAPACK potrs).
+
+    ``a`` is ``c @ c^H`` for a lower factor, ``c^H @ c`` for an upper one. The other triangle of ``c`` is
+    not read.
+
+    Attributes
+    ----------
+    lower
+        Which triangle the factor is.
+    """
+
+    lower: bool = True
+    name: str = field(default="cho_solve", init=False)
+    constructor: str = field(default="CholeskySolve", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.lower,)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        def solve(factor: Array, sides: Array) -> Array:
+            return np.asarray(scipy.linalg.cho_solve((factor, self.lower), sides, check_finite=False))
+
+        return (self.call(lambda *arrays: each_matrix(solve, *arrays), *inputs),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """Through the product: for lower, ``da = dc c^H + c dc^H``, each term pulled back in turn."""
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None]
+        factor, sides = node.inputs
+        back = conjugated(apply(self, factor, conjugated(cotangent)))
+        by_matrix = -product(back, transposed(node.outputs[0]))
+        symmetric = by_matrix + adjoint(by_matrix)
+        other = conjugated(triangle(factor, self.lower))
+        by_factor = product(symmetric, other) if self.lower else product(other, symmetric)
+        return [fold_batch(triangle(by_factor, self.lower), factor), fold_batch(back, sides)]
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{'lower' if self.lower else 'upper'}}}"
+
+
+SOLVE = Solve()
