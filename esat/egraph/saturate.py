@@ -40,8 +40,9 @@ class RuleStep:
     rulesets
         In the order they run.
     fuel
-        Matches a rule may have in one run; a rule with more is left out of that run. None: no limit, as
-        long as the rule sets behave. Limited runs find all matches anew each time.
+        Matches a rule may have in one run, once there are more e-nodes than that; a rule with more matches
+        is left out of the run. None: no limit, as long as the rule sets behave. A run with a limit is
+        slow: it compiles the rules again and finds all matches anew.
     rounds
         The step runs in the first so many rounds only; None: in all.
     """
@@ -272,23 +273,24 @@ class _Saturation:
         """One step of rules from files: each rule set by itself, so that one cannot starve the others."""
         changed = False
         for ruleset in rules.rulesets:
-            fuel = rules.fuel
-            if fuel is None and ruleset in self.limited:
-                fuel = self.budgets.matches
-            program = f"(run {ruleset})" if fuel is None else _WITH_FUEL.format(fuel, ruleset)
+            fuel = self.budgets.matches if rules.fuel is None else rules.fuel
+            limited = ruleset in self.limited or (rules.fuel is not None and self.nodes > fuel)
+            program = _WITH_FUEL.format(fuel, ruleset) if limited else f"(run {ruleset})"
             if self.forecast.seconds(program, self.nodes) > _LARGEST_SHARE * self.left():
                 self.hold_back(ruleset)
                 continue
-            changed |= self.run_ruleset(ruleset, program, limited=fuel is not None)
+            changed |= self.run_ruleset(ruleset, program, fuel, limited)
         return changed
 
-    def run_ruleset(self, ruleset: str, program: str, limited: bool) -> bool:
+    def run_ruleset(self, ruleset: str, program: str, fuel: int, limited: bool) -> bool:
+        """Run one rule set; whether anything changed."""
         report, before = self.timed(program, (ruleset,))
         self.recent.add(report)
         if self.schedule.check_types:
             self.timed(_TYPES, ("esat-types",))
             self.recent = RuleLog()
-        if self.nodes > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before):
+        explosive = self.nodes > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before)
+        if explosive or max(report.num_matches_per_rule.values(), default=0) > max(fuel, before):
             self.limited.add(ruleset)
         self.growth[ruleset] = self.growth.get(ruleset, 0) + self.nodes - before
         self.grown_by.setdefault(ruleset, RuleLog()).add(report)
