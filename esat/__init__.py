@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from esat.errors import (
+    AssertionFailed,
     AxisError,
     CompileError,
     CycleError,
@@ -86,6 +87,7 @@ from esat.graph import (
 )
 from esat.graph.evaluate import evaluate
 from esat.ops.cast import cast
+from esat.ops.control import assert_, ifelse, specify_shape
 from esat.ops.cumulative import cumprod, cumsum
 from esat.ops.diagonal import diagonal
 from esat.ops.elementwise.define import elementwise
@@ -103,14 +105,15 @@ dprint = debugprint
 astype = cast
 
 __all__ = [
-    "Apply", "AxisError", "CompileError", "Constant", "CycleError", "DtypeError", "EsatError",
-    "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph", "GraphError",
-    "IndexingError", "InputError", "LinearAlgebraError", "ModeError", "NodeFinder", "Op",
+    "Apply", "AssertionFailed", "AxisError", "CompileError", "Constant", "CycleError", "DtypeError",
+    "EsatError", "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph",
+    "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "ModeError", "NodeFinder", "Op",
     "OptimizerError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError", "SharedVariable",
-    "TensorType", "Type", "Variable", "Work", "argsort", "astype", "cast", "cumprod", "cumsum",
-    "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate", "getitem", "grad",
-    "inc_subtensor", "linalg", "log_softmax", "logsumexp", "set_subtensor", "shape", "shared", "size",
-    "softmax", "sort", "take", "take_along_axis", "trace", "verify_grad", "vjp",
+    "TensorType", "Type", "Variable", "Work", "argsort", "assert_", "astype", "cast", "cumprod",
+    "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate", "getitem",
+    "grad", "ifelse", "inc_subtensor", "linalg", "log_softmax", "logsumexp", "set_subtensor", "shape",
+    "shared", "size", "softmax", "sort", "specify_shape", "take", "take_along_axis", "trace",
+    "verify_grad", "vjp",
 ]  # fmt: skip
 __all__ += _creation.__all__
 __all__ += _elementwise.__all__

@@ -1,0 +1,297 @@
+"""Control: values that pass only under conditions, and choices between values.
+
+Nodes of this family are not computed at compile time: an assertion that fails belongs to run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from esat.errors import AssertionFailed, DtypeError, GraphError, ShapeError, describe
+from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.types import TensorType, Type
+from esat.graph.variables import Apply, Variable
+from esat.ops.cast import cast
+from esat.ops.index.basic import zeros_like
+from esat.ops.promotion import common_dtype
+
+Shape = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Pass(Op):
+    """An op that hands its first operand on, as a view, after a check."""
+
+    family: Family = field(default=Family.CONTROL, init=False)
+    view_map = MappingProxyType({0: (0,)})
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        return [cotangents[0], *[None] * (len(node.inputs) - 1)]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return Work(flops=0.0, bytes=0.0, calls=1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Assert(_Pass):
+    """The first operand, of any type, if all elements of all further ones, which are bool, are true.
+
+    Attributes
+    ----------
+    message
+        What the error says.
+    """
+
+    message: str = "an assertion failed"
+    name: str = field(default="assert", init=False)
+    constructor: str = field(default="Assert", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.message,)
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        value, *conditions = inputs
+        return (as_variable(value), *(cast(condition, "bool") for condition in conditions))
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        return (inputs[0].type,)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        value, *conditions = inputs
+        for place, condition in enumerate(conditions):
+            if not np.all(condition):
+                failed = (
+                    f"condition {place} is false" if np.ndim(condition) == 0 else _places(place, condition)
+                )
+                raise AssertionFailed(describe(self.name, [failed], self.message))
+        return (value,)
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{self.message}}}"
+
+
+def _failure(place: int, condition: Array) -> str:
+    if np.ndim(condition) == 0:
+        return f"condition {place} is false"
+    first = tuple(int(index) for index in np.argwhere(~condition)[0])
+    count = int(np.size(condition) - np.count_nonzero(condition))
+    return f"condition {place} is false at {count} places, first at {first}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SpecifyShape(_Pass):
+    """An array of the given shape, which is checked at run time.
+
+    Attributes
+    ----------
+    shape
+        One size an axis, None where any will do.
+    """
+
+    shape: Shape = ()
+    name: str = field(default="specify_shape", init=False)
+    constructor: str = field(default="SpecifyShape", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.shape,)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        source = inputs[0].tensor_type
+        wanted = source.with_shape(self.shape)
+        return (merged_type(self.name, source, wanted),)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        (array,) = inputs
+        fits = zip(array.shape, self.shape, strict=True)
+        if any(wanted is not None and size != wanted for size, wanted in fits):
+            raise ShapeError(describe(str(self), [f"shape {array.shape}"], "the sizes differ"))
+        return (array,)
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{','.join('?' if size is None else str(size) for size in self.shape)}}}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IfElse(Op):
+    """One of two lists of values, by a bool scalar: ``(condition, *then, *otherwise)``.
+
+    Values that stand for each other have one type, up to sizes. An executor that supports it computes
+    the values of the list that is chosen only; :meth:`perform`, which is given both, picks.
+
+    Attributes
+    ----------
+    count
+        Length of each list, and number of outputs.
+    lazy
+        True: operands after the first need not be computed before the choice is known.
+    """
+
+    count: int = 1
+    name: str = field(default="ifelse", init=False)
+    constructor: str = field(default="IfElse", init=False)
+    family: Family = field(default=Family.CONTROL, init=False)
+    lazy: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        views = {place: (1 + place, 1 + self.count + place) for place in range(self.count)}
+        object.__setattr__(self, "view_map", MappingProxyType(views))
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.count,)
+
+    def branches(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The operands of the two lists."""
+        return list(inputs[1 : 1 + self.count]), list(inputs[1 + self.count :])
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        if len(inputs) != 1 + 2 * self.count:
+            reason = f"takes a condition and two lists of {self.count} values"
+            raise GraphError(describe(self.name, inputs, reason))
+        pairs = [_equal_dtypes(*pair) for pair in zip(*self.branches(inputs), strict=True)]
+        return (cast(inputs[0], "bool"), *(pair[0] for pair in pairs), *(pair[1] for pair in pairs))
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        if inputs[0].tensor_type.ndim:
+            raise ShapeError(describe(self.name, [inputs[0].type], "the condition is a scalar"))
+        return tuple(
+            common_type(self.name, then.type, otherwise.type)
+            for then, otherwise in zip(*self.branches(inputs), strict=True)
+        )
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return tuple(self.branches(inputs)[0 if inputs[0] else 1])
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """Each cotangent to the value that was chosen, zeros to the other."""
+        condition = node.inputs[0]
+        found: tuple[list[Variable | None], list[Variable | None]] = ([], [])
+        for cotangent, *pair in zip(cotangents, *self.branches(node.inputs), strict=True):
+            for chosen, (operand, parts) in enumerate(zip(pair, found, strict=True)):
+                if cotangent is None:
+                    parts.append(None)
+                    continue
+                values = (zeros_like(operand), cotangent) if chosen else (cotangent, zeros_like(operand))
+                parts.append(IfElse(1)(condition, *values))
+        return [None, *found[0], *found[1]]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return Work(flops=0.0, bytes=0.0, calls=1)
+
+
+def _equal_dtypes(then: Any, otherwise: Any) -> tuple[Variable, Variable]:
+    """Two values in their common dtype, where they are tensors."""
+    if any(isinstance(v, Variable) and not isinstance(v.type, TensorType) for v in (then, otherwise)):
+        return as_variable(then), as_variable(otherwise)
+    dtype = common_dtype("ifelse", [then, otherwise])
+    return cast(then, dtype), cast(otherwise, dtype)
+
+
+def merged_type(name: str, left: TensorType, right: TensorType) -> TensorType:
+    """The type of a value that has both types. Raises ShapeError when sizes contradict."""
+    pairs = list(zip(left.shape, right.shape, strict=False))
+    if left.ndim != right.ndim or any(None not in pair and pair[0] != pair[1] for pair in pairs):
+        raise ShapeError(describe(name, [left, right], "the sizes contradict each other"))
+    return left.with_shape(tuple(a if a is not None else b for a, b in pairs))
+
+
+def common_type(name: str, left: Type, right: Type) -> Type:
+    """The narrowest type that admits the values of both.
+
+    Raises
+    ------
+    ShapeError
+        When ranks differ.
+    DtypeError
+        When types other than tensors differ.
+    """
+    if left == right:
+        return left
+    if not isinstance(left, TensorType) or not isinstance(right, TensorType) or left.dtype != right.dtype:
+        raise DtypeError(describe(name, [left, right], "the two values must have one type"))
+    if left.ndim != right.ndim:
+        raise ShapeError(describe(name, [left, right], "the two values must have one rank"))
+    sizes = zip(left.shape, right.shape, strict=True)
+    return left.with_shape(tuple(a if a == b else None for a, b in sizes))
+
+
+def assert_(value: Any, *conditions: Any, message: str = "an assertion failed") -> Variable:
+    """``value``, provided that every element of every condition is true.
+
+    Parameters
+    ----------
+    value
+        A Variable of any type, or an array.
+    conditions
+        Bool Variables or arrays of any shape; other dtypes count as true where they are not 0.
+    message
+        What the error says.
+
+    Raises
+    ------
+    AssertionFailed
+        At run time, with the message and the user's line, when one is false.
+    """
+    result: Variable = Assert(str(message))(value, *conditions)
+    return result
+
+
+def ifelse(condition: Any, then: Any, otherwise: Any) -> Any:
+    """``then`` if a scalar condition is true, else ``otherwise``; either lists of as many values.
+
+    Other than by :func:`esat.where`, the choice is made once for whole values, which may differ in size.
+
+    Returns
+    -------
+    One Variable, or a tuple of them when lists are given.
+
+    Raises
+    ------
+    ShapeError
+        When the condition is not a scalar, or ranks differ.
+    DtypeError
+        When types other than tensors differ.
+    GraphError
+        When the lists differ in length.
+    """
+    if not isinstance(then, (list, tuple)):
+        return IfElse(1)(condition, then, otherwise)
+    if not isinstance(otherwise, (list, tuple)) or len(then) != len(otherwise) or not then:
+        raise GraphError(describe("ifelse", [then, otherwise], "takes two lists of as many values"))
+    outputs = IfElse(len(then))(condition, *then, *otherwise)
+    return (outputs,) if len(then) == 1 else outputs
+
+
+def specify_shape(operand: Any, shape: Sequence[int | None]) -> Variable:
+    """``operand`` with sizes known when the graph is built, which are checked at run time.
+
+    Parameters
+    ----------
+    operand
+        A Variable or array.
+    shape
+        One size an axis, None where it stays as it is.
+
+    Raises
+    ------
+    ShapeError
+        When the sizes contradict what is known; at run time, what is there.
+    """
+    variable = as_variable(operand)
+    sizes = tuple(shape)
+    if len(sizes) != variable.tensor_type.ndim:
+        reason = f"{len(sizes)} sizes for {variable.tensor_type.ndim} axes"
+        raise ShapeError(describe("specify_shape", [variable.type], reason))
+    op = SpecifyShape(sizes)
+    if op.infer_types([variable])[0] == variable.type:
+        return variable
+    result: Variable = op(variable)
+    return result
