@@ -89,6 +89,7 @@ class Engine:
 
     failure: BaseException | None = None
     _egraph: Any = field(default=None, repr=False)
+    _print_size: list[Command] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._egraph = native_module().EGraph()
@@ -154,7 +155,9 @@ class Engine:
 
     def sizes(self) -> dict[str, int]:
         """Rows of every table, by name; tables of egglog's own excluded."""
-        (output,) = self.execute("(print-size)")
+        if self._print_size is None:
+            self._print_size = self.parse("(print-size)")
+        (output,) = self.run(self._print_size)
         return {name: rows for name, rows in output.sizes if not name.startswith("@")}
 
     def freeze(self) -> Any:

@@ -221,7 +221,9 @@ class _Saturation:
 
     def one_round(self) -> bool:
         """Run one round; whether anything changed."""
-        changed = self.schedule.core and self.step("esat-index", _INDEX)
+        changed = False
+        if self.schedule.core:
+            self.step("esat-index", _INDEX)
         for rules in self.schedule.steps:
             if rules.rounds is None or self.round <= rules.rounds:
                 changed |= self.rule_step(rules)
@@ -335,7 +337,8 @@ class _Saturation:
             raise self.explained(error, rulesets) from error
         seconds = time.perf_counter() - begun
         self.log.add(output.report)
-        self.nodes = self.count_nodes()
+        if output.report.updated:
+            self.nodes = self.count_nodes()
         if self.trace is not None:
             self.trace.append(
                 StepTrace(self.round - 1, rulesets, seconds, self.nodes, bool(output.report.updated))
