@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
 from esat.errors import RuleError
 
@@ -21,8 +21,7 @@ Sexp: TypeAlias = str | tuple["Sexp", ...]
 """An atom or a form."""
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Where text stands: file name, line and column (both from 1; 0 where unknown)."""
 
     file: str = ""
@@ -73,7 +72,7 @@ def position_of(sexp: Sexp) -> Position:
 
 
 _TOKEN = re.compile(
-    r"""(?P<blank>\s+|;[^\n]*)
+    r"""\s+ | ;[^\n]*
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<parenthesis>[()])
       | (?P<unfinished>")
@@ -110,22 +109,21 @@ def string_value(sexp: Sexp) -> str:
 
 
 def _tokens(text: str, file: str) -> Iterator[tuple[str, str, int, Position]]:
-    """(kind, text, offset, position) of every token but blanks and comments."""
-    line, line_start, offset = 1, 0, 0
-    while offset < len(text):
-        match = _TOKEN.match(text, offset)
-        assert match is not None  # the alternatives cover every character
-        kind, token = str(match.lastgroup), match.group()
-        position = Position(file, line, offset - line_start + 1)
+    """(kind, text, offset, position) of every token; blanks and comments are none."""
+    breaks = [-1, *(match.start() for match in re.finditer("\n", text)), len(text)]
+    lines = enumerate(pairwise(breaks), start=1)
+    line, (line_break, next_break) = next(lines)
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        if kind is None:
+            continue
+        offset = match.start()
+        while offset > next_break:
+            line, (line_break, next_break) = next(lines)
+        position = Position(file, line, offset - line_break)
         if kind == "unfinished":
             raise position.error("this string has no closing quote")
-        if kind != "blank":
-            yield kind, token, offset, position
-        breaks = token.count("\n")
-        if breaks:
-            line += breaks
-            line_start = offset + token.rindex("\n") + 1
-        offset = match.end()
+        yield kind, match.group(), offset, position
 
 
 def read_forms(text: str, file: str = "") -> tuple[Form, ...]:

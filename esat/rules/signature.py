@@ -106,27 +106,44 @@ def declared_signature(declarations: Iterable[Form]) -> dict[str, Operator]:
 _KEYWORD_FORMS = frozenset({"=", "!=", "let", "set", "union", "subsume", "delete", "panic", "unstable-fn"})
 
 
-def _check_form(rule: Rule, sexp: Sexp, signature: Signature) -> None:
-    if isinstance(sexp, str):
-        return
-    name = head_of(sexp)
-    if not name:
-        if sexp:
+class _Checker:
+    """Checks terms against one signature; remembers which lower-case names resemble one of its names."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        self.resembling: dict[str, str] = {}
+
+    def check(self, rule: Rule, sexp: Sexp) -> None:
+        if isinstance(sexp, str):
+            return
+        name = head_of(sexp)
+        if name:
+            self._check_name(rule, sexp, name)
+        elif sexp:
             raise rule.error("a term begins with the name of an op", sexp)
-        return
-    if name in signature:
-        expected = len(signature[name].operands)
-        if len(sexp) - 1 != expected:
-            sorts = " ".join(signature[name].operands)
-            raise rule.error(f"{name} takes {expected} operands ({sorts}), got {len(sexp) - 1}", sexp)
-    elif name[0].isupper():
-        raise rule.error(f"unknown op {name}{suggestion(name, signature)}", sexp)
-    elif name not in _KEYWORD_FORMS and suggestion(name, signature) and not suggestion(name, _KEYWORD_FORMS):
-        # Lower-case names may be primitives of egglog, which reports unknown ones itself; only a name that
-        # resembles one of ours is taken for a misspelling.
-        raise rule.error(f"unknown function {name}{suggestion(name, signature)}", sexp)
-    for operand in sexp[1:]:
-        _check_form(rule, operand, signature)
+        for operand in sexp[1:]:
+            self.check(rule, operand)
+
+    def _check_name(self, rule: Rule, sexp: Sexp, name: str) -> None:
+        if name in self.signature:
+            expected = len(self.signature[name].operands)
+            if len(sexp) - 1 != expected:
+                sorts = " ".join(self.signature[name].operands)
+                raise rule.error(f"{name} takes {expected} operands ({sorts}), got {len(sexp) - 1}", sexp)
+        elif name[0].isupper():
+            raise rule.error(f"unknown op {name}{suggestion(name, self.signature)}", sexp)
+        elif self._resembling(name):
+            raise rule.error(f"unknown function {name}{self._resembling(name)}", sexp)
+
+    def _resembling(self, name: str) -> str:
+        """A suggestion, if a lower-case name is likely one of the signature's, misspelt.
+
+        It may also be a primitive of egglog, which reports unknown ones itself.
+        """
+        if name not in self.resembling:
+            is_keyword = name in _KEYWORD_FORMS or bool(suggestion(name, _KEYWORD_FORMS))
+            self.resembling[name] = "" if is_keyword else suggestion(name, self.signature)
+        return self.resembling[name]
 
 
 def check(rules: Iterable[Rule] | RuleFile, signature: Signature) -> None:
@@ -143,6 +160,7 @@ def check(rules: Iterable[Rule] | RuleFile, signature: Signature) -> None:
     if isinstance(rules, RuleFile):
         signature = {**signature, **declared_signature(rules.declarations)}
         rules = rules.rules
+    checker = _Checker(signature)
     for rule in rules:
         for form in (*rule.body, *rule.head):
-            _check_form(rule, form, signature)
+            checker.check(rule, form)

@@ -10,12 +10,13 @@ from esat.egraph.rule_compiler.dtypes import Dtypes
 from esat.egraph.rule_compiler.families import PRODUCT, SUM, contains_family
 from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
 from esat.egraph.rule_compiler.shapes import is_meet_of_leaves, normalised
-from esat.egraph.rule_compiler.surface import SurfaceRule, prepare
+from esat.egraph.rule_compiler.surface import SurfaceRule, prepare, simplify
 from esat.egraph.rule_compiler.variants import (
     EXPANSION_LIMIT,
     all_variants,
     is_expanding,
     is_no_operation,
+    matches_everything,
     staged_variants,
 )
 from esat.rules.macros import expand
@@ -116,8 +117,10 @@ class _Compiler:
             self._emit(rule, [_plain_rule(surface, self.exact_only)], self._ruleset(rule))
         elif is_no_operation(surface):
             self.dropped.append((rule, "both sides are the same n-ary term"))
+        elif matches_everything(surface):
+            self.dropped.append((rule, "as an n-ary term its left side is a bare variable"))
         else:
-            self._add_extended(rule, surface)
+            self._add_extended(rule, simplify(surface))
 
     def _add_extended(self, rule: Rule, surface: SurfaceRule) -> None:
         bulk = bulk_rules(surface)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from esat.rules.reader import Sexp, head_of
 
@@ -55,6 +56,7 @@ def contains_family(term: Sexp) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def flatten(term: Sexp) -> Group:
     """The group of an AC term."""
     family = family_of(term)
@@ -79,12 +81,32 @@ def flatten(term: Sexp) -> Group:
     return Group(family, tuple(positives), tuple(negatives))
 
 
+def is_trivial(group: Group) -> bool:
+    """Whether a group is just its one operand, as ``(Neg (Neg x))``."""
+    return len(group.positives) == 1 and not group.negatives
+
+
+def simplified(term: Sexp) -> Sexp:
+    """`term` with every trivial group replaced by its operand, as the n-ary layer stores it."""
+    if isinstance(term, str):
+        return term
+    parts = tuple(simplified(part) for part in term)
+    if family_of(parts):
+        group = flatten(parts)
+        if is_trivial(group):
+            return group.positives[0]
+    return parts
+
+
+@lru_cache(maxsize=4096)
 def canonical(term: Sexp) -> Sexp:
     """A form that is equal for terms equal by associativity and commutativity."""
     if isinstance(term, str):
         return term
     if family_of(term):
         group = flatten(term)
+        if is_trivial(group):
+            return canonical(group.positives[0])
         positives = tuple(sorted(map(canonical, group.positives), key=repr))
         negatives = tuple(sorted(map(canonical, group.negatives), key=repr))
         return (group.family, positives, negatives)

@@ -8,10 +8,10 @@ and guards.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
-from esat.egraph.rule_compiler.families import FAMILY_OF, family_of, occurrences, without_squares
+from esat.egraph.rule_compiler.families import FAMILY_OF, family_of, occurrences, simplified, without_squares
 from esat.rules.reader import Sexp, head_of, is_variable
 from esat.rules.rule import Rule
 from esat.rules.signature import TENSOR, Signature
@@ -189,3 +189,9 @@ def _split(
     variable = named if isinstance(named, str) else next(iter(fresh))
     patterns.extend((variable, term) for term in terms)
     guards.extend(("=", variable, other) for other in others if other is not named)
+
+
+def simplify(surface: SurfaceRule) -> SurfaceRule:
+    """`surface` with the patterns and the head written as the n-ary layer stores such terms."""
+    patterns = tuple((variable, simplified(term)) for variable, term in surface.patterns)
+    return replace(surface, patterns=patterns, head=tuple(map(simplified, surface.head)))

@@ -19,8 +19,8 @@ from esat.egraph.rule_compiler.families import (
     contains_family,
     family_of,
     flatten,
+    is_trivial,
     occurrences,
-    variables,
 )
 from esat.egraph.rule_compiler.guards import translate, translate_shape_guard
 from esat.egraph.rule_compiler.heads import create_rest, translate_action
@@ -45,23 +45,49 @@ def is_no_operation(surface: SurfaceRule) -> bool:
     return action[1] == variable and canonical(action[2]) == canonical(term)
 
 
+def matches_everything(surface: SurfaceRule) -> bool:
+    """Whether a pattern is a group of one bare variable, as ``(Neg (Neg x))``: every term is one."""
+    groups = (flatten(term) for _, term in surface.patterns if family_of(term))
+    return any(is_trivial(group) and isinstance(group.positives[0], str) for group in groups)
+
+
 def is_expanding(surface: SurfaceRule) -> bool:
     """Whether repeated application makes ever more terms.
 
-    That is a rule that copies a variable (distribution), and one that splits an inner group in every way
-    there is: two bare variables on one side that nothing constrains.
+    That is a rule that matches a group and copies a term (distribution), and one that splits an inner group
+    in every way there is: two bare variables on one side that nothing constrains.
     """
-    if any(contains_family(action) for action in surface.head):
+    makes_groups = any(contains_family(action) for action in surface.head)
+    if makes_groups and any(contains_family(term) for _, term in surface.patterns):
+        tensors = _tensor_variables(surface)
         for action in surface.head:
-            for name in set(variables(action)):
-                if 0 < surface.matched_occurrences(name) < occurrences(action, name):
-                    return True
+            if any(surface.matched_occurrences(name) < occurrences(action, name) for name in tensors):
+                return True
     for pattern in surface.patterns:
         for group in _groups(pattern[1], at_root=surface.is_replaceable(pattern)):
             for side in (flatten(group).positives, flatten(group).negatives):
                 if sum(_is_unconstrained(surface, operand) for operand in side) > 1:
                     return True
     return False
+
+
+def _tensor_variables(surface: SurfaceRule) -> set[str]:
+    """Operands of the tensor sort in the patterns."""
+    found: set[str] = set()
+
+    def visit(term: Sexp) -> None:
+        if isinstance(term, str):
+            return
+        operator = surface.signature.get(head_of(term))
+        for index, operand in enumerate(term[1:]):
+            is_tensor = family_of(term) or operator is None or index in operator.tensor_operands
+            if isinstance(operand, str) and operand.startswith("?") and is_tensor:
+                found.add(operand)
+            visit(operand)
+
+    for _, term in surface.patterns:
+        visit(term)
+    return found
 
 
 def _is_unconstrained(surface: SurfaceRule, operand: Sexp) -> bool:

@@ -1,0 +1,125 @@
+"""``(Mul (Exp x) (Exp y)) -> (Exp (Add x y))``: all elements that are exponentials become one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from esat.egraph.rule_compiler.families import PRODUCT, family_of, substitute, variables
+from esat.egraph.rule_compiler.homomorphisms import (
+    ARGUMENT,
+    ELEMENT,
+    INDEX_RULESET,
+    ROOT,
+    Application,
+    Bulk,
+    Conditions,
+    N,
+    P,
+    all_alike,
+    application_of,
+    conditions_of,
+    function_value,
+    helper_name,
+    is_typed_as_written,
+    keeps_dtype,
+    new_group,
+    shared_sorts,
+    two_operands,
+)
+from esat.egraph.rule_compiler.surface import SurfaceRule
+from esat.egraph.rule_compiler.variant import EMPTY, combined, length_of
+from esat.rules.reader import Sexp
+
+
+def collect(surface: SurfaceRule, variable: str, left: Sexp, right: Sexp) -> Bulk | None:
+    """``F(x) * F(y) -> F(x + y)``: all elements that are an F with the same other operands."""
+    operands = two_operands(surface, left, signed=True)
+    inner = [operand for operand in right[1:] if family_of(operand)]
+    if operands is None or family_of(right) or len(inner) != 1:
+        return None
+    inside = two_operands(surface, inner[0], signed=True)
+    if inside is None or inside[2] != operands[2] or not all(map(surface.is_linear, inside[:2])):
+        return None
+    one, other = str(inside[0]), str(inside[1])
+    first, second, result = application_of(operands[0], one), application_of(operands[1], other), None
+    if first is None and not operands[2]:
+        one, other = other, one
+        first, second = application_of(operands[0], one), application_of(operands[1], other)
+    result = application_of(right, inner[0])
+    if first is None or second is None or result is None:
+        return None
+    if not first.of("") == second.of("") == result.of(""):
+        return None
+    has_one_dtype = keeps_dtype(surface, first)
+    conditions = conditions_of(surface, one, other, same_dtype=has_one_dtype)
+    sorts = shared_sorts(surface, first)
+    if conditions is None or sorts is None or not is_typed_as_written(surface):
+        return None
+    if any(not set(variables(guard)) <= set(first.others) for guard in conditions.shared):
+        return None
+    each = tuple(substitute(guard, {one: ARGUMENT}) for guard in (*conditions.each, *conditions.shared))
+    conditions = replace(conditions, each=each)
+    return _collected(surface, (family_of(left), family_of(inner[0])), first, conditions, sorts, operands[2])
+
+
+def _collected(
+    surface: SurfaceRule,
+    families: tuple[str, str],
+    application: Application,
+    conditions: Conditions,
+    sorts: tuple[str, ...],
+    opposite: bool,
+) -> Bulk:
+    """The rules that map over the elements; `opposite` if the pattern's second element is negative."""
+    family, inner_family = families
+    argument, has = helper_name(surface, "argument"), helper_name(surface, "has")
+    keys: list[Sexp] = list(application.others)
+    key_sorts = list(sorts)
+    helper_body: list[Sexp] = [("=", ELEMENT, application.of(ARGUMENT)), *conditions.each]
+    if conditions.same_shape:
+        keys.append("?%w")
+        key_sorts.append("i64")
+        helper_body.append(("=", "?%w", ("bp", ARGUMENT)))
+    columns = " ".join([*key_sorts, "T"])
+    bulk = Bulk(
+        [f"(function {argument} ({columns}) T :merge old)", f"(function {has} ({columns}) Unit :merge old)"]
+    )
+    actions: list[Sexp] = [
+        ("set", (argument, *keys, ELEMENT), ARGUMENT),
+        ("set", (has, *keys, ELEMENT), ()),
+    ]
+    bulk.helpers.append((INDEX_RULESET, (helper_body, actions)))
+
+    def chosen(multiset: str, purpose: str) -> list[Sexp]:
+        found, stays, arguments = f"?%f{purpose}", f"?%r{purpose}", f"?%x{purpose}"
+        return [
+            ("=", found, ("unstable-multiset-filter", function_value(has, *keys), multiset)),
+            ("=", stays, ("unstable-multiset-filter-not", function_value(has, *keys), multiset)),
+            ("=", arguments, ("unstable-multiset-map", function_value(argument, *keys), found)),
+            ("=", length_of(found), length_of(arguments)),
+        ]
+
+    floats: list[Sexp] = [(">=", ("dt", ROOT), "9")] if opposite and inner_family == PRODUCT else []
+    for own, positive in ((P, True),) if opposite else ((P, True), (N, False)):
+        body: list[Sexp] = [
+            ("=", ROOT, (family, P, N)),
+            ("element-count", own, ELEMENT),
+            (has, *keys, ELEMENT),
+            *chosen(own, "1"),
+            *floats,
+        ]
+        arguments: tuple[Sexp, Sexp] = ("?%x1", EMPTY)
+        sides: tuple[Sexp, Sexp]
+        made = ("multiset-insert", "?%r1", application.of("?%h"))
+        if opposite:
+            body += [*chosen(N, "2"), (">", length_of("?%f2"), "0")]
+            arguments = ("?%x1", "?%x2")
+            sides = (made, "?%r2")
+        else:
+            body.append((">", length_of("?%f1"), "1"))
+            sides = (made, N) if positive else (P, made)
+        if conditions.same_dtype or not keeps_dtype(surface, application):
+            body += all_alike("dt", combined(*arguments))
+        head = [*new_group("?%h", inner_family, *arguments), ("union", ROOT, (family, *sides))]
+        bulk.rules.append((body, head))
+    return bulk
