@@ -97,10 +97,10 @@ def shifted(out, x, r, c):
 def columns(out, x):
     for j in range(out.size):
         out[j] = zero
-    for i in range(types_uintp(x.shape[0] // 4)):
-        k = i * types_uintp(4)
+    for i in range(uintp(x.shape[0] // 4)):
+        k = i * uintp(4)
         for j in range(out.size):
-            out[j] += (x[k, j] + x[k + types_uintp(1), j]) + (x[k + types_uintp(2), j] + x[k + types_uintp(3), j])
+            out[j] += (x[k, j] + x[k + uintp(1), j]) + (x[k + uintp(2), j] + x[k + uintp(3), j])
 """
 
 
@@ -116,7 +116,7 @@ def hand_written(dtype: type) -> dict[str, Callable[..., None]]:
         one=dtype(1),
         infinity=dtype(np.inf),
         real=dtype,
-        types_uintp=types.uintp,
+        uintp=types.uintp,
     )
     exec(HAND_WRITTEN, names)
     kernels = ("scale", "mixture", "logsumexp", "softmax", "layernorm", "distance", "shifted", "columns")

@@ -3,6 +3,7 @@
 ==================  ==========================================================================
 ``loop_ir``         what a kernel does, as data; ``verify`` checks it
 ``lowering``        groups to the loop IR
+``overwriting``     kernels in place
 ``collapse``        fewer loops, for contiguous arrays
 ``printing``        the loop IR to numba source
 ``scalar``          functions with NumPy's semantics that op templates call
@@ -15,6 +16,7 @@
 from esat.codegen.compile import compile_kernel
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.lowering.lower import can_fuse, lower, supported
+from esat.codegen.overwriting import overwritable, overwrite
 from esat.codegen.printing.printer import Layout, layout_of, print_kernel
 from esat.codegen.verify import verify
 
@@ -25,6 +27,8 @@ __all__ = [
     "compile_kernel",
     "layout_of",
     "lower",
+    "overwritable",
+    "overwrite",
     "print_kernel",
     "supported",
     "verify",

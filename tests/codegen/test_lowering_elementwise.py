@@ -189,14 +189,6 @@ def test_kernels_alike_share_machine_code_and_comments_tell_them_apart() -> None
     assert "mass" in print_kernel(second)
 
 
-def test_in_place_where_every_element_is_read_before_it_is_written() -> None:
-    x, y = variable("float64", None), variable("float64", None)
-    kernel = lower(group_of([op("add", op("mul", x, y), x)], [x, y]))
-    a, b = np.arange(100.0), np.arange(100.0)
-    compile_kernel(kernel, "C", aliased=True)(a, a, b)
-    np.testing.assert_array_equal(a, b * b + b)
-
-
 def test_many_axes() -> None:
     x = variable("float64", *[None] * 6)
     y = variable("float64", None, 1, None, 1, None, 1)

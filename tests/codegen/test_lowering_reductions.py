@@ -199,6 +199,8 @@ def test_what_cannot_be_one_kernel_is_refused() -> None:
     assert not supported(group_of([op("exp", half)], [half]).nodes[-1])
     z = variable("complex128", None)
     assert not supported(group_of([reduce(SUM, z)], [z]).nodes[-1])
+    flat = reduce(ARGMAX, softmax(x, 1))
+    assert not can_fuse(group_of([flat], [x]).nodes)
     unknown = variable("float64", None, None)
     assert not supported(dimshuffle(unknown, (0,)).owner)
     assert supported(cast(x, "float32").owner)

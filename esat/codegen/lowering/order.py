@@ -70,10 +70,7 @@ def order_axes(nodes: Sequence[Apply], names: AxisNames) -> Nest:
     order = _sorted(natural, _constraints(folds), lambda axis: (axis == fastest, rank[axis]))
     if lane is not None:
         _check_lane(lane, folds, order)
-    for fold in folds:
-        places = [order.index(axis) for axis in fold.bound]
-        if fold.argument and places != sorted(places):
-            raise UnsupportedError("the index of an extremum needs loops in the order of its axes")
+    _check_indices(folds, order)
     return Nest(order, lane)
 
 
@@ -143,6 +140,18 @@ def _check_lane(lane: int, folds: Sequence[_Fold], order: tuple[int, ...]) -> No
             raise UnsupportedError("reductions both along memory and across it")
         if fold.kept & inside:
             raise UnsupportedError("a reduction inside another loop across memory")
+
+
+def _check_indices(folds: Sequence[_Fold], order: tuple[int, ...]) -> None:
+    """The index of an extremum counts the iterations of one nest of loops, with nothing between them."""
+    for fold in folds:
+        if not fold.argument or len(fold.bound) < 2:
+            continue
+        places = [order.index(axis) for axis in fold.bound]
+        if places != sorted(places):
+            raise UnsupportedError("the index of an extremum needs loops in the order of its axes")
+        if any(other.kept & set(fold.bound) for other in folds):
+            raise UnsupportedError("a reduction between the loops of the index of an extremum")
 
 
 def _constraints(folds: Sequence[_Fold]) -> set[tuple[int, int]]:
