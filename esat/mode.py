@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
+from esat.classic.rows import ROWS
+from esat.classic.rule_phase import RuleOptions
+from esat.classic.standard import optdb
 from esat.errors import ModeError
 from esat.extract.cost import MachineProfile
+from esat.rules import RULES
 from esat.rules.query import Query
 from esat.rules.rule import Soundness
 
-Strategy = Literal["egraph", "greedy", "merge"]
-"""How the graph is optimized: by equality saturation, by the classic greedy rewriting, or only by
-merging equal nodes and folding constants."""
+Strategy = Literal["egraph", "greedy"]
+"""How the graph is optimized: by equality saturation, or by the classic optimizers in order."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -31,7 +35,7 @@ class Mode:
     strategy
         See :data:`Strategy`.
     query
-        Which rules and phases take part.
+        Which rules and optimizers of ``esat.optdb`` take part.
     soundness
         The loosest class of rules that may take part.
     node_limit
@@ -42,10 +46,10 @@ class Mode:
         Rounds of saturation.
     extract
         ``area`` (heuristic), ``tree``, or ``optimal`` (integer programming, with a time limit).
-    fuse
-        Whether elementwise nodes and reductions are fused into kernels.
     debug
-        Whether every stage is checked against the unoptimized graph.
+        Whether every stage is checked against the unoptimized graph, and every call for NaN and Inf.
+    samples
+        For debugging: one array an input, to check stages with; by default they are made up.
     machine
         Throughputs the cost model uses.
 
@@ -63,8 +67,8 @@ class Mode:
     time_limit: float
     round_limit: int
     extract: Literal["area", "tree", "optimal"]
-    fuse: bool
     debug: bool
+    samples: tuple[Any, ...] | None = field(repr=False, compare=False)
     machine: MachineProfile = field(repr=False)
 
     def __init__(self, name: str | Mode = "fast_run", **settings: Any) -> None:
@@ -93,6 +97,24 @@ class Mode:
         """The same mode, without what has one of the tags."""
         return Mode(self, query=self.query.excluding(*tags))
 
+    def has(self, name: str) -> bool:
+        """Whether its query selects the entry of ``optdb`` of this name."""
+        return any(entry.name == name for entry in optdb.selected(self.query))
+
+    def print_summary(self, file: IO[str] | None = None) -> None:
+        """Print what takes part: the rows of the documents' table, then all optimizers in their order."""
+        print("\n".join(self.summary()), file=sys.stdout if file is None else file)
+
+    def summary(self) -> list[str]:
+        """Lines that :meth:`print_summary` prints."""
+        lines = [f"mode {self.name}: strategy {self.strategy}, rules of class {self.soundness} or stricter"]
+        lines += [f"  {row.name}: {row.about}" for row in ROWS if row.selected(self.query)]
+        rules = RULES.query(self.query, soundness=self.soundness).rules
+        names = dict.fromkeys(rule.report_name for rule in rules)
+        lines.append(f"{len(names)} rules")
+        options = RuleOptions(self.soundness, (), self.machine)
+        return lines + optdb.query(self.query, options).summary()
+
 
 _DEFAULTS: Mapping[str, Any] = {
     "strategy": "egraph",
@@ -102,16 +124,31 @@ _DEFAULTS: Mapping[str, Any] = {
     "time_limit": 10.0,
     "round_limit": 4,
     "extract": "area",
-    "fuse": True,
     "debug": False,
+    "samples": None,
     "machine": MachineProfile(),
 }
 
+_FAST_COMPILE: Mapping[str, Any] = {"strategy": "greedy", "query": Query(["fast_compile"])}
+
 _PREDEFINED: Mapping[str, Mapping[str, Any]] = {
     "fast_run": {},
-    "fast_compile": {"strategy": "merge", "query": Query(["fast_compile"])},
+    "fast_compile": _FAST_COMPILE,
+    "o1": _FAST_COMPILE,
+    "o2": {"strategy": "greedy", "query": Query(["fast_compile", "fusion"])},
+    "o3": {"query": Query(["fast_run"], exclude=["inplace"])},
+    "o4": {},
+    "Stabilization": {"strategy": "greedy", "query": Query(["stabilize"])},
+    "unsafe": {"query": Query(["fast_run", "unsafe"], exclude=["inplace"]), "soundness": "unsafe"},
     "greedy": {"strategy": "greedy"},
+    "strict": {"soundness": "exact"},
+    "debug": {"debug": True},
 }
+
+predefined_optimizers: Mapping[str, Query] = {
+    name: settings.get("query", _DEFAULTS["query"]) for name, settings in _PREDEFINED.items()
+}
+"""Name of each predefined mode -> its query, for ``optdb.query(predefined_optimizers["o2"])``."""
 
 
 def mode_names() -> tuple[str, ...]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from esat.classic.greedy import optimize_greedily
 from esat import codegen
+from esat.classic.greedy import optimize_greedily
+from esat.classic.rule_phase import RuleOptions
+from esat.classic.saturation import SaturationOptimizer
+from esat.classic.standard import optdb
 from esat.codegen.blas import routine_for
-from esat.egraph.prepare import program_for
 from esat.egraph.saturate import Budgets
 from esat.errors import GraphError
-from esat.extract.merge import merge_only
-from esat.extract.optimizer import OptimizationReport, optimize
+from esat.extract.optimizer import OptimizationReport
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, SharedVariable
 from esat.graph.variables import user_line
@@ -21,7 +22,6 @@ from esat.phases.expand import expand
 from esat.phases.fusion import fuse
 from esat.profile import Profile
 from esat.rules import RULES
-from esat.rules.database import RuleSelection
 from esat.runtime import Executable
 from esat.runtime.kernels import compile_group
 
@@ -59,12 +59,12 @@ def compile(
         original, updated = _function_graph(graph)
     profile.nodes_before = len(original)
     with profile.stage("rules"):
-        selection = _select(chosen, rules)
-    optimized, report = _optimize(original, chosen, selection, profile)
+        options = _options(chosen, rules)
+    optimized, report = _optimize(original, chosen, options, profile)
     with profile.stage("expand"):
         expanded = expand(optimized)
     with profile.stage("fusion"):
-        plan = fuse(expanded, codegen if chosen.fuse else None)
+        plan = fuse(expanded, codegen if chosen.has("elemwise_fusion") else None)
     executable = Executable(expanded, plan, compile_group, updated, routine_for, profile)
     executable.report, executable.optimized = report, optimized
     return executable
@@ -83,20 +83,22 @@ def _function_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[
     raise GraphError(f"esat.compile takes an esat.Graph or a FunctionGraph, not {type(graph).__name__}")
 
 
-def _select(mode: Mode, rules: RuleSources) -> RuleSelection:
+def _options(mode: Mode, rules: RuleSources) -> RuleOptions:
     sources = [rules] if isinstance(rules, (str, Path)) else list(rules)
-    extra = [RULES.read(source) for source in sources]
-    return RULES.query(mode.query, soundness=mode.soundness, extra=extra)
+    return RuleOptions(mode.soundness, tuple(RULES.read(source) for source in sources), mode.machine)
 
 
 def _optimize(
-    graph: FunctionGraph, mode: Mode, selection: RuleSelection, profile: Profile
+    graph: FunctionGraph, mode: Mode, options: RuleOptions, profile: Profile
 ) -> tuple[FunctionGraph, OptimizationReport]:
-    if mode.strategy == "merge":
-        return merge_only(graph, machine=mode.machine, stage=profile.stage)
-    with profile.stage("compile rules"):
-        program = program_for(selection, strict=mode.soundness == "exact")
     if mode.strategy == "greedy":
-        return optimize_greedily(graph, program, selection, machine=mode.machine, stage=profile.stage)
-    budgets = Budgets(mode.node_limit, mode.time_limit, mode.round_limit)
-    return optimize(graph, program, budgets, machine=mode.machine, method=mode.extract, stage=profile.stage)
+        with profile.stage("query"):
+            classic = optdb.query(mode.query, options)
+        result, report, details = optimize_greedily(graph, classic, machine=mode.machine, stage=profile.stage)
+    else:
+        budgets = Budgets(mode.node_limit, mode.time_limit, mode.round_limit)
+        saturating = SaturationOptimizer(optdb, RULES, mode.query, options, budgets, mode.extract)
+        result, report, details = saturating.optimize(graph, profile.stage)
+    details.name = mode.name
+    profile.optimizer = details
+    return result, report

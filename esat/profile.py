@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from esat.classic.profile import OptimizerProfile
+
 Phase: TypeAlias = Literal["optimizer", "linker"]
 """``optimizer``: stages that decide what to compute; ``linker``: those that make it run."""
 
@@ -74,6 +76,8 @@ class Profile:
         Number of measured calls, and the time in them.
     details
         Further lines, each with the stage they explain.
+    optimizer
+        What each optimizer did; printing it gives the documents' detailed profile.
     """
 
     message: str = ""
@@ -85,6 +89,7 @@ class Profile:
     calls: int = 0
     call_seconds: float = 0.0
     details: list[tuple[str, str]] = field(default_factory=list)
+    optimizer: OptimizerProfile | None = None
     _running: list[list[float]] = field(default_factory=list, repr=False, compare=False)
 
     @contextmanager
@@ -130,6 +135,7 @@ class Profile:
             "nodes": {"before": self.nodes_before, "after": self.nodes_after},
             "calls": self.calls,
             "call_seconds": self.call_seconds,
+            "optimizer": None if self.optimizer is None else self.optimizer.as_dict(),
             "steps": [
                 {
                     "name": step.name,

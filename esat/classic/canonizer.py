@@ -12,7 +12,7 @@ from esat.classic.local import LocalOptimizer, Transformed
 from esat.classic.terms import bare, broadcast_of, fitted, is_tensor, same, value_of, with_rank
 from esat.egraph.terms import SCALAR
 from esat.extract.nary import Step, plan_product, plan_sum
-from esat.graph import Apply, Variable
+from esat.graph import Apply, Op, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
 
@@ -43,8 +43,11 @@ class Canonizer(LocalOptimizer):
         self.names = _SUMS if kind == "add" else _PRODUCTS
         self.name = f"local_{kind}_canonizer"
 
+    def follows(self, op: Op) -> bool:
+        return op.name in self.names
+
     def transform(self, node: Apply) -> Transformed:
-        if node.op.name not in self.names or not is_tensor(node.outputs[0]):
+        if not self.follows(node.op) or not is_tensor(node.outputs[0]):
             return False
         output = node.outputs[0]
         kind = output.tensor_type.kind

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from esat.classic.local import LocalOptimizer, follows
+from esat.classic.local import LocalOptimizer
 from esat.classic.navigator import LocalApplication
-from esat.classic.optimizer import Optimizer, OptimizerProfile
+from esat.classic.optimizer import Optimizer
+from esat.classic.oscillation import ReplacementLog
+from esat.classic.profile import OptimizerProfile, PassProfile
 from esat.errors import EsatWarning, OptimizerError
 from esat.graph import Apply, FunctionGraph
 from esat.graph.op import Op
+
+LEAST_USE = 10
+"""Uses that every optimizer has, however small the graph."""
+
+WATCHED_USE = 200
+"""Uses after the limit that are watched, to name those that undo each other."""
 
 
 class OscillationWarning(EsatWarning):
@@ -29,7 +37,7 @@ class EquilibriumOptimizer(Optimizer):
     optimizers
         Local and global ones.
     maximum_use
-        Passes end after each optimizer changed the graph this often per node of the graph at the
+        Passes end after an optimizer changed the graph this often per node of the graph at the
         start (and 10 times at least): then some of them undo each other, and a warning names them.
     """
 
@@ -50,54 +58,86 @@ class EquilibriumOptimizer(Optimizer):
             optimizer.add_requirements(fgraph)
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
-        profile = OptimizerProfile(self.label, type(self).__name__)
-        limit = max(10, int(self.maximum_use * max(len(fgraph), 1)))
+        profile = OptimizerProfile(self.label, "EquilibriumOptimizer")
+        limit = max(LEAST_USE, int(self.maximum_use * max(len(fgraph), 1)))
+
+        def within_limit() -> bool:
+            return max(profile.applied.values(), default=0) < limit
+
         with LocalApplication(fgraph, profile) as application:
-            while True:
-                before = Counter(profile.applied)
-                self._one_pass(fgraph, application, profile, limit)
-                changed = Counter(profile.applied) - before
-                profile.passes.append(dict(changed))
-                exhausted = [name for name, count in profile.applied.items() if count >= limit]
-                if exhausted:
-                    _warn_of_oscillation(self.label, changed, exhausted)
-                    return profile
-                if not changed:
-                    return profile
+            while self._one_pass(fgraph, application, within_limit):
+                if not within_limit():
+                    self._explain(fgraph, application, limit)
+                    break
+        return profile
+
+    def summary(self) -> list[str]:
+        names = sorted({one.label for one in self.globals} | {one.label for one in self.locals})
+        return [f"{type(self).__name__} {self.label} ({len(names)})", *("  " + name for name in names)]
 
     def _one_pass(
-        self, fgraph: FunctionGraph, application: LocalApplication, profile: OptimizerProfile, limit: int
-    ) -> None:
+        self, fgraph: FunctionGraph, application: LocalApplication, goes_on: Callable[[], bool]
+    ) -> bool:
+        """Apply everything once; whether anything changed."""
+        profile = application.profile
+        before, begin = dict(profile.applied), time.perf_counter()
+        one = PassProfile()
+        profile.passes.append(one)
         for optimizer in self.globals:
             part = optimizer.optimize(fgraph)
-            if part.changes:
-                profile.applied[part.name] = profile.applied.get(part.name, 0) + part.changes
-            profile.local_seconds[part.name] = profile.local_seconds.get(part.name, 0.0) + part.seconds
-        pending = fgraph.toposort()
-        pending.reverse()
-        while pending:
-            node = pending.pop()
-            for local in self._locals_of(node):
-                created = application.apply(node, local)
-                if created is not None:
-                    if profile.applied[local.label] >= limit:
-                        return
-                    pending += reversed(created)
+            one.global_seconds += part.seconds
+            profile.absorb(part)
+        sorting = time.perf_counter()
+        nodes = fgraph.toposort()
+        one.toposort_seconds = time.perf_counter() - sorting
+        nodes.reverse()
+        while nodes:
+            created = self._change(nodes.pop(), application)
+            if created is not None:
+                nodes += reversed(created)
+                if not goes_on():
                     break
+        one.nodes = len(fgraph)
+        profile.nodes_most = max(profile.nodes_most, one.nodes)
+        one.applied = {
+            name: count - before.get(name, 0)
+            for name, count in profile.applied.items()
+            if count > before.get(name, 0)
+        }
+        one.seconds = time.perf_counter() - begin
+        return bool(one.applied)
 
-    def _locals_of(self, node: Apply) -> Sequence[LocalOptimizer]:
+    def _change(self, node: Apply, application: LocalApplication) -> list[Apply] | None:
+        """Let the first local optimizer that wants to change a node; the nodes it created."""
         known = self._by_op.get(node.op)
         if known is None:
-            known = [local for local in self.locals if follows(node, local)]
-            self._by_op[node.op] = known
-        return known
+            known = self._by_op[node.op] = [local for local in self.locals if local.follows(node.op)]
+        for local in known:
+            created = application.apply(node, local)
+            if created is not None:
+                return created
+        return None
 
+    def _explain(self, fgraph: FunctionGraph, application: LocalApplication, limit: int) -> None:
+        """Go on a little, watching who replaces what by what, and warn."""
+        application.log = log = ReplacementLog()
+        profile = application.profile
+        last = sum(profile.applied.values()) + WATCHED_USE
 
-def _warn_of_oscillation(label: str, changed: Counter[str], exhausted: Sequence[str]) -> None:
-    partners = sorted(changed, key=lambda name: (-changed[name], name))[:4]
-    warnings.warn(
-        f"{label or 'an equilibrium'} does not come to rest: {', '.join(exhausted)} reached the limit of "
-        f"uses; these undo each other: {', '.join(partners)}",
-        OscillationWarning,
-        stacklevel=4,
-    )
+        def watched() -> bool:
+            return sum(profile.applied.values()) < last
+
+        while watched() and self._one_pass(fgraph, application, watched):
+            pass
+        tireless = [name for name, count in profile.applied.items() if count >= limit]
+        culprits = log.culprits()
+        if len(culprits) > 1:
+            reason = f"these undo each other: {', '.join(culprits)}"
+        else:
+            reason = f"these always find something to do: {', '.join(sorted(tireless))}"
+        profile.note = reason
+        warnings.warn(
+            f"{self.label} does not come to rest after {profile.changes} changes; {reason}",
+            OscillationWarning,
+            stacklevel=2,
+        )

@@ -28,6 +28,13 @@ class LocalOptimizer:
         """Ops (or classes of ops) whose nodes it may change; None or nothing for all nodes."""
         return None
 
+    def follows(self, op: Op) -> bool:
+        """Whether it wants to see the nodes of an op, by what it tracks."""
+        tracked = self.tracks()
+        if not tracked:
+            return True
+        return any(isinstance(op, wanted) if isinstance(wanted, type) else op == wanted for wanted in tracked)
+
     @property
     def label(self) -> str:
         """Its name, or that of its class."""
@@ -77,16 +84,6 @@ def local_optimizer(
         return FromFunctionLocalOptimizer(function, tracks, name)
 
     return decorate
-
-
-def follows(node: Apply, optimizer: LocalOptimizer) -> bool:
-    """Whether the optimizer wants to see the node."""
-    tracked = optimizer.tracks()
-    if not tracked:
-        return True
-    return any(
-        isinstance(node.op, wanted) if isinstance(wanted, type) else node.op == wanted for wanted in tracked
-    )
 
 
 class OpSub(LocalOptimizer):

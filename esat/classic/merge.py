@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from esat.classic.optimizer import Optimizer, OptimizerProfile
-from esat.graph import Constant, FunctionGraph, TensorType
+from esat.classic.optimizer import Optimizer
+from esat.classic.profile import OptimizerProfile
+from esat.graph import Apply, Constant, FunctionGraph, TensorType
 
 
 class MergeOptimizer(Optimizer):
@@ -34,13 +35,13 @@ class MergeOptimizer(Optimizer):
         return merged
 
     def _merge_nodes(self, fgraph: FunctionGraph) -> int:
-        first: dict[object, object] = {}
+        first: dict[object, Apply] = {}
         merged = 0
         for node in fgraph.toposort():
             key = (node.op, tuple(map(id, node.inputs)))
             known = first.setdefault(key, node)
             if known is not node:
-                for old, new in zip(node.outputs, known.outputs, strict=True):  # type: ignore[attr-defined]
+                for old, new in zip(node.outputs, known.outputs, strict=True):
                     if old in fgraph.clients:
                         fgraph.replace(old, new, "merge")
                 merged += 1

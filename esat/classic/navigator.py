@@ -6,8 +6,10 @@ import random
 import time
 from typing import Literal
 
-from esat.classic.local import LocalOptimizer, Transformed, follows
-from esat.classic.optimizer import Optimizer, OptimizerProfile, SeqOptimizer
+from esat.classic.local import LocalOptimizer, Transformed
+from esat.classic.optimizer import Optimizer, SeqOptimizer
+from esat.classic.oscillation import ReplacementLog, expressions
+from esat.classic.profile import OptimizerProfile
 from esat.errors import GraphError, OptimizerError
 from esat.graph import Apply, Feature, FunctionGraph, ReplaceValidate, Variable
 from esat.graph.function_graph import replaceable
@@ -18,6 +20,8 @@ ORDERS: tuple[Order, ...] = ("in_to_out", "out_to_in", "random")
 
 class CreationLog(Feature):
     """Remembers the nodes that enter a graph until they are taken."""
+
+    one_of_a_kind = False  # an equilibrium may run inside another
 
     def __init__(self) -> None:
         self._nodes: list[Apply] = []
@@ -32,20 +36,29 @@ class CreationLog(Feature):
 
 
 class LocalApplication:
-    """Applies local optimizers to nodes of one graph and keeps the account of it."""
+    """Applies local optimizers to nodes of one graph and keeps the account of it.
+
+    Attributes
+    ----------
+    profile
+        The account.
+    log
+        Where replacements are noted, if they are to be.
+    """
 
     def __init__(self, fgraph: FunctionGraph, profile: OptimizerProfile) -> None:
         self.fgraph = fgraph
         self.profile = profile
-        self._log = CreationLog()
+        self.log: ReplacementLog | None = None
+        self._created = CreationLog()
         fgraph.attach_feature(ReplaceValidate())
 
     def __enter__(self) -> LocalApplication:
-        self.fgraph.attach_feature(self._log)
+        self.fgraph.attach_feature(self._created)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.fgraph.remove_feature(self._log)
+        self.fgraph.remove_feature(self._created)
 
     def apply(self, node: Apply, local: LocalOptimizer) -> list[Apply] | None:
         """Let a local optimizer change one node.
@@ -60,30 +73,29 @@ class LocalApplication:
         OptimizerError
             When its answer has the wrong number of outputs, or types that do not fit.
         """
-        if node not in self.fgraph.apply_nodes or not follows(node, local):
+        if node not in self.fgraph.apply_nodes:
             return None
         begin = time.perf_counter()
         pairs = replacement_pairs(node, local, local.transform(node))
         created = self._replace(pairs, local) if pairs else None
-        profile, label = self.profile, local.label
-        profile.local_seconds[label] = profile.local_seconds.get(label, 0.0) + time.perf_counter() - begin
-        if created is None:
-            return None
-        profile.applied[label] = profile.applied.get(label, 0) + 1
-        profile.created[label] = profile.created.get(label, 0) + len(created)
+        self.profile.spend(local.label, time.perf_counter() - begin)
+        if created is not None:
+            self.profile.count(local.label, created=len(created))
         return created
 
     def _replace(self, pairs: list[tuple[Variable, Variable]], local: LocalOptimizer) -> list[Apply] | None:
         for old, new in pairs:
-            if not replaceable(old.type, new.type):
-                raise OptimizerError(f"{local} replaces {old} of type {old.type} by {new} of type {new.type}")
-        self._log.take()
+            check_replacement(old, new, local)
+        noted = [] if self.log is None else expressions(pairs)
+        self._created.take()
         try:
             self.fgraph.replace_all_validate(pairs, local.label)
         except GraphError:
-            self._log.take()
+            self._created.take()
             return None
-        return [node for node in self._log.take() if node in self.fgraph.apply_nodes]
+        if self.log is not None:
+            self.log.add(noted, local.label)
+        return [node for node in self._created.take() if node in self.fgraph.apply_nodes]
 
 
 def replacement_pairs(
@@ -111,6 +123,12 @@ def replacement_pairs(
     return pairs
 
 
+def check_replacement(old: Variable, new: Variable, local: LocalOptimizer) -> None:
+    """Raise OptimizerError unless the one may stand for the other."""
+    if not replaceable(old.type, new.type):
+        raise OptimizerError(f"{local} replaces {old} of type {old.type} by {new} of type {new.type}")
+
+
 class Navigator(Optimizer):
     """Base of the optimizers that apply a local optimizer at the nodes they visit."""
 
@@ -120,9 +138,12 @@ class Navigator(Optimizer):
         self.local = local
         self.name = local.label
 
+    def summary(self) -> list[str]:
+        return [f"{type(self).__name__} of {self.local.label}"]
+
 
 class TopoOptimizer(Navigator):
-    """Visits every node once.
+    """Visits every node once; the new ones too, unless told otherwise.
 
     Parameters
     ----------
@@ -145,15 +166,18 @@ class TopoOptimizer(Navigator):
         self.order, self.seed, self.revisit = order, seed, revisit
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
-        profile = OptimizerProfile(self.label, type(self).__name__)
+        profile = OptimizerProfile(self.label, "TopoOptimizer")
+        begin = time.perf_counter()
         nodes = fgraph.toposort()
+        profile.toposort_seconds = time.perf_counter() - begin
         if self.order == "random":
             random.Random(self.seed).shuffle(nodes)
         if self.order == "in_to_out":
             nodes.reverse()
         with LocalApplication(fgraph, profile) as application:
             while nodes:
-                created = application.apply(nodes.pop(), self.local)
+                node = nodes.pop()
+                created = application.apply(node, self.local) if self.local.follows(node.op) else None
                 if created and self.revisit:
                     nodes += reversed(created)
         return profile

@@ -2,53 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from typing import IO
 
+from esat.classic.profile import OptimizerProfile
 from esat.errors import OptimizerError
 from esat.graph import FunctionGraph
-
-
-@dataclass(slots=True)
-class OptimizerProfile:
-    """What one run of an optimizer did.
-
-    Attributes
-    ----------
-    name, kind
-        The optimizer's name and class.
-    seconds
-        Wall time, parts included.
-    nodes_before, nodes_after
-        Apply nodes.
-    applied
-        Name of each local optimizer -> how often it changed the graph.
-    created
-        Name of each local optimizer -> Apply nodes it added.
-    local_seconds
-        Name of each local optimizer -> time spent in it, whether it applied or not.
-    passes
-        For optimizers that repeat: what was applied in each pass.
-    parts
-        Profiles of the optimizers it consists of, in order of their execution.
-    """
-
-    name: str
-    kind: str
-    seconds: float = 0.0
-    nodes_before: int = 0
-    nodes_after: int = 0
-    applied: dict[str, int] = field(default_factory=dict)
-    created: dict[str, int] = field(default_factory=dict)
-    local_seconds: dict[str, float] = field(default_factory=dict)
-    passes: list[dict[str, int]] = field(default_factory=list)
-    parts: list[OptimizerProfile] = field(default_factory=list)
-
-    @property
-    def changes(self) -> int:
-        """Replacements made, those of the parts included."""
-        return sum(self.applied.values()) + sum(part.changes for part in self.parts)
 
 
 class Optimizer:
@@ -66,12 +27,27 @@ class Optimizer:
     def optimize(self, fgraph: FunctionGraph) -> OptimizerProfile:
         """Attach what is required, then apply; this is what esat calls."""
         begin = time.perf_counter()
-        before = len(fgraph)
+        before, validate, callback = len(fgraph), fgraph.validate_seconds, fgraph.callback_seconds
         self.add_requirements(fgraph)
-        profile = self.apply(fgraph) or OptimizerProfile(self.label, type(self).__name__)
+        # Users' own may return anything.
+        answer: object = self.apply(fgraph)
+        profile = OptimizerProfile(self.label, type(self).__name__)
+        if isinstance(answer, OptimizerProfile):
+            profile = answer
         profile.seconds = time.perf_counter() - begin
+        profile.validate_seconds = fgraph.validate_seconds - validate
+        profile.callback_seconds = fgraph.callback_seconds - callback
         profile.nodes_before, profile.nodes_after = before, len(fgraph)
+        profile.nodes_most = max(profile.nodes_most, before, len(fgraph))
         return profile
+
+    def print_summary(self, file: IO[str] | None = None) -> None:
+        """Print what it consists of, by default to standard output."""
+        print("\n".join(self.summary()), file=sys.stdout if file is None else file)
+
+    def summary(self) -> list[str]:
+        """Lines that :meth:`print_summary` prints."""
+        return [f"{type(self).__name__} {self.label}"]
 
     @property
     def label(self) -> str:
@@ -118,19 +94,44 @@ class FromFunctionOptimizer(Optimizer):
 
 
 class SeqOptimizer(Optimizer):
-    """Runs optimizers one after another."""
+    """Runs optimizers one after another.
 
-    def __init__(self, optimizers: Iterable[Optimizer] = (), name: str = "") -> None:
+    Parameters
+    ----------
+    optimizers
+        In the order in which they run.
+    name
+        Of the sequence.
+    names
+        What the optimizers are called in profiles and summaries; their own names by default.
+    """
+
+    def __init__(
+        self, optimizers: Iterable[Optimizer] = (), name: str = "", names: Iterable[str] | None = None
+    ) -> None:
         self.optimizers = tuple(optimizers)
-        self.name = name
         for optimizer in self.optimizers:
             if not isinstance(optimizer, Optimizer):
                 raise OptimizerError(f"{optimizer!r} is not a global optimizer; wrap it in a navigator")
+        self.name = name
+        self.names = tuple(names or (optimizer.label for optimizer in self.optimizers))
+        self.after_each: Callable[[str, FunctionGraph], object] | None = None
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
-        profile = OptimizerProfile(self.label, type(self).__name__)
-        profile.parts = [optimizer.optimize(fgraph) for optimizer in self.optimizers]
+        profile = OptimizerProfile(self.label, "SeqOptimizer")
+        for name, optimizer in zip(self.names, self.optimizers, strict=True):
+            part = optimizer.optimize(fgraph)
+            part.name = name
+            profile.parts.append(part)
+            if self.after_each is not None:
+                self.after_each(name, fgraph)
         return profile
+
+    def summary(self) -> list[str]:
+        lines = [f"SeqOptimizer {self.label} ({len(self.optimizers)})"]
+        for optimizer in self.optimizers:
+            lines += ["  " + line for line in optimizer.summary()]
+        return lines
 
     def __iter__(self) -> Iterator[Optimizer]:
         return iter(self.optimizers)

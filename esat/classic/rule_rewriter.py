@@ -13,7 +13,7 @@ from esat.classic.local import LocalOptimizer, Transformed
 from esat.classic.terms import TermFactory, bare, fitted, is_tensor, same, view
 from esat.egraph.signature import Signature
 from esat.errors import EsatError
-from esat.graph import Apply, Variable
+from esat.graph import Apply, Op, Variable
 from esat.graph.registry import registered_ops
 from esat.ops.elementwise.record import Elementwise
 from esat.rules.macros import expand
@@ -64,6 +64,9 @@ class RuleRewriter(LocalOptimizer):
     def constructor(self) -> str:
         """Constructor of the left side."""
         return str(self.pattern[0])
+
+    def follows(self, op: Op) -> bool:
+        return op.constructor == self.constructor
 
     def _is_root(self, part: Sexp) -> bool:
         return isinstance(part, tuple) and part[0] == "=" and self.root in part[1:] and self.pattern in part

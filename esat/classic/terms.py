@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.classic.optimizer import Optimizer, OptimizerProfile
+from esat.classic.optimizer import Optimizer
+from esat.classic.profile import OptimizerProfile
 from esat.egraph.encode import uniform_value
 from esat.egraph.signature import Signature
 from esat.egraph.terms import SCALAR, broadcast_word, dtype_number

@@ -27,7 +27,17 @@ from esat.egraph.terms import (
     dtype_number,
 )
 from esat.errors import UserLine
-from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
+from esat.graph import (
+    Apply,
+    Constant,
+    Family,
+    FunctionGraph,
+    SharedVariable,
+    TensorType,
+    Variable,
+    inputs_of,
+    toposort,
+)
 from esat.graph.folding import fold
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
@@ -38,8 +48,16 @@ from esat.ops.shape import ShapeI
 from esat.rules.macros import permutation_word
 
 
-def encode(graph: FunctionGraph) -> TermGraph:
+def encode(graph: FunctionGraph, equalities: Sequence[tuple[Variable, Variable]] = ()) -> TermGraph:
     """The term DAG of a graph's outputs; equal sub-expressions become one term.
+
+    Parameters
+    ----------
+    graph
+        What to encode.
+    equalities
+        Pairs of Variables that are known to have the same value and the same type. They are Variables
+        of the graph, or computed from such.
 
     Raises
     ------
@@ -47,10 +65,12 @@ def encode(graph: FunctionGraph) -> TermGraph:
         When the result fails its own verifier.
     """
     encoder = _Encoder()
-    encoder.add_inputs([*graph.inputs, *graph.shared_variables])
-    for node in graph.toposort():
+    sides = [side for pair in equalities for side in pair]
+    leaves = [leaf for leaf in inputs_of(sides) if isinstance(leaf, SharedVariable)]
+    encoder.add_inputs(list(dict.fromkeys([*graph.inputs, *graph.shared_variables, *leaves])))
+    for node in toposort([*graph.outputs, *sides], stop=graph.input_set) if sides else graph.toposort():
         encoder.add_node(node)
-    result = encoder.finish(graph.outputs)
+    result = encoder.finish(graph.outputs, equalities)
     result.verify()
     return result
 
@@ -270,8 +290,17 @@ class _Encoder:
             dtype_number(type.dtype), broadcast_word(type.broadcastable), self.shape.get(variable, ()), value
         )
 
-    def finish(self, outputs: Sequence[Variable]) -> TermGraph:
+    def _equate(self, left: Variable, right: Variable) -> tuple[int, int]:
+        pair = self._operand(left), self._operand(right)
+        for sizes in zip(self._shape_of(left), self._shape_of(right), strict=False):
+            self.dimensions.merge(*sizes)
+        return pair
+
+    def finish(
+        self, outputs: Sequence[Variable], equalities: Sequence[tuple[Variable, Variable]]
+    ) -> TermGraph:
         roots = tuple(self._operand(output) for output in outputs)
+        equal = tuple(self._equate(left, right) for left, right in equalities)
         types = tuple(
             replace(
                 type,
@@ -289,6 +318,7 @@ class _Encoder:
             tuple(self.array_constants),
             tuple(self.opaque),
             tuple(self.places),
+            tuple(pair for pair in equal if pair[0] != pair[1]),
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def flatten(graph: TermGraph, strict: bool = False) -> LoadPlan:
     for term in graph.terms:
         for operand in term.operands:
             uses[operand] += 1
-    for root in graph.roots:
+    for root in (*graph.roots, *chain.from_iterable(graph.equal)):
         uses[root] += 2
     absorbed = _absorbed(graph.terms, families, uses)
     forms: list[Term | NaryTerm | None] = []
@@ -152,6 +153,8 @@ def load_text(graph: TermGraph, plan: LoadPlan, prefix: str = "esat-load") -> It
         actions = " ".join(_actions(number, graph, plan, local) for number in members)
         name = f"{prefix}-{first}"
         yield f'(ruleset {name}) (rule () ({actions}) :ruleset {name} :name "{name}") (run {name} 1)'
+    for left, right in graph.equal:
+        yield f"(union (N {left}) (N {right}))"
 
 
 def _actions(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int]) -> str:

@@ -93,6 +93,8 @@ class TermGraph:
         The last attribute ``k`` of an op without a form of its own means ``opaque[k]``.
     places
         By number, the user's line that built the node; None where unknown. Empty: all unknown.
+    equal
+        Pairs of terms that are known to have the same value.
     """
 
     terms: tuple[Term, ...]
@@ -102,6 +104,7 @@ class TermGraph:
     arrays: tuple[Constant, ...] = ()
     opaque: tuple[OpaqueOp, ...] = ()
     places: tuple[UserLine | None, ...] = ()
+    equal: tuple[tuple[int, int], ...] = ()
 
     def place_of(self, number: int) -> UserLine | None:
         """The user's line that built a term's node, if known."""
@@ -119,6 +122,10 @@ class TermGraph:
                 raise CompileError(f"encode: term {number} {term} refers to nothing")
         if any(not 0 <= root < len(self.terms) for root in self.roots):
             raise CompileError("encode: a root is not a term")
+        for left, right in self.equal:
+            known, other = self.types[left], self.types[right]
+            if (known.dtype, known.broadcast) != (other.dtype, other.broadcast):
+                raise CompileError(f"encode: the equal terms {left} and {right} differ in type")
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,7 +14,7 @@ from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import SUPERSEDED, Program, prepared_engine
-from esat.egraph.report import SaturationReport
+from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets, saturate
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays
@@ -24,7 +24,7 @@ from esat.extract.decode import decode
 from esat.extract.readout import Layout, read_out
 from esat.extract.selected import selected_terms
 from esat.extract.values import Hints, class_values, node_costs, term_value
-from esat.graph import FunctionGraph
+from esat.graph import FunctionGraph, Variable
 
 Stage = Callable[[str], AbstractContextManager[object]]
 """Times a named stage: a context manager around it."""
@@ -60,6 +60,8 @@ class OptimizationReport:
         Size of the saturated e-graph; 0 for the other strategies.
     stop_reason
         Why saturation ended.
+    saturation
+        All that is known of the saturation; None for the other strategies.
     """
 
     strategy: str
@@ -71,6 +73,7 @@ class OptimizationReport:
     e_nodes: int = 0
     e_classes: int = 0
     stop_reason: str = ""
+    saturation: SaturationReport | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         lines = [f"Optimizer: {self.strategy}"]
@@ -106,7 +109,9 @@ def optimize(
     machine: MachineProfile | None = None,
     method: Literal["area", "tree", "optimal"] = "area",
     hints: Hints | None = None,
+    equalities: Sequence[tuple[Variable, Variable]] = (),
     stage: Stage = lambda _: nullcontext(),
+    trace: list[StepTrace] | None = None,
 ) -> tuple[FunctionGraph, OptimizationReport]:
     """The cheapest graph that the rules prove equal.
 
@@ -124,8 +129,12 @@ def optimize(
         How e-nodes are chosen; see :func:`esat.extract.choose.choose`.
     hints
         Expected sizes of axes that the types leave open.
+    equalities
+        Pairs of Variables that are known to be equal, beside what the rules say.
     stage
         Called with the name of each stage, to time it.
+    trace
+        Receives one entry for each step of the saturation.
 
     Raises
     ------
@@ -133,8 +142,9 @@ def optimize(
         For a rule that egglog refuses, an e-graph that breaks off, a result of the wrong type.
     """
     with stage("encode"):
-        terms = encode(graph)
-    arrays, saturation = _saturated(terms, program, budgets, stage)
+        terms = encode(graph, equalities)
+        written = encode(graph) if equalities else terms
+    arrays, saturation = _saturated(terms, program, budgets, stage, trace)
     with stage("extract"):
         model = CostModel(machine or MachineProfile(), terms.opaque)
         values = class_values(arrays, terms, hints)
@@ -145,7 +155,7 @@ def optimize(
         nodes = selection.chosen[selection.chosen >= 0]
         chosen, shapes = selected_terms(arrays, selection.chosen.tolist(), roots, terms, values)
         chosen, shapes, cost = _never_worse(
-            terms, chosen, shapes, float(costs[nodes].sum()), model, hints, _stabilized(program, saturation)
+            written, chosen, shapes, float(costs[nodes].sum()), model, hints, _stabilized(program, saturation)
         )
     with stage("decode"):
         result = decode(chosen, graph, shapes)
@@ -153,18 +163,23 @@ def optimize(
         "egraph",
         len(graph),
         len(result),
-        predicted_seconds(terms, model, hints),
+        predicted_seconds(written, model, hints),
         cost,
         _fired(program, saturation),
         arrays.node_count,
         arrays.class_count,
         saturation.stop_reason,
+        saturation,
     )
     return result, report
 
 
 def _saturated(
-    terms: TermGraph, program: Program, budgets: Budgets, stage: Stage
+    terms: TermGraph,
+    program: Program,
+    budgets: Budgets,
+    stage: Stage,
+    trace: list[StepTrace] | None,
 ) -> tuple[EGraphArrays, SaturationReport]:
     with ExitStack() as stack:
         with stage("load rules"):
@@ -176,7 +191,7 @@ def _saturated(
             for text in load_text(terms, flatten(terms, program.strict)):
                 engine.execute(text)
         with stage("saturate"):
-            report = saturate(engine, program.schedule, budgets, program.constructors)
+            report = saturate(engine, program.schedule, budgets, program.constructors, trace)
         with stage("read out"):
             declared = (record.name for record in undeclared)
             names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}

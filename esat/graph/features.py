@@ -25,9 +25,12 @@ class Feature:
     ----------
     finds_cycles
         Whether its ``validate`` refuses graphs that depend on themselves.
+    one_of_a_kind
+        Whether attaching a second one does nothing.
     """
 
     finds_cycles = False
+    one_of_a_kind = True
 
     def on_attach(self, graph: FunctionGraph) -> None:
         """The feature now belongs to ``graph``. Raise GraphError to refuse."""

@@ -94,7 +94,7 @@ class FunctionGraph:
 
     def attach_feature(self, feature: Feature) -> None:
         """Add a plug-in; attaching one of a kind that is there already does nothing."""
-        if any(type(known) is type(feature) for known in self._features):
+        if feature.one_of_a_kind and any(type(known) is type(feature) for known in self._features):
             return
         feature.on_attach(self)
         self._features.append(feature)

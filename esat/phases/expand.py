@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from esat.classic.optimizer import Optimizer, OptimizerProfile
+from esat.classic.optimizer import Optimizer
+from esat.classic.profile import OptimizerProfile
 from esat.graph import FunctionGraph
 from esat.ops.normalization import Normalization
 

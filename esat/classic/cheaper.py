@@ -1,0 +1,89 @@
+"""A rule of the rule files as a replacement that is made where it pays.
+
+A replacement destroys what it replaces. Rules that lead both ways, or that only pay off after a
+detour, would undo each other or lose ground; so a replacement is made if it makes the graph cheaper by
+the cost model, or more stable.
+"""
+
+from __future__ import annotations
+
+from esat.classic.local import Transformed
+from esat.classic.rule_rewriter import RuleContext, RuleRewriter
+from esat.classic.terms import view
+from esat.egraph.terms import TermType, broadcast_word, dtype_number
+from esat.extract.cost import CostModel, Value
+from esat.extract.values import term_value
+from esat.graph import Apply, Variable
+from esat.ops.dimshuffle import DimShuffle
+from esat.rules.rule import Rule
+
+
+class CheaperRule(RuleRewriter):
+    """A rule applied where it makes the graph cheaper, or where it stabilizes."""
+
+    def __init__(self, rule: Rule, context: RuleContext, model: CostModel) -> None:
+        super().__init__(rule, context)
+        self.model = model
+        self.stabilizes = any(isinstance(part, tuple) and part[0] == "subsume" for part in rule.head)
+
+    def transform(self, node: Apply) -> Transformed:
+        if view(node.outputs[0]) is None:
+            return False
+        answer = super().transform(node)
+        if not isinstance(answer, list) or answer[0] is None or self.stabilizes:
+            return answer
+        return answer if self._cheaper(node.outputs[0], answer[0]) else False
+
+    def _cheaper(self, old: Variable, new: Variable) -> bool:
+        """Whether what would be added costs less than what would no longer be needed."""
+        added = sum(self._price(fresh) for fresh in _unknown_nodes(new))
+        saved = sum(self._price(freed) for freed in _freed_nodes(old, new))
+        return added < saved * (1.0 - 1e-9)
+
+    def _price(self, node: Apply) -> float:
+        # A view of a scalar is looked through: it would be priced as what it shows.
+        term = None if isinstance(node.op, DimShuffle) else view(node.outputs[0])
+        if term is None:
+            return 0.0
+        constructor, operands, literals = term
+        return self.model.price(
+            constructor, literals, [_value(operand) for operand in operands], _value(node.outputs[0])
+        )
+
+
+def _value(variable: Variable) -> Value:
+    type = variable.tensor_type
+    sizes = tuple((0, axis) if size is None else size for axis, size in enumerate(type.shape))
+    return term_value(TermType(dtype_number(type.dtype), broadcast_word(type.broadcastable), sizes))
+
+
+def _unknown_nodes(variable: Variable) -> list[Apply]:
+    """Nodes below a replacement that are not in the graph yet."""
+    found: dict[Apply, None] = {}
+    pending = [variable]
+    while pending:
+        candidate = pending.pop()
+        node = candidate.owner
+        if node is not None and candidate.clients is None and node not in found:
+            found[node] = None
+            pending += node.inputs
+    return list(found)
+
+
+def _freed_nodes(old: Variable, new: Variable) -> list[Apply]:
+    """Nodes that nobody needs once ``new`` stands where ``old`` stood."""
+    needed = {operand for node in _unknown_nodes(new) for operand in node.inputs} | {new}
+    released: dict[Variable, int] = {}
+    freed: list[Apply] = []
+    pending = [old]
+    while pending:
+        variable = pending.pop()
+        node = variable.owner
+        if node is None or (variable in needed and variable is not old):
+            continue
+        freed.append(node)
+        for operand in node.inputs:
+            released[operand] = released.get(operand, 0) + 1
+            if released[operand] == len(operand.clients or ()):
+                pending.append(operand)
+    return freed

@@ -1,0 +1,324 @@
+"""Databases of optimizers: named, tagged, ordered by position, and turned into optimizers by a Query.
+
+``optdb`` (``esat.classic.standard``) is the one that modes query. A database of local optimizers also
+takes part of the rules of the rule files: rules and Python optimizers stand in the same place.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, TypeVar
+
+from esat.classic.equilibrium import EquilibriumOptimizer
+from esat.classic.local import LocalOptimizer
+from esat.classic.optimizer import Optimizer, SeqOptimizer
+from esat.classic.rule_phase import RuleOptions, RulePhase, RuleSource
+from esat.errors import OptimizerError
+from esat.rules.query import Query
+from esat.rules.spelling import suggestion
+
+Registered = TypeVar("Registered", bound="LocalOptimizer | Optimizer | DB")
+
+DESTROY_HANDLER = 50.0
+"""Position from which optimizers may insert operations that overwrite their inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One registration.
+
+    Attributes
+    ----------
+    name
+        Unique in its database.
+    object
+        The optimizer, or a database of them.
+    tags
+        What a Query selects it by, beside its name.
+    position
+        Its place in a sequence; 0 in an equilibrium, which has no order.
+    native
+        Whether saturation does by itself what it does.
+    """
+
+    name: str
+    object: LocalOptimizer | Optimizer | DB
+    tags: frozenset[str]
+    position: float = 0.0
+    native: bool = False
+
+
+class DB:
+    """Named and tagged optimizers. Functions compiled before a registration do not change by it."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.allows_inplace = True
+        self._entries: dict[str, Entry] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The registrations, in order of their positions."""
+        with self._lock:
+            return tuple(sorted(self._entries.values(), key=lambda entry: entry.position))
+
+    def __getitem__(self, name: str) -> LocalOptimizer | Optimizer | DB:
+        """What is registered under a name. Raises OptimizerError for an unknown one."""
+        return self._find(name).object
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def remove(self, name: str) -> None:
+        """Forget a registration. Raises OptimizerError for an unknown name."""
+        self._find(name)
+        with self._lock:
+            del self._entries[name]
+
+    def _find(self, name: str) -> Entry:
+        entry = self._entries.get(name)
+        if entry is None:
+            hint = suggestion(name, list(self._entries))
+            raise OptimizerError(f"nothing is registered as {name!r} in {self.name or 'the database'}{hint}")
+        return entry
+
+    def _add(self, entry: Entry) -> None:
+        for label in (entry.name, *entry.tags):
+            if not isinstance(label, str) or not label:
+                raise OptimizerError(f"names and tags are non-empty strings, not {label!r}")
+        with self._lock:
+            if entry.name in self._entries:
+                raise OptimizerError(f"the name {entry.name!r} is taken in {self.name or 'the database'}")
+            self._entries[entry.name] = entry
+
+    def _subquery(self, query: Query) -> Query:
+        return query.subquery.get(self.name, query)
+
+    def selected(self, query: Query) -> list[Entry]:
+        """Entries that a Query selects, in order; sub-databases that it does not exclude."""
+        own = self._subquery(query)
+        return [entry for entry in self.entries if self._selects(own, entry)]
+
+    def _selects(self, query: Query, entry: Entry) -> bool:
+        labels = {entry.name, *entry.tags}
+        if isinstance(entry.object, DB):
+            return not query.exclude & labels
+        return query.selects(entry.name, {*entry.tags, self.name} - {""})
+
+    def query(self, query: Query, options: RuleOptions | None = None) -> Optimizer:
+        """The optimizer that consists of what a Query selects."""
+        raise NotImplementedError
+
+    def print_summary(self, file: IO[str] | None = None) -> None:
+        """Print all registrations, by default to standard output."""
+        print("\n".join(self.summary()), file=sys.stdout if file is None else file)
+
+    def summary(self) -> list[str]:
+        """Lines that :meth:`print_summary` prints."""
+        lines = [f"{type(self).__name__} {self.name}"]
+        for entry in self.entries:
+            tags = ", ".join(sorted(entry.tags))
+            if isinstance(entry.object, DB):
+                first, *rest = entry.object.summary()
+                lines += [f"  {entry.position:6g}  {first} [{tags}]", *("        " + line for line in rest)]
+            else:
+                lines.append(f"  {entry.position:6g}  {entry.name} ({type(entry.object).__name__}) [{tags}]")
+        return lines
+
+
+class EquilibriumDB(DB):
+    """Optimizers that are applied over and over until none of them changes the graph.
+
+    Parameters
+    ----------
+    name
+        By which queries and subqueries know it.
+    rules
+        The rules of rule files that take part beside what is registered.
+    """
+
+    def __init__(self, name: str = "", rules: RuleSource | None = None) -> None:
+        super().__init__(name)
+        self.rules = rules
+
+    def register(
+        self,
+        name: str,
+        optimizer: LocalOptimizer | Optimizer | EquilibriumDB,
+        *tags: str,
+        native: bool = False,
+    ) -> None:
+        """Add an optimizer, or a database of local ones.
+
+        Parameters
+        ----------
+        name
+            By which it is known; counts as a tag.
+        optimizer
+            A LocalOptimizer as a rule, which sees every node; a global one runs once a pass.
+        tags
+            What queries select it by, for example ``fast_run``.
+        native
+            Whether saturation does by itself what the optimizer does, so that e-graph modes skip it.
+
+        Raises
+        ------
+        OptimizerError
+            For a name that is taken, an object of another kind, or the tag ``inplace`` in a database that
+            runs before the destroy handler.
+        """
+        if not isinstance(optimizer, (LocalOptimizer, Optimizer, EquilibriumDB)):
+            raise OptimizerError(f"{name!r} is a {type(optimizer).__name__}, not an optimizer")
+        if "inplace" in tags and not self.allows_inplace:
+            raise OptimizerError(_inplace_reason(name, f"{self.name} runs before it"))
+        self._add(Entry(name, optimizer, frozenset(tags), native=native))
+
+    def locals(self, query: Query) -> list[Entry]:
+        """Selected entries, those of databases inside included."""
+        found: list[Entry] = []
+        for entry in self.selected(query):
+            found += entry.object.locals(query) if isinstance(entry.object, EquilibriumDB) else [entry]
+        return found
+
+    def query(self, query: Query, options: RuleOptions | None = None) -> EquilibriumOptimizer:
+        optimizers: list[LocalOptimizer | Optimizer] = []
+        on_terms: list[LocalOptimizer | Optimizer] = []
+        for entry in self.locals(query):
+            found = entry.object
+            assert not isinstance(found, DB)
+            (on_terms if getattr(found, "on_terms", False) else optimizers).append(found)
+        if self.rules is not None:
+            on_terms += self.rules.optimizers(self._subquery(query), options or RuleOptions())
+        if on_terms:
+            merging = [one for one in optimizers if isinstance(one, Optimizer)]
+            optimizers.append(RulePhase([*merging, *on_terms]))
+        return EquilibriumOptimizer(optimizers, name=self.name)
+
+
+class SequenceDB(DB):
+    """Global optimizers and databases, in the order of their positions."""
+
+    def register(
+        self, name: str, optimizer: Optimizer | DB, position: float, *tags: str, native: bool = False
+    ) -> None:
+        """Add an optimizer, or a database of them.
+
+        Parameters
+        ----------
+        name
+            By which it is known; counts as a tag.
+        optimizer
+            A global optimizer, or a database that a query turns into one.
+        position
+            Its place in the sequence; equal positions keep the order of registration.
+        tags
+            What queries select it by, for example ``fast_run``.
+        native
+            Whether saturation does by itself what the optimizer does, so that e-graph modes skip it.
+
+        Raises
+        ------
+        OptimizerError
+            For a name that is taken, an object of another kind, or an optimizer tagged ``inplace`` before
+            position 50.
+        """
+        if isinstance(optimizer, LocalOptimizer):
+            raise OptimizerError(
+                f"{name!r} is a local optimizer: register TopoOptimizer({name}), or register it in a"
+                ' database such as optdb["canonicalize"]'
+            )
+        if not isinstance(optimizer, (Optimizer, DB)):
+            raise OptimizerError(f"{name!r} is a {type(optimizer).__name__}, not an optimizer")
+        if isinstance(position, bool) or not isinstance(position, (int, float)):
+            raise OptimizerError(f"the position of {name!r} is a number, not {position!r}")
+        if position < DESTROY_HANDLER:
+            if "inplace" in tags:
+                raise OptimizerError(_inplace_reason(name, f"its position {position:g} is below 50"))
+            if isinstance(optimizer, DB):
+                inside = next((entry for entry in optimizer if "inplace" in entry.tags), None)
+                if inside is not None:
+                    raise OptimizerError(_inplace_reason(inside.name, f"position {position:g} is below 50"))
+                optimizer.allows_inplace = False
+        if isinstance(optimizer, DB) and not optimizer.name:
+            optimizer.name = name
+        self._add(Entry(name, optimizer, frozenset(tags), float(position), native))
+
+    def query(self, query: Query, options: RuleOptions | None = None) -> QueriedOptimizer:
+        """A sequence of what the Query selects; sub-databases are asked the same, or their subquery."""
+        names, optimizers = [], []
+        for entry in self.selected(query):
+            found = entry.object
+            optimizer = found.query(query, options) if isinstance(found, DB) else found
+            assert isinstance(optimizer, Optimizer)
+            if not (isinstance(found, DB) and is_empty(optimizer)):
+                names.append(entry.name)
+                optimizers.append(optimizer)
+        return QueriedOptimizer(self, query, optimizers, names, options)
+
+
+class QueriedOptimizer(SeqOptimizer):
+    """The answer of a SequenceDB to a Query; refined, it is the answer to the refined Query."""
+
+    def __init__(
+        self,
+        database: SequenceDB,
+        query: Query,
+        optimizers: list[Optimizer],
+        names: list[str],
+        options: RuleOptions | None,
+    ) -> None:
+        super().__init__(optimizers, database.name, names)
+        self.database = database
+        self.query = query
+        self.options = options
+
+    def including(self, *tags: str) -> QueriedOptimizer:
+        """The same, with what has one of the tags as well."""
+        return self.database.query(self.query.including(*tags), self.options)
+
+    def requiring(self, *tags: str) -> QueriedOptimizer:
+        """The same, with only what has all the tags."""
+        return self.database.query(self.query.requiring(*tags), self.options)
+
+    def excluding(self, *tags: str) -> QueriedOptimizer:
+        """The same, without what has one of the tags."""
+        return self.database.query(self.query.excluding(*tags), self.options)
+
+
+def is_empty(optimizer: Optimizer) -> bool:
+    """Whether an optimizer that a database was turned into consists of nothing."""
+    if isinstance(optimizer, SeqOptimizer):
+        return not len(optimizer)
+    return isinstance(optimizer, EquilibriumOptimizer) and not (optimizer.locals or optimizer.globals)
+
+
+def registrar(database: EquilibriumDB) -> Callable[..., Callable[[Registered], Registered]]:
+    """A decorator that registers in a database: ``@register_canonicalize("fast_run")``.
+
+    The tags are ``fast_run`` where none are given; the name is that of the optimizer.
+    """
+
+    def register(*tags: str, name: str = "") -> Callable[[Registered], Registered]:
+        def decorate(optimizer: Registered) -> Registered:
+            if isinstance(optimizer, LocalOptimizer | Optimizer):
+                database.register(name or optimizer.label, optimizer, *(tags or ("fast_run",)))
+                return optimizer
+            raise OptimizerError(f"{optimizer!r} is not an optimizer; put @local_optimizer below")
+
+        return decorate
+
+    return register
+
+
+def _inplace_reason(name: str, why: str) -> str:
+    return (
+        f"the optimizer {name!r} works in place, so it must come after add_destroy_handler (49.5), at 50 or"
+        f" later: {why}. Before it nothing checks who still needs what is overwritten"
+    )

@@ -1,0 +1,147 @@
+"""Local optimizers as sources of equalities: what they would replace is kept beside the replacement."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from esat.classic.equilibrium import LEAST_USE, OscillationWarning
+from esat.classic.local import LocalOptimizer
+from esat.classic.navigator import check_replacement, replacement_pairs
+from esat.classic.optimizer import Optimizer
+from esat.classic.profile import OptimizerProfile
+from esat.errors import EsatWarning
+from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable, toposort
+
+USES_PER_NODE = 8
+"""Equalities an optimizer may contribute for each node of the graph."""
+
+
+@dataclass(frozen=True)
+class Equality:
+    """Two Variables that have the same value, and who says so."""
+
+    left: Variable
+    right: Variable
+    source: str
+
+
+class CollectEqualities(Optimizer):
+    """Asks local optimizers about every node of a graph, and about the nodes of their answers.
+
+    The graph is not changed. After :meth:`optimize` the equalities stand in ``found``.
+    """
+
+    name = "equalities"
+
+    def __init__(self, locals: Sequence[LocalOptimizer]) -> None:
+        self.locals = tuple(locals)
+        self.found: list[Equality] = []
+
+    def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
+        profile = OptimizerProfile(self.label, type(self).__name__)
+        self.found = []
+        if not self.locals:
+            return profile
+        limit = max(LEAST_USE, USES_PER_NODE * len(fgraph))
+        expressions = _Expressions(fgraph)
+        pending = fgraph.toposort()
+        pending.reverse()
+        while pending:
+            node = pending.pop()
+            for local in self.locals:
+                if local.follows(node.op) and profile.applied.get(local.label, 0) < limit:
+                    pending += self._ask(node, local, expressions, profile)
+        tireless = [name for name, count in profile.applied.items() if count >= limit]
+        if tireless:
+            warnings.warn(
+                f"{', '.join(tireless)} found something to do {limit} times in a graph of {len(fgraph)} nodes"
+                " and was not asked further",
+                OscillationWarning,
+                stacklevel=2,
+            )
+        return profile
+
+    def _ask(
+        self, node: Apply, local: LocalOptimizer, expressions: _Expressions, profile: OptimizerProfile
+    ) -> list[Apply]:
+        """Ask about one node; the new nodes of the answer."""
+        begin = time.perf_counter()
+        created: list[Apply] = []
+        for old, new in replacement_pairs(node, local, local.transform(node)):
+            if not _expressible(old, new, local):
+                continue
+            fresh = expressions.enter(new)
+            left, right = expressions.first(old), expressions.first(new)
+            if expressions.equate(left, right):
+                self.found.append(Equality(left, right, local.label))
+                if right.owner in fresh:
+                    # It could stand where the old one does; optimizers may ask who uses it.
+                    right.clients = list(old.clients or ())
+                created += fresh
+                profile.count(local.label, created=len(fresh))
+        profile.spend(local.label, time.perf_counter() - begin)
+        return created
+
+
+class _Expressions:
+    """Expressions met so far, equal ones as one."""
+
+    def __init__(self, fgraph: FunctionGraph) -> None:
+        self._nodes: dict[object, Apply] = {}
+        self._constants: dict[object, Variable] = {}
+        self._first: dict[Variable, Variable] = {variable: variable for variable in fgraph.inputs}
+        self._equal: set[frozenset[Variable]] = set()
+        for node in fgraph.toposort():
+            self._add(node)
+
+    def first(self, variable: Variable) -> Variable:
+        """The first Variable met that computes the same."""
+        if isinstance(variable, Constant) and isinstance(variable.type, TensorType):
+            return self._constants.setdefault((variable.type, variable.data.tobytes()), variable)
+        return self._first.get(variable, variable)
+
+    def enter(self, variable: Variable) -> list[Apply]:
+        """Enter what a Variable depends on; the nodes that were not met before."""
+        fresh = [node for node in toposort([variable], stop=self._first) if self._add(node)]
+        inside = set(fresh)
+        for node in fresh:
+            for output in node.outputs:
+                output.clients = []
+            for position, operand in enumerate(node.inputs):
+                if operand.owner in inside and operand.clients is not None:
+                    operand.clients.append((node, position))
+        return fresh
+
+    def _add(self, node: Apply) -> bool:
+        key = (node.op, tuple(map(self.first, node.inputs)))
+        known = self._nodes.setdefault(key, node)
+        for output, same in zip(node.outputs, known.outputs, strict=True):
+            self._first[output] = same
+        return known is node
+
+    def equate(self, left: Variable, right: Variable) -> bool:
+        """Note that two Variables are equal; whether that is news."""
+        pair = frozenset((left, right))
+        news = len(pair) == 2 and pair not in self._equal
+        self._equal.add(pair)
+        return news
+
+
+def _expressible(old: Variable, new: Variable, local: LocalOptimizer) -> bool:
+    """Whether an e-graph can hold the equality: both sides must have the same dtype and broadcasting."""
+    check_replacement(old, new, local)
+    left, right = old.type, new.type
+    if not isinstance(left, TensorType) or not isinstance(right, TensorType):
+        return False
+    if left.broadcastable == right.broadcastable:
+        return True
+    warnings.warn(
+        f"{local} replaces {old} ({left}) by {new} ({right}); as more is known of the sizes of one of them,"
+        " the e-graph cannot hold both: this equality is not used",
+        EsatWarning,
+        stacklevel=2,
+    )
+    return False

@@ -1,0 +1,71 @@
+"""The documents' table of optimizations: which of them each predefined mode has, and what does them here.
+
+A mode has a row if its Query selects the row's tags; the members are named so that it selects them just
+when it selects the row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from esat.rules.query import Query
+
+_RUN = frozenset({"fast_run"})
+_ALWAYS = frozenset({"fast_run", "fast_compile"})
+_INPLACE = frozenset({"fast_run", "inplace"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One optimization of the documents' table.
+
+    Attributes
+    ----------
+    name
+        As in the table.
+    tags
+        Tags of what belongs to it.
+    members
+        Names of entries of ``optdb``, of rules and of rule sets that do it.
+    about
+        What it does, in a few words.
+    """
+
+    name: str
+    tags: frozenset[str]
+    members: tuple[str, ...]
+    about: str
+
+    def selected(self, query: Query) -> bool:
+        """Whether a mode with this query has it."""
+        return query.selects(self.name, self.tags)
+
+
+ROWS: tuple[Row, ...] = (
+    Row("merge", _ALWAYS | {"merge"}, ("merge1", "MergeOptimizer", "merge2", "merge3"), "one of equal nodes"),
+    Row("constant folding", _ALWAYS, ("constant_folding",), "constants computed when compiling"),
+    Row("GPU transfer", _ALWAYS | {"gpu"}, (), "what runs on the GPU"),
+    Row("shape promotion", _RUN, ("local_shape_lift",), "sizes without the values"),
+    Row("fill cut", _RUN, ("fill",), "fills inside elementwise ops"),
+    Row("inc_subtensor srlz.", _RUN, ("local_IncSubtensor_serialize",), "increments one after another"),
+    Row("reshape_chain", _RUN, ("local_reshape_chain", "reshape-reshape"), "one reshape for two"),
+    Row("const. elimination", _RUN, ("pow-one", "pow-zero", "local_mul_canonizer"), "x ** 1, x * 1, x + 0"),
+    Row("add canonical.", _RUN, ("local_add_canonizer",), "(a + b + ...) - (x + y + ...)"),
+    Row("mul canonical.", _RUN, ("local_mul_canonizer",), "(a * b * ...) / (x * y * ...)"),
+    Row("dot22", _RUN, ("contractions",), "matrix products by BLAS"),
+    Row("sparse_dot", _RUN, (), "products with sparse matrices"),
+    Row("sum_scalar_mul", _RUN, ("sum-of-scaled",), "sum(a * x) = a * sum(x)"),
+    Row("neg_neg", _RUN, ("neg-neg",), "-(-x) = x"),
+    Row("neg_div_neg", _RUN, ("neg-div-neg",), "(-x) / (-y) = x / y"),
+    Row("add specialize", _RUN, ("local_add_canonizer", "add-neg", "sub-neg"), "x + 0, x + (-y)"),
+    Row("mul specialize", _RUN, ("mul-self", "mul-minus-one"), "x * x, x * 0, x * -1"),
+    Row("pow specialize", _RUN, ("pow-two", "pow-half", "pow-minus-half"), "x ** 2, x ** 0, x ** -0.5"),
+    Row("inplace_setsubtensor", _INPLACE, (), "parts of arrays set where they stand"),
+    Row("gemm", _RUN, ("scale-into-matmul", "matmul-scaled-left"), "a * (x @ y) + b * z by BLAS"),
+    Row("inplace_elemwise", _INPLACE, (), "results in the storage of operands"),
+    Row("inplace_random", _INPLACE, (), "random states updated where they stand"),
+    Row("elemwise fusion", _RUN | {"fusion"}, ("elemwise_fusion",), "one loop for many elementwise ops"),
+    Row("local_log_softmax", _RUN | {"stabilize"}, ("log-softmax",), "log(softmax(x)) without overflow"),
+    Row("local_remove_all_assert", frozenset({"unsafe"}), (), "no checks of valid input"),
+)
+"""The documents' table, in its order."""

@@ -1,0 +1,94 @@
+"""Rules of the rule files as one step of a classic equilibrium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from esat.classic.cheaper import CheaperRule
+from esat.classic.equilibrium import EquilibriumOptimizer
+from esat.classic.local import LocalOptimizer
+from esat.classic.optimizer import Optimizer
+from esat.classic.profile import OptimizerProfile
+from esat.classic.rule_rewriter import RuleContext, RuleRewriter
+from esat.classic.terms import DropReducedAxes, KeepReducedAxes
+from esat.egraph.constructors import op_signature
+from esat.extract.cost import CostModel, MachineProfile
+from esat.graph import FunctionGraph
+from esat.rules.database import RuleDatabase
+from esat.rules.query import Query
+from esat.rules.rule import Rule, RuleFile, Soundness
+
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """How rules are selected and applied, beside their tags.
+
+    Attributes
+    ----------
+    soundness
+        The loosest class admitted.
+    extra
+        Rule files of one compilation.
+    machine
+        What the cost model prices replacements with.
+    """
+
+    soundness: Soundness = "real"
+    extra: tuple[RuleFile, ...] = ()
+    machine: MachineProfile = field(default_factory=MachineProfile)
+
+
+@dataclass(frozen=True)
+class RuleSource:
+    """The rules that belong to one database of local optimizers.
+
+    Attributes
+    ----------
+    database
+        Where they come from.
+    tag
+        What they are tagged with.
+    rest_without
+        Where given, rules that have none of these tags belong here, too.
+    """
+
+    database: RuleDatabase
+    tag: str
+    rest_without: frozenset[str] | None = None
+
+    def rules(self, query: Query, options: RuleOptions) -> list[Rule]:
+        """The rules a Query selects, in order of their files."""
+        selection = self.database.query(query, soundness=options.soundness, extra=options.extra)
+        return [rule for rule in selection.rules if self._belongs(rule)]
+
+    def _belongs(self, rule: Rule) -> bool:
+        rest = self.rest_without is not None and not rule.tags & self.rest_without
+        return rest or self.tag in rule.tags
+
+    def optimizers(self, query: Query, options: RuleOptions) -> list[LocalOptimizer]:
+        """Those of the rules that can be read as replacements, as local optimizers."""
+        rules = [rule for rule in self.rules(query, options) if RuleRewriter.applies_to(rule)]
+        if not rules:
+            return []
+        context = RuleContext(op_signature())
+        model = CostModel(options.machine)
+        return [CheaperRule(rule, context, model) for rule in rules]
+
+
+class RulePhase(Optimizer):
+    """An equilibrium of rules on the graph in the form that rules speak of."""
+
+    name = "rules"
+
+    def __init__(self, optimizers: Iterable[LocalOptimizer | Optimizer]) -> None:
+        self.inner = EquilibriumOptimizer(optimizers, name=self.name)
+
+    def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
+        KeepReducedAxes().optimize(fgraph)
+        profile = self.inner.optimize(fgraph)
+        DropReducedAxes().optimize(fgraph)
+        return profile
+
+    def summary(self) -> list[str]:
+        return self.inner.summary()

@@ -1,0 +1,142 @@
+"""Equality saturation as the database has it: optimizers before, rules and equalities, optimizers after."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from esat.classic.database import SequenceDB
+from esat.classic.equalities import CollectEqualities
+from esat.classic.optimizer import Optimizer
+from esat.classic.plan import saturation_plan
+from esat.classic.profile import OptimizerProfile, PassProfile
+from esat.classic.rule_phase import RuleOptions
+from esat.egraph.prepare import program_for
+from esat.egraph.report import SaturationReport, StepTrace
+from esat.egraph.saturate import Budgets
+from esat.extract.optimizer import OptimizationReport, Stage, optimize
+from esat.graph import FunctionGraph
+from esat.rules.database import RuleDatabase
+from esat.rules.query import Query
+
+Watcher = Callable[[str, FunctionGraph], object]
+"""Told of the graph after each step that changed it, by the step's name."""
+
+
+@dataclass(slots=True)
+class SaturationOptimizer:
+    """Optimizes graphs by equality saturation.
+
+    Attributes
+    ----------
+    database, rules, query, options
+        What takes part.
+    budgets, method
+        How far to saturate, and how to choose from the e-graph.
+    watch
+        See :data:`Watcher`.
+    """
+
+    database: SequenceDB
+    rules: RuleDatabase
+    query: Query
+    options: RuleOptions
+    budgets: Budgets
+    method: Literal["area", "tree", "optimal"]
+    watch: Watcher = lambda name, graph: None
+
+    def optimize(
+        self, graph: FunctionGraph, stage: Stage
+    ) -> tuple[FunctionGraph, OptimizationReport, OptimizerProfile]:
+        """The cheapest equal graph found. The given one may be changed on the way.
+
+        Raises
+        ------
+        RuleError, OptimizerError, SaturationError, CompileError
+            For a rule or an optimizer that does not fit, an e-graph that breaks off, a wrong result.
+        """
+        profile = OptimizerProfile("equality saturation", "SeqOptimizer", nodes_before=len(graph))
+        begin = time.perf_counter()
+        with stage("query"):
+            plan = saturation_plan(self.database, self.query, self.options)
+            selection = self.rules.query(
+                self.query, soundness=self.options.soundness, extra=self.options.extra
+            )
+        self._run(plan.before, graph, profile, stage)
+        collector = CollectEqualities(plan.equalities)
+        self._run(collector, graph, profile, stage)
+        with stage("compile rules"):
+            program = program_for(selection, strict=self.options.soundness == "exact")
+        trace: list[StepTrace] = []
+        result, report = optimize(
+            graph,
+            program,
+            self.budgets,
+            machine=self.options.machine,
+            method=self.method,
+            equalities=[(equality.left, equality.right) for equality in collector.found],
+            stage=_recording(stage, profile.parts),
+            trace=trace,
+        )
+        if report.saturation is not None:
+            _describe(profile.parts, report.saturation, trace)
+        self.watch("decode", result)
+        self._run(plan.after, result, profile, stage)
+        profile.seconds = time.perf_counter() - begin
+        profile.nodes_after, profile.nodes_most = len(result), max(len(result), profile.nodes_before)
+        applied = {
+            name: count
+            for part in profile.parts
+            if part.kind != "EqualitySaturation"
+            for name, count in part.all_applied().items()
+        }
+        return result, replace(report, rules={**applied, **report.rules}), profile
+
+    def _run(
+        self, optimizer: Optimizer, graph: FunctionGraph, profile: OptimizerProfile, stage: Stage
+    ) -> None:
+        with stage(optimizer.label):
+            part = optimizer.optimize(graph)
+        if part.parts or part.local_seconds:
+            profile.parts.append(part)
+            profile.validate_seconds += part.validate_seconds
+            profile.callback_seconds += part.callback_seconds
+            self.watch(optimizer.label, graph)
+
+
+def _recording(stage: Stage, parts: list[OptimizerProfile]) -> Stage:
+    """A stage that also notes how long it took as a part of a profile."""
+
+    @contextmanager
+    def recorded(name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        with stage(name):
+            yield
+        parts.append(OptimizerProfile(name, "Stage", time.perf_counter() - begin))
+
+    return recorded
+
+
+def _describe(parts: list[OptimizerProfile], report: SaturationReport, trace: list[StepTrace]) -> None:
+    """Make the part named ``saturate`` tell of rounds and rules."""
+    part = next(part for part in parts if part.name == "saturate")
+    part.kind, part.note = "EqualitySaturation", report.stop_reason
+    for step in trace:
+        while len(part.passes) <= max(step.round, 0):
+            part.passes.append(PassProfile())
+        one = part.passes[max(step.round, 0)]
+        one.seconds += step.seconds
+        one.nodes = step.nodes
+        if step.updated:
+            for ruleset in step.rulesets:
+                one.applied[ruleset] = one.applied.get(ruleset, 0) + 1
+    part.nodes_before = trace[0].nodes if trace else 0
+    part.nodes_after = report.nodes
+    part.nodes_most = max((step.nodes for step in trace), default=0)
+    for rule in report.rules:
+        part.local_seconds[rule.name] = rule.seconds
+        if rule.matches:
+            part.applied[rule.name] = rule.matches

@@ -1,0 +1,99 @@
+"""Local optimizers that come with esat beside the rules of the rule files.
+
+They are those that rules cannot say: what depends on run-time values of ops, on indices, or on sizes.
+"""
+
+from __future__ import annotations
+
+from esat.classic.local import Transformed, local_optimizer
+from esat.classic.terms import value_of
+from esat.graph import Apply, Family, Variable
+from esat.graph.folding import fold
+from esat.ops.contraction import MatMul
+from esat.ops.creation import Alloc
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.index.basic import IncSubtensor, SetSubtensor
+from esat.ops.reduction import Reduction
+from esat.ops.shape import ShapeI, size_of
+from esat.ops.view import Reshape
+
+
+@local_optimizer()
+def constant_folding(node: Apply) -> Transformed:
+    """Computes at compile time what depends on constants alone."""
+    if not node.inputs:
+        return False
+    folded = fold(node, node.inputs)
+    if folded is None:
+        return False
+    used = [output.clients is None or bool(output.clients) for output in node.outputs]
+    return [value if wanted else None for value, wanted in zip(folded, used, strict=True)]
+
+
+@local_optimizer([Reshape])
+def local_reshape_chain(node: Apply) -> Transformed:
+    """reshape(reshape(x, a), b) -> reshape(x, b)."""
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, Reshape):
+        return False
+    return list(node.op.make_node(inner.inputs[0], node.inputs[1]).outputs)
+
+
+@local_optimizer([ShapeI])
+def local_shape_lift(node: Apply) -> Transformed:
+    """The size of a result from the sizes of what it is computed from, so that it need not be computed."""
+    assert isinstance(node.op, ShapeI)
+    axis, source = node.op.axis, node.inputs[0].owner
+    if source is None:
+        return False
+    size = _size_before(source, axis)
+    return False if size is None else [size]
+
+
+def _size_before(node: Apply, axis: int) -> Variable | None:
+    op, operands = node.op, node.inputs
+    if op.family is Family.ELEMENTWISE:
+        lasting = (one for one in operands if not one.tensor_type.broadcastable[axis])
+        operand = next(lasting, None)
+        return None if operand is None else size_of(operand, axis)
+    if isinstance(op, DimShuffle):
+        before = op.order[axis]
+        return None if before == "x" else size_of(operands[0], int(before))
+    if isinstance(op, Reduction):
+        rank = operands[0].tensor_type.ndim
+        kept = [one for one in range(rank) if op.keepdims or one not in op.axes]
+        return None if kept[axis] in op.axes else size_of(operands[0], kept[axis])
+    if isinstance(op, SetSubtensor):
+        return size_of(operands[0], axis)
+    if isinstance(op, Alloc):
+        return operands[1 + axis]
+    if isinstance(op, MatMul):
+        rank = operands[0].tensor_type.ndim
+        return size_of(operands[int(axis == rank - 1)], axis) if axis >= rank - 2 else None
+    return None
+
+
+@local_optimizer([Elementwise])
+def local_inc_subtensor_serialize(node: Apply) -> Transformed:
+    """inc_subtensor(0, b, i) + inc_subtensor(0, c, j) -> inc_subtensor(inc_subtensor(0, b, i), c, j).
+
+    Each increment can then be made in place, and the sum of two whole arrays is saved.
+    """
+    if node.op.name != "add":
+        return False
+    output = node.outputs[0]
+    for part, rest in (node.inputs, node.inputs[::-1]):
+        owner = part.owner
+        if owner is None or not isinstance(owner.op, IncSubtensor):
+            continue
+        if not _is_zero(owner.inputs[0]) or rest.type != part.type or part.type != output.type:
+            continue
+        return [owner.op(rest, *owner.inputs[1:])]
+    return False
+
+
+def _is_zero(variable: Variable) -> bool:
+    node = variable.owner
+    filled = node.inputs[0] if node is not None and isinstance(node.op, Alloc) else variable
+    return value_of(filled) == 0

@@ -1,0 +1,68 @@
+"""``optdb``: the database that modes query, with all that comes with esat; the one explicit table of it."""
+
+from __future__ import annotations
+
+from esat.classic.canonizer import Canonizer
+from esat.classic.database import EquilibriumDB, SequenceDB, registrar
+from esat.classic.marker import Marker
+from esat.classic.merge import MergeOptimizer, merge_optimizer
+from esat.classic.rule_phase import RuleSource
+from esat.classic.simplify import (
+    constant_folding,
+    local_inc_subtensor_serialize,
+    local_reshape_chain,
+    local_shape_lift,
+)
+from esat.errors import OptimizerError
+from esat.rules import RULES
+from esat.rules.database import RuleDatabase
+
+EQUILIBRIA = {"canonicalize": 1.0, "stabilize": 1.5, "blas": 1.7, "specialize": 2.0}
+"""Databases of local optimizers and their positions. Each has the rules tagged with its name."""
+
+_ALWAYS = ("fast_run", "fast_compile")
+
+
+def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
+    """A database with all that comes with esat, over the given rules."""
+    database = SequenceDB("optdb")
+    database.register("merge1", MergeOptimizer(), 0, *_ALWAYS, "merge", "exact", native=True)
+    for name, position in EQUILIBRIA.items():
+        rest_without = frozenset(EQUILIBRIA) if name == "canonicalize" else None
+        inner = EquilibriumDB(name, RuleSource(rules, name, rest_without))
+        database.register(name, inner, position, *_ALWAYS)
+    _register_locals(database)
+    database.register("merge2", MergeOptimizer(), 49, *_ALWAYS, "merge", "exact", native=True)
+    database.register("elemwise_fusion", Marker("elemwise_fusion"), 49.1, "fast_run", "fusion", native=True)
+    handler = Marker("add_destroy_handler")
+    database.register("add_destroy_handler", handler, 49.5, *_ALWAYS, native=True)
+    database.register("merge3", MergeOptimizer(), 100, *_ALWAYS, "merge", "exact", native=True)
+    return database
+
+
+def _register_locals(database: SequenceDB) -> None:
+    canonicalize, specialize = (equilibrium(database, name) for name in ("canonicalize", "specialize"))
+    for inner in (canonicalize, specialize):
+        inner.register("MergeOptimizer", merge_optimizer, *_ALWAYS, "merge", "exact", native=True)
+        inner.register("constant_folding", constant_folding, *_ALWAYS, "exact", native=True)
+    for kind in ("add", "mul"):
+        canonizer = Canonizer(kind)
+        canonicalize.register(canonizer.name, canonizer, "fast_run", native=True)
+    canonicalize.register("local_reshape_chain", local_reshape_chain, "fast_run", "exact", native=True)
+    canonicalize.register("local_shape_lift", local_shape_lift, "fast_run", "exact")
+    canonicalize.register("local_IncSubtensor_serialize", local_inc_subtensor_serialize, "fast_run")
+
+
+def equilibrium(database: SequenceDB, name: str) -> EquilibriumDB:
+    """The database of local optimizers of a name. Raises OptimizerError where there is none."""
+    inner = database[name]
+    if not isinstance(inner, EquilibriumDB):
+        raise OptimizerError(f"{name!r} in {database.name} is no database of local optimizers")
+    return inner
+
+
+optdb = standard_database()
+
+register_canonicalize = registrar(equilibrium(optdb, "canonicalize"))
+register_stabilize = registrar(equilibrium(optdb, "stabilize"))
+register_specialize = registrar(equilibrium(optdb, "specialize"))
