@@ -34,9 +34,8 @@ def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel
         *(_numba_type(array, "C") for array in kernel.outputs),
         *(_numba_type(array, layout) for array in kernel.inputs),
     )
-    # With one output LLVM's own checks at run time are cheap, and made for loops that need them alone.
-    noalias = (ENTRY,) if len(kernel.outputs) > 1 else ()
-    options = cache.CompileOptions(noalias=noalias)
+    # Without it loops over many arrays do not vectorise: LLVM gives up on checking all pairs at run time.
+    options = cache.CompileOptions(noalias=(ENTRY,))
     return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options)
 
 
