@@ -59,6 +59,26 @@ def test_distributing_makes_one_term(laboratory: Laboratory) -> None:
     assert sizes["Log"] == len(INPUTS) + 1
 
 
+def test_quotients_distribute(laboratory: Laboratory) -> None:
+    rule = "(rewrite (Log (Div x y)) (Sub (Log x) (Log y)) :when ((positive x) (positive y)))"
+    term = f"(Log {group('NaryProd', INPUTS[:3], tuple(INPUTS[3:5]))})"
+    logarithms = [f"(Log {term})" for term in INPUTS[:5]]
+    wanted = group("NarySum", logarithms[:3], tuple(logarithms[3:]))
+    laboratory.check(rule, [Case(term, wanted)], facts=ALL_POSITIVE)
+    laboratory.check(rule, [Case(term, wanted, equal=False)], facts=f"(positive {INPUTS[0]})")
+
+
+def test_shared_operands_may_be_guarded(laboratory: Laboratory) -> None:
+    rule = "(rewrite (Mul (Pair x y) (Pair x z)) (Pair x (Add y z)) :when ((positive x)))"
+    assert "argument/" in compiled(rule).text
+    a, b, c = INPUTS[:3]
+    case = Case(
+        group("NaryProd", [f"(Pair {a} {b})", f"(Pair {a} {c})"]), f"(Pair {a} {group('NarySum', [b, c])})"
+    )
+    laboratory.check(rule, [case], facts=f"(positive {a})")
+    laboratory.check(rule, [Case(case.term, case.wanted, equal=False)], facts=f"(positive {b})")
+
+
 def test_both_directions_together_end(laboratory: Laboratory) -> None:
     rule = "(birewrite (Mul (Exp x) (Exp y)) (Exp (Add x y)))"
     term = group("NaryProd", [f"(Exp {term})" for term in INPUTS])

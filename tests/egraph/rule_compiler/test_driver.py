@@ -53,6 +53,19 @@ def test_rules_between_equal_nary_terms_are_dropped() -> None:
     assert not rules.origins
 
 
+def test_a_left_side_that_is_a_bare_variable_in_nary_form_is_dropped() -> None:
+    rules = compiled("(rewrite (Neg (Neg x)) x) (rewrite (Reciprocal (Reciprocal x)) (H1 x))")
+    assert [reason for _, reason in rules.dropped] == [
+        "both sides are the same n-ary term",
+        "as an n-ary term its left side is a bare variable",
+    ]
+
+
+def test_double_negations_inside_patterns_vanish(laboratory: Laboratory) -> None:
+    rule = "(rewrite (Exp (Neg (Neg (Sin x)))) (H1 x))"
+    laboratory.check(rule, [Case(f"(Exp (Sin {A}))", f"(H1 {A})")])
+
+
 def test_exact_only_keeps_binary_patterns_of_exact_rules() -> None:
     text = (
         '(rewrite (Add (Exp x) (Sin y)) (Foo x y) :name "foo" :soundness exact)'
