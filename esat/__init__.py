@@ -42,6 +42,7 @@ from esat.errors import (
     LinearAlgebraError,
     ModeError,
     OptimizerError,
+    ParameterError,
     RuleError,
     SaturationError,
     ShapeError,
@@ -51,6 +52,7 @@ from esat.frontend import elementwise as _elementwise
 from esat.frontend import linalg as linalg
 from esat.frontend import linear as _linear
 from esat.frontend import numeric as _numeric
+from esat.frontend import random as random
 from esat.frontend import reductions as _reductions
 from esat.frontend import shaping as _shaping
 from esat.frontend import tensor as _tensor
@@ -108,12 +110,12 @@ __all__ = [
     "Apply", "AssertionFailed", "AxisError", "CompileError", "Constant", "CycleError", "DtypeError",
     "EsatError", "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph",
     "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "ModeError", "NodeFinder", "Op",
-    "OptimizerError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError", "SharedVariable",
-    "TensorType", "Type", "Variable", "Work", "argsort", "assert_", "astype", "cast", "cumprod",
-    "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate", "getitem",
-    "grad", "ifelse", "inc_subtensor", "linalg", "log_softmax", "logsumexp", "set_subtensor", "shape",
-    "shared", "size", "softmax", "sort", "specify_shape", "take", "take_along_axis", "trace",
-    "verify_grad", "vjp",
+    "OptimizerError", "ParameterError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError",
+    "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort", "assert_", "astype", "cast",
+    "cumprod", "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate",
+    "getitem", "grad", "ifelse", "inc_subtensor", "linalg", "log_softmax", "logsumexp", "random",
+    "set_subtensor", "shape", "shared", "size", "softmax", "sort", "specify_shape", "take",
+    "take_along_axis", "trace", "verify_grad", "vjp",
 ]  # fmt: skip
 __all__ += _creation.__all__
 __all__ += _elementwise.__all__

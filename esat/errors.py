@@ -46,6 +46,10 @@ class LinearAlgebraError(EsatError, LinAlgError):
     """A matrix that an op cannot take: singular, not positive definite, or one it does not converge on."""
 
 
+class ParameterError(EsatError, ValueError):
+    """A parameter outside the domain of a probability distribution, found while running."""
+
+
 class AssertionFailed(EsatError, AssertionError):  # noqa: N818 - it says what happened
     """A condition the user's graph states is false at run time."""
 

@@ -67,10 +67,7 @@ class Assert(_Pass):
         value, *conditions = inputs
         for place, condition in enumerate(conditions):
             if not np.all(condition):
-                failed = (
-                    f"condition {place} is false" if np.ndim(condition) == 0 else _places(place, condition)
-                )
-                raise AssertionFailed(describe(self.name, [failed], self.message))
+                raise AssertionFailed(describe(self.name, [_failure(place, condition)], self.message))
         return (value,)
 
     def __str__(self) -> str:
