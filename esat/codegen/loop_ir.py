@@ -33,6 +33,10 @@ Index: TypeAlias = tuple[int | None, ...]
 
 AccumulatorKind: TypeAlias = Choice["sum", "combine", "argmax", "argmin"]
 
+MAXIMUM = "maximum({0}, {1})"
+MINIMUM = "minimum({0}, {1})"
+"""Templates that accumulators of extrema combine by; NaN is handed on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Array:

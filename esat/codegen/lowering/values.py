@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from esat.codegen.loop_ir import (
+    MAXIMUM,
+    MINIMUM,
     Accumulator,
     AccumulatorKind,
     Compute,
@@ -40,8 +42,6 @@ _COMBINE = {"{0} or {1}": "{0} | {1}", "{0} and {1}": "{0} & {1}"}
 """Templates of reductions in a form without branches."""
 
 _SUM = "{0} + {1}"
-_MAXIMUM = "maximum({0}, {1})"
-_MINIMUM = "minimum({0}, {1})"
 
 
 @dataclass(frozen=True)
@@ -237,8 +237,8 @@ class _Steps:
             return self.operand
         if combine == _SUM:
             return self._sum(self.operand)
-        if combine in (_MAXIMUM, _MINIMUM):
-            return self._extremum(combine == _MAXIMUM)
+        if combine in (MAXIMUM, MINIMUM):
+            return self._extremum(combine == MAXIMUM)
         if op.reducer.identity is None:
             raise UnsupportedError(f"{op} has no first value")
         start = literal_text(op.reducer.identity(self.dtype), self.dtype)
@@ -257,7 +257,7 @@ class _Steps:
             return self._fold(
                 "combine", self.operand, str(not largest), "{0} | {1}" if largest else "{0} & {1}"
             )
-        template = _MAXIMUM if largest else _MINIMUM
+        template = MAXIMUM if largest else MINIMUM
         return self._fold("combine", self.operand, extreme_text(self.dtype, not largest), template)
 
     def _index(self, largest: bool) -> int:

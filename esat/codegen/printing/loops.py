@@ -2,7 +2,8 @@
 
 A loop that gathers float sums or the index of an extremum runs in blocks: 1024 elements are summed in
 any order, which vectorises, and these sums are added with their rounding errors kept. Of an index, the
-first block of 256 with the extremum is found, and then its place in that block.
+first block of 256 with the extremum is found, and then its place in that block. Extrema of floats are
+gathered as if there were no NaN, and whether there was one apart from them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from numba.core import types
 
 from esat.codegen import views
 from esat.codegen.loop_ir import (
+    MAXIMUM,
+    MINIMUM,
     Accumulator,
     Definition,
     Loop,
@@ -40,6 +43,11 @@ def is_index(accumulator: Accumulator) -> bool:
 def is_float_sum(accumulator: Accumulator) -> bool:
     """Whether the accumulator is a sum whose rounding matters."""
     return accumulator.kind == "sum" and accumulator.dtype.startswith("float")
+
+
+def is_float_extremum(accumulator: Accumulator) -> bool:
+    """Whether the accumulator is a maximum or minimum that NaN must find its way through."""
+    return accumulator.template in (MAXIMUM, MINIMUM) and accumulator.dtype.startswith("float")
 
 
 class LoopPrinter:
@@ -108,6 +116,8 @@ class LoopPrinter:
         self.source.line(f"v{value} = {start}", accumulator.comment)
         if is_float_sum(accumulator):
             self.source.line(f"error{value} = {start}")
+        elif flat and is_float_extremum(accumulator):
+            self.source.line(f"nan{value} = False")
 
     def _compensated(self, value: int, operand: str) -> None:
         error = self.source.use("rounding_error", views.rounding_error)
@@ -129,14 +139,30 @@ class LoopPrinter:
     def _flat_update(self, accumulator: Accumulator, operand: str, loop: Loop, names: Names) -> None:
         value = accumulator.value
         if is_index(accumulator):
-            name = "maximum" if accumulator.kind == "argmax" else "minimum"
-            text = self.source.expression(f"{name}({{0}}, {{1}})", accumulator.dtype)
-            self.source.line(f"part{value} = {text.format(f'part{value}', operand)}")
+            self._gather_extremum(accumulator, f"part{value}", operand)
+        elif is_float_extremum(accumulator):
+            self._gather_extremum(accumulator, f"v{value}", operand)
         elif is_float_sum(accumulator):
             add = self.source.use("reassociating_add", reduction.reassociating_add)
             self.source.line(f"part{value} = {add}(part{value}, {operand})")
         else:
             self.source.line(f"v{value} = {self.scalars.combination(accumulator, f'v{value}', operand)}")
+
+    def _gather_extremum(self, accumulator: Accumulator, gathered: str, operand: str) -> None:
+        largest = accumulator.kind == "argmax" or accumulator.template == MAXIMUM
+        if not accumulator.dtype.startswith("float"):
+            text = self.source.expression(MAXIMUM if largest else MINIMUM, accumulator.dtype)
+            self.source.line(f"{gathered} = {text.format(gathered, operand)}")
+            return
+        step = views.larger_number if largest else views.smaller_number
+        name = self.source.use("larger_number" if largest else "smaller_number", step)
+        self.source.line(f"{gathered} = {name}({gathered}, {operand})")
+        self.source.line(f"nan{accumulator.value} |= {operand} != {operand}")
+
+    def _restore_nan(self, accumulator: Accumulator, gathered: str) -> None:
+        dtype = accumulator.dtype
+        text = self.source.expression(f"select({{0}}, {dtype}(nan), {{1}})", dtype)
+        self.source.line(f"{gathered} = {text.format(f'nan{accumulator.value}', gathered)}")
 
     def _is_better(self, accumulator: Accumulator, candidate: str, best: str) -> str:
         """Whether a candidate replaces the best so far: it is beyond it, or the first NaN."""
@@ -165,6 +191,8 @@ class LoopPrinter:
             self.source.line(f"first{axis} = block{axis} << {bits}")
             for accumulator in blocked:
                 self.source.line(f"part{accumulator.value} = {self.scalars.start(accumulator)}")
+                if is_index(accumulator) and accumulator.dtype.startswith("float"):
+                    self.source.line(f"nan{accumulator.value} = False")
             with self.source.block(f"for {position} in {self.span(f'first{axis}', size, length)}"):
                 self.block(loop.body, names, loop, flat=True)
             self._take_sums([part for part in blocked if is_float_sum(part)], loop)
@@ -194,6 +222,8 @@ class LoopPrinter:
 
     def _take_block(self, accumulator: Accumulator, loop: Loop) -> None:
         value = accumulator.value
+        if accumulator.dtype.startswith("float"):
+            self._restore_nan(accumulator, f"part{value}")
         with self.source.block(f"if {self._is_better(accumulator, f'part{value}', f'best{value}')}"):
             self.source.line(f"best{value} = part{value}")
             for axis in loop.axes[:-1]:
@@ -209,7 +239,9 @@ class LoopPrinter:
             if flat and len(loop.axes) == 1:
                 text = f"if {size_name(loop.axes[0])} > {1 << SUM_BLOCK_BITS}: {text}"
             self.source.line(text)
-        elif is_index(accumulator) and flat:
+        elif flat and is_float_extremum(accumulator):
+            self._restore_nan(accumulator, f"v{value}")
+        elif flat and is_index(accumulator):
             self._find_place(accumulator, loop, names)
 
     def _find_place(self, accumulator: Accumulator, loop: Loop, names: Names) -> None:
