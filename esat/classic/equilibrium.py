@@ -72,8 +72,10 @@ class EquilibriumOptimizer(Optimizer):
         return profile
 
     def summary(self) -> list[str]:
-        names = sorted({one.label for one in self.globals} | {one.label for one in self.locals})
-        return [f"{type(self).__name__} {self.label} ({len(names)})", *("  " + name for name in names)]
+        lines = [line for optimizer in self.globals for line in optimizer.summary()]
+        lines += [local.label for local in self.locals]
+        count = len(self.globals) + len(self.locals)
+        return [f"{type(self).__name__} {self.label} ({count})", *("  " + line for line in lines)]
 
     def _one_pass(
         self, fgraph: FunctionGraph, application: LocalApplication, goes_on: Callable[[], bool]

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from esat.classic.local import LocalOptimizer, Tracked, Transformed
+from esat.classic.terms import bare, same
 from esat.errors import OptimizerError
 from esat.graph import Apply, Constant, Op, Variable
 from esat.graph.op import as_variable
 
 Pattern = Any
-"""A string (a pattern variable), a number (a constant of that value), a Variable (itself), a tuple
-``(op, pattern, ...)``, or ``{"pattern": pattern, "constraint": function of the matched Variable}``."""
+"""A string (a pattern variable), a number (a constant of that value, of any rank), a Variable (itself), a
+tuple ``(op, pattern, ...)``, or ``{"pattern": pattern, "constraint": function of the matched Variable}``."""
 
 
 class PatternSub(LocalOptimizer):
@@ -66,11 +67,12 @@ class PatternSub(LocalOptimizer):
             constraint: Callable[[Variable], bool] = pattern["constraint"]
             return self._match(pattern["pattern"], variable, bound, top) and bool(constraint(variable))
         if isinstance(pattern, str):
-            return _same(bound.setdefault(pattern, variable), variable)
+            return same(bound.setdefault(pattern, variable), variable)
         if isinstance(pattern, Variable):
-            return _same(pattern, variable)
+            return same(pattern, variable)
         if not isinstance(pattern, tuple):
-            return isinstance(variable, Constant) and bool((variable.data == pattern).all())
+            constant = bare(variable)
+            return isinstance(constant, Constant) and bool((constant.data == pattern).all())
         node = variable.owner
         if node is None or node.op != pattern[0] or len(node.inputs) != len(pattern) - 1:
             return False
@@ -80,13 +82,6 @@ class PatternSub(LocalOptimizer):
             self._match(part, operand, bound, top=False)
             for part, operand in zip(pattern[1:], node.inputs, strict=True)
         )
-
-
-def _same(left: Variable, right: Variable) -> bool:
-    if left is right:
-        return True
-    both = isinstance(left, Constant) and isinstance(right, Constant) and left.type == right.type
-    return both and left.data.tobytes() == right.data.tobytes()  # type: ignore[attr-defined]
 
 
 def _build(pattern: Pattern, bound: dict[str, Variable]) -> Variable:

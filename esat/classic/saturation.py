@@ -10,10 +10,13 @@ from typing import Literal
 
 from esat.classic.database import SequenceDB
 from esat.classic.equalities import CollectEqualities
-from esat.classic.optimizer import Optimizer
+from esat.classic.merge import MergeOptimizer
+from esat.classic.navigator import TopoOptimizer
+from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.plan import saturation_plan
 from esat.classic.profile import OptimizerProfile, PassProfile
 from esat.classic.rule_phase import RuleOptions
+from esat.classic.simplify import constant_folding
 from esat.egraph.prepare import program_for
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets
@@ -24,6 +27,9 @@ from esat.rules.query import Query
 
 Watcher = Callable[[str, FunctionGraph], object]
 """Told of the graph after each step that changed it, by the step's name."""
+
+
+_tidy = SeqOptimizer([MergeOptimizer(), TopoOptimizer(constant_folding), MergeOptimizer()], "tidy")
 
 
 @dataclass(slots=True)
@@ -65,6 +71,9 @@ class SaturationOptimizer:
             selection = self.rules.query(
                 self.query, soundness=self.options.soundness, extra=self.options.extra
             )
+        if len(plan.before) or plan.equalities:
+            # Users' optimizers see what they would see in the classic system.
+            _tidy.optimize(graph)
         self._run(plan.before, graph, profile, stage)
         collector = CollectEqualities(plan.equalities)
         self._run(collector, graph, profile, stage)

@@ -105,8 +105,8 @@ def same(left: Variable, right: Variable) -> bool:
     if left is right:
         return True
     if isinstance(left, Constant) and isinstance(right, Constant):
-        equal_types = left.tensor_type.dtype == right.tensor_type.dtype
-        return equal_types and left.data.tobytes() == right.data.tobytes() and left.type == right.type
+        tensors = is_tensor(left) and left.type == right.type
+        return tensors and bool(left.data.tobytes() == right.data.tobytes())
     return False
 
 

@@ -1,0 +1,165 @@
+"""What users register takes part in saturation and in greedy optimization alike."""
+
+import pytest
+
+import esat
+from esat import optdb
+from esat.classic import OpRemove, OpSub, Optimizer, PatternSub, TopoOptimizer, local_optimizer
+from esat.errors import OptimizerError
+
+MODES = ["fast_run", "greedy"]
+
+
+@pytest.fixture
+def undo():
+    databases = [optdb, *(entry.object for entry in optdb if hasattr(entry.object, "entries"))]
+    known = [{entry.name for entry in database} for database in databases]
+    rules = {rule.report_name for rule in esat.rules.list()}
+    yield
+    for database, names in zip(databases, known, strict=True):
+        for entry in database:
+            if entry.name not in names:
+                database.remove(entry.name)
+    for name in {rule.report_name for rule in esat.rules.list()} - rules:
+        esat.rules.remove(name)
+
+
+def ops(function):
+    return [node.op.name for node in function.optimized.toposort()]
+
+
+def compile_one(build, mode, **settings):
+    x, y = esat.vector("x"), esat.vector("y")
+    output = build(x, y)
+    graph = esat.Graph([x, y], [output, x + y])
+    return esat.compile(graph, esat.Mode(mode, **settings))
+
+
+@pytest.mark.parametrize("mode", MODES)
+class TestRegistered:
+    """erf(x) ** 3 has no cheaper form that esat knows of; users know better."""
+
+    def build(self, x, y):
+        return esat.erf(esat.tan(x)) * y
+
+    def check(self, mode, expected):
+        assert ops(compile_one(self.build, mode)) == expected
+        untouched = ops(compile_one(self.build, "fast_compile"))
+        assert "erf" in untouched and "tan" in untouched
+
+    def test_local_optimizer(self, undo, mode):
+        @esat.classic.register_canonicalize("fast_run", name="erf-tan")
+        @local_optimizer([esat.erf])
+        def erf_of_tan(node):
+            inner = node.inputs[0].owner
+            return [inner.inputs[0]] if inner is not None and inner.op == esat.tan else False
+
+        self.check(mode, ["mul", "add"])
+
+    def test_pattern(self, undo, mode):
+        pattern = PatternSub((esat.mul, (esat.erf, "x"), "y"), (esat.mul, "x", "y"))
+        optdb["canonicalize"].register("erf-away", pattern, "fast_run")
+        self.check(mode, ["tan", "mul", "add"])
+
+    def test_op_sub(self, undo, mode):
+        optdb["specialize"].register("cheap-erf", OpSub(esat.erf, esat.neg), "fast_run")
+        assert "erf" not in ops(compile_one(self.build, mode))
+
+    def test_op_remove(self, undo, mode):
+        optdb["canonicalize"].register("no-erf", OpRemove(esat.erf), "fast_run")
+        self.check(mode, ["tan", "mul", "add"])
+
+    @pytest.mark.parametrize("position", [0.5, 48, 60, 99])
+    def test_global_optimizer(self, undo, mode, position):
+        class WithoutErf(Optimizer):
+            def apply(self, fgraph):
+                for node in fgraph.toposort():
+                    if node.op == esat.erf:
+                        fgraph.replace(node.outputs[0], node.inputs[0])
+
+        optdb.register("without-erf", WithoutErf(), position, "fast_run")
+        self.check(mode, ["tan", "mul", "add"])
+
+    def test_local_optimizer_in_a_navigator(self, undo, mode):
+        optdb.register("no-erf", TopoOptimizer(OpRemove(esat.erf)), 60, "fast_run")
+        self.check(mode, ["tan", "mul", "add"])
+
+    def test_rule(self, undo, mode):
+        esat.rules.add('(rewrite (Erf (Tan x)) x :name "erf-tan")')
+        self.check(mode, ["mul", "add"])
+
+    def test_rule_of_one_compilation(self, mode):
+        x, y = esat.vector("x"), esat.vector("y")
+        rule = '(rewrite (Erf (Tan x)) x :name "erf-tan")'
+        function = esat.compile(esat.Graph([x, y], self.build(x, y)), mode, rules=rule)
+        assert ops(function) == ["mul"]
+        assert "erf" in ops(esat.compile(esat.Graph([x, y], self.build(x, y)), mode))
+
+    def test_stabilizing_replaces_for_good(self, undo, mode):
+        """A replacement that costs more is made all the same."""
+
+        @esat.classic.register_stabilize("fast_run", "stabilize")
+        @local_optimizer([esat.erf])
+        def careful_erf(node):
+            (x,) = node.inputs
+            return [esat.tanh(esat.tanh(esat.exp(esat.sinh(x))))]
+
+        assert "tanh" in ops(compile_one(self.build, mode))
+
+    def test_the_tag_decides(self, undo, mode):
+        optdb["canonicalize"].register("no-erf", OpRemove(esat.erf), "mine")
+        assert "erf" in ops(compile_one(self.build, mode))
+        x, y = esat.vector("x"), esat.vector("y")
+        function = esat.compile(esat.Graph([x, y], self.build(x, y)), esat.Mode(mode).including("mine"))
+        assert "erf" not in ops(function)
+
+    def test_a_wrong_type_is_an_error(self, undo, mode):
+        @esat.classic.register_canonicalize("fast_run")
+        @local_optimizer([esat.erf])
+        def to_integers(node):
+            return [esat.cast(node.inputs[0], "int32")]
+
+        with pytest.raises(OptimizerError, match="to_integers replaces .* of type"):
+            compile_one(self.build, mode)
+
+
+def test_an_equality_is_a_choice_that_can_be_declined(undo):
+    """In an e-graph the cheapest of all forms wins, in whatever order optimizers ran."""
+
+    @esat.classic.register_canonicalize("fast_run")
+    @local_optimizer([esat.add])
+    def roundabout(node):
+        x, y = node.inputs
+        return [esat.neg(esat.sub(esat.neg(x), y))]
+
+    x, y = esat.vector("x"), esat.vector("y")
+    assert ops(esat.compile(esat.Graph([x, y], x + y))) == ["add"]
+
+
+def test_equalities_join_rules(undo):
+    """The optimizer turns tan(x) into log(x), and a rule of esat log(exp(y)) into y."""
+
+    @esat.classic.register_canonicalize("fast_run")
+    @local_optimizer([esat.tan])
+    def tan_is_log(node):
+        return [esat.log(node.inputs[0])]
+
+    x = esat.vector("x")
+    assert ops(esat.compile(esat.Graph([x], esat.tan(esat.exp(x)) + 1.0))) == ["add"]
+
+
+def test_optimizers_that_see_their_own_answers(undo):
+    """A chain of steps, and a pair that lead back and forth, both end."""
+    chain = [esat.erf, esat.tan, esat.sinh, esat.neg]
+    for position, (old, new) in enumerate(zip(chain, chain[1:], strict=False)):
+        optdb["canonicalize"].register(f"step{position}", OpSub(old, new), "fast_run")
+        optdb["canonicalize"].register(f"back{position}", OpSub(new, old), "fast_run")
+    x = esat.vector("x")
+    assert ops(esat.compile(esat.Graph([x], esat.erf(x)))) == ["neg"]
+
+
+def test_exact_modes_take_what_is_tagged_exact(undo):
+    optdb["canonicalize"].register("no-erf", OpRemove(esat.erf), "fast_run")
+    optdb["canonicalize"].register("no-tan", OpRemove(esat.tan), "fast_run", "exact")
+    x = esat.vector("x")
+    assert ops(esat.compile(esat.Graph([x], esat.erf(esat.tan(x))), "strict")) == ["erf"]
