@@ -29,42 +29,59 @@ _UNIT_BITS = 56
 
 
 def area_choice(
-    problem: Problem, backend: Backend, initial: IntArray | None = None, time_limit: float = inf
+    problem: Problem, backend: Backend, initial: IntArray | None = None, deadline: float = inf
 ) -> IntArray:
     """A cheap DAG for all roots.
 
     Parameters
     ----------
     initial
-        int64 ``(classes,)``: e-nodes of a known selection, -1 where a class is not in it. The result costs at
-        most as much.
-    time_limit
-        Seconds after which the best choice so far is returned.
+        int64 ``(classes,)``: e-nodes of a known selection, as far as they are in the problem; -1 elsewhere. A
+        second start of the search: the result costs at most as much.
+    deadline
+        Time of ``perf_counter`` after which the best choice so far is returned.
 
     Returns
     -------
     int64 ``(classes,)``: an e-node for each class the roots need; classes they do not need may have one too.
     """
-    deadline = perf_counter() + time_limit
     links = links_of(problem, backend)
     tree = tree_choice(problem, links, backend)
-    best = as_array(tree.choice)
-    best_cost = problem.cost_of(problem.live(best))
+    starts = [as_array(tree.choice)]
     if initial is not None:
-        given = completed(problem, links, backend, initial)
-        cost = problem.cost_of(problem.live(given))
-        if cost <= best_cost:
-            best, best_cost = given, cost
-    search = Search(problem, links, backend, best_cost)
-    best = search.flows(tree, best, deadline)
-    return search.descend(best, deadline)
+        starts.insert(0, completed(problem, links, backend, initial))
+    costs = [problem.cost_of(problem.live(start)) for start in starts]
+    search = Search(problem, links, backend, min(costs))
+    starts[-1] = search.flows(tree, starts[-1], deadline)
+    found = [search.descend(start, deadline, rounds=0) for start in starts]
+    best = min(found, key=lambda choice: problem.cost_of(problem.live(choice)))
+    return search.descend(best, deadline, rounds=ROUNDS)
 
 
 def completed(problem: Problem, links: Links, backend: Backend, initial: IntArray) -> IntArray:
-    """The initial selection, and for every class outside it the tree that adds least to it."""
-    chosen = problem.live(initial)
+    """The initial selection, and for every class outside it the tree that adds least to it.
+
+    Classes that need a class without an e-node are counted as outside.
+    """
+    chosen = closed(problem, initial)
     paid = backend.vector((chosen >= 0).astype(np.int64))
     return as_array(tree_choice(problem, links, backend, paid, backend.vector(chosen)).choice)
+
+
+def closed(problem: Problem, choice: IntArray) -> IntArray:
+    """The choice of the classes that need no class without an e-node; -1 elsewhere."""
+    arrays = problem.arrays
+    kept = choice.copy()
+    start, parents = (vector.tolist() for vector in arrays.parents)
+    pending = np.flatnonzero(choice < 0).tolist()
+    while pending:
+        missing = pending.pop()
+        for node in parents[start[missing] : start[missing + 1]]:
+            user = arrays.class_of[node]
+            if kept[user] == node:
+                kept[user] = -1
+                pending.append(int(user))
+    return kept
 
 
 def integer_units(problem: Problem, upper_bound: float) -> tuple[IntArray, float]:
@@ -130,13 +147,13 @@ class Search:
                 break
         return best
 
-    def descend(self, choice: IntArray, deadline: float) -> IntArray:
-        """Improve a choice move by move until no move helps."""
+    def descend(self, choice: IntArray, deadline: float, rounds: int) -> IntArray:
+        """Improve a choice move by move until no move helps, with so many rounds of moves of many classes."""
         state = self._state(choice)
         count = int(np.count_nonzero(choice >= 0))
         self._count(state, count)
         self._exact(state, count, deadline)
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             if perf_counter() > deadline:
                 break
             region, changed = self._choose_dead_anew(state)

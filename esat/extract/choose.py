@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
+from time import perf_counter
 from typing import Literal
 
 from esat.errors import ModeError
@@ -12,8 +14,9 @@ from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
 from esat.extract.backend import Backend, backend_for
 from esat.extract.bounds import forced_bound
 from esat.extract.exact import optimal_selection
+from esat.extract.reduce import reduced
 from esat.extract.selection import Problem, Selection
-from esat.extract.tree import as_array, links_of, tree_choice
+from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
 
 Method = Literal["tree", "area", "optimal"]
 
@@ -54,16 +57,31 @@ def choose(
     ModeError
         An unknown method.
     """
+    if method not in ("tree", "area", "optimal"):
+        raise ModeError(f"extract={method!r}: the methods are 'tree', 'area' and 'optimal'")
+    deadline = perf_counter() + time_limit
     problem = Problem.of(arrays, costs, roots)
     where = backend if backend is not None else backend_for(arrays.node_count)
+    tree = tree_choice(problem, links_of(problem, where), where)
+    known = problem.select(as_array(tree.choice), forced_bound(problem), "tree")
     if method == "tree":
-        choice = as_array(tree_choice(problem, links_of(problem, where), where).choice)
-        return problem.select(choice, forced_bound(problem), method)
-    if method not in ("area", "optimal"):
-        raise ModeError(f"extract={method!r}: the methods are 'tree', 'area' and 'optimal'")
-    share = time_limit if method == "area" else 0.2 * time_limit
-    choice = area_choice(problem, where, initial, share)
-    heuristic = problem.select(choice, forced_bound(problem), "area")
-    if method == "area":
-        return heuristic
-    return optimal_selection(problem, heuristic, where, 0.8 * time_limit)
+        return known
+    if initial is not None:
+        given = problem.select(initial, known.lower_bound, "area")
+        known = given if given.cost <= known.cost else known
+    found = _search(problem, where, tree, known, method, deadline)
+    return found if found.cost < known.cost else replace(known, method=method, lower_bound=found.lower_bound)
+
+
+def _search(
+    problem: Problem, backend: Backend, tree: TreeChoice, known: Selection, method: Method, deadline: float
+) -> Selection:
+    """The best selection that local search, and then integer programming, finds on the reduced problem."""
+    smaller = reduced(problem, tree, known.cost)
+    start = smaller.restrict(known.chosen)
+    choice = area_choice(smaller.problem, backend, start, deadline)
+    found = smaller.problem.select(choice, known.lower_bound, "area")
+    if method == "optimal":
+        found = optimal_selection(smaller.problem, found, backend, deadline - perf_counter())
+    chosen = smaller.expand(found.chosen, problem.arrays.class_count)
+    return problem.select(chosen, found.lower_bound, method)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from esat.extract.kernels import Floats, Integers, Links, State
 
 MANY_UNITS = 1 << 62
-LARGEST_REGION = 64
+LARGEST_REGION = 32
 
 
 class Region(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_egraphs import Node, egraph, random_nodes, raw_nodes
+from extract.random_egraphs import Node, egraph, random_nodes, raw_nodes
 
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extract.random_egraphs import cheapest_by_enumeration, egraph, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_egraphs import cheapest_by_enumeration, egraph, random_problem
 
 from esat.errors import CompileError, ModeError
 from esat.extract.backend import PYTHON, compiled_backend

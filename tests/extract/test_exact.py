@@ -1,7 +1,7 @@
 """The integer program beyond what enumeration can check."""
 
 import pytest
-from random_egraphs import egraph, random_problem
+from extract.random_egraphs import egraph, random_problem
 
 from esat.extract.choose import choose
 from esat.extract.verify import verify_selection

@@ -115,8 +115,8 @@ def test_numbers_do_not_depend_on_what_the_engine_did_before() -> None:
 SCRIPT = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
-from test_readout import arrays_of
-from random_egraphs import random_costs
+from extract.test_readout import arrays_of
+from extract.random_egraphs import random_costs
 from esat.extract.choose import choose
 inputs = "".join(f"(union (N {number}) (In {number}))" for number in range(6))
 sums = "(union (N 6) (Add (In 0) (Add (In 1) (Add (In 2) (In 3)))))"
@@ -135,7 +135,7 @@ def test_every_process_reads_and_chooses_the_same() -> None:
     for seed in ("0", "1", "4242"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(here.parent.parent)}
         done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, str(here)],
+            [sys.executable, "-c", SCRIPT, str(here.parent)],
             env=environment,
             check=True,
             capture_output=True,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from random_egraphs import cheapest_by_enumeration, egraph, random_problem
+from extract.random_egraphs import cheapest_by_enumeration, egraph, random_problem
 
 from esat.extract.choose import choose
 from esat.extract.refine import alternatives, refine, single_moves

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_egraphs import egraph
+from extract.random_egraphs import egraph
 
 from esat.errors import CompileError
 from esat.extract.choose import choose
