@@ -108,7 +108,7 @@ class Mode:
     def summary(self) -> list[str]:
         """Lines that :meth:`print_summary` prints."""
         lines = [f"mode {self.name}: strategy {self.strategy}, rules of class {self.soundness} or stricter"]
-        lines += [f"  {row.name}: {row.about}" for row in ROWS if row.selected(self.query)]
+        lines += [f"  {row}" for row in ROWS if row.selected(self.query)]
         rules = RULES.query(self.query, soundness=self.soundness).rules
         names = dict.fromkeys(rule.report_name for rule in rules)
         lines.append(f"{len(names)} rules")

@@ -129,8 +129,10 @@ class SeqOptimizer(Optimizer):
 
     def summary(self) -> list[str]:
         lines = [f"SeqOptimizer {self.label} ({len(self.optimizers)})"]
-        for optimizer in self.optimizers:
-            lines += ["  " + line for line in optimizer.summary()]
+        for name, optimizer in zip(self.names, self.optimizers, strict=True):
+            first, *rest = optimizer.summary()
+            lines.append(f"  {name}: {first}")
+            lines += ["    " + line for line in rest]
         return lines
 
     def __iter__(self) -> Iterator[Optimizer]:

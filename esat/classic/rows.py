@@ -40,6 +40,9 @@ class Row:
         """Whether a mode with this query has it."""
         return query.selects(self.name, self.tags)
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.about}" + ("" if self.members else " (nothing is registered for it)")
+
 
 ROWS: tuple[Row, ...] = (
     Row("merge", _ALWAYS | {"merge"}, ("merge1", "MergeOptimizer", "merge2", "merge3"), "one of equal nodes"),

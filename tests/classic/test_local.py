@@ -99,7 +99,7 @@ def test_none_stands_for_an_unused_output(x):
         return [esat.exp(node.inputs[0]), None]
 
     assert optimize([first], [x], drop) == "[exp(x)]"
-    with pytest.raises(OptimizerError, match="None for .* which is used"):
+    with pytest.raises(OptimizerError, match=r"None for .* which is used"):
         optimize([first, second], [x], drop)
 
 

@@ -1,5 +1,7 @@
 """What users register takes part in saturation and in greedy optimization alike."""
 
+import itertools
+
 import pytest
 
 import esat
@@ -37,7 +39,7 @@ def compile_one(build, mode, **settings):
 
 @pytest.mark.parametrize("mode", MODES)
 class TestRegistered:
-    """erf(x) ** 3 has no cheaper form that esat knows of; users know better."""
+    """erf(tan(x)) has no other form that esat knows of; users know better."""
 
     def build(self, x, y):
         return esat.erf(esat.tan(x)) * y
@@ -45,7 +47,7 @@ class TestRegistered:
     def check(self, mode, expected):
         assert ops(compile_one(self.build, mode)) == expected
         untouched = ops(compile_one(self.build, "fast_compile"))
-        assert "erf" in untouched and "tan" in untouched
+        assert {"erf", "tan"} <= set(untouched)
 
     def test_local_optimizer(self, undo, mode):
         @esat.classic.register_canonicalize("fast_run", name="erf-tan")
@@ -119,7 +121,7 @@ class TestRegistered:
         def to_integers(node):
             return [esat.cast(node.inputs[0], "int32")]
 
-        with pytest.raises(OptimizerError, match="to_integers replaces .* of type"):
+        with pytest.raises(OptimizerError, match=r"to_integers replaces .* of type"):
             compile_one(self.build, mode)
 
 
@@ -151,7 +153,7 @@ def test_equalities_join_rules(undo):
 def test_optimizers_that_see_their_own_answers(undo):
     """A chain of steps, and a pair that lead back and forth, both end."""
     chain = [esat.erf, esat.tan, esat.sinh, esat.neg]
-    for position, (old, new) in enumerate(zip(chain, chain[1:], strict=False)):
+    for position, (old, new) in enumerate(itertools.pairwise(chain)):
         optdb["canonicalize"].register(f"step{position}", OpSub(old, new), "fast_run")
         optdb["canonicalize"].register(f"back{position}", OpSub(new, old), "fast_run")
     x = esat.vector("x")

@@ -1,0 +1,160 @@
+import io
+import itertools
+
+import numpy as np
+import pytest
+
+import esat
+from esat import Mode, Query, optdb
+from esat.classic.database import DB
+from esat.classic.rows import ROWS
+from esat.errors import ModeError
+from esat.mode import mode_names, predefined_optimizers
+
+# The documents' table: each row with the modes that have it, by the number of the mode below.
+TABLE_MODES = ("o4", "o3", "o2", "o1", "Stabilization", "unsafe")
+TABLE = {
+    "merge": "x x x x . x",
+    "constant folding": "x x x x . x",
+    "GPU transfer": "x x x x . x",
+    "shape promotion": "x x . . . x",
+    "fill cut": "x x . . . x",
+    "inc_subtensor srlz.": "x x . . . x",
+    "reshape_chain": "x x . . . x",
+    "const. elimination": "x x . . . x",
+    "add canonical.": "x x . . . x",
+    "mul canonical.": "x x . . . x",
+    "dot22": "x x . . . x",
+    "sparse_dot": "x x . . . x",
+    "sum_scalar_mul": "x x . . . x",
+    "neg_neg": "x x . . . x",
+    "neg_div_neg": "x x . . . x",
+    "add specialize": "x x . . . x",
+    "mul specialize": "x x . . . x",
+    "pow specialize": "x x . . . x",
+    "inplace_setsubtensor": "x . . . . .",
+    "gemm": "x x . . . x",
+    "inplace_elemwise": "x . . . . .",
+    "inplace_random": "x . . . . .",
+    "elemwise fusion": "x x x . . x",
+    "local_log_softmax": "x x . . x x",
+    "local_remove_all_assert": ". . . . . x",
+}
+
+
+def entries(database: DB):
+    for entry in database:
+        if isinstance(entry.object, DB):
+            yield from ((database_name, inner) for database_name, inner in entries(entry.object))
+        else:
+            yield database.name, entry
+
+
+def members_selected(query: Query) -> set[str]:
+    """Names of optimizers, rules and rule sets that a query selects."""
+    names = {entry.name for place, entry in entries(optdb) if query.selects(entry.name, {*entry.tags, place})}
+    rules = esat.rules.list(query)
+    return names | {rule.report_name for rule in rules} | {rule.ruleset for rule in rules}
+
+
+def test_the_rows_are_those_of_the_table():
+    assert [row.name for row in ROWS] == list(TABLE)
+
+
+@pytest.mark.parametrize("mode", TABLE_MODES)
+def test_each_mode_has_the_rows_of_the_table(mode):
+    column = TABLE_MODES.index(mode)
+    expected = [name for name, marks in TABLE.items() if marks.split()[column] == "x"]
+    query = predefined_optimizers[mode]
+    assert [row.name for row in ROWS if row.selected(query)] == expected
+    selected = members_selected(query)
+    for row in ROWS:
+        for member in row.members:
+            assert (member in selected) == (row.name in expected), f"{row.name}: {member}"
+
+
+def test_members_of_rows_exist():
+    known = members_selected(Query(["fast_run", "fast_compile", "unsafe"]))
+    assert {member for row in ROWS for member in row.members} <= known
+
+
+@pytest.mark.parametrize(("mode", "same"), [("fast_run", "o4"), ("fast_compile", "o1")])
+def test_two_names_of_one_mode(mode, same):
+    one, other = Mode(mode), Mode(same)
+    settings = set(Mode.__slots__) - {"name"}
+    assert all(getattr(one, setting) == getattr(other, setting) for setting in settings)
+
+
+@pytest.mark.parametrize("mode", mode_names())
+def test_summaries(mode):
+    text = io.StringIO()
+    Mode(mode).print_summary(file=text)
+    first, *lines = text.getvalue().splitlines()
+    assert first.startswith(f"mode {mode}: strategy ")
+    shown = {line.strip().partition(":")[0] for line in lines}
+    query = predefined_optimizers[mode]
+    assert {row.name for row in ROWS if row.selected(query)} <= shown
+    text = io.StringIO()
+    optdb.query(query).print_summary(file=text)
+    assert text.getvalue().startswith("SeqOptimizer optdb")
+
+
+def test_modes_compose():
+    mode = Mode("fast_run", node_limit=10, soundness="exact").including("mine").excluding("inplace")
+    assert (mode.name, mode.node_limit, mode.soundness) == ("fast_run", 10, "exact")
+    assert mode.query == Query(["fast_run", "mine"], exclude=["inplace"])
+    assert mode.requiring("stable").query.require == {"stable"}
+    assert Mode(mode, round_limit=1).node_limit == 10
+    assert hash(mode) == hash(Mode(mode))
+
+
+def test_unknown_names_are_errors():
+    with pytest.raises(ModeError, match="did you mean 'fast_run'"):
+        Mode("fastrun")
+    with pytest.raises(ModeError, match="did you mean 'node_limit'"):
+        Mode("fast_run", nodes_limit=3)
+
+
+def graph_with_everything():
+    x, y = esat.matrix("x"), esat.matrix("y")
+    products = (x @ y) * 2.0 + esat.log(esat.softmax(x @ y, axis=1))
+    return esat.Graph([x, y], [products.sum(axis=0), -(-x) / -y, esat.pow(x, 2.0) + 0.0 * y])
+
+
+@pytest.mark.parametrize("mode", mode_names())
+def test_every_mode_computes_the_same(mode):
+    function = esat.compile(graph_with_everything(), mode)
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 4))
+    softmax = np.exp(x @ y) / np.exp(x @ y).sum(axis=1, keepdims=True)
+    expected = [(2 * (x @ y) + np.log(softmax)).sum(axis=0), x / -y, x**2]
+    for result, wanted in zip(function(x, y), expected, strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-10)
+
+
+def names(mode, build):
+    x = esat.matrix("x")
+    function = esat.compile(esat.Graph([x], build(x)), mode)
+    return [node.op.name for node in function.optimized.toposort()], function
+
+
+def test_what_the_table_says_is_what_happens():
+    """Two rows that are easily seen: cancelling signs, and a stable logarithm."""
+    for mode, marks in itertools.product(TABLE_MODES, ["neg_neg", "local_log_softmax"]):
+        has = TABLE[marks].split()[TABLE_MODES.index(mode)] == "x"
+        if marks == "neg_neg":
+            ops, _ = names(mode, lambda x: -(-esat.tanh(x)))
+            assert ("neg" not in ops) == has, mode
+        else:
+            ops, function = names(mode, lambda x: esat.log(esat.softmax(x, axis=1)))
+            assert ("log_softmax" in ops) == has, mode
+            result = function(np.array([[0.0, 1000.0]]))
+            assert np.isfinite(result).all() == has, mode
+
+
+def test_fusion_follows_the_query():
+    build = lambda x: esat.tanh(esat.exp(x) + 1.0)  # noqa: E731
+    for mode, fused in [("o4", True), ("o2", True), ("o1", False), ("Stabilization", False)]:
+        _, function = names(mode, build)
+        assert any(step.kind == "kernel" for step in function.steps) == fused, mode
+    _, function = names(Mode("fast_run").excluding("fusion"), build)
+    assert all(step.kind != "kernel" for step in function.steps)
