@@ -101,6 +101,9 @@ def columns(out, x):
         k = i * uintp(4)
         for j in range(out.size):
             out[j] += (x[k, j] + x[k + uintp(1), j]) + (x[k + uintp(2), j] + x[k + uintp(3), j])
+    for k in range(uintp(x.shape[0] - x.shape[0] % 4), uintp(x.shape[0])):
+        for j in range(out.size):
+            out[j] += x[k, j]
 """
 
 
