@@ -26,6 +26,10 @@ class CycleError(GraphError):
     """A graph, or a replacement in it, that depends on itself."""
 
 
+class DestroyError(GraphError):
+    """A graph whose ops overwrite what is still needed, or what they must not overwrite."""
+
+
 class DtypeError(EsatError, TypeError):
     """Operands whose dtypes an op does not take."""
 
@@ -72,6 +76,10 @@ class OptimizerError(EsatError, ValueError):
 
 class CompileError(EsatError, RuntimeError):
     """A stage of compilation found its own invariants broken; the message names the stage."""
+
+
+class DebugError(EsatError, AssertionError):
+    """What debug mode found: a stage that changed a result, NaN or Inf, an undeclared effect of an op."""
 
 
 class SaturationError(CompileError):

@@ -18,11 +18,12 @@ from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, SharedVariable
 from esat.graph.variables import user_line
 from esat.mode import Mode
-from esat.phases.expand import expand
+from esat.phases.debug import GraphChecker
 from esat.phases.fusion import fuse
 from esat.profile import Profile
 from esat.rules import RULES
 from esat.runtime import Executable
+from esat.runtime.debug import DebugExecutable
 from esat.runtime.kernels import compile_group
 
 RuleSources = str | Path | Iterable[str | Path]
@@ -60,13 +61,15 @@ def compile(
     profile.nodes_before = len(original)
     with profile.stage("rules"):
         options = _options(chosen, rules)
-    optimized, report = _optimize(original, chosen, options, profile)
-    with profile.stage("expand"):
-        expanded = expand(optimized)
+    checker = _checker(original, chosen) if chosen.debug else None
+    optimized, report = _optimize(original, chosen, options, profile, checker)
     with profile.stage("fusion"):
-        plan = fuse(expanded, codegen if chosen.has("elemwise_fusion") else None)
-    executable = Executable(expanded, plan, compile_group, updated, routine_for, profile)
+        plan = fuse(optimized, codegen if chosen.has("elemwise_fusion") else None)
+    kind = Executable if checker is None else DebugExecutable
+    executable = kind(optimized, plan, compile_group, updated, routine_for, profile)
     executable.report, executable.optimized = report, optimized
+    if isinstance(executable, DebugExecutable) and checker is not None:
+        executable.checker = checker
     return executable
 
 
@@ -83,21 +86,34 @@ def _function_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[
     raise GraphError(f"esat.compile takes an esat.Graph or a FunctionGraph, not {type(graph).__name__}")
 
 
+def _checker(graph: FunctionGraph, mode: Mode) -> GraphChecker:
+    checker = GraphChecker(graph.clone(), mode.samples, mode.soundness == "exact")
+    checker.check("building", checker.graph)
+    return checker
+
+
 def _options(mode: Mode, rules: RuleSources) -> RuleOptions:
     sources = [rules] if isinstance(rules, (str, Path)) else list(rules)
     return RuleOptions(mode.soundness, tuple(RULES.read(source) for source in sources), mode.machine)
 
 
 def _optimize(
-    graph: FunctionGraph, mode: Mode, options: RuleOptions, profile: Profile
+    graph: FunctionGraph,
+    mode: Mode,
+    options: RuleOptions,
+    profile: Profile,
+    checker: GraphChecker | None,
 ) -> tuple[FunctionGraph, OptimizationReport]:
     if mode.strategy == "greedy":
         with profile.stage("query"):
             classic = optdb.query(mode.query, options)
+            classic.after_each = None if checker is None else checker.check
         result, report, details = optimize_greedily(graph, classic, machine=mode.machine, stage=profile.stage)
     else:
         budgets = Budgets(mode.node_limit, mode.time_limit, mode.round_limit)
-        saturating = SaturationOptimizer(optdb, RULES, mode.query, options, budgets, mode.extract)
+        saturating = SaturationOptimizer(
+            optdb, RULES, mode.query, options, budgets, mode.extract, watch=checker
+        )
         result, report, details = saturating.optimize(graph, profile.stage)
     details.name = mode.name
     profile.optimizer = details

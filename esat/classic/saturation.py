@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from esat.classic.database import SequenceDB
 from esat.classic.equalities import CollectEqualities
@@ -21,12 +21,19 @@ from esat.egraph.prepare import program_for
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets
 from esat.extract.optimizer import OptimizationReport, Stage, optimize
-from esat.graph import FunctionGraph
+from esat.graph import FunctionGraph, Variable
 from esat.rules.database import RuleDatabase
 from esat.rules.query import Query
 
-Watcher = Callable[[str, FunctionGraph], object]
-"""Told of the graph after each step that changed it, by the step's name."""
+
+class Watcher(Protocol):
+    """Told of each step that changed the graph; does nothing by default."""
+
+    def check(self, stage: str, graph: FunctionGraph) -> None:
+        """The graph after a step."""
+
+    def check_pairs(self, graph: FunctionGraph, pairs: Sequence[tuple[Variable, Variable, str]]) -> None:
+        """Pairs of Variables that an optimizer, named third, claims to be equal."""
 
 
 _tidy = SeqOptimizer([MergeOptimizer(), TopoOptimizer(constant_folding), MergeOptimizer()], "tidy")
@@ -43,7 +50,7 @@ class SaturationOptimizer:
     budgets, method
         How far to saturate, and how to choose from the e-graph.
     watch
-        See :data:`Watcher`.
+        See :class:`Watcher`.
     """
 
     database: SequenceDB
@@ -52,7 +59,7 @@ class SaturationOptimizer:
     options: RuleOptions
     budgets: Budgets
     method: Literal["area", "tree", "optimal"]
-    watch: Watcher = lambda name, graph: None
+    watch: Watcher | None = None
 
     def optimize(
         self, graph: FunctionGraph, stage: Stage
@@ -74,9 +81,14 @@ class SaturationOptimizer:
         if len(plan.before) or plan.equalities:
             # Users' optimizers see what they would see in the classic system.
             _tidy.optimize(graph)
+        if self.watch is not None:
+            plan.before.after_each = plan.after.after_each = self.watch.check
         self._run(plan.before, graph, profile, stage)
         collector = CollectEqualities(plan.equalities)
         self._run(collector, graph, profile, stage)
+        if self.watch is not None:
+            claims = [(equality.left, equality.right, equality.source) for equality in collector.found]
+            self.watch.check_pairs(graph, claims)
         with stage("compile rules"):
             program = program_for(selection, strict=self.options.soundness == "exact")
         trace: list[StepTrace] = []
@@ -92,7 +104,8 @@ class SaturationOptimizer:
         )
         if report.saturation is not None:
             _describe(profile.parts, report.saturation, trace)
-        self.watch("decode", result)
+        if self.watch is not None:
+            self.watch.check("equality saturation", result)
         self._run(plan.after, result, profile, stage)
         profile.seconds = time.perf_counter() - begin
         profile.nodes_after, profile.nodes_most = len(result), max(len(result), profile.nodes_before)
@@ -113,7 +126,6 @@ class SaturationOptimizer:
             profile.parts.append(part)
             profile.validate_seconds += part.validate_seconds
             profile.callback_seconds += part.callback_seconds
-            self.watch(optimizer.label, graph)
 
 
 def _recording(stage: Stage, parts: list[OptimizerProfile]) -> Stage:

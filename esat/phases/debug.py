@@ -1,0 +1,234 @@
+"""Debug mode: every stage is run on samples and compared with the graph as it was given."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.egraph.encode import encode
+from esat.errors import DebugError, EsatError, EsatWarning, describe
+from esat.graph import Apply, FunctionGraph, TensorType, Variable
+from esat.graph.evaluate import apply_node, evaluate
+
+Values = Sequence[Any]
+
+TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
+"""Relative to the largest number of an array; 1e-8 for other dtypes. Rules may reorder sums."""
+
+SIZES = ((2, 3, 4, 5, 6, 7), (3,), (1,))
+"""Sizes of axes that types leave open: as different as the graph allows, then all alike."""
+
+
+class GraphChecker:
+    """Compares graphs, and programs, with the graph a compilation began with.
+
+    Parameters
+    ----------
+    graph
+        The reference; it must not change.
+    samples
+        One array an input; made up where None.
+    exact
+        Whether results must be bitwise those of the reference.
+
+    Warns
+    -----
+    EsatWarning
+        When the reference cannot be computed for any sample: then stages go unchecked.
+    """
+
+    def __init__(self, graph: FunctionGraph, samples: Values | None = None, exact: bool = False) -> None:
+        self.graph = graph
+        self.exact = exact
+        given = [samples] if samples is not None else made_up_samples(graph)
+        self.samples: list[Values] = []
+        self.expected: list[list[Any]] = []
+        for sample in given:
+            try:
+                expected = evaluate(graph.outputs, dict(zip(graph.inputs, sample, strict=True)))
+            except (EsatError, ArithmeticError, ValueError, IndexError):
+                if samples is not None:
+                    raise
+                continue
+            self.samples.append(sample)
+            self.expected.append(expected)
+        if not self.samples:
+            warnings.warn(
+                "debug mode found no input that the graph takes, so it checks no stage; give one as"
+                ' Mode("debug", samples=(array, ...))',
+                EsatWarning,
+                stacklevel=2,
+            )
+
+    def check(self, stage: str, graph: FunctionGraph) -> None:
+        """Raise DebugError if a graph does not compute what the reference does."""
+        for sample, expected in zip(self.samples, self.expected, strict=True):
+            known = dict(zip(graph.inputs, sample, strict=True))
+            check_declarations(stage, graph, known)
+            self.compare(stage, evaluate(graph.outputs, known), expected)
+
+    def check_pairs(self, graph: FunctionGraph, pairs: Sequence[tuple[Variable, Variable, str]]) -> None:
+        """Raise DebugError, naming who claims it, if two Variables are claimed to be equal but are not."""
+        for sample in self.samples:
+            known = dict(zip(graph.inputs, sample, strict=True))
+            for left, right, source in pairs:
+                claimed, value = evaluate([right, left], known)
+                self.compare(source, [claimed], [value])
+
+    def compare(self, stage: str, results: Values, expected: Values) -> None:
+        """Raise DebugError if results differ from what is expected."""
+        for position, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+            reason = difference(result, wanted, self.exact)
+            if reason:
+                raise DebugError(f"debug mode: after {stage}, output {position} is wrong: {reason}")
+
+
+def difference(result: Any, expected: Any, exact: bool = False) -> str:
+    """How two values differ, in words; empty where they do not.
+
+    Where the expected value is not finite the other may be anything: a stable form does better.
+    """
+    if not isinstance(expected, np.ndarray):
+        return ""
+    found: NDArray[Any] = np.asarray(result)
+    if found.dtype != expected.dtype or found.shape != expected.shape:
+        return f"{found.dtype}{list(found.shape)} instead of {expected.dtype}{list(expected.shape)}"
+    if exact or expected.dtype.kind not in "fc":
+        wrong = ~((found == expected) | ((found != found) & (expected != expected)))
+    else:
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(expected)
+            largest = np.max(np.abs(expected), initial=0.0, where=finite)
+            tolerance = TOLERANCES.get(expected.dtype.name, 1e-8) * (1.0 + largest)
+            wrong = finite & ~(np.abs(found - expected) <= tolerance)
+    if not wrong.any():
+        return ""
+    place = tuple(int(axis[0]) for axis in np.nonzero(wrong)) if wrong.ndim else ()
+    return (
+        f"{found[place]} instead of {expected[place]} at {list(place)} ({int(wrong.sum())} elements differ)"
+    )
+
+
+def made_up_samples(graph: FunctionGraph) -> Iterator[Values]:
+    """Inputs for a graph, of sizes that fit each other as far as the graph's ops tell."""
+    terms = encode(graph)
+    places = {variable: term for variable, term in zip(terms.inputs, _input_terms(terms.terms), strict=True)}
+    fixed: dict[object, int] = {}
+    for variable in graph.shared_variables:
+        if isinstance(variable.type, TensorType):
+            shape = variable.get_value(borrow=True).shape
+            fixed.update(zip(terms.types[places[variable]].shape, shape, strict=False))
+    for number, sizes in enumerate(SIZES):
+        symbols = dict(fixed)
+        rng = np.random.default_rng(number)
+        sample = []
+        for variable in graph.inputs:
+            type = variable.type
+            if not isinstance(type, TensorType):
+                return
+            shape = terms.types[places[variable]].shape if type.ndim else ()
+            known = type.shape if len(shape) != type.ndim else shape
+            numbers = [
+                size if isinstance(size, int) else symbols.setdefault(size, sizes[len(symbols) % len(sizes)])
+                for size in known
+            ]
+            sample.append(_random(rng, type, tuple(numbers)))
+        yield sample
+
+
+def _input_terms(terms: Sequence[Any]) -> list[int]:
+    numbers = {int(term.attributes[0]): index for index, term in enumerate(terms) if term.constructor == "In"}
+    return [numbers[position] for position in range(len(numbers))]
+
+
+def _random(rng: np.random.Generator, type: TensorType, shape: tuple[int, ...]) -> NDArray[Any]:
+    if type.kind == "b":
+        return rng.random(shape) < 0.5
+    if type.kind in "iu":
+        return rng.integers(0, 2, shape).astype(type.dtype)
+    values = rng.uniform(0.5, 1.5, shape)
+    if type.kind == "c":
+        return (values + 1j * rng.uniform(0.5, 1.5, shape)).astype(type.dtype)
+    return np.asarray(values, dtype=type.dtype)
+
+
+# ---- what single nodes do
+
+
+def node_values(graph: FunctionGraph, known: Mapping[Variable, Any]) -> dict[Variable, Any]:
+    """The value of every Variable of a graph."""
+    variables = [output for node in graph.toposort() for output in node.outputs]
+    return {**known, **dict(zip(variables, evaluate(variables, known), strict=True))}
+
+
+def check_declarations(stage: str, graph: FunctionGraph, known: Mapping[Variable, Any]) -> None:
+    """Raise DebugError for an op that overwrites, or shares memory with, what it does not declare."""
+    values = dict(known)
+    for node in graph.toposort():
+        operands = evaluate(node.inputs, values)
+        kept = [_copy(operand) for operand in operands]
+        results = apply_node(node, operands)
+        for position, (operand, before) in enumerate(zip(operands, kept, strict=True)):
+            if difference(operand, before, exact=True):
+                raise _undeclared(stage, node, f"it overwrites input {position}, which it does not declare")
+        for place, result in enumerate(results):
+            declared = (*node.op.view_map.get(place, ()), *node.op.destroy_map.get(place, ()))
+            for position, operand in enumerate(operands):
+                if position not in declared and _share(result, operand):
+                    reason = f"output {place} shares memory with input {position}, which it does not declare"
+                    raise _undeclared(stage, node, reason)
+        values.update(zip(node.outputs, results, strict=True))
+
+
+def _undeclared(stage: str, node: Apply, reason: str) -> DebugError:
+    types = [variable.type for variable in node.inputs]
+    return DebugError(describe(str(node.op), types, f"after {stage}, {reason}", node.where))
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _share(left: Any, right: Any) -> bool:
+    both = isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
+    return both and left.size > 0 and right.size > 0 and bool(np.shares_memory(left, right))
+
+
+def first_bad_node(graph: FunctionGraph, known: Mapping[Variable, Any]) -> tuple[Apply, str] | None:
+    """The first node that makes NaN or Inf of finite operands, and what it makes; None where there is none."""
+    values = node_values(graph, known)
+    for node in graph.toposort():
+        operands = evaluate(node.inputs, values)
+        if any(_bad(operand) for operand in operands):
+            continue
+        bad = next((text for output in node.outputs if (text := _bad(values[output]))), "")
+        if bad:
+            return node, bad
+    return None
+
+
+def _bad(value: Any) -> str:
+    """What is not finite in a value, in words."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
+        return ""
+    nans, infinite = int(np.isnan(value).sum()), int(np.isinf(value).sum())
+    parts = [f"{count} {name}" for count, name in ((nans, "NaN"), (infinite, "Inf")) if count]
+    return " and ".join(parts)
+
+
+def guard(graph: FunctionGraph, known: Mapping[Variable, Any], results: Values) -> None:
+    """Raise DebugError, naming the first bad node and the user's line, where results are NaN or Inf.
+
+    NaN and Inf that came in with the inputs are no error.
+    """
+    if not any(map(_bad, results)):
+        return
+    found = first_bad_node(graph, known)
+    if found is not None:
+        node, bad = found
+        types = [variable.type for variable in node.inputs]
+        raise DebugError(describe(str(node.op), types, f"it makes {bad} of finite operands", node.where))

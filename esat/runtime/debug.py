@@ -1,0 +1,55 @@
+"""Executables of debug mode: every call is compared with the graph as it was given."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from esat.errors import DebugError, EsatError
+from esat.graph.evaluate import evaluate
+from esat.phases.debug import GraphChecker, difference, guard
+from esat.runtime.executable import Executable
+
+
+class DebugExecutable(Executable):
+    """An Executable that checks each of its calls, at the price of computing everything twice.
+
+    Attributes
+    ----------
+    checker
+        Knows the graph as it was given; set before the first call.
+
+    Raises (when called)
+    --------------------
+    DebugError
+        When a result is not that of the given graph, when finite inputs lead to NaN or Inf (naming the first
+        node that makes them, and the user's line), or when an argument was changed.
+    """
+
+    checker: GraphChecker
+
+    def __call__(self, *arguments: Any) -> Any:
+        graph = self.checker.graph
+        if len(arguments) != len(graph.inputs):
+            return super().__call__(*arguments)  # which says what is wrong
+        try:
+            known = {
+                variable: copy(variable.type.filter(argument))
+                for variable, argument in zip(graph.inputs, arguments, strict=True)
+            }
+        except EsatError:
+            return super().__call__(*arguments)
+        # The call may change shared variables.
+        known |= {variable: variable.get_value() for variable in graph.shared_variables}
+        before = [copy(argument) for argument in arguments]
+        results = super().__call__(*arguments)
+        for variable, argument, kept in zip(graph.inputs, arguments, before, strict=True):
+            if isinstance(argument, np.ndarray) and difference(argument, kept, exact=True):
+                raise DebugError(f"debug mode: the program changed its argument {variable}")
+        returned = results if isinstance(results, tuple) else (results,)
+        expected = evaluate(graph.outputs, known)
+        self.checker.compare("code generation", returned, expected[: len(returned)])
+        guard(graph, known, returned)
+        return results

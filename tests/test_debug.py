@@ -1,0 +1,149 @@
+"""Debug mode: each kind of mistake is found, and blamed on who made it."""
+
+import numpy as np
+import pytest
+
+import esat
+from esat import Mode, optdb
+from esat.classic import OpSub, Optimizer
+from esat.errors import DebugError, EsatWarning
+from esat.graph import Family, Op
+from esat.ops.elementwise.record import Elementwise
+
+
+@pytest.fixture
+def undo():
+    databases = [optdb, *(entry.object for entry in optdb if hasattr(entry.object, "entries"))]
+    known = [{entry.name for entry in database} for database in databases]
+    yield
+    for database, names in zip(databases, known, strict=True):
+        for entry in database:
+            if entry.name not in names:
+                database.remove(entry.name)
+
+
+class Wrong(Optimizer):
+    def apply(self, fgraph):
+        for node in fgraph.toposort():
+            if node.op == esat.sin:
+                fgraph.replace(node.outputs[0], esat.cos(node.inputs[0]))
+
+
+def graph():
+    x, y = esat.matrix("x"), esat.vector("y")
+    w = esat.shared(np.ones((4, 6)), name="w")
+    return esat.Graph([x, y], [esat.tanh(x @ w) + y, esat.sin(x).sum()], updates={w: w * 0.5})
+
+
+@pytest.mark.parametrize("strategy", ["egraph", "greedy"])
+class TestStages:
+    @pytest.mark.parametrize("position", [0.5, 3, 60])
+    def test_a_wrong_global_optimizer_is_named(self, undo, strategy, position):
+        optdb.register("wrong-one", Wrong(), position, "fast_run")
+        with pytest.raises(DebugError, match="after wrong-one, output 1 is wrong: .* instead of"):
+            esat.compile(graph(), Mode("debug", strategy=strategy))
+
+    def test_a_wrong_local_optimizer_is_found(self, undo, strategy):
+        optdb["canonicalize"].register("wrong-local", OpSub(esat.sin, esat.cos), "fast_run")
+        blamed = "sin -> cos" if strategy == "egraph" else "canonicalize"
+        with pytest.raises(DebugError, match=f"after {blamed}, output . is wrong"):
+            esat.compile(graph(), Mode("debug", strategy=strategy))
+
+    def test_a_wrong_rule_is_found(self, strategy):
+        x = esat.vector("x")
+        blamed = "equality saturation" if strategy == "egraph" else "canonicalize"
+        with pytest.raises(DebugError, match=f"after {blamed}, output 0 is wrong"):
+            esat.compile(
+                esat.Graph([x], esat.exp(esat.sin(x))),
+                Mode("debug", strategy=strategy),
+                rules='(rewrite (Exp (Sin x)) (Neg x) :name "wrong")',
+            )
+
+    def test_nothing_wrong_is_no_error(self, strategy):
+        function = esat.compile(graph(), Mode("debug", strategy=strategy))
+        x, y = np.ones((3, 4)), np.ones(6)
+        first, _ = function(x, y)
+        np.testing.assert_allclose(first, np.tanh(4.0) + 1)
+        second, _ = function(x, y)
+        np.testing.assert_allclose(second, np.tanh(2.0) + 1)
+
+
+class Secretive(Op):
+    """Does to its operand what it does not declare."""
+
+    family = Family.LIBRARY
+
+    def __init__(self, overwrites):
+        self.overwrites = overwrites
+        self.name = "overwriter" if overwrites else "viewer"
+        self.constructor = self.name.title()
+
+    def properties(self):
+        return (self.overwrites,)
+
+    def infer_types(self, inputs):
+        return (inputs[0].type,)
+
+    def perform(self, inputs):
+        if self.overwrites:
+            inputs[0] += 1
+            return (inputs[0].copy(),)
+        return (inputs[0],)
+
+
+@pytest.mark.parametrize(
+    ("overwrites", "reason"),
+    [(True, "it overwrites input 0, which it does not declare"), (False, "shares memory with input 0")],
+)
+def test_undeclared_effects_are_found(overwrites, reason):
+    x = esat.vector("x")
+    y = Secretive(overwrites)(esat.exp(x))
+    with pytest.raises(DebugError, match=reason) as raised:
+        esat.compile(esat.Graph([x], y + 1.0), "debug")
+    assert __file__ in str(raised.value)
+
+
+def test_nan_is_traced_to_the_node_and_line_that_made_it():
+    x, y = esat.vector("x"), esat.vector("y")
+    hidden = esat.log(x)  # the culprit
+    function = esat.compile(esat.Graph([x, y], (esat.exp(y) + hidden * 2.0).sum()), "debug")
+    line = next(number for number, text in enumerate(open(__file__), 1) if "# the culprit" in text)
+    assert np.isfinite(function(np.ones(3), np.ones(3)))
+    with pytest.raises(DebugError, match="log.*makes 1 NaN of finite operands") as raised:
+        function(np.array([1.0, -1.0, 2.0]), np.ones(3))
+    assert f"{__file__}:{line}" in str(raised.value)
+    with pytest.raises(DebugError, match="makes 2 Inf"):
+        function(np.array([0.0, 0.0, 2.0]), np.ones(3))
+    # What came in as NaN may come out as NaN.
+    assert np.isnan(function(np.array([np.nan, 1.0, 2.0]), np.ones(3)))
+
+
+def test_a_stable_form_is_no_error():
+    x = esat.vector("x")
+    function = esat.compile(esat.Graph([x], esat.log(esat.softmax(x))), "debug")
+    np.testing.assert_allclose(function(np.array([0.0, 1000.0])), [-1000.0, 0.0])
+
+
+def test_a_kernel_that_computes_something_else_is_found():
+    """The op's scalar code says otherwise than its NumPy function."""
+    wrong = esat.elementwise("wrong_code", lambda x: x + 1.0, code="({0} + 2.0)")
+    assert isinstance(wrong, Elementwise)
+    x = esat.vector("x")
+    function = esat.compile(esat.Graph([x], esat.exp(wrong(x))), "debug")
+    with pytest.raises(DebugError, match="after code generation, output 0 is wrong"):
+        function(np.ones(3))
+
+
+def test_samples_of_the_users_own():
+    index, x = esat.lvector("index"), esat.vector("x")
+    graph = esat.Graph([x, index], esat.exp(x[index]) * 1.0)
+    samples = (np.arange(10.0), np.array([7, 8]))
+    function = esat.compile(graph, Mode("debug", samples=samples))
+    np.testing.assert_allclose(function(*samples), np.exp([7.0, 8.0]))
+
+
+def test_inputs_that_cannot_be_made_up_are_told_of():
+    x = esat.vector("x")
+    with pytest.warns(EsatWarning, match="samples="):
+        function = esat.compile(esat.Graph([x], x.reshape((5, 7)).sum()), "debug")
+    assert function(np.ones(35)) == 35
