@@ -55,6 +55,7 @@ from esat.frontend import numeric as _numeric
 from esat.frontend import random as random
 from esat.frontend import reductions as _reductions
 from esat.frontend import shaping as _shaping
+from esat.frontend import sparse as sparse
 from esat.frontend import tensor as _tensor
 from esat.frontend.creation import *  # noqa: F403
 from esat.frontend.einsum import einsum
@@ -114,7 +115,7 @@ __all__ = [
     "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort", "assert_", "astype", "cast",
     "cumprod", "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate",
     "getitem", "grad", "ifelse", "inc_subtensor", "linalg", "log_softmax", "logsumexp", "random",
-    "set_subtensor", "shape", "shared", "size", "softmax", "sort", "specify_shape", "take",
+    "set_subtensor", "shape", "shared", "size", "softmax", "sort", "sparse", "specify_shape", "take",
     "take_along_axis", "trace", "verify_grad", "vjp",
 ]  # fmt: skip
 __all__ += _creation.__all__

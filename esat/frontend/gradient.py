@@ -9,10 +9,12 @@ from esat.errors import GradientError, describe
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
+from esat.graph.sparse_type import SparseType
 from esat.graph.traversal import toposort
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Variable
 from esat.ops.index.basic import zeros_like
+from esat.ops.sparse.structure import STORED_VALUES
 
 __all__ = [
     "grad", "vjp",
@@ -43,7 +45,8 @@ def grad(
 
     Returns
     -------
-    A Variable of the shape and dtype of ``wrt``, or a list of them.
+    A Variable of the shape and dtype of ``wrt``, or a list of them; for a sparse matrix the vector of
+    derivatives by its stored values, in the order of storage.
 
     Raises
     ------
@@ -135,7 +138,7 @@ def _accumulate(
         if not any(on_the_way) or all(cotangent is None for cotangent in known):
             continue
         for operand, used, cotangent in zip(node.inputs, on_the_way, node.op.vjp(node, known), strict=True):
-            if used and cotangent is not None and operand.tensor_type.kind in "fc":
+            if used and cotangent is not None and _tangent_type(operand) is not None:
                 _check_cotangent(node.op.name, operand, cotangent, node)
                 _add(found, operand, cotangent)
     return reached.intersection(targets), found
@@ -152,18 +155,28 @@ def _finish(
     if not connected and disconnected != "zero":
         reason = f'the cost does not depend on {target}; pass disconnected="zero" to get zeros'
         raise GradientError(describe("grad", [target.type], reason))
-    return zeros_like(target) if cotangent is None else cotangent
+    if cotangent is not None:
+        return cotangent
+    return zeros_like(STORED_VALUES(target) if isinstance(target.type, SparseType) else target)
+
+
+def _tangent_type(variable: Variable) -> TensorType | None:
+    """The type of a variable's cotangent; None where it has no derivatives."""
+    type = variable.type.values if isinstance(variable.type, SparseType) else variable.type
+    return type if isinstance(type, TensorType) and type.kind in "fc" else None
 
 
 def _check_continuous(role: str, variable: Variable) -> None:
-    if variable.tensor_type.kind not in "fc":
-        reason = f"{role} has dtype {variable.tensor_type.dtype}, which has no derivatives"
+    if _tangent_type(variable) is None:
+        dtype = getattr(variable.type, "dtype", None)
+        kind = f"type {variable.type}" if dtype is None else f"dtype {dtype}"
+        reason = f"{role} has {kind}, which has no derivatives"
         raise GradientError(describe("grad", [variable.type], reason))
 
 
 def _check_cotangent(name: str, variable: Variable, cotangent: Variable, node: Apply | None = None) -> None:
-    wanted, given = variable.tensor_type, cotangent.tensor_type
-    if wanted.dtype == given.dtype and _sizes_fit(wanted, given):
+    wanted, given = _tangent_type(variable), cotangent.tensor_type
+    if wanted is None or (wanted.dtype == given.dtype and _sizes_fit(wanted, given)):
         return
     reason = f"its gradient has type {given} for an operand of type {wanted}"
     raise GradientError(describe(name, [wanted, given], reason, node.where if node is not None else None))

@@ -100,9 +100,9 @@ class Constant(Variable):
     def __str__(self) -> str:
         if self.name is not None:
             return self.name
-        if isinstance(self._data, np.ndarray) and self._data.size > 6:
-            return f"<constant {self.type}>"
-        return str(self._data.tolist()) if isinstance(self._data, np.ndarray) else str(self._data)
+        if isinstance(self._data, np.ndarray) and self._data.size <= 6:
+            return str(self._data.tolist())
+        return f"<constant {self.type}>"
 
     __repr__ = __str__
 

@@ -1,0 +1,323 @@
+"""Products and sums of sparse matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from esat.errors import AxisError, DtypeError, ShapeError, describe
+from esat.graph.op import Work
+from esat.graph.sparse_type import SparseType, canonical
+from esat.graph.types import TensorType, Type
+from esat.graph.variables import Apply, Variable
+from esat.ops.cast import cast
+from esat.ops.contraction import swap_last_axes
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.reduction import SUM, reduce
+from esat.ops.sparse.record import (
+    EXPECTED_DENSITY,
+    SparseOp,
+    dense_type,
+    match,
+    places,
+    sparse_type,
+    with_values,
+)
+from esat.ops.sparse.structure import (
+    DENSE_AT,
+    SPARSE_TRANSPOSE,
+    STORED_VALUES,
+    VALUES_AT,
+    WITH_VALUES,
+    Cotangents,
+)
+
+
+def to_dtype(variable: Variable, dtype: str) -> Variable:
+    """A sparse or dense variable with its values cast to ``dtype``."""
+    if not isinstance(variable.type, SparseType):
+        return cast(variable, dtype)
+    if variable.type.dtype == dtype:
+        return variable
+    result: Variable = WITH_VALUES(variable, cast(STORED_VALUES(variable), dtype))
+    return result
+
+
+def common(name: str, operands: Sequence[Variable]) -> tuple[Variable, ...]:
+    """Operands in their common dtype. Raises DtypeError for one SciPy has no sparse matrices of."""
+    dtypes = [v.type.dtype if isinstance(v.type, SparseType) else v.tensor_type.dtype for v in operands]
+    dtype = np.result_type(*map(np.dtype, dtypes)).name
+    if dtype == "float16":
+        types = [variable.type for variable in operands]
+        raise DtypeError(describe(name, types, "SciPy has no sparse matrices of float16"))
+    return tuple(to_dtype(variable, dtype) for variable in operands)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Product(SparseOp):
+    """An op whose operands share one dtype, and whose sizes SciPy checks when it runs."""
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        return common(self.name, inputs)
+
+    def refuse(self, inputs: Sequence[Any], fits: bool) -> None:
+        """Raise ShapeError unless the sizes of run-time operands fit."""
+        if not fits:
+            shown = [f"shape {operand.shape}" for operand in inputs]
+            raise ShapeError(describe(self.name, shown, "sizes do not match"))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StructuredDot(_Product):
+    """Product of a sparse and a dense matrix, a dense one: ``(m, k)`` and ``(k, n)`` give ``(m, n)``."""
+
+    name: str = field(default="structured_dot", init=False)
+    constructor: str = field(default="StructuredDot", init=False)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        left, right = sparse_type(self.name, inputs[0]), dense_type(self.name, inputs[1], 2)
+        match(self.name, [left, right], (left.shape[1], right.shape[0]))
+        return (TensorType(left.dtype, shape=(left.shape[0], right.shape[1])),)
+
+    def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        left, right = inputs
+        self.refuse(inputs, left.shape[1] == right.shape[0])
+        return (np.asarray(left @ right),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None]
+        left, right = node.inputs
+        return [
+            SAMPLED_VALUES(left, cotangent, swap_last_axes(right)),
+            self(SPARSE_TRANSPOSE(left), cotangent),
+        ]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return product_work(inputs[0], inputs[1], outputs[0], itemsizes)
+
+
+def product_work(
+    sparse: tuple[int, ...], dense: tuple[int, ...], result: tuple[int, ...], itemsizes: Sequence[int]
+) -> Work:
+    """The cost of a product with a sparse matrix of the expected density, by the shapes of all three."""
+    stored = EXPECTED_DENSITY * np.prod(sparse, dtype=np.float64)
+    moved = stored * (itemsizes[0] + 4) + (np.prod(dense) + np.prod(result)) * itemsizes[-1]
+    return Work(flops=2.0 * float(stored) * dense[-1], bytes=float(moved), calls=1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampledValues(_Product):
+    """Elements of a product of dense matrices at the stored places of a sparse one, as a vector.
+
+    ``(pattern, left, right)`` of ``(m, n)``, ``(m, k)`` and ``(k, n)``. Nothing else of the product is
+    computed.
+    """
+
+    name: str = field(default="sampled_values", init=False)
+    constructor: str = field(default="SampledValues", init=False)
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        return (inputs[0], *common(self.name, inputs[1:]))
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        pattern = sparse_type(self.name, inputs[0])
+        left, right = (dense_type(self.name, variable, 2) for variable in inputs[1:])
+        pairs = zip(pattern.shape, (left.shape[0], right.shape[1]), strict=True)
+        match(self.name, [pattern, left, right], (left.shape[1], right.shape[0]), *pairs)
+        return (TensorType(left.dtype, shape=(None,)),)
+
+    def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        pattern, left, right = inputs
+        fits = pattern.shape == (left.shape[0], right.shape[1]) and left.shape[1] == right.shape[0]
+        self.refuse(inputs, fits)
+        rows, columns = places(pattern)
+        result = np.empty(rows.size, left.dtype)
+        flipped = np.ascontiguousarray(right.T)
+        step = max(1, BLOCK // max(1, left.shape[1]))
+        for start in range(0, rows.size, step):
+            part = slice(start, start + step)
+            result[part] = np.einsum("ij,ij->i", left[rows[part]], flipped[columns[part]])
+        return (result,)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None, None]
+        pattern, left, right = node.inputs
+        weighted = WITH_VALUES(pattern, cotangent)
+        by_right = STRUCTURED_DOT(SPARSE_TRANSPOSE(weighted), left)
+        return [None, STRUCTURED_DOT(weighted, swap_last_axes(right)), swap_last_axes(by_right)]
+
+
+BLOCK = 1 << 16
+"""Elements that are gathered at a time."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseProduct(_Product):
+    """Product of two sparse matrices, in the format of the first."""
+
+    name: str = field(default="sparse_product", init=False)
+    constructor: str = field(default="SparseProduct", init=False)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        left, right = (sparse_type(self.name, variable) for variable in inputs)
+        match(self.name, [left, right], (left.shape[1], right.shape[0]))
+        return (SparseType(left.format, left.dtype, (left.shape[0], right.shape[1])),)
+
+    def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        left, right = inputs
+        self.refuse(inputs, left.shape[1] == right.shape[0])
+        result = canonical(left @ right, left.format, left.dtype)
+        # Where values cancel, versions of SciPy differ in whether the place is kept; derivatives need it.
+        pattern = canonical(_ones(left) @ _ones(right), left.format, np.bool_)
+        if pattern.nnz == result.nnz:
+            return (result,)
+        return (with_values(pattern, VALUES_AT.perform([pattern, result])[0]),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None]
+        left, right = node.inputs
+        weighted = WITH_VALUES(node.outputs[0], cotangent)
+        return [
+            VALUES_AT(left, self(weighted, SPARSE_TRANSPOSE(right))),
+            VALUES_AT(right, self(SPARSE_TRANSPOSE(left), weighted)),
+        ]
+
+
+def _ones(matrix: Any) -> Any:
+    """The structure of a matrix, with true at each stored place."""
+    return with_values(matrix, np.ones(matrix.nnz, np.bool_))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseAdd(_Product):
+    """Sum of two sparse matrices, in the format of the first; it stores the places either stores."""
+
+    name: str = field(default="sparse_add", init=False)
+    constructor: str = field(default="SparseAdd", init=False)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        left, right = (sparse_type(self.name, variable) for variable in inputs)
+        match(self.name, [left, right], *zip(left.shape, right.shape, strict=True))
+        rows, columns = (a if a is not None else b for a, b in zip(left.shape, right.shape, strict=True))
+        return (SparseType(left.format, left.dtype, (rows, columns)),)
+
+    def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        left, right = inputs
+        self.refuse(inputs, left.shape == right.shape)
+        parts = [(matrix.data, *places(matrix)) for matrix in inputs]
+        values, rows, columns = (np.concatenate(part) for part in zip(*parts, strict=True))
+        # Not by SciPy's sum, which forgets places where values cancel: their derivatives do not.
+        whole = scipy.sparse.coo_array((values, (rows, columns)), shape=left.shape)
+        return (canonical(whole, left.format, left.dtype),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None]
+        weighted = WITH_VALUES(node.outputs[0], cotangent)
+        return [VALUES_AT(operand, weighted) for operand in node.inputs]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseSum(SparseOp):
+    """Sums along one axis of a sparse matrix, as a dense vector; integers are summed in their own dtype.
+
+    Attributes
+    ----------
+    axis
+        0 sums each column, 1 each row.
+    """
+
+    axis: int = 0
+    name: str = field(default="sparse_sum", init=False)
+    constructor: str = field(default="SparseSum", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.axis,)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        source = sparse_type(self.name, inputs[0])
+        if self.axis not in (0, 1):
+            raise AxisError(describe(self.name, [source], f"axis {self.axis} is neither 0 nor 1"))
+        return (TensorType(source.dtype, shape=(source.shape[1 - self.axis],)),)
+
+    def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        (matrix,) = inputs
+        result = np.zeros(matrix.shape[1 - self.axis], matrix.dtype)
+        np.add.at(result, places(matrix)[1 - self.axis], matrix.data)
+        return (result,)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None]
+        stretched = dimshuffle(cotangent, ("x", 0) if self.axis == 0 else (0, "x"))
+        return [DENSE_AT(node.inputs[0], stretched)]
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{self.axis}}}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Usmm(_Product):
+    """``alpha * (sparse @ dense) + z`` for a scalar ``alpha`` and a dense ``z``: ``(alpha, x, y, z)``."""
+
+    name: str = field(default="usmm", init=False)
+    constructor: str = field(default="Usmm", init=False)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        alpha, sparse, dense, added = inputs
+        dense_type(self.name, alpha, 0)
+        added_type = dense_type(self.name, added, 2)
+        (result,) = STRUCTURED_DOT.infer_types([sparse, dense])
+        assert isinstance(result, TensorType)
+        types = [variable.type for variable in inputs]
+        match(self.name, types, *zip(result.shape, added_type.shape, strict=True))
+        sizes = zip(result.shape, added_type.shape, strict=True)
+        return (result.with_shape(tuple(a if a is not None else b for a, b in sizes)),)
+
+    def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        alpha, sparse, dense, added = inputs
+        fits = sparse.shape[1] == dense.shape[0] and added.shape == (sparse.shape[0], dense.shape[1])
+        self.refuse(inputs, fits)
+        product = np.asarray(sparse @ dense)
+        product *= alpha
+        product += added
+        return (product,)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None] * 4
+        alpha, sparse, dense, _ = node.inputs
+        scaled = cotangent * alpha
+        return [
+            reduce(SUM, cotangent * STRUCTURED_DOT(sparse, dense)),
+            SAMPLED_VALUES(sparse, scaled, swap_last_axes(dense)),
+            STRUCTURED_DOT(SPARSE_TRANSPOSE(sparse), scaled),
+            cotangent,
+        ]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return product_work(inputs[1], inputs[2], outputs[0], itemsizes)
+
+
+STRUCTURED_DOT = StructuredDot()
+SAMPLED_VALUES = SampledValues()
+SPARSE_PRODUCT = SparseProduct()
+SPARSE_ADD = SparseAdd()
+USMM = Usmm()
