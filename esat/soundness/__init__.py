@@ -4,7 +4,8 @@ In processing order: ``statement`` reads a rule as equalities under guards; ``si
 shapes (``dimensions``) and literals under which it fires, and builds both sides (``construction``);
 ``values`` draws arrays; ``evaluation`` computes the sides, and what rounding may do to them; ``judging``
 compares them, ``derivation`` looks for facts that would leak; ``check`` does it all for a set of rules and
-gives a ``report``.
+gives a ``report``. ``firing`` tells whether a rule fires at all, ``oracle`` compares all e-nodes and facts
+of a saturated e-graph with the values of its classes.
 """
 
 from esat.soundness.check import check

@@ -42,7 +42,7 @@ from esat.soundness.situation import Situation, SituationSampler, dtype_plans
 from esat.soundness.statement import Statement, operators_for, statement_of
 from esat.soundness.values import Array, Population, draw, holds
 
-SITUATIONS = 7
+SITUATIONS = 5
 """Situations wanted for each dtype."""
 
 ATTEMPTS = 60

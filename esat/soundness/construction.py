@@ -9,7 +9,7 @@ from esat.classic.terms import Literal, TermFactory, broadcast_of, dtype_of
 from esat.egraph.facts import SIGNS
 from esat.egraph.signature import Signature
 from esat.egraph.terms import OpaqueOp
-from esat.errors import CompileError, EsatError
+from esat.errors import EsatError
 from esat.graph import Variable
 from esat.rules.reader import Sexp, head_of, show
 from esat.rules.signature import TENSOR, Operator
@@ -151,11 +151,7 @@ class Construction:
     def _apply(self, name: str, operands: list[Variable], literals: list[Literal]) -> Variable | None:
         if name != "Reshape":
             return self._factory.build(name, operands, literals)
-        opaque = self.opaque[int(literals[-1])]
-        ranks = tuple(operand.tensor_type.ndim for operand in operands)
-        if ranks != opaque.operand_ranks:
-            raise CompileError(f"{opaque.op} is given operands of rank {ranks}, not {opaque.operand_ranks}")
-        return opaque.op.make_node(*operands).outputs[0]
+        return self.opaque[int(literals[-1])].op.make_node(*operands).outputs[0]
 
 
 def _require_no_cast(name: str, operands: Sequence[Variable], result: Variable) -> None:

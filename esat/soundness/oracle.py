@@ -143,7 +143,10 @@ class _Oracle:
 
     def _compare_nodes(self) -> int:
         """Compare every e-node whose operands have values; returns how many have none."""
-        waiting = list(range(self.arrays.node_count))
+        # Functions with terms as values are tables like those of constructors, but lower-case.
+        waiting = [
+            node for node in range(self.arrays.node_count) if self.arrays.operator_of(node)[0].isupper()
+        ]
         while waiting:
             blocked = []
             for node in waiting:
@@ -181,6 +184,11 @@ class _Oracle:
                     result = result.reshape(()) if broadcast == SCALAR and result.size == 1 else result
                     trials.append(perturbed(result, self.generator) if trial and operands else result)
         except EsatError:
+            return None
+        except ValueError as error:
+            # No op of a graph could have these operands: the types of some class are wrong.
+            shapes = ", ".join(str(operand.value.shape) for operand in known)
+            self._note(f"{term.constructor} of shapes {shapes} cannot be computed: {error}")
             return None
         return _Sample(tuple(trials), self._tainted(term, trials[0], known))
 
@@ -243,7 +251,7 @@ class _Oracle:
         op = self.ops.get(name)
         if isinstance(op, Elementwise):
             return op
-        return self.terms.opaque[int(attributes[-1])].op if attributes else None
+        return self.terms.opaque[int(attributes[-1])].op
 
     # ---- comparisons
 

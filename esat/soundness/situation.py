@@ -55,6 +55,8 @@ class Situation:
 
     Attributes
     ----------
+    bindings
+        What the rule variables stand for: Variables and numbers.
     leaves
         Variables without owner, by rule variable, and the sizes of their axes.
     required
@@ -67,6 +69,7 @@ class Situation:
         Of the leaves, for reports.
     """
 
+    bindings: Mapping[str, Value]
     leaves: Mapping[str, tuple[Variable, tuple[int, ...]]]
     required: tuple[tuple[str, Variable], ...]
     equalities: tuple[tuple[Variable, Variable], ...]
@@ -208,7 +211,7 @@ class _Draw:
         )
         claims = tuple(self._claim(claim) for claim in self.statement.claims)
         dtypes = tuple(dict.fromkeys(self.plan.values()))
-        return Situation(leaves, required, equalities, claims, dtypes)
+        return Situation(dict(self.bindings), leaves, required, equalities, claims, dtypes)
 
     def _claim(self, claim: Sexp) -> tuple[str, Variable, Literal | None]:
         if head_of(claim) == "=":

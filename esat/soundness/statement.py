@@ -7,7 +7,7 @@ adds belong to the guards: where they do not hold the rule does not fire.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from esat.egraph.facts import FACT_OPERATORS, SIGNS
@@ -16,7 +16,7 @@ from esat.egraph.rule_compiler.dtypes import Dtypes
 from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
 from esat.egraph.rule_compiler.surface import GENERATED, prepare
 from esat.egraph.signature import Signature as OpSignature
-from esat.rules.reader import Sexp, head_of, is_variable
+from esat.rules.reader import Form, Sexp, head_of, is_variable
 from esat.rules.rule import Rule
 from esat.rules.signature import TENSOR, Operator, Signature, declared_signature
 
@@ -79,10 +79,9 @@ def parts_of(sexp: Sexp) -> Iterator[Sexp]:
             yield from parts_of(item)
 
 
-def operators_for(signature: OpSignature, declarations: tuple[Sexp, ...]) -> dict[str, Operator]:
+def operators_for(signature: OpSignature, declarations: Iterable[Form] = ()) -> dict[str, Operator]:
     """Everything a rule may name: ops, facts, core constructors, and what its file declares."""
-    forms = [form for form in declarations if hasattr(form, "position")]
-    return {**signature.operators, **FACT_OPERATORS, **CORE, **declared_signature(forms)}  # type: ignore[arg-type]
+    return {**signature.operators, **FACT_OPERATORS, **CORE, **declared_signature(declarations)}
 
 
 def statement_of(rule: Rule, operators: Signature) -> Statement:

@@ -33,7 +33,8 @@ WRONG = {
     "square of a root without a guard": "(rewrite (Sqr (Sqrt x)) x)",
     "pow-pow without a guard": "(rewrite (Pow (Pow x y) z) (Pow x (Mul y z)))",
     "pow-mul-pow of what may be negative": "(rewrite (Mul (Pow x y) (Pow x z)) (Pow x (Add y z)))",
-    "log of a product without a guard": "(rewrite (Log (Mul x y)) (Add (Log x) (Log y)) :when ((<= (dt x) 11)))",
+    "log of a product without a guard": "(rewrite (Log (Mul x y)) (Add (Log x) (Log y))"
+    " :when ((<= (dt x) 11)))",
     "a sum of products": "(rewrite (ReduceSum (Mul a x) m) (Mul (ReduceSum a m) (ReduceSum x m)))",
     "sum of a constant": "(rewrite (ReduceSum (Add x a) m) (Add (ReduceSum x m) a)"
     " :when ((= m (& m (bp a)))))",
@@ -41,7 +42,8 @@ WRONG = {
     "wrong parity": "(rewrite (Cos (Neg x)) (Neg (Cos x)))",
     "wrong factor": "(rewrite (Sin (Mul t x)) (Mul (Sin x) (Cos x)) :when ((= (val t) 2.0)))",
     "exact claimed for reassociation": "(rewrite (Add (Add x y) z) (Add x (Add y z)) :soundness exact)",
-    "exact claimed for distribution": "(rewrite (Add (Mul a x) (Mul a y)) (Mul a (Add x y)) :soundness exact)",
+    "exact claimed for distribution": "(rewrite (Add (Mul a x) (Mul a y)) (Mul a (Add x y))"
+    " :soundness exact)",
     "exact that loses the sign of zero": "(rewrite (Add x z) x :when ((= (val z) 0.0)) :soundness exact)",
     "exact that loses NaN": "(rewrite (Sub x x) (Fill x (K 0.0 d)) :when ((= d (dt x))) :soundness exact)",
     "exact of a partial identity": "(rewrite (Log (Exp x)) x :soundness exact)",
@@ -54,7 +56,8 @@ WRONG = {
     "reductions exchanged": "(rewrite (ReduceMax (ReduceSum x m) k) (ReduceSum (ReduceMax x k) m))",
     "transposes in the wrong order": "(rule ((= e (DimShuffle (MatMul x y r) p)) (= r 2) (= 0 (ds-nth p 1))"
     " (= 1 (ds-nth p 0)) (= 2 (ds-rank p))) ((union e (MatMul (DimShuffle x p) (DimShuffle y p) r))))",
-    "permutations the wrong way round": "(rewrite (DimShuffle (DimShuffle x p) q) (DimShuffle x (ds-comp q p)))",
+    "permutations the wrong way round": "(rewrite (DimShuffle (DimShuffle x p) q)"
+    " (DimShuffle x (ds-comp q p)))",
     "a lossy cast": "(rewrite (Cast (Cast x d) c) (Cast x c))",
     "a fact that is false": "(rule ((= e (Sinh x)) (= 11 (dt x))) ((positive e)))",
     "a value that is false": "(rule ((= e (Sqr x)) (= 1.0 (val x))) ((set (val e) 2.0)))",

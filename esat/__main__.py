@@ -1,0 +1,127 @@
+"""The command line: ``python -m esat``.
+
+::
+
+    python -m esat rules check [FILE ...]     try rules on samples; without a file, all that come with esat
+    python -m esat rules list [--tag TAG]     names, classes and places of rules
+    python -m esat rules show NAME            one rule as text
+    python -m esat cache info                 where compiled kernels are kept, and how much room they take
+    python -m esat cache clear                remove them
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from esat.errors import EsatError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns
+    -------
+    The exit status: 0 for success, 1 for rules that are not sound or never fire, 2 for unreadable input.
+    """
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    try:
+        status: int = chosen.command(chosen)
+    except EsatError as error:
+        print(f"esat: {error}", file=sys.stderr)
+        return 2
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="esat", description="Tools of the esat compiler.")
+    rooms = parser.add_subparsers(required=True, metavar="{rules,cache}")
+
+    rules = rooms.add_parser("rules", help="the rewrite rules").add_subparsers(required=True)
+    check = rules.add_parser("check", help="try rules on samples and judge them by their soundness class")
+    check.add_argument("files", nargs="*", metavar="FILE", help="rule files; none: all rules of esat")
+    check.add_argument("--seed", type=int, default=0, help="of the random samples")
+    check.add_argument("--verbose", action="store_true", help="name the sound rules, too")
+    check.set_defaults(command=_check_rules)
+    listing = rules.add_parser("list", help="names, soundness classes and places of rules")
+    listing.add_argument("--tag", action="append", default=[], help="only rules with this tag or rule set")
+    listing.set_defaults(command=_list_rules)
+    show = rules.add_parser("show", help="one rule as text")
+    show.add_argument("name")
+    show.set_defaults(command=_show_rule)
+
+    cache = rooms.add_parser("cache", help="the cache of compiled kernels").add_subparsers(required=True)
+    cache.add_parser("info", help="its place and size").set_defaults(command=_cache_info)
+    cache.add_parser("clear", help="remove all kernels").set_defaults(command=_cache_clear)
+    return parser
+
+
+def _check_rules(chosen: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from esat.egraph.constructors import op_signature
+    from esat.rules import RULES, read_rules
+    from esat.rules.rule import RuleFile
+    from esat.soundness import check
+    from esat.soundness.firing import never_fired, programs_with
+    from esat.soundness.statement import operators_for
+
+    ours = RuleFile("", RULES.list(), (), ())
+    good = True
+    for file in [read_rules(Path(path)) for path in chosen.files] or [ours]:
+        report = check(file, seed=chosen.seed)
+        if chosen.verbose:
+            print("\n".join(str(verdict) for verdict in report.verdicts if verdict.sound))
+        print(report)
+        untried = {verdict.rule for verdict in report.verdicts if not verdict.situations}
+        rules = [rule for rule in file.rules if rule not in untried]
+        idle = never_fired(
+            rules, programs_with(file), operators_for(op_signature(), file.declarations), chosen.seed
+        )
+        for rule, _ in idle:
+            print(f"{rule.position}: rule {rule.name!r} does not fire on its own left side")
+        good = good and report.sound and not idle
+    return 0 if good else 1
+
+
+def _list_rules(chosen: argparse.Namespace) -> int:
+    from esat.rules import RULES
+    from esat.rules.query import Query
+
+    query = Query(chosen.tag) if chosen.tag else None
+    rules = {rule.report_name: rule for rule in RULES.list(query)}
+    width = max(map(len, rules), default=0)
+    for name, rule in rules.items():
+        print(f"{name:{width}}  {rule.soundness:6}  {rule.ruleset:13}  {rule.position}")
+    return 0
+
+
+def _show_rule(chosen: argparse.Namespace) -> int:
+    from esat.rules import RULES
+
+    print(RULES.show(chosen.name))
+    return 0
+
+
+def _cache_info(chosen: argparse.Namespace) -> int:
+    from esat.codegen.cache import info
+
+    found = info()
+    place = found.path if found.path is not None else "in memory only"
+    print(f"{place}\n{found.entries} kernels, {found.bytes / 2**20:.1f} MiB")
+    return 0
+
+
+def _cache_clear(chosen: argparse.Namespace) -> int:
+    from esat.codegen.cache import clear, info
+
+    entries = info().entries
+    clear()
+    print(f"{entries} kernels removed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

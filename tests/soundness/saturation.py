@@ -1,0 +1,42 @@
+"""Saturating graphs with all rules, for tests that look at the e-graph."""
+
+from functools import cache
+
+from esat.egraph.constructors import undeclared_constructors
+from esat.egraph.encode import encode
+from esat.egraph.loader import flatten, load_text
+from esat.egraph.prepare import Program, prepared_engine, program_for
+from esat.egraph.saturate import Budgets, saturate
+from esat.extract.readout import read_out
+from esat.graph import FunctionGraph
+from esat.rules import PACKAGE_RULES, RuleDatabase
+from esat.rules.query import Query
+
+DATABASE = RuleDatabase(PACKAGE_RULES)
+
+
+@cache
+def all_rules(strict: bool = False, soundness: str = "unsafe") -> Program:
+    """The program of every rule of the package, whatever its tags."""
+    tags = {tag for rule in DATABASE.list() for tag in (*rule.tags, rule.ruleset)}
+    soundness = "exact" if strict else soundness
+    return program_for(DATABASE.query(Query(tags), soundness=soundness), strict)
+
+
+def saturated(inputs, outputs, program=None, budgets=None):
+    """The terms, the saturation report and the e-graph of a graph."""
+    program = program or all_rules()
+    terms = encode(FunctionGraph(list(inputs), list(outputs), clone=False))
+    with prepared_engine(program) as engine:
+        for record in undeclared_constructors(terms, program.signature):
+            engine.execute(record.declaration)
+        for text in load_text(terms, flatten(terms, program.strict)):
+            engine.execute(text)
+        report = saturate(
+            engine,
+            program.schedule,
+            budgets or Budgets(nodes=3000, seconds=3.0, rounds=4),
+            program.constructors,
+        )
+        arrays = read_out(engine.freeze(), engine.values)
+    return terms, report, arrays

@@ -1,0 +1,81 @@
+"""``python -m esat``: what it prints and how it ends."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from esat.__main__ import main
+
+GOOD = """
+(ruleset mine :tags (canonicalize) :soundness real)
+(rewrite (Add (Exp x) (Exp y)) (Exp (Logaddexp x y)) :when ((<= (dt x) 11)) :ruleset mine :name "good")
+"""
+WRONG = '(rewrite (Sqrt (Sqr x)) x :name "wrong")'
+IDLE = '(rewrite (Add x (Neg y)) (Sub x y) :name "idle")'
+
+
+def write(tmp_path, text):
+    path = tmp_path / "my.egg"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_a_sound_file_passes(tmp_path, capsys):
+    assert main(["rules", "check", "--verbose", write(tmp_path, GOOD)]) == 0
+    output = capsys.readouterr().out
+    assert "rule 'good' (real): sound at" in output
+    assert "1 of 1 rules are sound" in output
+
+
+def test_a_wrong_rule_is_named_with_its_place_and_a_counterexample(tmp_path, capsys):
+    path = write(tmp_path, WRONG)
+    assert main(["rules", "check", path]) == 1
+    output = capsys.readouterr().out
+    assert f"{path}:1:1: rule 'wrong' (real): wrong" in output
+    assert "left" in output
+
+
+def test_a_rule_that_never_fires_is_named(tmp_path, capsys):
+    path = write(tmp_path, IDLE)
+    assert main(["rules", "check", path]) == 1
+    assert f"{path}:1:1: rule 'idle' does not fire on its own left side" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("(rewrite (Expp x) x)", "1:10: rule 'my.egg:1:1': unknown op Expp"), ("(rewrite", "never closed")],
+)
+def test_a_malformed_file_is_an_error_with_its_place(tmp_path, capsys, text, message):
+    assert main(["rules", "check", write(tmp_path, text)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_missing_file_is_an_error(tmp_path, capsys):
+    assert main(["rules", "check", str(tmp_path / "none.egg")]) == 2
+    assert "cannot read the rule file" in capsys.readouterr().err
+
+
+def test_rules_are_listed_and_shown(capsys):
+    assert main(["rules", "list", "--tag", "stabilize"]) == 0
+    listed = capsys.readouterr().out
+    assert "log1p" in listed
+    assert "neg-neg" not in listed
+    assert main(["rules", "show", "neg-neg"]) == 0
+    assert "(rewrite (Neg (Neg x)) x" in capsys.readouterr().out
+    assert main(["rules", "show", "neg-negg"]) == 2
+    assert "did you mean neg-neg" in capsys.readouterr().err
+
+
+def test_the_cache_is_shown_and_cleared(tmp_path):
+    environment = {**os.environ, "ESAT_CACHE_DIR": str(tmp_path)}
+    for command, shown in (("info", str(tmp_path)), ("clear", "0 kernels removed")):
+        process = subprocess.run(
+            [sys.executable, "-m", "esat", "cache", command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert shown in process.stdout
