@@ -1,5 +1,7 @@
 """Debug mode: each kind of mistake is found, and blamed on who made it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ class TestStages:
     @pytest.mark.parametrize("position", [0.5, 3, 60])
     def test_a_wrong_global_optimizer_is_named(self, undo, strategy, position):
         optdb.register("wrong-one", Wrong(), position, "fast_run")
-        with pytest.raises(DebugError, match="after wrong-one, output 1 is wrong: .* instead of"):
+        with pytest.raises(DebugError, match=r"after wrong-one, output 1 is wrong: .* instead of"):
             esat.compile(graph(), Mode("debug", strategy=strategy))
 
     def test_a_wrong_local_optimizer_is_found(self, undo, strategy):
@@ -107,9 +109,10 @@ def test_nan_is_traced_to_the_node_and_line_that_made_it():
     x, y = esat.vector("x"), esat.vector("y")
     hidden = esat.log(x)  # the culprit
     function = esat.compile(esat.Graph([x, y], (esat.exp(y) + hidden * 2.0).sum()), "debug")
-    line = next(number for number, text in enumerate(open(__file__), 1) if "# the culprit" in text)
+    lines = Path(__file__).read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "# the culprit" in text)
     assert np.isfinite(function(np.ones(3), np.ones(3)))
-    with pytest.raises(DebugError, match="log.*makes 1 NaN of finite operands") as raised:
+    with pytest.raises(DebugError, match=r"log.*makes 1 NaN of finite operands") as raised:
         function(np.array([1.0, -1.0, 2.0]), np.ones(3))
     assert f"{__file__}:{line}" in str(raised.value)
     with pytest.raises(DebugError, match="makes 2 Inf"):

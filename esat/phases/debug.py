@@ -97,8 +97,10 @@ def difference(result: Any, expected: Any, exact: bool = False) -> str:
     found: NDArray[Any] = np.asarray(result)
     if found.dtype != expected.dtype or found.shape != expected.shape:
         return f"{found.dtype}{list(found.shape)} instead of {expected.dtype}{list(expected.shape)}"
-    if exact or expected.dtype.kind not in "fc":
-        wrong = ~((found == expected) | ((found != found) & (expected != expected)))
+    if expected.dtype.kind not in "fc":
+        wrong = found != expected
+    elif exact:
+        wrong = ~_identical(found, expected)
     else:
         with np.errstate(all="ignore"):
             finite = np.isfinite(expected)
@@ -113,15 +115,23 @@ def difference(result: Any, expected: Any, exact: bool = False) -> str:
     )
 
 
+def _identical(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where two arrays of one dtype have the same numbers, signs of zeros included, or both NaN."""
+    if left.dtype.kind == "c":
+        return _identical(left.real, right.real) & _identical(left.imag, right.imag)
+    same: NDArray[np.bool_] = (left == right) & (np.signbit(left) == np.signbit(right))
+    return same | (np.isnan(left) & np.isnan(right))
+
+
 def made_up_samples(graph: FunctionGraph) -> Iterator[Values]:
     """Inputs for a graph, of sizes that fit each other as far as the graph's ops tell."""
     terms = encode(graph)
-    places = {variable: term for variable, term in zip(terms.inputs, _input_terms(terms.terms), strict=True)}
+    places = dict(zip(terms.inputs, _input_terms(terms.terms), strict=True))
     fixed: dict[object, int] = {}
-    for variable in graph.shared_variables:
-        if isinstance(variable.type, TensorType):
-            shape = variable.get_value(borrow=True).shape
-            fixed.update(zip(terms.types[places[variable]].shape, shape, strict=False))
+    for shared in graph.shared_variables:
+        if isinstance(shared.type, TensorType):
+            shape = shared.get_value(borrow=True).shape
+            fixed.update(zip(terms.types[places[shared]].shape, shape, strict=False))
     for number, sizes in enumerate(SIZES):
         symbols = dict(fixed)
         rng = np.random.default_rng(number)
@@ -199,7 +209,7 @@ def _share(left: Any, right: Any) -> bool:
 
 
 def first_bad_node(graph: FunctionGraph, known: Mapping[Variable, Any]) -> tuple[Apply, str] | None:
-    """The first node that makes NaN or Inf of finite operands, and what it makes; None where there is none."""
+    """The first node that makes NaN or Inf of finite operands, and what it makes, if there is one."""
     values = node_values(graph, known)
     for node in graph.toposort():
         operands = evaluate(node.inputs, values)
