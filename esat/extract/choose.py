@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Literal
 
 from esat.errors import ModeError
-from esat.extract.area import area_choice
+from esat.extract.area import area_choice, closed
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
 from esat.extract.backend import Backend, backend_for
 from esat.extract.bounds import forced_bound
@@ -46,7 +46,7 @@ def choose(
         Seconds; the best selection so far is returned when they are over.
     initial
         int64 ``(classes,)``: e-nodes of a known selection, -1 elsewhere. Unless the method is ``"tree"``, the
-        result costs at most as much.
+        result costs at most as much. Part of a selection will do: it is a start of the search.
     backend
         Where the kernels run; by default according to the size. The result does not depend on it.
 
@@ -66,20 +66,26 @@ def choose(
     known = problem.select(as_array(tree.choice), forced_bound(problem), "tree")
     if method == "tree":
         return known
-    if initial is not None:
-        given = problem.select(initial, known.lower_bound, "area")
+    start = known.chosen if initial is None else closed(problem, initial)
+    if initial is not None and (start[problem.roots] >= 0).all():
+        given = problem.select(start, known.lower_bound, "area")
         known = given if given.cost <= known.cost else known
-    found = _search(problem, where, tree, known, method, deadline)
+    found = _search(problem, where, tree, known, start, method, deadline)
     return found if found.cost < known.cost else replace(known, method=method, lower_bound=found.lower_bound)
 
 
 def _search(
-    problem: Problem, backend: Backend, tree: TreeChoice, known: Selection, method: Method, deadline: float
+    problem: Problem,
+    backend: Backend,
+    tree: TreeChoice,
+    known: Selection,
+    start: IntArray,
+    method: Method,
+    deadline: float,
 ) -> Selection:
     """The best selection that local search, and then integer programming, finds on the reduced problem."""
     smaller = reduced(problem, tree, known.cost)
-    start = smaller.restrict(known.chosen)
-    choice = area_choice(smaller.problem, backend, start, deadline)
+    choice = area_choice(smaller.problem, backend, smaller.restrict(start), deadline)
     found = smaller.problem.select(choice, known.lower_bound, "area")
     if method == "optimal":
         found = optimal_selection(smaller.problem, found, backend, deadline - perf_counter())

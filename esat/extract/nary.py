@@ -1,8 +1,9 @@
 """How an n-ary sum or product is computed by binary ops.
 
-Cost model and decoder share this plan, so that what is priced is what is built: operands that
-are small are combined first (scalars before arrays), repeated factors become powers by squaring,
-and a product divides at most once at each size.
+Cost model and decoder share this plan, so that what is priced is what is built: operands of one shape
+are combined first, then the two shapes with the smallest common one, and so on (scalars before arrays,
+rows before matrices); repeated factors become powers by squaring, and where a result grows, what has
+been divided by is divided by at once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import prod
 
 Shape = tuple[float, ...]
@@ -35,19 +37,16 @@ def broadcast_shape(left: Shape, right: Shape) -> Shape:
 def plan_sum(shapes: Sequence[Shape], positives: int) -> tuple[Step, ...]:
     """Steps that add the first ``positives`` operands and subtract the others."""
     plan = _Plan(list(shapes))
-    order = sorted(range(len(shapes)), key=lambda index: (prod(shapes[index]), index))
-    total = order[0]
-    positive = total < positives
-    for operand in order[1:]:
-        if (operand < positives) == positive:
-            total = plan.add("add", total, operand)
-        elif positive:
-            total = plan.add("sub", total, operand)
-        else:
-            total = plan.add("sub", operand, total)
-            positive = True
-    if not positive:
-        plan.add("neg", total, None)
+    groups: dict[Shape, _Group] = {}
+    for operand, shape in enumerate(shapes):
+        part = (operand, None) if operand < positives else (None, operand)
+        groups[shape] = _joined(plan, groups.get(shape, (None, None)), part, "add")
+    total = _smallest_first(plan, groups, "add", "sub")
+    if total[0] is None:
+        assert total[1] is not None
+        plan.add("neg", total[1], None)
+    else:
+        _resolved(plan, total, "sub")
     return tuple(plan.steps)
 
 
@@ -59,20 +58,52 @@ def plan_product(operands: Sequence[int], shapes: Sequence[Shape], numerators: i
     plan = _Plan(list(shapes))
     top = _powers(plan, operands, range(numerators))
     bottom = _powers(plan, operands, range(numerators, len(operands)))
-    sizes = sorted({prod(plan.shapes[index]) for index in (*top, *bottom)})
-    numerator: int | None = None
-    denominator: int | None = None
-    for size in sizes:
-        if numerator is not None and denominator is not None:
-            numerator, denominator = plan.add("div", numerator, denominator), None
-        numerator = _multiply(plan, numerator, [i for i in top if prod(plan.shapes[i]) == size])
-        denominator = _multiply(plan, denominator, [i for i in bottom if prod(plan.shapes[i]) == size])
-    if denominator is not None:
-        if numerator is None:
-            plan.add("reciprocal", denominator, None)
-        else:
-            plan.add("div", numerator, denominator)
+    groups: dict[Shape, _Group] = {}
+    for part in [(factor, None) for factor in top] + [(None, factor) for factor in bottom]:
+        shape = plan.shapes[next(factor for factor in part if factor is not None)]
+        groups[shape] = _joined(plan, groups.get(shape, (None, None)), part, "mul")
+    total = _smallest_first(plan, groups, "mul", "div")
+    if total[0] is None:
+        assert total[1] is not None
+        plan.add("reciprocal", total[1], None)
+    else:
+        _resolved(plan, total, "div")
     return tuple(plan.steps)
+
+
+_Group = tuple[int | None, int | None]
+"""What has been added (or multiplied), and what is still to be subtracted (or divided by)."""
+
+
+def _joined(plan: _Plan, left: _Group, right: _Group, op: str) -> _Group:
+    above, below = (
+        first if second is None else second if first is None else plan.add(op, first, second)
+        for first, second in zip(left, right, strict=True)
+    )
+    return above, below
+
+
+def _resolved(plan: _Plan, group: _Group, inverse: str) -> _Group:
+    above, below = group
+    return group if above is None or below is None else (plan.add(inverse, above, below), None)
+
+
+def _smallest_first(plan: _Plan, groups: dict[Shape, _Group], op: str, inverse: str) -> _Group:
+    """Combine the groups of all shapes, always the two whose common shape is smallest."""
+    waiting = dict(groups)
+    while len(waiting) > 1:
+        pairs = combinations(waiting, 2)
+        _size, left, right = min(
+            ((prod(broadcast_shape(*pair)), *pair) for pair in pairs), key=lambda entry: entry[0]
+        )
+        shape = broadcast_shape(left, right)
+        parts = [
+            _resolved(plan, waiting.pop(part), inverse) if part != shape else waiting.pop(part)
+            for part in (left, right)
+        ]
+        joined = _joined(plan, parts[0], parts[1], op)
+        waiting[shape] = _joined(plan, waiting.pop(shape, (None, None)), joined, op)
+    return next(iter(waiting.values()))
 
 
 @dataclass(slots=True)
@@ -85,12 +116,6 @@ class _Plan:
         self.steps.append(Step(op, left, right, shape))
         self.shapes.append(shape)
         return len(self.shapes) - 1
-
-
-def _multiply(plan: _Plan, start: int | None, factors: Sequence[int]) -> int | None:
-    for factor in factors:
-        start = factor if start is None else plan.add("mul", start, factor)
-    return start
 
 
 def _powers(plan: _Plan, operands: Sequence[int], positions: range) -> list[int]:

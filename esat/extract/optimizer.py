@@ -7,23 +7,18 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
-from esat.egraph.prepare import SUPERSEDED, Program, prepared_engine
+from esat.egraph.prepare import Program, prepared_engine
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets, saturate
 from esat.egraph.terms import TermGraph
-from esat.extract.arrays import EGraphArrays
-from esat.extract.choose import choose
 from esat.extract.cost import CostModel, MachineProfile
 from esat.extract.decode import decode
+from esat.extract.extraction import SUPERSEDED_NAMES, SaturatedGraph, extract
 from esat.extract.readout import Layout, read_out
-from esat.extract.selected import selected_terms
-from esat.extract.values import Hints, class_values, node_costs, term_value
+from esat.extract.values import Hints, term_value
 from esat.graph import FunctionGraph, Variable
 
 Stage = Callable[[str], AbstractContextManager[object]]
@@ -32,14 +27,6 @@ Stage = Callable[[str], AbstractContextManager[object]]
 
 FACTS = ("dt", "bp")
 """Facts that extraction reads."""
-
-SUPERSEDED_NAMES = (f"{SUPERSEDED}NarySum", f"{SUPERSEDED}NaryProd")
-SUPERSEDED_PENALTY = 1.0e3
-"""Seconds added to e-nodes that a rule replaced for good, so that they are a last resort.
-
-Rules that stabilize subsume what they match: a form that overflows or cancels must not come back
-because it is predicted to be faster.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,19 +131,11 @@ def optimize(
     with stage("encode"):
         terms = encode(graph, equalities)
         written = encode(graph) if equalities else terms
-    arrays, saturation = _saturated(terms, program, budgets, stage, trace)
+    found, saturation = saturated(terms, program, budgets, stage, trace)
     with stage("extract"):
         model = CostModel(machine or MachineProfile(), terms.opaque)
-        values = class_values(arrays, terms, hints)
-        costs = node_costs(arrays, values, model)
-        roots = [int(arrays.term_class[root]) for root in terms.roots]
-        penalties = np.where(superseded_nodes(arrays), SUPERSEDED_PENALTY, 0.0)
-        selection = choose(arrays, costs + penalties, roots, method=method, time_limit=60.0)
-        nodes = selection.chosen[selection.chosen >= 0]
-        chosen, shapes = selected_terms(arrays, selection.chosen.tolist(), roots, terms, values)
-        chosen, shapes, cost = _never_worse(
-            written, chosen, shapes, float(costs[nodes].sum()), model, hints, _stabilized(program, saturation)
-        )
+        extraction = extract(found, model, hints, method)
+        chosen, shapes = extraction.terms()
     with stage("decode"):
         result = decode(chosen, graph, shapes)
     report = OptimizationReport(
@@ -164,23 +143,25 @@ def optimize(
         len(graph),
         len(result),
         predicted_seconds(written, model, hints),
-        cost,
+        extraction.seconds,
         _fired(program, saturation),
-        arrays.node_count,
-        arrays.class_count,
+        found.arrays.node_count,
+        found.arrays.class_count,
         saturation.stop_reason,
         saturation,
     )
     return result, report
 
 
-def _saturated(
+def saturated(
     terms: TermGraph,
     program: Program,
     budgets: Budgets,
-    stage: Stage,
-    trace: list[StepTrace] | None,
-) -> tuple[EGraphArrays, SaturationReport]:
+    stage: Stage = lambda _: nullcontext(),
+    trace: list[StepTrace] | None = None,
+) -> tuple[SaturatedGraph, SaturationReport]:
+    """The e-graph of the terms, after saturation; the parameters are those of :func:`optimize`."""
+    plan = flatten(terms, program.strict)
     with ExitStack() as stack:
         with stage("load rules"):
             engine = stack.enter_context(prepared_engine(program))
@@ -188,7 +169,7 @@ def _saturated(
             undeclared = undeclared_constructors(terms, program.signature)
             for record in undeclared:
                 engine.execute(record.declaration)
-            for text in load_text(terms, flatten(terms, program.strict)):
+            for text in load_text(terms, plan):
                 engine.execute(text)
         with stage("saturate"):
             report = saturate(engine, program.schedule, budgets, program.constructors, trace)
@@ -198,7 +179,7 @@ def _saturated(
             others = [name for name in engine.sizes() if name not in names]
             arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=others, facts=FACTS))
             stack.close()
-    return arrays, report
+    return SaturatedGraph(arrays, terms, plan), report
 
 
 def predicted_seconds(terms: TermGraph, model: CostModel, hints: Hints | None = None) -> float:
@@ -213,55 +194,6 @@ def predicted_seconds(terms: TermGraph, model: CostModel, hints: Hints | None = 
             operands = [values[operand] for operand in term.operands]
             total += model.price(term.constructor, term.attributes, operands, values[number], term.operands)
     return total
-
-
-def _never_worse(
-    terms: TermGraph,
-    chosen: TermGraph,
-    shapes: list[tuple[float, ...]],
-    cost: float,
-    model: CostModel,
-    hints: Hints | None,
-    stabilized: bool,
-) -> tuple[TermGraph, list[tuple[float, ...]], float]:
-    """The choice, or the terms as they came where it is not predicted to be faster.
-
-    A graph that became numerically stable may cost more than it did.
-    """
-    before = predicted_seconds(terms, model, hints)
-    if np.isfinite(cost) and (cost <= before or stabilized):
-        return chosen, shapes, cost
-    return terms, [term_value(type, hints).shape for type in terms.types], before
-
-
-def superseded_nodes(arrays: EGraphArrays) -> NDArray[np.bool_]:
-    """Which e-nodes a rule of a file subsumed."""
-    found = arrays.subsumed.copy()
-    names = arrays.operator_names
-    nary = [index for index, name in enumerate(names) if name in ("NarySum", "NaryProd")]
-    found &= ~np.isin(arrays.operator, nary)
-    for index, name in enumerate(names):
-        if name in SUPERSEDED_NAMES:
-            for mark in np.flatnonzero(arrays.operator == index).tolist():
-                found[_twin(arrays, mark, name.removeprefix(SUPERSEDED))] = True
-    return found
-
-
-def _twin(arrays: EGraphArrays, mark: int, constructor: str) -> list[int]:
-    """The e-node of the constructor that has the operands of a mark."""
-    wanted = (arrays.operands_of(mark).tolist(), arrays.attributes_of(mark))
-    return [
-        node
-        for node in arrays.nodes_of(int(arrays.class_of[mark]))
-        if arrays.operator_of(node) == constructor
-        and (arrays.operands_of(node).tolist(), arrays.attributes_of(node)) == wanted
-    ]
-
-
-def _stabilized(program: Program, saturation: SaturationReport) -> bool:
-    origins = program.compiled.origins
-    matched = (origins.get(statistics.name) for statistics in saturation.rules)
-    return any(rule is not None and "stabilize" in rule.tags for rule in matched)
 
 
 def _fired(program: Program, saturation: SaturationReport) -> dict[str, int]:

@@ -1,0 +1,154 @@
+"""Pricing a saturated e-graph for given sizes and choosing from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.egraph.loader import LoadPlan
+from esat.egraph.prepare import SUPERSEDED
+from esat.egraph.terms import TermGraph
+from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
+from esat.extract.choose import choose
+from esat.extract.cost import CostModel, Value
+from esat.extract.initial import initial_choice
+from esat.extract.nary import Shape
+from esat.extract.selected import selected_terms
+from esat.extract.selection import Selection
+from esat.extract.values import Hints, class_values, node_costs
+
+SUPERSEDED_NAMES = (f"{SUPERSEDED}NarySum", f"{SUPERSEDED}NaryProd")
+SUPERSEDED_PENALTY = 1.0e3
+"""Seconds added to e-nodes that a rule replaced for good, so that they are a last resort.
+
+Rules that stabilize subsume what they match: a form that overflows or cancels must not come back
+because it is predicted to be faster.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class SaturatedGraph:
+    """A graph and all that the rules found to be equal to it.
+
+    Attributes
+    ----------
+    arrays
+        The e-graph.
+    terms
+        What was loaded.
+    plan
+        In which form.
+    """
+
+    arrays: EGraphArrays
+    terms: TermGraph
+    plan: LoadPlan
+
+    @property
+    def roots(self) -> list[int]:
+        """Class of each output, in order."""
+        return [int(self.arrays.term_class[root]) for root in self.terms.roots]
+
+
+@dataclass(frozen=True, eq=False)
+class Extraction:
+    """A choice from a saturated e-graph, and what it was based on.
+
+    Attributes
+    ----------
+    graph
+        The e-graph.
+    values
+        Shape and dtype of each class.
+    costs
+        float64 ``(nodes,)``: predicted seconds of each e-node.
+    penalties
+        float64 ``(nodes,)``: what was added to them for the choice.
+    selection
+        The choice; its cost includes penalties.
+    """
+
+    graph: SaturatedGraph
+    values: list[Value | None]
+    costs: FloatArray
+    penalties: FloatArray
+    selection: Selection
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of the choice."""
+        chosen = self.selection.chosen
+        return fsum(self.costs[chosen[chosen >= 0]].tolist())
+
+    def terms(self) -> tuple[TermGraph, list[Shape]]:
+        """The chosen e-nodes as terms, with the sizes they were priced with."""
+        graph = self.graph
+        chosen = self.selection.chosen.tolist()
+        return selected_terms(graph.arrays, chosen, graph.roots, graph.terms, self.values)
+
+
+def extract(
+    graph: SaturatedGraph,
+    model: CostModel,
+    hints: Hints | None = None,
+    method: Literal["area", "tree", "optimal"] = "area",
+    time_limit: float = 60.0,
+) -> Extraction:
+    """The cheapest way to compute a graph's outputs that its e-graph holds.
+
+    Unless the method is ``"tree"``, it costs at most as much as the graph that was loaded, unless a rule
+    replaced parts of that for good.
+
+    Parameters
+    ----------
+    model
+        Prices of e-nodes.
+    hints
+        Expected sizes of axes that the types leave open.
+    method
+        See :func:`esat.extract.choose.choose`.
+    time_limit
+        Seconds.
+
+    Raises
+    ------
+    CompileError
+        When an output cannot be computed.
+    """
+    arrays = graph.arrays
+    values = class_values(arrays, graph.terms, hints)
+    costs = node_costs(arrays, values, model)
+    penalties = np.where(superseded_nodes(arrays), SUPERSEDED_PENALTY, 0.0)
+    initial: IntArray = initial_choice(arrays, graph.terms, graph.plan)
+    selection = choose(
+        arrays, costs + penalties, graph.roots, method=method, time_limit=time_limit, initial=initial
+    )
+    return Extraction(graph, values, costs, penalties, selection)
+
+
+def superseded_nodes(arrays: EGraphArrays) -> NDArray[np.bool_]:
+    """Which e-nodes a rule of a file subsumed."""
+    found = arrays.subsumed.copy()
+    names = arrays.operator_names
+    nary = [index for index, name in enumerate(names) if name in ("NarySum", "NaryProd")]
+    found &= ~np.isin(arrays.operator, nary)
+    for index, name in enumerate(names):
+        if name in SUPERSEDED_NAMES:
+            for mark in np.flatnonzero(arrays.operator == index).tolist():
+                found[_twin(arrays, mark, name.removeprefix(SUPERSEDED))] = True
+    return found
+
+
+def _twin(arrays: EGraphArrays, mark: int, constructor: str) -> list[int]:
+    """The e-node of the constructor that has the operands of a mark."""
+    wanted = (arrays.operands_of(mark).tolist(), arrays.attributes_of(mark))
+    return [
+        node
+        for node in arrays.nodes_of(int(arrays.class_of[mark]))
+        if arrays.operator_of(node) == constructor
+        and (arrays.operands_of(node).tolist(), arrays.attributes_of(node)) == wanted
+    ]

@@ -1,0 +1,65 @@
+"""From a saturated graph to the choice: the graph as it was written is always among the candidates."""
+
+import numpy as np
+import pytest
+
+import esat
+from esat.egraph.encode import encode
+from esat.egraph.prepare import program_for
+from esat.egraph.saturate import Budgets
+from esat.extract.cost import CostModel, MachineProfile
+from esat.extract.extraction import SUPERSEDED_PENALTY, SaturatedGraph, extract
+from esat.extract.initial import initial_choice
+from esat.extract.optimizer import predicted_seconds, saturated
+from esat.extract.selection import Problem
+from esat.extract.verify import verify_selection
+from esat.graph.op import is_constant
+from esat.rules import RULES
+from esat.rules.query import Query
+
+
+def saturated_outputs(*outputs: esat.Variable, rounds: int = 4) -> SaturatedGraph:
+    inputs = [leaf for leaf in esat.graph.inputs_of(outputs) if not is_constant(leaf)]
+    graph = esat.Graph(inputs, list(outputs)).function_graph()
+    program = program_for(RULES.query(Query(include=("fast_run",))))
+    return saturated(encode(graph), program, Budgets(20_000, 10.0, rounds))[0]
+
+
+def random_outputs(seed: int) -> list[esat.Variable]:
+    rng = np.random.default_rng(seed)
+    pool = [esat.matrix("x"), esat.matrix("y"), esat.row("r"), esat.scalar("s")]
+    for _ in range(14):
+        left, right = (pool[index] for index in rng.integers(len(pool), size=2))
+        make = rng.integers(7)
+        if make < 4:
+            pool.append([left + right, left - right, left * right, left / right][make])
+        elif make == 4:
+            pool.append(esat.tanh(left))
+        elif make == 5:
+            pool.append(left - 2.0 * right)
+        else:
+            pool.append(left.sum())
+    return [*pool[-3:], sum(pool[5:8], pool[4])]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_never_predicted_to_be_slower_than_as_written(seed: int) -> None:
+    graph = saturated_outputs(*random_outputs(seed))
+    model = CostModel(MachineProfile(), graph.terms.opaque)
+    found = extract(graph, model)
+    verify_selection(graph.arrays, found.costs + found.penalties, graph.roots, found.selection)
+    assert found.selection.cost < SUPERSEDED_PENALTY
+    initial = initial_choice(graph.arrays, graph.terms, graph.plan)
+    problem = Problem.of(graph.arrays, found.costs, graph.roots)
+    written = problem.cost_of(problem.live(initial))  # complete: else this raises
+    assert found.seconds <= written * (1 + 1e-12)
+    assert written <= predicted_seconds(graph.terms, model) * (1 + 1e-9)
+
+
+def test_a_replaced_form_comes_back_in_no_method() -> None:
+    x = esat.matrix("x")
+    graph = saturated_outputs(esat.log(esat.exp(x).sum(axis=1, keepdims=True)))
+    model = CostModel(MachineProfile(), graph.terms.opaque)
+    for method in ("tree", "area", "optimal"):
+        found = extract(graph, model, method=method)
+        assert "LogSumExp" in {term.constructor for term in found.terms()[0].terms}
