@@ -38,6 +38,8 @@ from esat.graph import (
     inputs_of,
     toposort,
 )
+from esat.graph.sparse_type import SparseType
+from esat.graph.types import Type
 from esat.graph.folding import fold
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
@@ -116,11 +118,12 @@ class _Encoder:
 
     def add_inputs(self, inputs: Sequence[Variable]) -> None:
         for variable in inputs:
-            if not isinstance(variable.type, TensorType):
-                continue
-            position = len(self.inputs)
-            self.inputs.append(variable)
-            self._add(variable, "In", (), (position,), symbols=True)
+            self._add_leaf(variable)
+
+    def _add_leaf(self, variable: Variable) -> None:
+        position = len(self.inputs)
+        self.inputs.append(variable)
+        self._add(variable, "In", (), (position,), symbols=True)
 
     def _operand(self, variable: Variable) -> int:
         variable = self.folded.get(variable, variable)
@@ -129,6 +132,9 @@ class _Encoder:
         return self.number[variable]
 
     def _add_constant(self, variable: Constant) -> None:
+        if not isinstance(variable.type, TensorType):
+            self._add_leaf(variable)
+            return
         value = uniform_value(variable.data)
         self.shape[variable] = variable.data.shape
         if value is not None and variable.data.size == 1:
@@ -268,7 +274,7 @@ class _Encoder:
     ) -> None:
         if symbols:
             number = len(self.builder.terms)
-            sizes = variable.tensor_type.shape
+            sizes = _as_tensor(variable.type).shape
             self.shape[variable] = tuple(
                 (number, axis) if size is None else size for axis, size in enumerate(sizes)
             )
@@ -285,7 +291,7 @@ class _Encoder:
         self.places += [where] * (len(self.builder.terms) - len(self.places))
 
     def _type(self, variable: Variable, value: float | None) -> TermType:
-        type = variable.tensor_type
+        type = _as_tensor(variable.type)
         return TermType(
             dtype_number(type.dtype), broadcast_word(type.broadcastable), self.shape.get(variable, ()), value
         )
@@ -320,6 +326,13 @@ class _Encoder:
             tuple(self.places),
             tuple(pair for pair in equal if pair[0] != pair[1]),
         )
+
+
+def _as_tensor(type: Type) -> TensorType:
+    """What rules are told of a value: of a sparse matrix its dense type, of a random state nothing."""
+    if isinstance(type, TensorType):
+        return type
+    return type.dense if isinstance(type, SparseType) else TensorType("bool")
 
 
 def uniform_value(data: NDArray[Any]) -> float | None:

@@ -157,7 +157,7 @@ class _Decoder:
     def _opaque(self, term: Term) -> Variable | Apply:
         opaque = self.chosen.opaque[int(term.attributes[-1])]
         operands = [
-            self._with_rank(operand, rank) if self._is_scalar(operand) else self._value(operand)
+            self._with_rank(operand, rank) if self._is_scalar_tensor(operand) else self._value(operand)
             for operand, rank in zip(term.operands, opaque.operand_ranks, strict=True)
         ]
         node = opaque.op.make_node(*operands)
@@ -197,6 +197,9 @@ class _Decoder:
         assert isinstance(value, Variable)
         return value
 
+    def _is_scalar_tensor(self, number: int) -> bool:
+        return self._is_scalar(number) and isinstance(self._value(number).type, TensorType)
+
     def _is_scalar(self, number: int) -> bool:
         return self.chosen.types[number].broadcast == SCALAR
 
@@ -230,7 +233,9 @@ def _refine(variable: Variable, type: TermType) -> None:
 
     Another way to compute a value may tell less about its sizes than the user's did.
     """
-    known = variable.tensor_type
+    known = variable.type
+    if not isinstance(known, TensorType):
+        return
     if type.broadcast == SCALAR:
         shape: tuple[int | None, ...] = (1,) * known.ndim
     else:
