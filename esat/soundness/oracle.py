@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,7 +180,7 @@ class _Oracle:
         try:
             with np.errstate(all="ignore"):
                 for trial in range(TRIALS + 1):
-                    result = np.asarray(function([operand.trials[trial] for operand in known]))
+                    result = np.asarray(function([operand.trials[trial] for operand in known], trial > 0))
                     result = result.reshape(()) if broadcast == SCALAR and result.size == 1 else result
                     trials.append(perturbed(result, self.generator) if trial and operands else result)
         except EsatError:
@@ -206,28 +206,28 @@ class _Oracle:
             tainted = np.ones(value.shape, bool)
         return tainted
 
-    def _function(self, term: Term) -> Callable[[list[Array]], Array] | None:
-        """How to compute a term from the values of its operands."""
+    def _function(self, term: Term) -> Callable[[list[Array], bool], Array] | None:
+        """How to compute a term from the values of its operands, with or without errors on partial sums."""
         name, attributes = term.constructor, term.attributes
         if name in ("In", "Array", "K"):
             leaf = self._leaf(name, attributes)
-            return lambda _: leaf
+            return lambda *_: leaf
         if name in _NARY:
-            combine, undo, unit = _NARY[name]
-            count = int(attributes[0])
-
-            def nary(operands: list[Array]) -> Array:
-                start = operands[0].dtype.type(unit)
-                above = reduce(combine, operands[:count], start)
-                return np.asarray(reduce(undo, operands[count:], above))
-
-            return nary
+            return partial(self._nary, name, int(attributes[0]))
         if name == "Output":
             return None
         op = self._op(name, attributes)
         if op is None:
             return None
-        return lambda operands: op.perform(_ranked(name, operands, attributes, self.terms))[0]
+        return lambda operands, _: op.perform(_ranked(name, operands, attributes, self.terms))[0]
+
+    def _nary(self, name: str, count: int, operands: list[Array], noisy: bool) -> Array:
+        combine, undo, unit = _NARY[name]
+        result = np.asarray(operands[0].dtype.type(unit))
+        for place, operand in enumerate(operands):
+            result = np.asarray((combine if place < count else undo)(result, operand))
+            result = perturbed(result, self.generator) if noisy else result
+        return result
 
     def _leaf(self, name: str, attributes: Sequence[Attribute]) -> Array:
         if name == "In":

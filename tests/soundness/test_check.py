@@ -60,6 +60,7 @@ WRONG = {
     " (DimShuffle x (ds-comp q p)))",
     "a lossy cast": "(rewrite (Cast (Cast x d) c) (Cast x c))",
     "a fact that is false": "(rule ((= e (Sinh x)) (= 11 (dt x))) ((positive e)))",
+    "a fact concluded from success": "(rule ((= e (Log x)) (= 11 (dt x))) ((positive x)))",
     "a value that is false": "(rule ((= e (Sqr x)) (= 1.0 (val x))) ((set (val e) 2.0)))",
     "a broadcast word that is false": "(rule ((= e (Add x y)) (= b (bp x))) ((set (bp e) b)))",
     "a sign where there is none": "(rewrite (Abs x) x :when ((!= (dt x) 9)))",
