@@ -11,7 +11,8 @@ from contextlib import nullcontext
 from esat.classic.database import QueriedOptimizer
 from esat.classic.profile import OptimizerProfile
 from esat.egraph.encode import encode
-from esat.extract.cost import CostModel, MachineProfile
+from esat.extract.cost import CostModel
+from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport, Stage, predicted_seconds
 from esat.graph import FunctionGraph
 

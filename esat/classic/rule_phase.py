@@ -13,7 +13,8 @@ from esat.classic.profile import OptimizerProfile
 from esat.classic.rule_rewriter import RuleContext, RuleRewriter
 from esat.classic.terms import DropReducedAxes, KeepReducedAxes
 from esat.egraph.constructors import op_signature
-from esat.extract.cost import CostModel, MachineProfile
+from esat.extract.cost import CostModel
+from esat.extract.machine import MachineProfile
 from esat.graph import FunctionGraph
 from esat.rules.database import RuleDatabase
 from esat.rules.query import Query

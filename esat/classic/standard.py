@@ -22,6 +22,14 @@ EQUILIBRIA = {"canonicalize": 1.0, "stabilize": 1.5, "blas": 1.7, "specialize": 
 
 _ALWAYS = ("fast_run", "fast_compile")
 
+_IN_PLACE = (
+    ("inplace_setsubtensor",),
+    ("inplace_blas", "gemm"),
+    ("inplace_random",),
+    ("inplace_elemwise",),
+)
+"""Markers of what works in place, with further tags, in their order."""
+
 
 def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
     """A database with all that comes with esat, over the given rules."""
@@ -36,6 +44,8 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
     database.register("elemwise_fusion", Marker("elemwise_fusion"), 49.1, "fast_run", "fusion", native=True)
     handler = Marker("add_destroy_handler")
     database.register("add_destroy_handler", handler, 49.5, *_ALWAYS, native=True)
+    for position, (name, *tags) in enumerate(_IN_PLACE):
+        database.register(name, Marker(name), 60.0 + position, "fast_run", "inplace", *tags, native=True)
     database.register("merge3", MergeOptimizer(), 100, *_ALWAYS, "merge", "exact", native=True)
     return database
 

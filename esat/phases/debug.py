@@ -118,9 +118,12 @@ def difference(result: Any, expected: Any, exact: bool = False) -> str:
 def _identical(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
     """Where two arrays of one dtype have the same numbers, signs of zeros included, or both NaN."""
     if left.dtype.kind == "c":
-        return _identical(left.real, right.real) & _identical(left.imag, right.imag)
-    same: NDArray[np.bool_] = (left == right) & (np.signbit(left) == np.signbit(right))
-    return same | (np.isnan(left) & np.isnan(right))
+        real, imaginary = _identical(left.real, right.real), _identical(left.imag, right.imag)
+        both: NDArray[np.bool_] = np.logical_and(real, imaginary)
+        return both
+    equal = np.logical_and(left == right, np.signbit(left) == np.signbit(right))
+    same: NDArray[np.bool_] = np.logical_or(equal, np.logical_and(np.isnan(left), np.isnan(right)))
+    return same
 
 
 def made_up_samples(graph: FunctionGraph) -> Iterator[Values]:

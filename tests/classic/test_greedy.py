@@ -1,0 +1,72 @@
+import time
+
+import numpy as np
+import pytest
+
+import esat
+from esat import Query, optdb
+from esat.graph.evaluate import evaluate
+
+
+def gradient_graph(layers):
+    x, y = esat.matrix("x"), esat.matrix("y")
+    h, parameters = x, []
+    for layer in range(layers):
+        w = esat.shared(np.random.default_rng(layer).normal(size=(6, 6)) / 3, name=f"w{layer}")
+        b = esat.shared(np.zeros(6), name=f"b{layer}")
+        parameters += [w, b]
+        h = esat.tanh(h @ w + b)
+    loss = -(y * esat.log(esat.softmax(h, axis=1))).mean()
+    return esat.Graph([x, y], [loss, *(esat.grad(loss, p) for p in parameters)]).function_graph()
+
+
+def test_gradients_of_a_deep_network_take_seconds():
+    graph = gradient_graph(40)
+    merged = graph.clone()
+    optdb.query(Query(["fast_compile"])).optimize(merged)
+    assert len(merged) > 450
+    result = graph.clone()
+    begin = time.perf_counter()
+    optdb.query(Query(["fast_run"])).optimize(result)
+    assert time.perf_counter() - begin < 10
+    assert len(result) <= len(merged)
+    values = [np.random.default_rng(seed).normal(size=(5, 6)) for seed in range(2)]
+    expected = evaluate(merged.outputs, dict(zip(merged.inputs, values, strict=True)))
+    found = evaluate(result.outputs, dict(zip(result.inputs, values, strict=True)))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-12)
+
+
+def greedy(build, count=2):
+    variables = [esat.vector(name) for name in "xyzw"[:count]]
+    graph = esat.Graph(variables, build(*variables)).function_graph()
+    optdb.query(Query(["fast_run"])).optimize(graph)
+    return str(graph)
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda x, y: -(-x) * y, "[mul(x, y)]"),
+        (lambda x, y: (x * y) / y, "[x]"),
+        (lambda x, y: esat.exp(x) * esat.exp(y), "[exp(add(x, y))]"),
+        (lambda x, y: esat.log(1.0 + esat.exp(x)) + y * 0.0, "[softplus(x)]"),
+        (lambda x, y: esat.log(esat.exp(x) + 1.0) * y, "[mul(softplus(x), y)]"),  # the commuted pattern
+        (lambda x, y: esat.pow(x, 2.0) + (y - y), "[sqr(x)]"),
+        (lambda x, y: x + y - x, "[y]"),
+    ],
+)
+def test_rules_as_replacements(build, expected):
+    assert greedy(build) == expected
+
+
+def test_it_destroys_what_it_replaces():
+    """What saturation finds and greedy rewriting does not: a detour through a form that costs more."""
+    x = esat.vector("x")
+    build = esat.Graph([x], esat.log(esat.exp(x) * esat.exp(2.0 * x)))
+    for mode in ("greedy", "fast_run"):
+        function = esat.compile(build, mode)
+        assert [node.op.name for node in function.optimized.toposort() if node.op.name != "dimshuffle"] in (
+            ["mul"],
+            ["mul", "add"],
+        )
