@@ -12,7 +12,7 @@ from esat.classic.rows import ROWS
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.standard import optdb
 from esat.errors import ModeError
-from esat.extract.cost import MachineProfile
+from esat.extract.machine import MachineProfile, machine_profile
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.rules.rule import Soundness
@@ -51,7 +51,7 @@ class Mode:
     samples
         For debugging: one array an input, to check stages with; by default they are made up.
     machine
-        Throughputs the cost model uses.
+        Throughputs the cost model uses; by default those that ``esat.calibrate()`` stored.
 
     Raises
     ------
@@ -126,7 +126,6 @@ _DEFAULTS: Mapping[str, Any] = {
     "extract": "area",
     "debug": False,
     "samples": None,
-    "machine": MachineProfile(),
 }
 
 _FAST_COMPILE: Mapping[str, Any] = {"strategy": "greedy", "query": Query(["fast_compile"])}
@@ -162,4 +161,4 @@ def _predefined(name: str) -> dict[str, Any]:
         close = difflib.get_close_matches(name, _PREDEFINED, 1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise ModeError(f"no mode is named {name!r}{hint}; there are {', '.join(_PREDEFINED)}")
-    return {"name": name, **_DEFAULTS, **settings}
+    return {"name": name, **_DEFAULTS, "machine": machine_profile(), **settings}

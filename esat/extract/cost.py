@@ -5,6 +5,11 @@ measured bandwidth plus the overhead of calling it (Williams, Waterman, Patterso
 insightful visual performance model", CACM 52(4), 2009; summed rather than maximized, which ranks
 fused work of unknown overlap better). Elementwise work is expected to be fused: it pays its
 arithmetic in full, and of its memory traffic the share that survives fusion.
+
+Matrix products reach their rate with their size: an axis of ``n`` takes the time of ``n + n_half``
+(Hockney's half-performance length, "Parallel Computers 2", 1988). A product with a vector is bound by
+the bytes of the matrix. A transposed view costs nothing, and a matrix product reads it at full speed; what
+else reads a value that can only be had as a transposed view reads it against its order.
 """
 
 from __future__ import annotations
@@ -17,47 +22,27 @@ from math import prod
 import numpy as np
 
 from esat.egraph.terms import OpaqueOp
+from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_product, plan_sum
 from esat.graph import Family, Op
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
+from esat.ops.reduction import REDUCERS
 
 UNKNOWN_SIZE = 256.0
 """Assumed size of an axis that neither the types nor a hint tell."""
 
 
 @dataclass(frozen=True, slots=True)
-class MachineProfile:
-    """Throughputs and overheads the cost model divides by.
-
-    Attributes
-    ----------
-    element_rate
-        Fused elementwise additions a second, in float64; float32 does twice as many.
-    bandwidth
-        Bytes a second between memory and one core.
-    matrix_rate
-        Floating-point operations a second of a large float64 matrix product.
-    library_call, kernel_call
-        Seconds to enter a library routine, and a generated kernel.
-    fused_traffic
-        Share of an elementwise result's bytes that reach memory in spite of fusion.
-    """
-
-    element_rate: float = 4.0e9
-    bandwidth: float = 2.0e10
-    matrix_rate: float = 4.0e10
-    library_call: float = 2.0e-6
-    kernel_call: float = 4.0e-7
-    fused_traffic: float = 0.35
-
-
-@dataclass(frozen=True, slots=True)
 class Value:
-    """Shape and dtype number of an e-class, as far as costs need them. A scalar has no axes."""
+    """Shape and dtype number of an e-class, as far as costs need them. A scalar has no axes.
+
+    ``transposed``: it can only be had as a view whose axes are out of order.
+    """
 
     shape: Shape
     dtype: int
+    transposed: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -70,13 +55,23 @@ class Value:
         return prod(self.shape)
 
 
-_VIEW_SECONDS = 2.0e-8
-_LEAF_SECONDS = 0.0
 IMPOSSIBLE = float("inf")
-_REDUCTIONS = ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAny", "ReduceAll")
-_NORMALIZATIONS = ("Softmax", "LogSoftmax", "LogSumExp")
-# Passes over the operand, in additions an element, of a normalization's two or three loops.
-_NORMALIZATION_FLOPS = 14.0
+_VIEW_SECONDS = 2.0e-8
+# Operations an element, in additions; a normalization's are those of its two or three loops.
+REDUCTION_FLOPS = {
+    **{reducer.constructor: reducer.flops for reducer in REDUCERS},
+    "Softmax": 16.0,
+    "LogSoftmax": 16.0,
+}
+_WITH_BLAS = ("float32", "float64", "complex64", "complex128")
+_WITHOUT_KERNELS = ("float16", "complex64", "complex128")
+_SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against kernels
+_BATCH_SHARE = 0.3  # of a call, for each matrix of a batch after the first
+
+
+def flops_of(op: Op) -> float:
+    """Additions an element that an elementwise op takes as long as, by its record."""
+    return 0.25 if op.constructor == "Fill" else float(getattr(op, "flops", 1.0))
 
 
 class CostModel:
@@ -134,49 +129,81 @@ class CostModel:
         result: Value,
     ) -> float:
         if constructor in ("In", "K", "Array"):
-            return _LEAF_SECONDS
+            return 0.0
         if constructor in ("DimShuffle", "Output"):
             return _VIEW_SECONDS
         if constructor == "Cast":
-            return self._elementwise(1.0, result)
-        if constructor in _REDUCTIONS:
-            return self._reduction(operands[0], result, 1.0)
-        if constructor in ("ArgMax", "ArgMin"):
-            return self._reduction(operands[0], result, 3.0)
-        if constructor in _NORMALIZATIONS:
-            return self._reduction(operands[0], result, _NORMALIZATION_FLOPS)
+            return self._elementwise(1.0, operands, result)
+        if constructor in REDUCTION_FLOPS:
+            return self._reduction(operands[0], result, REDUCTION_FLOPS[constructor])
         if constructor == "MatMul":
-            return self._matmul(operands[0], operands[1], result)
+            return self.product(operands[0], operands[1], result)
         op = self._ops.get(constructor)
         if op is not None and op.family is Family.ELEMENTWISE:
-            return self.elementwise(op, result)
+            return self._elementwise(flops_of(op), operands, result)
         return self._library(attributes, operands, result)
 
-    def elementwise(self, op: Op, result: Value) -> float:
-        """Seconds of a fused elementwise op."""
-        return self._elementwise(
-            0.25 if op.constructor == "Fill" else float(getattr(op, "flops", 1.0)), result
-        )
+    def arithmetic(self, flops: float, result: Value) -> float:
+        """Seconds of an elementwise op of so many flops an element, operands and result in cache."""
+        machine = self.machine
+        factor = 1.0 if flops < 2.0 else machine.moderate if flops <= 8.0 else machine.transcendental
+        return result.size * flops * factor / (machine.element_rate * self._speedup(result.itemsize))
 
-    def _elementwise(self, flops: float, result: Value) -> float:
-        speedup = 8.0 / max(result.itemsize, 1)
-        arithmetic = result.size * flops / (self.machine.element_rate * min(speedup, 8.0))
-        traffic = self.machine.fused_traffic * result.size * result.itemsize / self.machine.bandwidth
-        return _VIEW_SECONDS + arithmetic + traffic
+    def reducing(self, flops: float, operand: Value) -> float:
+        """Seconds to reduce an operand that is in cache."""
+        return operand.size * flops / (self.machine.reduction_rate * self._speedup(operand.itemsize))
+
+    def _speedup(self, itemsize: int) -> float:
+        """Elements a second against those of 8 bytes."""
+        narrow = self.machine.single_speedup
+        return narrow if itemsize == 4 else min(8.0 / itemsize, 2.0 * narrow)
+
+    def _elementwise(self, flops: float, operands: Sequence[Value], result: Value) -> float:
+        if not result.shape:
+            return self.machine.fused_op
+        work = self.arithmetic(flops, result)
+        if DTYPES[result.dtype] in _WITHOUT_KERNELS:
+            moved = result.itemsize * (result.size + sum(operand.size for operand in operands))
+            return self.machine.library_call + _SLOWER * work + moved / self.machine.bandwidth(moved)
+        moved = result.size * result.itemsize
+        traffic = self.machine.fused_traffic * moved / self.machine.bandwidth(moved)
+        return self.machine.fused_op + work + traffic + self._against_order(operands)
+
+    def _against_order(self, operands: Sequence[Value]) -> float:
+        return sum(operand.size for operand in operands if operand.transposed) / self.machine.transposed_rate
 
     def _reduction(self, operand: Value, result: Value, flops: float) -> float:
-        arithmetic = operand.size * flops / (self.machine.element_rate * 8.0 / operand.itemsize)
+        if not operand.shape:
+            return self.machine.fused_op
         moved = (self.machine.fused_traffic * operand.size + result.size) * operand.itemsize
-        return self.machine.kernel_call + arithmetic + moved / self.machine.bandwidth
+        traffic = moved / self.machine.bandwidth(moved)
+        work = self.reducing(flops, operand)
+        return self.machine.kernel_call + work + traffic + self._against_order([operand])
 
-    def _matmul(self, left: Value, right: Value, result: Value) -> float:
+    def product(self, left: Value, right: Value, result: Value) -> float:
+        """Seconds of a matrix product; operands and result with at least two axes, or rank-free."""
+        machine = self.machine
+        rows, columns = result.shape[-2:] if result.shape else (1.0, 1.0)
         inner = left.shape[-1] if left.shape else right.shape[-2] if right.shape else 1.0
+        batch = result.size / max(rows * columns, 1.0)
         flops = 2.0 * result.size * inner
-        rate = self.machine.matrix_rate * 8.0 / max(result.itemsize, 4)
-        if DTYPES[result.dtype] not in ("float32", "float64", "complex64", "complex128"):
-            rate = self.machine.element_rate / 2
         moved = (left.size + right.size + result.size) * result.itemsize
-        return self.machine.library_call + flops / rate + moved / self.machine.bandwidth
+        seconds = machine.matrix_call + moved / machine.bandwidth(moved)
+        name = DTYPES[result.dtype]
+        if name not in _WITH_BLAS:
+            return seconds + flops * _SLOWER / machine.element_rate
+        if min(rows, columns) == 1.0 and batch == 1.0:
+            return seconds + 0.5 * flops / (machine.element_rate * self._speedup(result.itemsize))
+        speedup = machine.matrix_single_speedup if name in ("float32", "complex64") else 1.0
+        work = flops * (4.0 if name.startswith("complex") else 1.0)
+        for size in (rows, columns, inner):
+            work *= 1.0 + machine.matrix_half / max(size, 1.0)
+        separate = batch if right.size > inner * columns else 1.0
+        return (
+            seconds
+            + (separate - 1.0) * _BATCH_SHARE * machine.matrix_call
+            + work / (machine.matrix_rate * speedup)
+        )
 
     def _library(self, attributes: Sequence[int | float], operands: Sequence[Value], result: Value) -> float:
         number = int(attributes[-1]) if attributes else -1
@@ -190,7 +217,7 @@ class CostModel:
             _VIEW_SECONDS
             + work.calls * self.machine.library_call
             + work.flops / self.machine.element_rate
-            + work.bytes / self.machine.bandwidth
+            + work.bytes / self.machine.bandwidth(work.bytes)
         )
 
     def _nary(
@@ -209,8 +236,10 @@ class CostModel:
         else:
             same = identities if identities else range(len(operands))
             steps = plan_product(same, shapes, positives)
-        ops = self._named
-        return sum(self.elementwise(ops[step.op], Value(step.shape, result.dtype)) for step in steps)
+        return sum(
+            self._elementwise(flops_of(self._named[step.op]), (), Value(step.shape, result.dtype))
+            for step in steps
+        ) + self._against_order(operands)
 
     @cached_property
     def _named(self) -> dict[str, Op]:

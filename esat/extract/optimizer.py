@@ -14,11 +14,12 @@ from esat.egraph.prepare import Program, prepared_engine
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets, saturate
 from esat.egraph.terms import TermGraph
-from esat.extract.cost import CostModel, MachineProfile
+from esat.extract.cost import CostModel
 from esat.extract.decode import decode
 from esat.extract.extraction import SUPERSEDED_NAMES, SaturatedGraph, extract
+from esat.extract.machine import MachineProfile
 from esat.extract.readout import Layout, read_out
-from esat.extract.values import Hints, term_value
+from esat.extract.values import Hints, term_values
 from esat.graph import FunctionGraph, Variable
 
 Stage = Callable[[str], AbstractContextManager[object]]
@@ -184,7 +185,7 @@ def saturated(
 
 def predicted_seconds(terms: TermGraph, model: CostModel, hints: Hints | None = None) -> float:
     """Predicted seconds of the terms the roots need, each once."""
-    values = [term_value(type, hints) for type in terms.types]
+    values = term_values(terms, hints)
     needed = set(terms.roots)
     total = 0.0
     for number in reversed(range(len(terms.terms))):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,8 +31,21 @@ def term_value(type: TermType, hints: Hints | None = None) -> Value:
     return Value(() if type.broadcast == SCALAR else tuple(sizes), type.dtype)
 
 
+def term_values(terms: TermGraph, hints: Hints | None = None) -> list[Value]:
+    """Expected shape and dtype of each loaded term, and whether it is but a transposed view."""
+    values: list[Value] = []
+    for term, type in zip(terms.terms, terms.types, strict=True):
+        value = term_value(type, hints)
+        if term.constructor == "DimShuffle" and transposes(
+            int(term.attributes[0]), values[term.operands[0]].shape
+        ):
+            value = replace(value, transposed=True)
+        values.append(value)
+    return values
+
+
 def class_values(arrays: EGraphArrays, source: TermGraph, hints: Hints | None = None) -> list[Value | None]:
-    """Expected shape and dtype of each e-class; None where unknown."""
+    """Expected shape and dtype of each e-class, and whether it is a transposed view; None where unknown."""
     values: list[Value | None] = [None] * arrays.class_count
     for number, klass in enumerate(arrays.term_class.tolist()):
         if klass >= 0 and values[klass] is None:
@@ -49,7 +63,32 @@ def class_values(arrays: EGraphArrays, source: TermGraph, hints: Hints | None = 
         else:
             values[klass] = Value(shape, int(dtypes[klass]))
             patience = len(pending)
-    return values
+    return _with_views(arrays, values)
+
+
+def _with_views(arrays: EGraphArrays, values: Sequence[Value | None]) -> list[Value | None]:
+    """Mark the classes whose e-nodes are all transposed views."""
+    if "DimShuffle" not in arrays.operator_names:
+        return list(values)
+    shuffles = arrays.operator == arrays.operator_names.index("DimShuffle")
+    others = np.bincount(arrays.class_of[~shuffles], minlength=arrays.class_count)
+    marked = list(values)
+    for node in np.flatnonzero(shuffles).tolist():
+        klass = int(arrays.class_of[node])
+        value, operand = values[klass], values[int(arrays.operands_of(node)[0])]
+        if others[klass] or value is None or operand is None:
+            continue
+        if transposes(int(arrays.attributes_of(node)[0]), operand.shape):
+            marked[klass] = replace(value, transposed=True)
+    return marked
+
+
+def transposes(word: int, operand: Shape) -> bool:
+    """Whether a DimShuffle changes the order of axes that are longer than 1."""
+    if not operand:
+        return False
+    axes = [axis for axis in permutation_axes(word) if axis != "x" and operand[int(axis)] > 1.0]
+    return axes != sorted(axes)
 
 
 def _class_shape(

@@ -7,9 +7,10 @@ import esat
 from esat.egraph.encode import encode
 from esat.egraph.prepare import program_for
 from esat.egraph.saturate import Budgets
-from esat.extract.cost import CostModel, MachineProfile
+from esat.extract.cost import CostModel
 from esat.extract.extraction import SUPERSEDED_PENALTY, SaturatedGraph, extract
 from esat.extract.initial import initial_choice
+from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import predicted_seconds, saturated
 from esat.extract.selection import Problem
 from esat.extract.verify import verify_selection

@@ -1,0 +1,156 @@
+"""What the cost model knows of the machine, and where it is kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from esat.errors import ParameterError
+
+FORMAT = 1
+"""Version of the stored form; a profile of another version is not read."""
+VARIABLE = "ESAT_MACHINE_PROFILE"
+"""Environment variable with the path of the profile to use instead of the one in the user's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineProfile:
+    """Rates and overheads of one machine, one thread of it; the defaults are those of a server of 2022.
+
+    Attributes
+    ----------
+    element_rate
+        Additions a second in a fused kernel, in float64, operands in cache.
+    single_speedup
+        How many times faster float32 is.
+    moderate, transcendental
+        What ops of 2 to 8 flops (division, square root), and of more (exponentials), take, against the
+        flops that their records state.
+    reduction_rate
+        Elements a second that a kernel sums, in float64.
+    transposed_rate
+        Elements a second read against their order in memory.
+    matrix_rate, matrix_single_speedup
+        Floating-point operations a second of a large float64 matrix product; the factor of float32.
+    matrix_half
+        Size of an axis of a matrix product at which it has half that rate.
+    cache_sizes
+        Bytes of a core's own cache, and of the last level.
+    bandwidths
+        Bytes a second from and to the core's own cache, the last level, and memory.
+    kernel_call, matrix_call, library_call
+        Seconds to enter a generated kernel, a matrix product, and an op that NumPy or SciPy computes.
+    fused_op
+        Seconds that one op more in a kernel takes, whatever its size.
+    fused_traffic
+        Share of an elementwise result's bytes that reach memory in spite of fusion: what the choice of
+        e-nodes assumes, as it does not know the kernels.
+    call
+        Seconds of a call besides its steps: checks of arguments, new output arrays.
+    """
+
+    element_rate: float = 4.0e9
+    single_speedup: float = 2.0
+    moderate: float = 1.0
+    transcendental: float = 1.0
+    reduction_rate: float = 3.0e9
+    transposed_rate: float = 5.0e8
+    matrix_rate: float = 4.0e10
+    matrix_single_speedup: float = 2.0
+    matrix_half: float = 12.0
+    cache_sizes: tuple[float, float] = (1.0e6, 3.2e7)
+    bandwidths: tuple[float, float, float] = (5.0e10, 2.5e10, 1.2e10)
+    kernel_call: float = 4.0e-7
+    matrix_call: float = 1.2e-6
+    library_call: float = 3.0e-6
+    fused_op: float = 2.0e-8
+    fused_traffic: float = 0.35
+    call: float = 3.0e-6
+
+    def bandwidth(self, moved: float) -> float:
+        """Bytes a second for a step that moves so many bytes."""
+        own, last = self.cache_sizes
+        return self.bandwidths[0 if moved <= own else 1 if moved <= last else 2]
+
+    def to_json(self) -> str:
+        """The profile as text."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1)
+
+    @staticmethod
+    def from_json(text: str) -> MachineProfile:
+        """The profile that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            For text of another kind, a missing or unknown entry, a value that is not positive and finite.
+        """
+        try:
+            entries = json.loads(text)
+        except ValueError as error:
+            raise ParameterError(f"a machine profile is JSON; this is not: {error}") from None
+        if not isinstance(entries, dict) or entries.pop("format", None) != FORMAT:
+            raise ParameterError(f"a machine profile of format {FORMAT} is needed")
+        names = {field.name for field in fields(MachineProfile)}
+        if set(entries) != names:
+            wrong = ", ".join(sorted(set(entries) ^ names))
+            raise ParameterError(
+                f"a machine profile has other entries than these: {wrong} missing or unknown"
+            )
+        lengths = {"cache_sizes": 2, "bandwidths": 3}
+        for name, value in entries.items():
+            numbers = value if name in lengths else [value]
+            if not isinstance(numbers, list) or len(numbers) != lengths.get(name, 1):
+                raise ParameterError(f"the machine profile's {name} is {value!r}")
+            for number in numbers:
+                valid = isinstance(number, (int, float)) and not isinstance(number, bool)
+                if not valid or not 0.0 < number < math.inf:
+                    raise ParameterError(f"the machine profile's {name} is {value!r}")
+            entries[name] = tuple(map(float, numbers)) if name in lengths else float(value)
+        return MachineProfile(**entries)
+
+
+def profile_path() -> Path:
+    """Where the profile of this machine is stored."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return Path(chosen)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("esat", appauthor=False)) / "machine.json"
+
+
+@cache
+def machine_profile() -> MachineProfile:
+    """The stored profile of this machine; the shipped one where there is none that can be read."""
+    try:
+        return MachineProfile.from_json(profile_path().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ParameterError):
+        return MachineProfile()
+
+
+def store_profile(profile: MachineProfile) -> Path:
+    """Keep a profile for later processes; what reads it meanwhile sees the old one or the new one.
+
+    Raises
+    ------
+    OSError
+        When it cannot be written.
+    """
+    path = profile_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(profile.to_json())
+        os.replace(name, path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+    machine_profile.cache_clear()
+    return path

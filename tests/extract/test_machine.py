@@ -1,0 +1,64 @@
+"""Machine profiles: stored whole, refused when damaged."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from esat.errors import ParameterError
+from esat.extract.machine import (
+    VARIABLE,
+    MachineProfile,
+    machine_profile,
+    profile_path,
+    store_profile,
+)
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    path = tmp_path / "deep" / "machine.json"
+    monkeypatch.setenv(VARIABLE, str(path))
+    machine_profile.cache_clear()
+    yield path
+    machine_profile.cache_clear()
+
+
+def test_a_stored_profile_is_used(stored: Path) -> None:
+    assert machine_profile() == MachineProfile()
+    other = replace(MachineProfile(), element_rate=7.5e9, bandwidths=(3.0e10, 2.0e10, 1.0e10))
+    assert store_profile(other) == profile_path() == stored
+    assert machine_profile() == other
+    assert [path.name for path in stored.parent.iterdir()] == ["machine.json"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"format": 1}', "\xff\xfe", json.dumps({"format": 1, "element_rate": 1.0})],
+)
+def test_a_damaged_profile_is_passed_over(stored: Path, text: str) -> None:
+    stored.parent.mkdir()
+    stored.write_bytes(text.encode("latin-1"))
+    assert machine_profile() == MachineProfile()
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), float("nan"), "fast", True, None, [1.0]])
+def test_a_rate_is_positive_and_finite(value: object) -> None:
+    entries = {**json.loads(MachineProfile().to_json()), "element_rate": value}
+    with pytest.raises(ParameterError, match="element_rate"):
+        MachineProfile.from_json(json.dumps(entries))
+
+
+def test_a_profile_of_another_version_is_refused() -> None:
+    entries = {**json.loads(MachineProfile().to_json()), "format": 0}
+    with pytest.raises(ParameterError, match="format 1"):
+        MachineProfile.from_json(json.dumps(entries))
+    with pytest.raises(ParameterError, match="speed"):
+        MachineProfile.from_json(json.dumps({**entries, "format": 1, "speed": 3.0}))
+
+
+def test_bandwidth_falls_with_the_level() -> None:
+    profile = MachineProfile()
+    assert profile.bandwidth(1e3) > profile.bandwidth(1e7) > profile.bandwidth(1e9)
