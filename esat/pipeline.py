@@ -10,27 +10,31 @@ from esat.classic.greedy import optimize_greedily
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.saturation import SaturationOptimizer
 from esat.classic.standard import optdb
-from esat.codegen.blas import routine_for
 from esat.egraph.saturate import Budgets
 from esat.errors import GraphError
 from esat.extract.optimizer import OptimizationReport
 from esat.frontend.graph import Graph
-from esat.graph import FunctionGraph, SharedVariable
+from esat.graph import FunctionGraph, SharedVariable, Variable
 from esat.graph.variables import user_line
 from esat.mode import Mode
 from esat.phases.debug import GraphChecker
+from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
+from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
 from esat.profile import Profile
 from esat.rules import RULES
 from esat.runtime import Executable
 from esat.runtime.debug import DebugExecutable
-from esat.runtime.kernels import compile_group
 
 RuleSources = str | Path | Iterable[str | Path]
 
 
 def compile(
-    graph: Graph | FunctionGraph, mode: str | Mode = "fast_run", *, rules: RuleSources = ()
+    graph: Graph | FunctionGraph,
+    mode: str | Mode = "fast_run",
+    *,
+    rules: RuleSources = (),
+    donate: Iterable[Variable] = (),
 ) -> Executable:
     """Compile a graph into a function of NumPy arrays.
 
@@ -43,6 +47,10 @@ def compile(
         How hard to optimize: the name of a mode, or a :class:`Mode`.
     rules
         Further rules for this compilation: paths of files, or texts, in egglog syntax.
+    donate
+        Inputs of the graph whose arrays each call may overwrite, and outputs live in; the caller must not
+        use them afterwards. An array that cannot be overwritten, or shares memory with another argument, is
+        copied.
 
     Returns
     -------
@@ -63,10 +71,14 @@ def compile(
         options = _options(chosen, rules)
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)
+    permissions = Permissions(_donated(graph, donate), updated)
+    rows = _rows_in_place(chosen)
+    with profile.stage("inplace"):
+        final = work_in_place(optimized, permissions, rows)
     with profile.stage("fusion"):
-        plan = fuse(optimized, codegen if chosen.has("elemwise_fusion") else None)
+        plan = fuse(final, codegen if chosen.has("elemwise_fusion") else None, permissions=permissions)
     kind = Executable if checker is None else DebugExecutable
-    executable = kind(optimized, plan, compile_group, updated, routine_for, profile)
+    executable = kind(final, plan, permissions, profile=profile, in_place=ELEMWISE in rows)
     executable.report, executable.optimized = report, optimized
     if isinstance(executable, DebugExecutable) and checker is not None:
         executable.checker = checker
@@ -84,6 +96,22 @@ def _function_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[
             raise GraphError(f"nothing depends on the input {names}")
         return graph.clone(), ()
     raise GraphError(f"esat.compile takes an esat.Graph or a FunctionGraph, not {type(graph).__name__}")
+
+
+def _donated(graph: Graph | FunctionGraph, donate: Iterable[Variable]) -> frozenset[int]:
+    """Positions of donated inputs."""
+    positions = {variable: position for position, variable in enumerate(graph.inputs)}
+    given = [donate] if isinstance(donate, Variable) else list(donate)
+    for variable in given:
+        if not isinstance(variable, Variable) or variable not in positions:
+            raise GraphError(f"only inputs of the graph can be donated; {variable!r} is none")
+    return frozenset(positions[variable] for variable in given)
+
+
+def _rows_in_place(mode: Mode) -> frozenset[str]:
+    """What may work in place. BLAS adds in another order than kernels: it is no part of exact modes."""
+    rows = {name for name in ROWS if mode.has(name)}
+    return frozenset(rows - {BLAS} if mode.soundness == "exact" else rows)
 
 
 def _checker(graph: FunctionGraph, mode: Mode) -> GraphChecker:

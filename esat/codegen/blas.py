@@ -20,10 +20,12 @@ import numpy as np
 
 from esat.graph import Apply
 from esat.graph.op import Array
+from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 
 Routine: TypeAlias = Callable[..., Any]
-"""Called as ``routine(*operands, output)``; fills the C-contiguous output and returns nothing of use."""
+"""Called as ``routine(*operands, output)``; fills the C-contiguous output and returns nothing of use. For
+``gemm`` the output is the array that it adds to, of any layout, and no operand."""
 
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _HANDED_TO_NUMPY = 1 << 19
@@ -34,9 +36,11 @@ _WIDE_CORE = "SkylakeX"
 def routine_for(node: Apply) -> Routine | None:
     """The routine that computes a node into a given buffer; None for what is no matrix product.
 
-    The types decide which: a matrix times a matrix, a column or a row; batches of them; a batch
-    times one matrix, which is one product of the stacked rows.
+    ``gemm`` has one in place only. The types decide which: a matrix times a matrix, a column or a row;
+    batches of them; a batch times one matrix, which is one product of the stacked rows.
     """
+    if isinstance(node.op, AccumulateProduct):
+        return _accumulating(node.op) if node.op.inplace else None
     if not isinstance(node.op, MatMul):
         return None
     left, right = (variable.tensor_type for variable in node.inputs)
@@ -68,6 +72,35 @@ def accumulate_product(alpha: float, left: Array, right: Array, beta: float, out
         C-contiguous, of shape (m, n), sharing memory with neither operand.
     """
     _scaled_product(_function(f"{_LETTERS[left.dtype.name]}gemm"), alpha, left, right, beta, output)
+
+
+def _accumulating(op: AccumulateProduct) -> Routine:
+    """The routine ``(alpha, left, right, beta, output)`` of a ``gemm`` in place."""
+
+    def accumulate(alpha: Array, left: Array, right: Array, beta: Array, output: Array) -> None:
+        scale, kept = float(alpha), float(beta)
+        # BLAS leaves out products with 0, also those with what is not finite.
+        if scale == 0.0 or kept == 0.0 or not output.flags.c_contiguous:
+            op.perform([output, alpha, left, right, beta])
+        elif output.ndim == 2:
+            accumulate_product(scale, left, right, kept, output)
+        elif op.dropped == 1:
+            _accumulate_column(scale, left, right, kept, output)
+        else:
+            _accumulate_column(scale, right.T, left, kept, output)
+
+    return accumulate
+
+
+def _accumulate_column(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> None:
+    """``output = alpha * matrix @ vector + beta * output``, for a vector of shape (k, 1) or (1, k)."""
+    gemv = _function(f"{_LETTERS[matrix.dtype.name]}gemv")
+    if not matrix.size:
+        np.multiply(output, beta, out=output)
+    elif matrix.flags.c_contiguous:
+        gemv(alpha, matrix.T, vector.reshape(-1), beta, output, 0, 1, 0, 1, 1, 1)
+    else:
+        gemv(alpha, matrix, vector.reshape(-1), beta, output, 0, 1, 0, 1, 0, 1)
 
 
 def _product(gemm: Routine, left: Array, right: Array, output: Array) -> None:

@@ -113,19 +113,40 @@ class SharedVariable(Variable):
     Its value changes by :meth:`set_value` and by the ``updates`` of a compiled graph.
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_private", "_value")
 
     def __init__(self, type: Type, value: Any, name: str | None = None) -> None:
         super().__init__(type, name=name)
         self._value = _own(type, value)
+        self._private = True
 
     def get_value(self, borrow: bool = False) -> Any:
         """The value; a copy unless ``borrow`` (then it may be overwritten by the next update)."""
         return self._value if borrow or not hasattr(self._value, "copy") else self._value.copy()
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
-        """Replace the value. With ``borrow`` an array that fits already is kept, not copied."""
+        """Replace the value. With ``borrow`` an array that fits already is kept, not copied.
+
+        It is the caller's still: an update that works in place copies it first.
+        """
         self._value = self.type.filter(value) if borrow else _own(self.type, value)
+        self._private = not borrow
+
+    def give_value(self, value: Any) -> None:
+        """Replace the value by one of the variable's type that nobody else holds."""
+        self._value = value
+        self._private = True
+
+    def own_value(self) -> Any:
+        """The value, to be overwritten: one nobody else was given to keep, an array contiguous in C order."""
+        value = self._value
+        if isinstance(value, np.ndarray):
+            if not (self._private and value.flags.carray):
+                self._value = np.array(value, order="C")
+        elif not self._private:
+            self._value = _own(self.type, value)
+        self._private = True
+        return self._value
 
     def clone(self) -> SharedVariable:
         """Storage is what is shared: the clone is the variable itself."""

@@ -16,6 +16,8 @@ from math import prod
 from typing import Protocol
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
+from esat.phases.destroy import NodeOrder
+from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group, GroupKind
 from esat.phases.partition import AcyclicPartition
 from esat.phases.shape_values import ShapeFacts
@@ -65,6 +67,7 @@ def fuse(
     graph: FunctionGraph,
     rules: KernelRules | None = None,
     price: Callable[[Variable], float] = predicted_bytes,
+    permissions: Permissions | None = None,
 ) -> FusionPlan:
     """Part the nodes of a graph into kernels, library calls and views.
 
@@ -76,13 +79,20 @@ def fuse(
         What can be lowered to kernels; None for nothing.
     price
         Cost of writing a variable to memory, or of reading it, in any unit.
+    permissions
+        Whose memory nodes may overwrite; by default only that of results.
 
     Returns
     -------
     A plan in which every node that must run is in exactly one group and the groups are in an order in
     which they can run; verified.
+
+    Raises
+    ------
+    DestroyError
+        When nodes overwrite what they must not.
     """
-    fusion = _Fusion(graph, rules, price)
+    fusion = _Fusion(graph, rules, price, permissions or Permissions())
     if rules is not None:
         fusion.merge_along_edges()
         fusion.merge_siblings()
@@ -95,13 +105,19 @@ class _Fusion:
     """The state of one call of :func:`fuse`."""
 
     def __init__(
-        self, graph: FunctionGraph, rules: KernelRules | None, price: Callable[[Variable], float]
+        self,
+        graph: FunctionGraph,
+        rules: KernelRules | None,
+        price: Callable[[Variable], float],
+        permissions: Permissions,
     ) -> None:
         self.graph = graph
         self.rules = rules
         self.price = price
-        self.idle = ShapeFacts(graph).idle
-        self.nodes = [node for node in graph.toposort() if node not in self.idle]
+        facts = ShapeFacts(graph)
+        self.idle = facts.idle
+        order = NodeOrder(graph, facts, permissions)
+        self.nodes, self.after = order.nodes, order.after
         self.number = {node: position for position, node in enumerate(self.nodes)}
         self.computed = {output for node in self.nodes for output in node.outputs} - set(graph.inputs)
         self.partition = AcyclicPartition([self._sources(node) for node in self.nodes])
@@ -112,11 +128,12 @@ class _Fusion:
         self.results = set(graph.outputs)
 
     def _sources(self, node: Apply) -> list[int]:
-        return [
+        feeding = [
             self.number[variable.owner]
             for variable in node.inputs
             if variable in self.computed and variable.owner is not None
         ]
+        return feeding + [self.number[earlier] for earlier in self.after.get(node, ())]
 
     def _find_users(self) -> dict[Variable, list[int]]:
         users: dict[Variable, list[int]] = {}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from esat.errors import CompileError
 from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, Variable
+from esat.phases.effects import Permissions, effects_of_groups
 from esat.phases.fusion import predicted_bytes
 from esat.phases.group import FusionPlan, Group
+from esat.phases.overwrite import Overwritable, nothing_overwritable, plan_overwrites, with_taken
 from esat.phases.schedule import Roots, find_roots, order_steps
 from esat.phases.shape_values import ShapeFacts
+from esat.phases.verify import verify_destroyers
 
 ALIGNMENT = 64
 """Bytes: buffers start at cache lines, which full vector loads want."""
@@ -33,6 +36,13 @@ class MemoryPlan:
         steps for what the caller gets.
     roots
         Whose memory each variable may share.
+    taken
+        Output of a kernel -> input whose memory it takes.
+    ahead
+        Library steps whose checks run before the first shared variable is overwritten, each with the
+        shared variable that has the shape of what it overwrites.
+    permissions
+        Whose memory may be overwritten.
     """
 
     steps: tuple[Group, ...]
@@ -40,6 +50,9 @@ class MemoryPlan:
     fresh: tuple[Variable, ...]
     last_use: Mapping[Variable, int]
     roots: Roots
+    taken: Mapping[Variable, Variable] = field(default_factory=dict)
+    ahead: Mapping[Group, SharedVariable] = field(default_factory=dict)
+    permissions: Permissions = field(default_factory=Permissions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +84,10 @@ def plan_memory(
     facts: ShapeFacts,
     writes_into: Callable[[Apply], bool] = lambda node: False,
     size: Callable[[Variable], float] = predicted_bytes,
+    permissions: Permissions | None = None,
+    overwritable: Overwritable = nothing_overwritable,
 ) -> MemoryPlan:
-    """Order the steps and decide which results need buffers.
+    """Order the steps, decide what overwrites what, and which results need buffers.
 
     Parameters
     ----------
@@ -84,22 +99,81 @@ def plan_memory(
         Whether the routine of a library step writes its result into a given buffer.
     size
         Predicted bytes of a variable.
+    permissions
+        Whose memory may be overwritten; by default only that of results.
+    overwritable
+        What kernels can overwrite.
+
+    Raises
+    ------
+    DestroyError
+        When library steps overwrite what they must not.
     """
-    steps = order_steps(plan.groups, graph.outputs, size)
-    roots = find_roots(steps)
+    allowed = permissions or Permissions()
+    found = plan_overwrites(plan.groups, graph, facts, allowed, overwritable)
+    steps = order_steps(found.groups, graph.outputs, size, found.after, found.taken)
+    roots = find_roots(steps, found.taken)
     last_use = _last_uses(steps, roots, graph.outputs)
-    scratch, fresh = [], []
-    for group in steps:
-        if group.kind != "kernel" and not (group.kind == "library" and writes_into(group.nodes[0])):
-            continue
-        for output in group.outputs:
-            if output not in facts.early or last_use[output] == len(steps):
-                fresh.append(output)
-            else:
-                scratch.append(output)
-    memory = MemoryPlan(steps, tuple(scratch), tuple(fresh), last_use, roots)
+    writing = [group for group in steps if group.kind == "kernel" or writes_into(group.nodes[0])]
+    given = [v for group in writing for v in group.outputs if roots[v] == frozenset((v,))]
+    reused = _reuse(steps, set(given), roots, last_use, facts, found.taken, overwritable)
+    if reused:
+        roots = find_roots(steps, {**found.taken, **reused})
+        last_use = _last_uses(steps, roots, graph.outputs)
+    ends = len(steps)
+    own = [variable for variable in given if variable not in reused]
+    kept = {variable for variable in own if variable not in facts.early or last_use[variable] == ends}
+    memory = MemoryPlan(
+        steps,
+        tuple(variable for variable in own if variable not in kept),
+        tuple(variable for variable in own if variable in kept),
+        last_use,
+        roots,
+        {**found.taken, **reused},
+        found.ahead,
+        allowed,
+    )
     verify_memory(memory, graph, facts)
     return memory
+
+
+def _reuse(
+    steps: Sequence[Group],
+    given: Collection[Variable],
+    roots: Roots,
+    last_use: Mapping[Variable, int],
+    facts: ShapeFacts,
+    taken: Mapping[Variable, Variable],
+    overwritable: Overwritable,
+) -> dict[Variable, Variable]:
+    """Outputs of kernels -> results that die there, whose memory they can take.
+
+    Parameters
+    ----------
+    given
+        Results that are written into given buffers and overwrite nothing yet.
+    """
+    reused: dict[Variable, Variable] = {}
+    buffer = {variable: variable for variable in given}
+    ends = {variable: last_use[variable] for variable in given}
+    for number, group in enumerate(steps):
+        dying = [v for v in group.inputs if v in buffer and ends[buffer[v]] == number]
+        if group.kind != "kernel" or not dying:
+            continue
+        busy = {taken[output] for output in group.outputs if output in taken}
+        for output, variable in overwritable(group):
+            if variable not in dying or variable in busy or output not in given or output in reused:
+                continue
+            whole = frozenset((variable,))
+            others = (v for v in group.inputs if v is not variable)
+            if any(not roots[v].isdisjoint(roots[variable]) for v in others) or roots[variable] != whole:
+                continue
+            if (output in facts.early) == (variable in facts.early):
+                reused[output] = variable
+                busy.add(variable)
+                buffer[output] = buffer[variable]
+                ends[buffer[output]] = last_use[output]
+    return reused
 
 
 def _last_uses(steps: Sequence[Group], roots: Roots, outputs: Sequence[Variable]) -> dict[Variable, int]:
@@ -138,7 +212,7 @@ def plan_buffers(memory: MemoryPlan, sizes: Sequence[int]) -> BufferPlan:
         for output in group.outputs:
             position = number.get(output)
             if position is None:
-                continue
+                continue  # it takes the place of another result, or is the caller's
             wanted = _rounded(sizes[position])
             place = _best_fit(free, buffers, wanted)
             if place is None:
@@ -178,3 +252,5 @@ def verify_memory(memory: MemoryPlan, graph: FunctionGraph, facts: ShapeFacts) -
         escaping = scratch.intersection(memory.roots.get(output, ()))
         if escaping:
             raise CompileError(f"memory plan: the output {output} shows reused memory of {escaping}")
+    effects = with_taken(effects_of_groups(memory.steps, facts), memory.taken)
+    verify_destroyers(effects, graph.inputs, graph.outputs, memory.permissions)

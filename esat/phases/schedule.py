@@ -4,32 +4,53 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from esat.graph import Variable
 from esat.phases.group import Group
 
 Roots = Mapping[Variable, frozenset[Variable]]
-"""Variable -> the variables whose memory it may show: itself, unless it is a view."""
+"""Variable -> the variables whose memory it may show: itself, unless it is a view or overwrites one."""
+
+NOTHING: Mapping[Any, Any] = {}
 
 
-def find_roots(groups: Sequence[Group]) -> Roots:
-    """Whose memory each variable may share, by the ops' view maps, through any number of views."""
+def find_roots(groups: Sequence[Group], taken: Mapping[Variable, Variable] = NOTHING) -> Roots:
+    """Whose memory each variable may share: through any number of views and of steps that overwrite.
+
+    Parameters
+    ----------
+    groups
+        The groups in order.
+    taken
+        Output of a kernel -> input whose memory it takes.
+    """
     roots: dict[Variable, frozenset[Variable]] = {}
     for group in groups:
         for variable in group.inputs:
             roots.setdefault(variable, frozenset((variable,)))
         for output in group.outputs:
-            node = output.owner
-            viewed: tuple[int, ...] = ()
-            if group.kind != "kernel" and node is not None and output.index is not None:
-                viewed = node.op.view_map.get(output.index, ())
-            shown = [roots[node.inputs[position]] for position in viewed] if node is not None else []
+            shown = [roots[variable] for variable in _shown(group, output, taken)]
             roots[output] = frozenset().union(*shown) if shown else frozenset((output,))
     return roots
 
 
+def _shown(group: Group, output: Variable, taken: Mapping[Variable, Variable]) -> list[Variable]:
+    """The inputs whose memory an output may share."""
+    node = output.owner
+    if group.kind == "kernel" or node is None or output.index is None:
+        return [taken[output]] if output in taken else []
+    op = node.op
+    positions = (*op.view_map.get(output.index, ()), *op.destroy_map.get(output.index, ()))
+    return [node.inputs[position] for position in positions]
+
+
 def order_steps(
-    groups: Sequence[Group], kept: Sequence[Variable], size: Callable[[Variable], float]
+    groups: Sequence[Group],
+    kept: Sequence[Variable],
+    size: Callable[[Variable], float],
+    after: Mapping[Group, Sequence[Group]] = NOTHING,
+    taken: Mapping[Variable, Variable] = NOTHING,
 ) -> tuple[Group, ...]:
     """Order groups so that few bytes are alive at once.
 
@@ -45,12 +66,16 @@ def order_steps(
         Variables that stay alive to the end.
     size
         Bytes of a variable.
+    after
+        Group -> groups that must run before it, beside those that feed it.
+    taken
+        Output of a kernel -> input whose memory it takes.
     """
-    roots = find_roots(groups)
+    roots = find_roots(groups, taken)
     held = frozenset().union(*(roots.get(variable, frozenset((variable,))) for variable in kept))
-    ordered = _Scheduler(groups, roots, held, size).run()
-    before, after = (peak_bytes(order, roots, held, size) for order in (groups, ordered))
-    return tuple(ordered if after < before else groups)
+    ordered = _Scheduler(groups, roots, held, size, after).run()
+    given, found = (peak_bytes(order, roots, held, size) for order in (groups, ordered))
+    return tuple(ordered if found < given else groups)
 
 
 def peak_bytes(
@@ -91,6 +116,7 @@ class _Scheduler:
         roots: Roots,
         held: frozenset[Variable],
         size: Callable[[Variable], float],
+        after: Mapping[Group, Sequence[Group]],
     ) -> None:
         self.groups = groups
         self.held = held
@@ -100,8 +126,10 @@ class _Scheduler:
             sum(size(output) for output in group.outputs if output in roots[output]) for group in groups
         ]
         self.producer = {output: number for number, group in enumerate(groups) for output in group.outputs}
+        place = {group: number for number, group in enumerate(groups)}
         sources = [
             {self.producer[variable] for variable in group.inputs if variable in self.producer}
+            | {place[earlier] for earlier in after.get(group, ())}
             for group in groups
         ]
         self.waiting = [len(feeding) for feeding in sources]

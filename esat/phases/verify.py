@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
 from esat.errors import CompileError
 from esat.graph import Constant, Family, FunctionGraph, SharedVariable, Variable
+from esat.phases.effects import Effect, Permissions
 from esat.phases.group import FusionPlan, Group
 from esat.phases.shape_values import ShapeFacts
 
@@ -52,3 +55,73 @@ def _verify_group(group: Group, available: set[Variable]) -> None:
             raise CompileError(f"fusion: {group} does not compute its output {output}")
         if group.kind == "kernel" and output.owner is not None and output.owner.op.family is Family.VIEW:
             raise CompileError(f"fusion: {group} would have to write its view {output} to memory")
+
+
+def verify_destroyers(
+    effects: Sequence[Effect],
+    inputs: Iterable[Variable],
+    outputs: Iterable[Variable],
+    permissions: Permissions,
+) -> None:
+    """Raise CompileError unless steps, in the order given, never read what was overwritten before.
+
+    The steps run on an abstract memory: a number for each place, which counts how often it was
+    overwritten. That shares nothing with the way in which orders are found.
+
+    Parameters
+    ----------
+    effects
+        The steps in order.
+    inputs, outputs
+        Of the graph; outputs are read after the last step.
+    permissions
+        Whose memory may be overwritten.
+    """
+    positions = {variable: position for position, variable in enumerate(inputs)}
+    _AbstractMemory(positions, permissions).run(effects, outputs)
+
+
+class _AbstractMemory:
+    def __init__(self, inputs: Mapping[Variable, int], permissions: Permissions) -> None:
+        self.inputs = inputs
+        self.permissions = permissions
+        self.overwritten: dict[Variable, int] = {}
+        self.seen: dict[Variable, dict[Variable, int]] = {}
+
+    def run(self, effects: Sequence[Effect], outputs: Iterable[Variable]) -> None:
+        for effect in effects:
+            for variable in effect.inputs:
+                self._read(variable, str(effect))
+            destroyed = {place for position in effect.destroyed for place in self._places(effect, position)}
+            for place in destroyed:
+                self._overwrite(place, effect)
+            for output, viewed in zip(effect.outputs, effect.views, strict=True):
+                shown = {place for position in viewed for place in self._places(effect, position)}
+                shown = shown or destroyed or {output}
+                self.seen[output] = {place: self.overwritten.setdefault(place, 0) for place in shown}
+        for output in outputs:
+            self._read(output, "the caller")
+
+    def _places(self, effect: Effect, position: int) -> Iterable[Variable]:
+        return self._shown(effect.inputs[position])
+
+    def _shown(self, variable: Variable) -> dict[Variable, int]:
+        """The places that a variable shows, each with its number when the variable came to show it."""
+        known = self.seen.get(variable)
+        if known is None:
+            known = self.seen[variable] = {variable: self.overwritten.setdefault(variable, 0)}
+        return known
+
+    def _read(self, variable: Variable, reader: str) -> None:
+        for place, number in self._shown(variable).items():
+            if self.overwritten[place] != number:
+                raise CompileError(f"order of steps: {reader} reads {variable} after {place} was overwritten")
+
+    def _overwrite(self, place: Variable, effect: Effect) -> None:
+        refusal = self.permissions.refusal(place, self.inputs)
+        if refusal is not None:
+            raise CompileError(f"order of steps: {effect} overwrites {place}, but {refusal}")
+        for position, variable in enumerate(effect.inputs):
+            if position not in effect.destroyed and place in self._shown(variable):
+                raise CompileError(f"order of steps: {effect} reads {variable} and overwrites it as {place}")
+        self.overwritten[place] += 1

@@ -66,6 +66,26 @@ def aligned(array: Array) -> Array:
     return array if array.flags.aligned else array.copy()
 
 
+def given_away(array: Array, *others: Array) -> Array:
+    """The array itself if it can be overwritten, else a copy of it that can.
+
+    Parameters
+    ----------
+    array
+        What the caller gave away.
+    others
+        Arrays that must not change with it.
+    """
+    if array.flags.carray and not any(np.may_share_memory(array, other) for other in others):
+        return array
+    return np.array(array, order="C")
+
+
+def copied(value: Any) -> Any:
+    """A copy of a value of any type, or the value itself where it cannot be copied."""
+    return value.copy() if hasattr(value, "copy") else value
+
+
 class ResultCheck:
     """Makes of what a library routine returned an array that the next steps can rely on.
 

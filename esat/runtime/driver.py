@@ -20,7 +20,7 @@ from esat.errors import UserLine
 from esat.graph import Variable
 from esat.phases.group import Group
 from esat.profile import StepProfile
-from esat.runtime.checks import InputCheck, aligned, wrong_count
+from esat.runtime.checks import InputCheck, aligned, copied, given_away, wrong_count
 from esat.runtime.program import Program
 from esat.runtime.signatures import SignatureTable
 from esat.runtime.steps import StepWriter
@@ -85,6 +85,7 @@ def make_driver(
     writer = Writer(program.graph.inputs)
     _write_inputs(writer, program, checks)
     _write_shared(writer, program)
+    _write_gifts(writer, program)
     _write_lookup(writer, program, table)
     _write_steps(writer, program, profile)
     _write_results(writer, program)
@@ -137,7 +138,19 @@ def _write_inputs(writer: Writer, program: Program, checks: Sequence[InputCheck]
 def _write_shared(writer: Writer, program: Program) -> None:
     for variable in program.shared:
         storage = writer.bind(f"{writer.names[variable]}_storage", variable)
-        writer.line(f"{writer.names[variable]} = {storage}.get_value(borrow=True)")
+        value = "own_value()" if variable in program.overwritten else "get_value(borrow=True)"
+        writer.line(f"{writer.names[variable]} = {storage}.{value}")
+
+
+def _write_gifts(writer: Writer, program: Program) -> None:
+    """Make sure that arguments that will be overwritten can be, and are no part of any other argument."""
+    arrays = [variable for variable in (*program.graph.inputs, *program.shared) if is_tensor(variable)]
+    for variable in program.graph.inputs:
+        if variable in program.overwritten and is_tensor(variable):
+            name = writer.names[variable]
+            others = [writer.names[other] for other in arrays if other is not variable]
+            checked = f"{writer.bind('given_away', given_away)}({', '.join([name, *others])})"
+            writer.line(f"{name} = {checked}")
 
 
 def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> None:
@@ -187,23 +200,45 @@ def _write_results(writer: Writer, program: Program) -> None:
     count = len(program.graph.outputs) - len(program.updated)
     given: set[Variable] = set()
     texts = []
-    for output in program.graph.outputs:
+    for number, output in enumerate(program.graph.outputs):
         roots = program.roots(output)
-        shared = is_tensor(output) and not (program.is_owned(output) and given.isdisjoint(roots))
-        texts.append(writer.operand(output) + (".copy()" if shared else ""))
-        given |= roots
+        text = writer.operand(output)
+        if not program.is_owned(output) or not given.isdisjoint(roots):
+            text = f"{text}.copy()" if is_tensor(output) else f"{writer.bind('copied', copied)}({text})"
+        if number < count or program.is_in_place(program.updated[number - count], output) == "never":
+            given |= roots
+        texts.append(text)
     results = texts[0] if count == 1 else tuple_text(texts[:count])
     if program.memory.scratch:
         writer.line("frames.idle.append(buffers)")
     if program.updated:
-        values = [writer.names.distinct(f"next_{writer.names[variable]}") for variable in program.updated]
         writer.line(f"results = {results}")
-        writer.line(f"{targets_text(values)} = {tuple_text(texts[count:])}")
-        for variable, value in zip(program.updated, values, strict=True):
-            storage = writer.bind(f"{writer.names[variable]}_storage", variable)
-            writer.line(f"{storage}.set_value({value}, borrow=True)")
+        _write_updates(writer, program, texts[count:])
         results = "results"
     writer.line(f"return {results}")
+
+
+def _write_updates(writer: Writer, program: Program, texts: Sequence[str]) -> None:
+    """Store new values: all are there before the first one is stored."""
+    count = len(program.graph.outputs) - len(program.updated)
+    stored: list[tuple[str, str, str]] = []
+    for variable, value, text in zip(program.updated, program.graph.outputs[count:], texts, strict=True):
+        certainty = program.is_in_place(variable, value)
+        if certainty == "always":
+            continue
+        storage = writer.bind(f"{writer.names[variable]}_storage", variable)
+        condition = ""
+        if certainty == "usually":
+            condition = f"if {writer.operand(value)} is not {writer.names[variable]}: "
+        stored.append((condition, storage, text))
+    if not stored:
+        return
+    if all(not condition for condition, _, _ in stored):
+        names = [writer.names.distinct("new") for _ in stored]
+        writer.line(f"{targets_text(names)} = {tuple_text([text for _, _, text in stored])}")
+        stored = [("", storage, name) for (_, storage, _), name in zip(stored, names, strict=True)]
+    for condition, storage, text in stored:
+        writer.line(f"{condition}{storage}.give_value({text})")
 
 
 def title(group: Group) -> str:

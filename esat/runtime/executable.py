@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from esat.codegen.blas import routine_for
 from esat.errors import EsatError
-from esat.graph import Apply, FunctionGraph, SharedVariable
+from esat.graph import Apply, FunctionGraph, Variable
+from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group
 from esat.phases.memory import plan_memory
+from esat.phases.overwrite import nothing_overwritable
 from esat.phases.shape_values import ShapeFacts
 from esat.profile import Profile, StepProfile
 from esat.runtime.checks import InputCheck
 from esat.runtime.driver import Driver, make_driver, title
-from esat.runtime.kernels import compile_group
-from esat.runtime.program import KernelCall, Program, Routine
+from esat.runtime.kernels import Kernels, KernelSource
+from esat.runtime.program import Program, Routine
 from esat.runtime.shapes import place_text
 from esat.runtime.signatures import Leaf, SignatureTable
 
@@ -26,13 +28,19 @@ class Executable:
 
     Called with one argument an input, it returns the output's array, or a tuple of arrays when the
     graph has several outputs or none, and sets the shared variables that the graph updates: all new
-    values are computed from old ones before any is stored. Rank-0 outputs are arrays of rank 0.
+    values are computed from old ones. Rank-0 outputs are arrays of rank 0.
 
     Arguments are NumPy arrays of the input's dtype and rank, in any memory layout. Python numbers,
     lists, and arrays of other dtypes are taken where the conversion loses nothing. Arguments are
-    never changed, and outputs never share memory with arguments, shared variables or each other.
+    never changed, and outputs never share memory with arguments, shared variables or each other. Only
+    donated arguments may be overwritten, and outputs may then live in their memory.
 
-    Several threads may call one executable; with updates, one call runs at a time.
+    New values of shared variables are written into the old storage where all steps that read the old
+    values come first. A call that fails leaves shared arrays as they were; states of random generators
+    may have advanced.
+
+    Several threads may call one executable; with updates, one call runs at a time. While it runs, no
+    other executable should read the variables that it updates.
 
     Attributes
     ----------
@@ -48,17 +56,20 @@ class Executable:
     Parameters
     ----------
     graph
-        What to run. Its last outputs are the new values of ``updated``.
+        What to run. Its last outputs are the new values of the variables that ``permissions`` says are
+        updated.
     plan
         Its steps.
-    compile_kernel
-        Turns a kernel group into a kernel the driver can call.
-    updated
-        Shared variables that a call changes.
+    permissions
+        Whose memory may be overwritten.
+    kernels
+        Turns kernel groups into kernels the driver can call.
     routines
         For a library node, the routine that writes its result into a given buffer, or None.
     profile
         Where compilation times stand and run times go.
+    in_place
+        Whether kernels may overwrite what dies where they run.
 
     Raises (when called)
     --------------------
@@ -72,10 +83,11 @@ class Executable:
         self,
         graph: FunctionGraph,
         plan: FusionPlan,
-        compile_kernel: Callable[[Group], KernelCall] = compile_group,
-        updated: Sequence[SharedVariable] = (),
+        permissions: Permissions | None = None,
+        kernels: KernelSource | None = None,
         routines: Callable[[Apply], Routine | None] = routine_for,
         profile: Profile | None = None,
+        in_place: bool = True,
     ) -> None:
         self.graph = graph
         self.optimized = graph
@@ -84,12 +96,24 @@ class Executable:
         self.profile.nodes_after = len(graph)
         facts = ShapeFacts(graph)
         found = _routines(plan, routines)
+        source = kernels if kernels is not None else Kernels()
         with self.profile.stage("memory plan", "linker"):
-            memory = plan_memory(plan, graph, facts, lambda node: node in found)
+            memory = plan_memory(
+                plan,
+                graph,
+                facts,
+                lambda node: node in found,
+                permissions=permissions,
+                overwritable=source.overwritable if in_place else nothing_overwritable,
+            )
         with self.profile.stage("kernels", "linker"):
-            kernels = {group: compile_kernel(group) for group in memory.steps if group.kind == "kernel"}
+            compiled = {
+                group: source.compile(group, {v: memory.taken[v] for v in group.outputs if v in memory.taken})
+                for group in memory.steps
+                if group.kind == "kernel"
+            }
         with self.profile.stage("driver", "linker"):
-            self._program = Program(graph, memory, facts, kernels, found, tuple(updated))
+            self._program = Program(graph, memory, facts, compiled, found)
             self._checks = [InputCheck(place, variable) for place, variable in enumerate(graph.inputs)]
             self._table = self._make_table()
             self._plain_driver = make_driver(self._program, self._table, self._checks)
@@ -126,6 +150,12 @@ class Executable:
     def steps(self) -> tuple[Group, ...]:
         """The steps of a call, in order."""
         return self._program.steps
+
+    @property
+    def donated(self) -> tuple[Variable, ...]:
+        """Inputs whose arrays a call may overwrite."""
+        positions = self._program.memory.permissions.donated
+        return tuple(self.graph.inputs[position] for position in sorted(positions))
 
     @property
     def peak_bytes(self) -> int:

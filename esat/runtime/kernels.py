@@ -2,42 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
-from esat.codegen import Kernel, compile_kernel, lower, print_kernel
+from esat.codegen import (
+    Kernel,
+    Layout,
+    compile_kernel,
+    layout_of,
+    lower,
+    overwritable,
+    overwrite,
+    print_kernel,
+)
+from esat.graph import Variable
 from esat.phases.group import Group
 from esat.runtime.program import KernelCall
 
 
-def compile_group(group: Group) -> KernelCall:
-    """The compiled kernel of a group.
+class KernelSource(Protocol):
+    """What turns kernel groups into kernels."""
 
-    The variant for contiguous inputs is compiled now; that for other layouts when one arrives.
+    def overwritable(self, group: Group, /) -> Sequence[tuple[Variable, Variable]]:
+        """Pairs of an output and an input whose memory it may take, so that the kernel works in place."""
 
-    Raises
-    ------
-    CompileError
-        When the group cannot be lowered, or the kernel breaks its invariants.
-    """
-    kernel = lower(group)
-    inputs = tuple(group.inputs[place] for place in kernel.operands)
-    contiguous = compile_kernel(kernel).function
-    # Arrays of rank 0 have one layout.
-    strided = _Later(kernel) if any(array.rank for array in kernel.inputs) else contiguous
-    return KernelCall(inputs, contiguous, strided, print_kernel(kernel))
+    def compile(self, group: Group, taken: Mapping[Variable, Variable], /) -> KernelCall:
+        """The kernel of a group.
+
+        Parameters
+        ----------
+        group
+            The group.
+        taken
+            Pairs as :meth:`overwritable` names them: output -> input that it replaces. The kernel is called
+            without these inputs, with outputs that hold them.
+        """
+
+
+class Kernels:
+    """Generated kernels. Each group is lowered once."""
+
+    def __init__(self) -> None:
+        self._lowered: dict[Group, Kernel] = {}
+
+    def _kernel(self, group: Group) -> Kernel:
+        known = self._lowered.get(group)
+        if known is None:
+            known = self._lowered[group] = lower(group)
+        return known
+
+    def overwritable(self, group: Group) -> Sequence[tuple[Variable, Variable]]:
+        """Pairs of an output and an input whose memory it may take."""
+        kernel = self._kernel(group)
+        return [
+            (group.outputs[output], group.inputs[kernel.operands[place]])
+            for output, place in overwritable(kernel)
+        ]
+
+    def compile(self, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
+        """The compiled kernel of a group.
+
+        The variant for contiguous inputs is compiled now; those for other layouts when one arrives.
+
+        Raises
+        ------
+        CompileError
+            When the group cannot be lowered, or the kernel breaks its invariants.
+        """
+        kernel = self._kernel(group)
+        for number, output in enumerate(group.outputs):
+            if output in taken:
+                place = kernel.operands.index(group.inputs.index(taken[output]))
+                kernel = overwrite(kernel, number, place)
+        inputs = tuple(group.inputs[place] for place in kernel.operands)
+        contiguous = compile_kernel(kernel).function
+        # Arrays of rank 0 have one layout.
+        strided = _Later(kernel) if any(array.rank for array in kernel.inputs) else contiguous
+        return KernelCall(inputs, contiguous, strided, print_kernel(kernel))
 
 
 class _Later:
-    """The variant of a kernel for any strides, compiled on its first call."""
+    """The variants of a kernel for other layouts, each compiled when it is first needed."""
 
-    __slots__ = ("_function", "_kernel")
+    __slots__ = ("_first_input", "_functions", "_kernel")
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._function: Callable[..., Any] | None = None
+        self._first_input = len(kernel.outputs)
+        self._functions: dict[Layout, Callable[..., Any]] = {}
 
     def __call__(self, *arrays: Any) -> None:
-        if self._function is None:
-            self._function = compile_kernel(self._kernel, "A").function
-        self._function(*arrays)
+        layout = layout_of(arrays[self._first_input :])
+        function = self._functions.get(layout)
+        if function is None:
+            function = self._functions[layout] = compile_kernel(self._kernel, layout).function
+        function(*arrays)

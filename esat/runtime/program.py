@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
 from esat.ops.dimshuffle import DimShuffle
+from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
 from esat.phases.memory import MemoryPlan
 from esat.phases.shape_values import ShapeFacts
@@ -21,12 +22,13 @@ from esat.runtime.signatures import Fact
 class KernelCall:
     """A compiled kernel as the driver calls it: ``function(*outputs, *inputs)``.
 
-    Outputs are C-contiguous and hold nothing yet.
+    Outputs are C-contiguous. Those that take the memory of an input hold it, the others hold nothing yet.
 
     Attributes
     ----------
     inputs
-        The variables passed as inputs, some or all of the group's.
+        The variables passed as inputs: the group's, without those whose memory an output takes, and
+        without constants that the kernel has in itself.
     contiguous
         The variant for C-contiguous inputs.
     strided
@@ -42,7 +44,8 @@ class KernelCall:
 
 
 Routine = Callable[..., Any]
-"""A library routine called as ``routine(*inputs, output)`` that fills a given C-contiguous output."""
+"""A library routine called as ``routine(*inputs, output)``: it fills a given C-contiguous output. That of an
+op that overwrites an operand gets that operand, of any layout, as its output, and the others as inputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +64,6 @@ class Program:
         The compiled kernel of each kernel step.
     routines
         For library nodes that have one, the routine that writes into a given buffer.
-    updated
-        Shared variables that a call changes.
     """
 
     graph: FunctionGraph
@@ -70,7 +71,11 @@ class Program:
     facts: ShapeFacts
     kernels: Mapping[Group, KernelCall]
     routines: Mapping[Apply, Routine]
-    updated: tuple[SharedVariable, ...]
+
+    @property
+    def updated(self) -> tuple[SharedVariable, ...]:
+        """Shared variables that a call changes."""
+        return self.memory.permissions.updated
 
     @property
     def steps(self) -> tuple[Group, ...]:
@@ -133,9 +138,70 @@ class Program:
         return self.memory.roots.get(variable, frozenset((variable,)))
 
     def is_owned(self, variable: Variable) -> bool:
-        """Whether the memory a variable shows is made anew in each call."""
-        made = {output for group in self.steps for output in group.outputs}
-        return all(root in made and root not in self._scratch for root in self.roots(variable))
+        """Whether the caller may have the memory a variable shows: made anew, or donated and overwritten."""
+        return all(
+            (root in self._made and root not in self._scratch)
+            or (root in self.overwritten and not isinstance(root, SharedVariable))
+            for root in self.roots(variable)
+        )
+
+    @cached_property
+    def _made(self) -> frozenset[Variable]:
+        return frozenset(output for group in self.steps for output in group.outputs)
+
+    # ---- what is overwritten
+
+    def overwritten_by(self, group: Group) -> tuple[Variable, ...]:
+        """The inputs that a step overwrites."""
+        if group.kind != "kernel":
+            node = group.nodes[0]
+            return tuple(node.inputs[place] for place in destroyed_positions(node.op))
+        return tuple(self.memory.taken[output] for output in group.outputs if output in self.memory.taken)
+
+    @cached_property
+    def overwritten(self) -> frozenset[Variable]:
+        """Inputs and shared variables whose memory is overwritten."""
+        return frozenset(
+            root
+            for group in self.steps
+            for variable in self.overwritten_by(group)
+            for root in self.roots(variable)
+            if root not in self._made
+        )
+
+    def overwrites_lasting(self, group: Group) -> bool:
+        """Whether a step changes the value of a shared variable."""
+        lasting = self.memory.permissions.is_lasting
+        return any(lasting(root) for v in self.overwritten_by(group) for root in self.roots(v))
+
+    def is_in_place(self, target: SharedVariable, value: Variable) -> Literal["always", "usually", "never"]:
+        """Whether the new value of a shared variable stands in its storage already.
+
+        ``usually`` where the op says that it overwrites it, and might return another array all the same.
+        """
+        usual = False
+        while value is not target:
+            node = value.owner
+            if value in self.memory.taken:
+                value = self.memory.taken[value]
+            elif node is not None and value not in self._inputs and value.index is not None:
+                places = node.op.destroy_map.get(value.index, ())
+                if len(places) != 1 or value not in self._library:
+                    return "never"
+                usual = usual or node not in self.routines
+                value = node.inputs[places[0]]
+            else:
+                return "never"
+        return "usually" if usual else "always"
+
+    @cached_property
+    def _inputs(self) -> frozenset[Variable]:
+        return frozenset(self.graph.inputs)
+
+    @cached_property
+    def _library(self) -> frozenset[Variable]:
+        """Results of steps that are no kernels."""
+        return frozenset(v for group in self.steps if group.kind != "kernel" for v in group.outputs)
 
     def releases(self) -> list[tuple[Variable, ...]]:
         """For each step the results without a planned buffer that nothing reads after it."""

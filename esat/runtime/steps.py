@@ -10,6 +10,7 @@ import numpy as np
 from esat.graph import Apply, Constant, Variable
 from esat.graph.op import Array
 from esat.ops.dimshuffle import DimShuffle
+from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
 from esat.runtime.checks import ResultCheck, detached
 from esat.runtime.program import Program, is_plain_view
@@ -27,7 +28,10 @@ class StepWriter:
     def __init__(self, program: Program, writer: Writer) -> None:
         self.program = program
         self.writer = writer
-        self._written = {*program.memory.scratch, *program.memory.fresh}
+        self._written = {*program.memory.scratch, *program.memory.fresh, *program.memory.taken}
+        self._writable = {*self._written, *program.overwritten}
+        self._known = {*program.graph.inputs, *program.shared, *program.value_variables}
+        self._checked: set[Apply] = set()
         self._fresh = set(program.memory.fresh)
         self._scratch = set(program.memory.scratch)
         self._leaves = set(program.leaves)
@@ -35,19 +39,22 @@ class StepWriter:
 
     def write(self, number: int, group: Group) -> None:
         """The lines of one step."""
+        if self.program.overwrites_lasting(group):
+            self._write_checks_ahead()
+        self._write(number, group)
+        self._known.update(group.outputs)
+
+    def _write(self, number: int, group: Group) -> None:
         if group.kind == "kernel":
             self._write_outputs(number, group)
             self._write_kernel(number, group)
         elif is_plain_view(group):
             self._write_plain_view(group.nodes[0])
         elif group.nodes[0] in self.program.routines:
-            self._write_operand_check(number, group.nodes[0])
-            self._write_outputs(number, group)
-            routine = self.writer.bind(f"routine_{number}", self.program.routines[group.nodes[0]])
-            operands = [*self._operands(group.nodes[0]), self.writer.names[group.nodes[0].outputs[0]]]
-            self.writer.line(f"{routine}({', '.join(operands)})")
+            self._write_operand_check(group.nodes[0])
+            self._write_routine(number, group)
         else:
-            self._write_operand_check(number, group.nodes[0])
+            self._write_operand_check(group.nodes[0])
             self._write_library(number, group.nodes[0])
 
     # ---- where results go
@@ -57,6 +64,8 @@ class StepWriter:
         if self.program.is_late(group):
             self._write_late_lookup(number, group)
         for output in group.outputs:
+            if output in self.program.memory.taken:
+                self.writer.line(f"{names[output]} = {names[self.program.memory.taken[output]]}")
             if output in self._fresh:
                 self.writer.line(f"{names[output]} = {self.writer.fact(('new', output))}()")
 
@@ -97,16 +106,50 @@ class StepWriter:
 
     # ---- library calls and views
 
-    def _operands(self, node: Apply) -> list[str]:
-        """Operands as the call passes them; what the op would overwrite is copied first."""
-        destroyed = {place for places in node.op.destroy_map.values() for place in places}
-        names = [self.writer.operand(variable) for variable in node.inputs]
-        return [f"{name}.copy()" if place in destroyed else name for place, name in enumerate(names)]
+    def _write_operand_check(self, node: Apply) -> None:
+        if self.program.needs_check(node) and node not in self._checked:
+            self._write_check(node, [self.writer.operand(variable) for variable in node.inputs])
 
-    def _write_operand_check(self, number: int, node: Apply) -> None:
-        if self.program.needs_check(node):
-            check = self.writer.bind(f"check_{number}", operand_check(node))
-            self.writer.line(f"{check}({', '.join(map(self.writer.operand, node.inputs))})")
+    def _write_check(self, node: Apply, operands: Sequence[str]) -> None:
+        check = self.writer.bind(f"check_{self.writer.names[node.outputs[0]]}", operand_check(node))
+        self.writer.line(f"{check}({', '.join(operands)})")
+        self._checked.add(node)
+
+    def _write_checks_ahead(self) -> None:
+        """Before a shared variable changes, check the operands of steps that will write to parts of one.
+
+        What they overwrite is not there yet, but has the shape of the shared variable.
+        """
+        for group, variable in self.program.memory.ahead.items():
+            node = group.nodes[0]
+            pending = node not in self._checked and node.outputs[0] not in self._known
+            others = [other for other in node.inputs[1:] if not isinstance(other, Constant)]
+            if pending and self._known.issuperset(others) and self.program.needs_check(node):
+                operands = [self.writer.names[variable], *map(self.writer.operand, node.inputs[1:])]
+                self._write_check(node, operands)
+
+    def _write_guards(self, node: Apply) -> None:
+        """What a library step overwrites, and may not, is copied first: views that NumPy makes read-only."""
+        for place in destroyed_positions(node.op):
+            variable = node.inputs[place]
+            if variable not in self._writable and is_tensor(variable):
+                name = self.writer.names[variable]
+                self.writer.line(f"if not {name}.flags.writeable:")
+                self.writer.line(f"    {name} = {name}.copy()")
+            self._writable.update(node.outputs)
+
+    def _write_routine(self, number: int, group: Group) -> None:
+        node = group.nodes[0]
+        names = self.writer.names
+        routine = self.writer.bind(f"routine_{number}", self.program.routines[node])
+        places = destroyed_positions(node.op)
+        if places:
+            self._write_guards(node)
+            self.writer.line(f"{names[node.outputs[0]]} = {names[node.inputs[places[0]]]}")
+        else:
+            self._write_outputs(number, group)
+        operands = [self.writer.operand(v) for place, v in enumerate(node.inputs) if place not in places]
+        self.writer.line(f"{routine}({', '.join([*operands, names[node.outputs[0]]])})")
 
     def _write_plain_view(self, node: Apply) -> None:
         """Axes permuted, dropped and inserted by the array's own methods."""
@@ -122,13 +165,15 @@ class StepWriter:
         self.writer.line(f"{self.writer.names[node.outputs[0]]} = {text}")
 
     def _write_library(self, number: int, node: Apply) -> None:
+        self._write_guards(node)
         perform = self.writer.bind(f"perform_{number}", node.op.perform)
         results = [self.writer.names[output] for output in node.outputs]
-        self.writer.line(f"{targets_text(results)} = {perform}({tuple_text(self._operands(node))})")
+        operands = tuple_text([self.writer.operand(variable) for variable in node.inputs])
+        self.writer.line(f"{targets_text(results)} = {perform}({operands})")
         for place, output in enumerate(node.outputs):
             if is_tensor(output):
                 self._write_result_check(node, place, output)
-                if not node.op.view_map.get(place):
+                if not node.op.view_map.get(place) and not node.op.destroy_map.get(place):
                     self._write_separation(node, place, output)
 
     def _write_result_check(self, node: Apply, place: int, output: Variable) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -7,8 +7,10 @@ import pytest
 from esat.graph import Apply, Family, FunctionGraph, SharedVariable, Variable
 from esat.ops import table
 from esat.ops.dimshuffle import DimShuffle
+from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
 from esat.phases.group import Group
+from esat.phases.inplace import work_in_place
 from esat.runtime import Executable
 from esat.runtime.program import KernelCall
 
@@ -28,32 +30,44 @@ class AllFuse:
         return True
 
 
-def interpreted_kernel(group: Group) -> KernelCall:
-    """A kernel that runs its nodes with NumPy and stores into the outputs as a compiled one does."""
-    inputs = tuple(variable for variable in group.inputs)
+class InterpretedKernels:
+    """Kernels that run their nodes with NumPy and store into the outputs as compiled ones do."""
 
-    def run(*arrays: Any, contiguous: bool) -> None:
-        outputs, operands = arrays[: len(group.outputs)], arrays[len(group.outputs) :]
-        assert all(array.flags.c_contiguous and array.flags.writeable for array in outputs)
-        assert all(array.flags.aligned for array in arrays)
-        assert not contiguous or all(array.flags.c_contiguous for array in operands)
-        known = dict(zip(inputs, operands, strict=True))
-        for array in outputs:
-            array.fill(77)  # a kernel may write anything before its results are complete
-        for node in group.nodes:
-            known.update(zip(node.outputs, node.op.perform([known[v] for v in node.inputs]), strict=True))
-        for array, variable in zip(outputs, group.outputs, strict=True):
-            assert array.shape == known[variable].shape
-            assert array.dtype == known[variable].dtype
-            array[...] = known[variable]
+    def overwritable(self, group: Group) -> list[tuple[Variable, Variable]]:
+        """Any input of an output's type, where all nodes are elementwise."""
+        if any(node.op.family is not Family.ELEMENTWISE for node in group.nodes):
+            return []
+        return [(o, v) for o in group.outputs for v in group.inputs if o.type == v.type]
 
-    def contiguous(*arrays: Any) -> None:
-        run(*arrays, contiguous=True)
+    def compile(self, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
+        inputs = tuple(variable for variable in group.inputs if variable not in taken.values())
 
-    def strided(*arrays: Any) -> None:
-        run(*arrays, contiguous=False)
+        def run(*arrays: Any, contiguous: bool) -> None:
+            outputs, operands = arrays[: len(group.outputs)], arrays[len(group.outputs) :]
+            assert all(array.flags.c_contiguous and array.flags.writeable for array in outputs)
+            assert all(array.flags.aligned for array in arrays)
+            assert not contiguous or all(array.flags.c_contiguous for array in operands)
+            for array in outputs:
+                assert not any(np.may_share_memory(array, other) for other in arrays if other is not array)
+            known = dict(zip(inputs, operands, strict=True))
+            for array, variable in zip(outputs, group.outputs, strict=True):
+                if variable in taken:
+                    known[taken[variable]] = array.copy()
+                array.fill(77)  # a kernel may write anything before its results are complete
+            for node in group.nodes:
+                known.update(zip(node.outputs, node.op.perform([known[v] for v in node.inputs]), strict=True))
+            for array, variable in zip(outputs, group.outputs, strict=True):
+                assert array.shape == known[variable].shape
+                assert array.dtype == known[variable].dtype
+                array[...] = known[variable]
 
-    return KernelCall(inputs, contiguous, strided, str(group))
+        def contiguous(*arrays: Any) -> None:
+            run(*arrays, contiguous=True)
+
+        def strided(*arrays: Any) -> None:
+            run(*arrays, contiguous=False)
+
+        return KernelCall(inputs, contiguous, strided, str(group))
 
 
 def matmul_into(node: Apply) -> Callable[..., Any] | None:
@@ -68,14 +82,19 @@ def build(
     outputs: Sequence[Variable],
     updates: dict[SharedVariable, Variable] | None = None,
     kernels: bool = True,
+    donate: Sequence[int] = (),
+    inplace: bool = True,
 ) -> Executable:
     updates = updates or {}
     graph = FunctionGraph(inputs, [*outputs, *updates.values()])
-    plan = fuse(graph, AllFuse() if kernels else None)
-    return Executable(graph, plan, interpreted_kernel, tuple(updates), matmul_into)
+    permissions = Permissions(frozenset(donate), tuple(updates))
+    if inplace:
+        graph = work_in_place(graph, permissions)
+    plan = fuse(graph, AllFuse() if kernels else None, permissions=permissions)
+    return Executable(graph, plan, permissions, InterpretedKernels(), matmul_into, in_place=inplace)
 
 
 @pytest.fixture
 def compiled() -> Callable[..., Executable]:
-    """``compiled(inputs, outputs, updates={}, kernels=True)``: an Executable of the graph."""
+    """``compiled(inputs, outputs, updates={}, kernels=True, donate=(), inplace=True)``: an Executable."""
     return build

@@ -1,0 +1,278 @@
+"""The destroy handler: who may overwrite what, and the order of steps that makes it safe.
+
+A step that overwrites memory must run after every step that reads what was there, through any number of
+views. So memory can be overwritten once: what comes out of that is a new value in the old place, which
+may be overwritten in its turn.
+
+A call that fails leaves shared variables as they were. So a step that overwrites one also runs after every
+step that can fail, but for those whose checks can be run ahead of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from esat.errors import DestroyError
+from esat.graph import Apply, Feature, FunctionGraph, SharedVariable, Variable
+from esat.phases.effects import Effect, Permissions, effect_of_node, effects_of_graph, running_nodes
+from esat.phases.shape_values import ShapeFacts
+from esat.phases.step_order import StepOrder
+
+MOST_GUARDS = 50
+"""Constraints of steps that can fail, for each step there is, beyond which no more shared variables are
+overwritten."""
+
+
+class DestroyPlan:
+    """Steps, who of them reads whose memory, and who overwrites it.
+
+    Parameters
+    ----------
+    effects
+        The steps, each after those whose results it reads. What they overwrite by themselves is taken
+        into the plan.
+    inputs, outputs
+        Of the graph. Outputs are read after the last step.
+    permissions
+        Whose memory may be overwritten.
+
+    Attributes
+    ----------
+    destroyers
+        Variable whose memory is overwritten -> the step that does it.
+    order
+        The steps in an order that keeps all constraints.
+
+    Raises
+    ------
+    DestroyError
+        When steps overwrite what they must not, or no order of steps lets them.
+    """
+
+    def __init__(
+        self,
+        effects: Sequence[Effect],
+        inputs: Iterable[Variable],
+        outputs: Iterable[Variable],
+        permissions: Permissions,
+    ) -> None:
+        self.effects = tuple(effects)
+        self.permissions = permissions
+        self.destroyers: dict[Variable, int] = {}
+        self._inputs = {variable: position for position, variable in enumerate(inputs)}
+        self._roots: dict[Variable, frozenset[Variable]] = {}
+        self._readers: dict[Variable, list[int]] = {}
+        self._maker: dict[Variable, int] = {}
+        self._guarded: list[int] = []
+        before: list[set[int]] = []
+        for number, effect in enumerate(self.effects):
+            before.append({self._maker[variable] for variable in effect.inputs if variable in self._maker})
+            self._maker.update((output, number) for output in effect.outputs if output not in self._inputs)
+            self._add_roots(number, effect)
+        self._shown = {root: output for output in outputs for root in self.roots(output)}
+        self.order = self._given(before)
+
+    def _add_roots(self, number: int, effect: Effect) -> None:
+        read: dict[Variable, None] = {}
+        for variable in effect.inputs:
+            read.update(dict.fromkeys(self.roots(variable)))
+        for root in read:
+            self._readers.setdefault(root, []).append(number)
+        for output, viewed in zip(effect.outputs, effect.views, strict=True):
+            if viewed and output not in self._inputs:
+                shown = (self.roots(effect.inputs[position]) for position in viewed)
+                self._roots[output] = frozenset().union(*shown)
+
+    def _given(self, before: list[set[int]]) -> StepOrder:
+        """The order for what steps overwrite by themselves."""
+        lasting: list[int] = []
+        for number, effect in enumerate(self.effects):
+            for position in effect.destroyed:
+                roots = self.roots(effect.inputs[position])
+                for root in roots:
+                    reason = self._objection(number, position, root)
+                    if reason is not None:
+                        raise DestroyError(f"{effect} must not overwrite its input {position}: {reason}")
+                before[number] |= self._readers_of(roots) - {number}
+                self.destroyers.update(dict.fromkeys(roots, number))
+                if any(map(self.permissions.is_lasting, roots)):
+                    lasting.append(number)
+        order = StepOrder(before)
+        if order.circular:
+            raise DestroyError(self._given_circle(order))
+        for number in lasting:
+            # What the user's own ops overwrite is overwritten, even where a later failure finds it so.
+            if order.add(self._fallible, number):
+                self._guarded.append(number)
+        return order
+
+    def roots(self, variable: Variable) -> frozenset[Variable]:
+        """The variables whose value a variable shows: itself, unless it is a view.
+
+        What comes out of overwriting is a value of its own.
+        """
+        return self._roots.get(variable) or frozenset((variable,))
+
+    def _readers_of(self, roots: Iterable[Variable]) -> set[int]:
+        return {reader for root in roots for reader in self._readers.get(root, ())}
+
+    # ---- decisions
+
+    def destroy(self, step: int, position: int) -> str | None:
+        """Let a step overwrite one of its inputs; the reason where it must not, and nothing changes."""
+        roots = self.roots(self.effects[step].inputs[position])
+        for root in roots:
+            reason = self._objection(step, position, root)
+            if reason is not None:
+                return reason
+        earlier = self._readers_of(roots) - {step}
+        lasting = any(map(self.permissions.is_lasting, roots))
+        if lasting:
+            if len(self._fallible) * (len(self._guarded) + 1) > MOST_GUARDS * len(self.effects):
+                return "too many steps can fail"
+            earlier |= self._fallible
+        if not self.order.add(earlier, step):
+            return self._circle(step, earlier)
+        if lasting:
+            self._guarded.append(step)
+        self.destroyers.update(dict.fromkeys(roots, step))
+        return None
+
+    def _objection(self, step: int, position: int, root: Variable) -> str | None:
+        reason = self.permissions.refusal(root, self._inputs)
+        if reason is not None:
+            return reason
+        if not (root in self._maker or root in self._inputs or isinstance(root, SharedVariable)):
+            return f"{root} is kept for later calls"
+        if root in self._shown:
+            return f"the output {self._shown[root]} shows the memory of {root}"
+        other = self.destroyers.get(root)
+        if other is not None:
+            return f"{self.effects[other]} overwrites {root} already"
+        for place, variable in enumerate(self.effects[step].inputs):
+            if place != position and root in self.roots(variable):
+                return f"its input {place} shows the memory of {root} too"
+        return None
+
+    # ---- steps that can fail
+
+    @cached_property
+    def ahead(self) -> dict[int, SharedVariable]:
+        """Steps whose checks can run before the first shared variable is overwritten.
+
+        They write to parts of shared variables, or to what such a step made of one. Each is given with the
+        variable, which has the shape of what it overwrites.
+        """
+        chained: dict[Variable, SharedVariable] = {
+            variable: variable for variable in self.permissions.updated
+        }
+        found: dict[int, SharedVariable] = {}
+        for number, effect in enumerate(self.effects):
+            if effect.checkable and effect.inputs[0] in chained:
+                found[number] = chained[effect.outputs[0]] = chained[effect.inputs[0]]
+        return found
+
+    @cached_property
+    def _fallible(self) -> set[int]:
+        """Steps that must have run before the first shared variable is overwritten."""
+        steps = {number for number, effect in enumerate(self.effects) if effect.raises}.difference(self.ahead)
+        for number in self.ahead:
+            rest = self.effects[number].inputs[1:]
+            steps.update(self._maker[variable] for variable in rest if variable in self._maker)
+        return steps
+
+    # ---- results
+
+    def constraints(self) -> Iterator[tuple[int, int]]:
+        """Pairs of a step and one that must run after it, beside those that read what it makes."""
+        for root, destroyer in self.destroyers.items():
+            for reader in self._readers.get(root, ()):
+                if reader != destroyer:
+                    yield reader, destroyer
+        for destroyer in self._guarded:
+            for step in self._fallible:
+                yield step, destroyer
+
+    # ---- messages
+
+    def _circle(self, step: int, earlier: Iterable[int]) -> str:
+        for number in sorted(earlier):
+            path = self.order.path(step, number)
+            if path:
+                return f"{self.effects[number]} must run before it, but depends on it: {self._chain(path)}"
+        return "no order was found in which everybody who reads it runs before"
+
+    def _chain(self, path: Iterable[int]) -> str:
+        return ", then ".join(str(self.effects[number]) for number in path)
+
+    def _given_circle(self, order: StepOrder) -> str:
+        for root, destroyer in self.destroyers.items():
+            for reader in self._readers_of([root]) - {destroyer}:
+                path = order.path(destroyer, reader)
+                if path:
+                    return (
+                        f"{self.effects[destroyer]} overwrites {root}, which {self.effects[reader]} reads and"
+                        f" which can only run after it: {self._chain(path)}"
+                    )
+        return "steps that overwrite their inputs wait for each other in a circle"
+
+
+class NodeOrder:
+    """The nodes of a graph in an order that is safe for what they overwrite.
+
+    Attributes
+    ----------
+    nodes
+        The nodes that run, in order.
+    after
+        Node -> nodes that must run before it, beside those that feed it.
+
+    Raises
+    ------
+    DestroyError
+        When there is no such order.
+    """
+
+    def __init__(self, graph: FunctionGraph, facts: ShapeFacts, permissions: Permissions) -> None:
+        self.after: dict[Apply, list[Apply]] = {}
+        if not any(node.op.destroy_map for node in graph.apply_nodes):
+            self.nodes = running_nodes(graph, facts)
+            return
+        nodes, effects = effects_of_graph(graph, facts)
+        plan = DestroyPlan(effects, graph.inputs, graph.outputs, permissions)
+        self.nodes = [nodes[number] for number in plan.order.order()]
+        for first, second in plan.constraints():
+            self.after.setdefault(nodes[second], []).append(nodes[first])
+
+
+class DestroyHandler(Feature):
+    """Refuses changes of a graph after which its nodes would overwrite what is still needed.
+
+    Attached to a graph, it lets ``replace_validate`` undo replacements by ops that work in place where
+    that is not safe.
+
+    Parameters
+    ----------
+    permissions
+        Whose memory may be overwritten; by default only what the graph makes itself.
+    """
+
+    def __init__(self, permissions: Permissions | None = None) -> None:
+        self.permissions = permissions or Permissions()
+        self._destroyers = 0
+
+    def on_attach(self, graph: FunctionGraph) -> None:
+        self._destroyers = sum(bool(node.op.destroy_map) for node in graph.apply_nodes)
+        self.validate(graph)
+
+    def on_import(self, graph: FunctionGraph, node: Apply) -> None:
+        self._destroyers += bool(node.op.destroy_map)
+
+    def on_prune(self, graph: FunctionGraph, node: Apply) -> None:
+        self._destroyers -= bool(node.op.destroy_map)
+
+    def validate(self, graph: FunctionGraph) -> None:
+        if self._destroyers:
+            effects = [effect_of_node(node) for node in graph.toposort()]
+            DestroyPlan(effects, graph.inputs, graph.outputs, self.permissions)

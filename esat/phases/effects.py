@@ -1,0 +1,164 @@
+"""What steps do to memory, and whose memory a program may overwrite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from esat.errors import UserLine
+from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
+from esat.graph.op import Op
+from esat.ops.dimshuffle import DimShuffle
+from esat.phases.group import Group
+from esat.phases.shape_values import ShapeFacts
+
+_CHECKED_AHEAD = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION, Family.CREATION)
+"""Families whose run-time errors are about shapes only."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Effect:
+    """What one step does to memory.
+
+    Attributes
+    ----------
+    label, where
+        What messages call it, and the user's line.
+    inputs, outputs
+        What it reads and what it makes.
+    views
+        For each output the positions of the inputs whose memory it may show.
+    destroyed
+        Positions of the inputs that it overwrites.
+    raises
+        Whether it can fail while it runs, on values or on sizes known only then.
+    checkable
+        Whether its op's ``check_operands`` finds all that before it writes anything, given the values of
+        all operands but the one it overwrites, and the shape of that.
+    """
+
+    label: str
+    where: UserLine | None
+    inputs: tuple[Variable, ...]
+    outputs: tuple[Variable, ...]
+    views: tuple[tuple[int, ...], ...]
+    destroyed: tuple[int, ...]
+    raises: bool = False
+    checkable: bool = False
+
+    def __str__(self) -> str:
+        place = "" if self.where is None else f" ({self.where[0]}:{self.where[1]})"
+        return f"{self.label}{place}"
+
+
+def effect_of_node(node: Apply, facts: ShapeFacts | None = None) -> Effect:
+    """What a node does to memory, by its op's view and destroy maps.
+
+    Parameters
+    ----------
+    node
+        The node.
+    facts
+        What shapes decide; without them nothing is known about when it fails.
+    """
+    views = tuple(tuple(node.op.view_map.get(place, ())) for place in range(len(node.outputs)))
+    return Effect(
+        str(node.op),
+        node.where,
+        tuple(node.inputs),
+        tuple(node.outputs),
+        views,
+        destroyed_positions(node.op),
+        facts is not None and may_raise(node, facts),
+        is_checkable(node.op),
+    )
+
+
+def effect_of_group(group: Group, facts: ShapeFacts) -> Effect:
+    """What a group does to memory. A kernel shows and overwrites nothing by itself."""
+    if group.kind != "kernel":
+        return effect_of_node(group.nodes[0], facts)
+    views: tuple[tuple[int, ...], ...] = ((),) * len(group.outputs)
+    raises = any(may_raise(node, facts) for node in group.nodes)
+    return Effect(str(group), group.nodes[-1].where, group.inputs, group.outputs, views, (), raises)
+
+
+def destroyed_positions(op: Op) -> tuple[int, ...]:
+    """Positions of the inputs that an op overwrites."""
+    return tuple(sorted({place for places in op.destroy_map.values() for place in places}))
+
+
+def is_checkable(op: Op) -> bool:
+    """Whether an op that writes to a part of its first operand checks everything before it writes."""
+    checks = type(op).check_operands is not Op.check_operands
+    return op.family is Family.INDEX and hasattr(op, "inplace") and checks
+
+
+def may_raise(node: Apply, facts: ShapeFacts) -> bool:
+    """Whether a node can fail once the shapes of the inputs have been found to fit."""
+    if any(variable not in facts.early and not isinstance(variable, Constant) for variable in node.inputs):
+        return True
+    return node.op.family not in _CHECKED_AHEAD and not isinstance(node.op, DimShuffle)
+
+
+@dataclass(frozen=True, eq=False)
+class Permissions:
+    """Whose memory a program may overwrite: what it makes itself, and what is named here.
+
+    Attributes
+    ----------
+    donated
+        Positions of inputs whose memory the caller gives away.
+    updated
+        Shared variables that get a new value, so that nobody needs the old one afterwards. The last
+        outputs of the graph are their new values.
+    """
+
+    donated: frozenset[int] = frozenset()
+    updated: tuple[SharedVariable, ...] = ()
+
+    @cached_property
+    def _updated(self) -> frozenset[SharedVariable]:
+        return frozenset(self.updated)
+
+    def refusal(self, root: Variable, inputs: Mapping[Variable, int]) -> str | None:
+        """Why the memory of a variable must stay as it is; None where it need not.
+
+        Parameters
+        ----------
+        root
+            A Variable that is no view.
+        inputs
+            The inputs of its graph, with their positions.
+        """
+        if isinstance(root, Constant):
+            return f"{root} is a constant"
+        if isinstance(root, SharedVariable):
+            return None if root in self._updated else f"the shared variable {root} is not updated"
+        position = inputs.get(root)
+        return None if position is None or position in self.donated else f"the input {root} is not donated"
+
+    def is_lasting(self, root: Variable) -> bool:
+        """Whether a call that fails must leave the memory of a variable as it was.
+
+        States of random generators may have advanced: the numbers that follow are as random.
+        """
+        return isinstance(root, SharedVariable) and isinstance(root.type, TensorType)
+
+
+def running_nodes(graph: FunctionGraph, facts: ShapeFacts) -> list[Apply]:
+    """The nodes of a graph that run, in topological order."""
+    idle = facts.idle
+    return [node for node in graph.toposort() if node not in idle]
+
+
+def effects_of_graph(graph: FunctionGraph, facts: ShapeFacts) -> tuple[list[Apply], list[Effect]]:
+    """The nodes of a graph that run, in topological order, and what they do to memory."""
+    nodes = running_nodes(graph, facts)
+    return nodes, [effect_of_node(node, facts) for node in nodes]
+
+
+def effects_of_groups(groups: Sequence[Group], facts: ShapeFacts) -> list[Effect]:
+    """What groups do to memory."""
+    return [effect_of_group(group, facts) for group in groups]
