@@ -32,6 +32,7 @@ from esat.errors import (
     AxisError,
     CompileError,
     CycleError,
+    DebugError,
     DtypeError,
     EsatError,
     EsatWarning,
@@ -99,7 +100,9 @@ from esat.ops.sorting import argsort, sort
 from esat.ops.table import register_all as _register_all
 
 if _TYPE_CHECKING:
+    from esat import classic as classic
     from esat import rules as rules
+    from esat.classic import optdb as optdb
     from esat.mode import Mode as Mode
     from esat.rules.query import Query as Query
     from esat.runtime import Executable as Executable
@@ -108,7 +111,8 @@ dprint = debugprint
 astype = cast
 
 __all__ = [
-    "Apply", "AssertionFailed", "AxisError", "CompileError", "Constant", "CycleError", "DtypeError",
+    "Apply", "AssertionFailed", "AxisError", "CompileError", "Constant", "CycleError", "DebugError",
+    "DtypeError",
     "EsatError", "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph",
     "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "ModeError", "NodeFinder", "Op",
     "OptimizerError", "ParameterError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError",
@@ -133,7 +137,7 @@ _LATER = {
     "compile": "esat.pipeline",
     "optdb": "esat.classic",
 }
-_MODULES = ("rules",)
+_MODULES = ("classic", "rules")
 
 
 def __getattr__(name: str) -> _Any:

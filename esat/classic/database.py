@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TypeVar
 
 from esat.classic.equilibrium import EquilibriumOptimizer
@@ -151,18 +152,20 @@ class EquilibriumDB(DB):
     def register(
         self,
         name: str,
-        optimizer: LocalOptimizer | Optimizer | EquilibriumDB,
+        optimizer: LocalOptimizer | Optimizer | EquilibriumDB | str | Path,
         *tags: str,
         native: bool = False,
     ) -> None:
-        """Add an optimizer, or a database of local ones.
+        """Add an optimizer, a database of local ones, or rules.
 
         Parameters
         ----------
         name
             By which it is known; counts as a tag.
         optimizer
-            A LocalOptimizer as a rule, which sees every node; a global one runs once a pass.
+            Usually a LocalOptimizer, which sees every node; a global one runs once a pass. A text or the
+            path of a file holds rules in egglog syntax: they go to the rule database, which knows them by
+            their own names, and have ``name`` and the name of this database as tags.
         tags
             What queries select it by, for example ``fast_run``.
         native
@@ -173,7 +176,14 @@ class EquilibriumDB(DB):
         OptimizerError
             For a name that is taken, an object of another kind, or the tag ``inplace`` in a database that
             runs before the destroy handler.
+        RuleError
+            For rules that cannot be read.
         """
+        if isinstance(optimizer, (str, Path)):
+            if self.rules is None:
+                raise OptimizerError(f"{self.name or 'this database'} takes no rules")
+            self.rules.database.load(optimizer, tags=(self.rules.tag, name, *tags))
+            return
         if not isinstance(optimizer, (LocalOptimizer, Optimizer, EquilibriumDB)):
             raise OptimizerError(f"{name!r} is a {type(optimizer).__name__}, not an optimizer")
         if "inplace" in tags and not self.allows_inplace:

@@ -154,6 +154,27 @@ def test_rules_of_files_stand_in_the_databases_of_their_tags():
     assert "no group" not in named("specialize", "odd")
 
 
+def test_rules_are_registered_as_optimizers_are(tmp_path):
+    rules = RuleDatabase()
+    database = standard_database(rules)
+    database["canonicalize"].register("own", '(rewrite (Sin x) (Neg x) :name "text")', "fast_run")
+    path = tmp_path / "own.egg"
+    path.write_text('(rewrite (Cos x) (Neg x) :name "file")')
+    database["specialize"].register("other", path, "mine")
+    x = esat.vector("x")
+
+    def run(*tags, exclude=()):
+        graph = FunctionGraph([x], [esat.sin(x), esat.cos(x)])
+        database.query(Query(list(tags), exclude=exclude)).optimize(graph)
+        return str(graph)
+
+    assert run("fast_run") == "[neg(x), cos(x)]"
+    assert run("mine") == "[sin(x), neg(x)]"
+    assert run("fast_run", "mine", exclude=["own"]) == "[sin(x), neg(x)]"
+    with pytest.raises(OptimizerError, match="takes no rules"):
+        EquilibriumDB().register("own", "(rewrite (Sin x) (Neg x))")
+
+
 def test_summaries():
     text = io.StringIO()
     esat.optdb.print_summary(file=text)

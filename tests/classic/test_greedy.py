@@ -47,7 +47,7 @@ def greedy(build, count=2):
 @pytest.mark.parametrize(
     ("build", "expected"),
     [
-        (lambda x, y: -(-x) * y, "[mul(x, y)]"),
+        (lambda x, y: esat.neg(-x) * y, "[mul(x, y)]"),
         (lambda x, y: (x * y) / y, "[x]"),
         (lambda x, y: esat.exp(x) * esat.exp(y), "[exp(add(x, y))]"),
         (lambda x, y: esat.log(1.0 + esat.exp(x)) + y * 0.0, "[softplus(x)]"),

@@ -46,8 +46,8 @@ def test_format_of_each_kind():
     text = "\n".join(lines)
     for pattern in [
         rf"\n   {number}s - \('sin -> exp', 'TopoOptimizer', 0\) - {number}s\n     TopoOptimizer\n",
-        r"\n       nb_node \(start, end, changed\) \(2, 2, 1\)\n       init io_toposort \S+\n       loop time \S+\n"
-        r"       callback_time \S+(\n|$)",
+        r"\n       nb_node \(start, end, changed\) \(2, 2, 1\)\n       init io_toposort \S+\n"
+        r"       loop time \S+\n       callback_time \S+(\n|$)",
         rf"\n   {number}s - \('canonicalize', 'EquilibriumOptimizer', 1\) - {number}s\n"
         rf"     EquilibriumOptimizer      canonicalize\n       time {number}s for 2 passes\n"
         rf"       nb nodes \(start, end,  max\) 2 2 2\n       time io_toposort {number}s\n"
@@ -63,7 +63,8 @@ def test_unused_optimizers_are_listed_with_their_time():
     x = esat.vector("x")
     look = esat.classic.FromFunctionLocalOptimizer(lambda node: False, None, "in_vain")
     profile = EquilibriumOptimizer([look], name="canonicalize").optimize(FunctionGraph([x], [esat.sin(x)]))
-    pattern = r"s - in 1 optimization that were not used \(display only those with a runtime > 0\)\n +\S+s - in_vain"
+    head = r"s - in 1 optimization that were not used \(display only those with a runtime > 0\)"
+    pattern = head + r"\n +\S+s - in_vain"
     assert re.search(pattern, str(profile))
 
 
