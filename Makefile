@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Kernels and e-graph programs compiled by one run are taken up by the next.
 export PYTHONWARNINGS ?= default
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-peers clean
 
 demo: $(VENV)/.examples
 	$(BIN)/python examples/digits.py
@@ -18,6 +18,13 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.kernels
+
+# The environments of the libraries esat is compared with: .peers/jax and so on.
+bench-peers: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.peers.environments
 
 $(VENV)/.created: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "esat needs Python 3.11 or newer; call make with PYTHON=/path/to/python3.11")'
@@ -33,5 +40,9 @@ $(VENV)/.test: $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[examples,test]'
 	touch $@
 
+$(VENV)/.bench: $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . matplotlib
+	touch $@
+
 clean:
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .peers build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,26 @@
+"""esat itself, in the mode ``fast_run``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import esat
+from benchmarks.peers.cases import Case
+from esat.runtime import Executable
+
+VERSION = "working tree"
+
+
+def executable(case: Case, dtype: str, mode: str = "fast_run") -> Executable:
+    """A case compiled for all sizes; also what one looks at when a figure is bad."""
+    inputs = [
+        esat.tensor(f"x{place}", shape=shape, dtype=dtype) for place, shape in enumerate(case.static_shapes())
+    ]
+    results = case.function(esat, *inputs)
+    outputs = list(results) if isinstance(results, tuple) else [results]
+    return esat.compile(esat.Graph(inputs, outputs), mode=mode)
+
+
+def prepare(case: Case, dtype: str) -> Callable[..., Any]:
+    return executable(case, dtype)

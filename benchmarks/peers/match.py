@@ -1,0 +1,146 @@
+"""Contenders against each other: correctness first, then interleaved rounds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from benchmarks.peers.cases import Case
+from benchmarks.peers.client import Client, ContenderLostError
+from benchmarks.peers.record import Limits, Record
+
+TOLERANCE: Mapping[str, float] = {"float64": 1e-10, "float32": 1e-4}
+"""Largest error of a result in units of its largest element."""
+
+MOST_CALLS = 20_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to measure.
+
+    Attributes
+    ----------
+    rounds
+        Rounds over all contenders.
+    seconds
+        What a contender's turn should take, if one call takes less.
+    """
+
+    rounds: int
+    seconds: float
+
+
+class Contest:
+    """Processes of all contenders, for one number of threads. A context manager: it ends them."""
+
+    def __init__(self, interpreters: Mapping[str, Path], threads: int, settings: Settings) -> None:
+        self.threads = threads
+        self.settings = settings
+        self._interpreters = interpreters
+        self._clients: dict[str, Client] = {}
+        self.versions: dict[str, str] = {}
+
+    def __enter__(self) -> Contest:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def limits(self, dtypes: Sequence[str]) -> Limits:
+        """What the machine can do, measured by the process of NumPy, or of any contender."""
+        client = self._client("numpy" if "numpy" in self._interpreters else next(iter(self._interpreters)))
+
+        def rate(what: str, dtype: str = "float64") -> float:
+            return float(client.ask("measure", what=what, dtype=dtype, threads=self.threads)["rate"])
+
+        return Limits(self.threads, rate("copy"), {dtype: rate("product", dtype) for dtype in dtypes})
+
+    def play(self, case: Case, size: int, dtype: str) -> Record:
+        """Time all contenders that can compute the case and do it right."""
+        notes: dict[str, str] = {}
+        first_call: dict[str, float] = {}
+        moved = 0
+        for name in self._interpreters:
+            answer = self._ask(name, "prepare", case=case.name, size=size, dtype=dtype)
+            note = _objection(answer, dtype)
+            if note:
+                notes[name] = note
+            else:
+                first_call[name] = answer["seconds"]
+                moved = answer["bytes"]
+        counts = {name: self._count(name) for name in first_call}
+        samples: dict[str, list[float]] = {name: [] for name in first_call}
+        for _ in range(self.settings.rounds):
+            for name, taken in samples.items():
+                answer = self._ask(name, "time", count=counts[name])
+                if "seconds" in answer:
+                    taken.append(answer["seconds"])
+                else:
+                    notes[name] = answer["failed"]
+        timed = {name: taken for name, taken in samples.items() if name not in notes}
+        return Record(
+            case=case.name,
+            size=size,
+            dtype=dtype,
+            threads=self.threads,
+            seconds={name: statistics.median(taken) for name, taken in timed.items()},
+            quartiles={name: _quartiles(taken) for name, taken in timed.items()},
+            first_call=first_call,
+            notes=notes,
+            bytes=moved,
+            flops=None if case.flops is None else case.flops(size),
+        )
+
+    def _count(self, name: str) -> int:
+        """How many calls fill a turn; tried with more and more calls, for the first ones are slow."""
+        count = 1
+        while True:
+            answer = self._ask(name, "time", count=count)
+            needed = self.settings.seconds / max(answer.get("seconds", 1.0), 1e-9)
+            if count >= MOST_CALLS or count > needed / 4:
+                return max(1, min(MOST_CALLS, int(needed)))
+            count = min(MOST_CALLS, count * 4)
+
+    def _client(self, name: str) -> Client:
+        if name not in self._clients:
+            client = Client(name, self._interpreters[name], self.threads)
+            self._clients[name] = client
+            self.versions[name] = client.about["version"]
+        return self._clients[name]
+
+    def _ask(self, name: str, do: str, **details: Any) -> dict[str, Any]:
+        """An answer; a lost process is one as well, and the next question starts it anew."""
+        try:
+            return self._client(name).ask(do, **details)
+        except ContenderLostError as lost:
+            client = self._clients.pop(name, None)
+            if client is not None:
+                client.close()
+            return {"failed": str(lost)}
+
+
+def _objection(answer: Mapping[str, Any], dtype: str) -> str:
+    """Why a contender is not timed; empty where it is."""
+    for reason in ("unsupported", "failed"):
+        if reason in answer:
+            return f"{reason}: {answer[reason]}"
+    if answer["dtypes"] != [dtype]:
+        return f"returns {', '.join(answer['dtypes'])}"
+    if not answer["error"] <= TOLERANCE[dtype]:
+        return f"wrong by {answer['error']:.1e}"
+    return ""
+
+
+def _quartiles(samples: Sequence[float]) -> tuple[float, float]:
+    if len(samples) < 2:
+        return samples[0], samples[0]
+    first, _, third = statistics.quantiles(samples, n=4)
+    return first, third

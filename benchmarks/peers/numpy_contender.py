@@ -1,0 +1,31 @@
+"""NumPy, with SciPy's error function where SciPy is installed; also the reference for all others."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers.cases import Case
+
+VERSION = np.__version__
+
+
+class Namespace:
+    """NumPy's functions, and ``erf``."""
+
+    exp, log, sqrt, tanh, abs = np.exp, np.log, np.sqrt, np.tanh, np.abs
+    maximum, where, matmul = np.maximum, np.where, np.matmul
+    sum, mean, max = np.sum, np.mean, np.max
+
+    @staticmethod
+    def erf(x: Any) -> Any:
+        from scipy.special import erf
+
+        return erf(x)
+
+
+def prepare(case: Case, dtype: str) -> Callable[..., Any]:
+    return functools.partial(case.function, Namespace)

@@ -1,0 +1,130 @@
+"""The process of one contender: serves requests, one JSON object a line, over stdin and stdout.
+
+``python -m benchmarks.peers.worker CONTENDER PROCESSORS``, where the processors are those it may run on, as
+``0,1``; none for any. Requests and answers:
+
+==============================================  ========================================================
+``{"do": "prepare", case, size, dtype}``        ``{"error": largest error, "seconds": of the first call}``
+``{"do": "time", "count": calls}``              ``{"seconds": of one call, on average}``
+``{"do": "measure", "what": "copy", ...}``      ``{"rate": ...}``, see ``machine``
+==============================================  ========================================================
+
+A request that fails is answered by ``{"failed": message}``, or ``{"unsupported": message}``.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import IO, Any
+
+import numpy as np
+
+from benchmarks.peers import machine
+from benchmarks.peers.cases import case_named
+from benchmarks.peers.contenders import Unsupported, module_name
+from benchmarks.peers.numpy_contender import Namespace
+
+
+class Worker:
+    """Holds the functions prepared so far and the one being timed."""
+
+    def __init__(self, contender: str) -> None:
+        self.module = importlib.import_module(module_name(contender))
+        self._prepared: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._function: Callable[..., Any] | None = None
+        self._arrays: tuple[np.ndarray, ...] = ()
+
+    def prepare(self, case: str, size: int, dtype: str) -> dict[str, Any]:
+        """Compile a case, make its arrays and compare its results with NumPy's in float64."""
+        chosen = case_named(case)
+        start = time.perf_counter()
+        if (case, dtype) not in self._prepared:
+            self._prepared[case, dtype] = self.module.prepare(chosen, dtype)
+        self._function = self._prepared[case, dtype]
+        self._arrays = ()
+        arrays = chosen.arrays(size, dtype)
+        results = self._function(*arrays)
+        seconds = time.perf_counter() - start
+        found = [np.asarray(one) for one in (results if isinstance(results, (tuple, list)) else (results,))]
+        wanted = chosen.function(Namespace, *(array.astype(np.float64) for array in arrays))
+        error = largest_error(found, wanted if isinstance(wanted, tuple) else (wanted,))
+        dtypes = sorted({str(one.dtype) for one in found})
+        moved = sum(array.nbytes for array in (*arrays, *found))
+        self._arrays = arrays
+        gc.collect()
+        return {"error": error, "seconds": seconds, "dtypes": dtypes, "bytes": moved}
+
+    def time(self, count: int) -> dict[str, Any]:
+        """The mean time of ``count`` calls, after one that warms the caches where calls are short."""
+        function, arrays = self._function, self._arrays
+        assert function is not None
+        if count > 1:
+            function(*arrays)
+        start = time.perf_counter()
+        for _ in range(count):
+            function(*arrays)
+        return {"seconds": (time.perf_counter() - start) / count}
+
+    def measure(self, what: str, dtype: str, threads: int) -> dict[str, Any]:
+        """One of the machine's limits."""
+        rate = machine.copy_bandwidth(threads) if what == "copy" else machine.product_rate(dtype)
+        return {"rate": rate}
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        handlers = {"prepare": self.prepare, "time": self.time, "measure": self.measure}
+        handler = handlers[request.pop("do")]
+        try:
+            return handler(**request)
+        except Unsupported as reason:
+            return {"unsupported": str(reason)}
+        except Exception as error:  # whatever a library raises is a result of the benchmark
+            return {"failed": f"{type(error).__name__}: {error}"[:400]}
+
+
+def largest_error(found: list[np.ndarray], wanted: tuple[Any, ...]) -> float:
+    """The largest difference of a result, in units of its largest element; infinite for other shapes."""
+    largest = 0.0 if len(found) == len(wanted) else float("inf")
+    for one, other in zip(found, map(np.asarray, wanted), strict=False):
+        if one.shape != other.shape:
+            return float("inf")
+        difference = np.abs(one - other)
+        scale = float(np.max(np.abs(other), initial=0.0)) or 1.0
+        error = float(np.max(difference, initial=0.0)) / scale
+        largest = max(largest, float("inf") if np.isnan(error) else error)
+    return largest
+
+
+def serve(contender: str, requests: IO[str], answers: IO[str]) -> None:
+    """Answer requests until there are no more."""
+    worker = Worker(contender)
+    _say(answers, {"version": worker.module.VERSION, "python": sys.version.split()[0]})
+    for line in requests:
+        _say(answers, worker.answer(json.loads(line)))
+
+
+def _say(answers: IO[str], answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
+
+
+def main() -> None:
+    contender, processors = sys.argv[1:]
+    if processors:
+        # Before the library is loaded: it may count the processors then.
+        os.sched_setaffinity(0, [int(number) for number in processors.split(",")])
+    # Libraries print; what they print must not get between the answers.
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)
+        warnings.simplefilter("ignore")
+        serve(contender, sys.stdin, answers)
+
+
+if __name__ == "__main__":
+    main()

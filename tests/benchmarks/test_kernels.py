@@ -1,0 +1,84 @@
+"""The benchmark of kernels: its cases mean the same everywhere, and a small run through real processes."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks import kernels
+from benchmarks.peers import environments
+from benchmarks.peers.cases import CASES, Case
+from benchmarks.peers.client import Client, ContenderLostError
+from benchmarks.peers.esat_contender import executable
+from benchmarks.peers.numpy_contender import Namespace
+from benchmarks.peers.record import Record, load
+from benchmarks.peers.worker import largest_error
+
+
+def as_tuple(results: object) -> tuple:
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_cases_of_two_sizes_through_one_executable(case: Case) -> None:
+    compiled = executable(case, "float32", mode="fast_compile")
+    for size in (100, 400):
+        arrays = case.arrays(size, "float32")
+        found = as_tuple(compiled(*arrays))
+        wanted = as_tuple(case.function(Namespace, *(array.astype(np.float64) for array in arrays)))
+        assert {array.dtype.name for array in found} == {"float32"}
+        assert largest_error(list(found), wanted) < 1e-5
+
+
+def test_errors_are_seen() -> None:
+    right = np.array([1.0, 2.0])
+    assert largest_error([right], (right,)) == 0.0
+    assert largest_error([np.array([1.0, 2.2])], (right,)) == pytest.approx(0.1)
+    for wrong in ([np.array([1.0, np.nan])], [right[:1]], [right, right]):
+        assert largest_error(wrong, (right,)) == np.inf
+
+
+def test_a_run_through_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--quick", "--cases", "a*x+b", "--sizes", "1e2", "--dtypes", "float64", "--peers", "numpy"]
+    assert kernels.main([*options, "--output", str(tmp_path)]) == 0
+    (record,) = load(tmp_path / "quick.json").records
+    assert record.bytes == 3200
+    assert set(record.seconds) == {"esat", "numpy"}
+    assert not record.notes
+    assert 1e-8 < record.seconds["esat"] < 1.0
+    printed = capsys.readouterr().out
+    assert "geometric mean of all" in printed
+    assert kernels.main(["--show", str(tmp_path / "quick.json")]) == 0
+    assert capsys.readouterr().out.strip() in printed
+
+
+def test_unknown_cases_are_refused() -> None:
+    with pytest.raises(SystemExit, match=r"no case is named sofmax; there are: a\*x\+b"):
+        kernels.main(["--cases", "sofmax"])
+
+
+def test_a_lost_process_is_named() -> None:
+    with pytest.raises(ContenderLostError, match=r"nobody died: .*nobody_contender"):
+        Client("nobody", Path(sys.executable), threads=1)
+
+
+def test_interpreters_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(environments, "FOLDER", tmp_path)
+    monkeypatch.delenv("ESAT_BENCH_NUMEXPR", raising=False)
+    given = {"numexpr": tmp_path / "given"}
+    assert environments.interpreter_of("numexpr", given) == tmp_path / "given"
+    monkeypatch.setenv("ESAT_BENCH_NUMEXPR", "/elsewhere")
+    assert environments.interpreter_of("numexpr", {}) == Path("/elsewhere")
+    assert environments.interpreter_of("esat", {}) == Path(sys.executable)
+
+
+def test_ratios() -> None:
+    times = {"esat": 2.0, "numpy": 8.0, "jax": 3.0}
+    record = Record("case", 100, "float64", 1, times, {}, {}, {"numexpr": "failed"}, 0, None)
+    assert (record.best_peer, record.best_ratio, record.ratio("numpy")) == ("jax", 1.5, 4.0)
+    assert record.ratio("numexpr") is None
+    assert json.dumps(record.seconds)
