@@ -74,6 +74,9 @@ class DB:
     def __contains__(self, name: str) -> bool:
         return name in self._entries
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} of {len(self._entries)} entries>"
+
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
 

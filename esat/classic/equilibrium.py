@@ -18,8 +18,12 @@ from esat.graph.op import Op
 LEAST_USE = 10
 """Uses that every optimizer has, however small the graph."""
 
-WATCHED_USE = 200
-"""Uses after the limit that are watched, to name those that undo each other."""
+PATIENCE = 40
+"""Passes after which it is looked into whether optimizers undo each other."""
+
+WATCHED_CHANGES = 200
+WATCHED_PASSES = 6
+"""How long replacements are watched for that."""
 
 
 class OscillationWarning(EsatWarning):
@@ -38,7 +42,8 @@ class EquilibriumOptimizer(Optimizer):
         Local and global ones.
     maximum_use
         Passes end after an optimizer changed the graph this often per node of the graph at the
-        start (and 10 times at least): then some of them undo each other, and a warning names them.
+        start (and 10 times at least), and earlier where optimizers are seen to undo each other. A warning
+        names them.
     """
 
     def __init__(
@@ -66,8 +71,8 @@ class EquilibriumOptimizer(Optimizer):
 
         with LocalApplication(fgraph, profile) as application:
             while self._one_pass(fgraph, application, within_limit):
-                if not within_limit():
-                    self._explain(fgraph, application, limit)
+                restless = not within_limit() or len(profile.passes) == PATIENCE
+                if restless and self._is_endless(fgraph, application, within_limit):
                     break
         return profile
 
@@ -120,26 +125,35 @@ class EquilibriumOptimizer(Optimizer):
                 return created
         return None
 
-    def _explain(self, fgraph: FunctionGraph, application: LocalApplication, limit: int) -> None:
-        """Go on a little, watching who replaces what by what, and warn."""
-        application.log = log = ReplacementLog()
+    def _is_endless(
+        self, fgraph: FunctionGraph, application: LocalApplication, within_limit: Callable[[], bool]
+    ) -> bool:
+        """Go on a little, watching who replaces what by what; warn if there is no end to it."""
+        log = ReplacementLog()
         profile = application.profile
-        last = sum(profile.applied.values()) + WATCHED_USE
+        last_change = sum(profile.applied.values()) + WATCHED_CHANGES
+        last_pass = len(profile.passes) + WATCHED_PASSES
 
         def watched() -> bool:
-            return sum(profile.applied.values()) < last
+            return sum(profile.applied.values()) < last_change
 
-        while watched() and self._one_pass(fgraph, application, watched):
+        fgraph.attach_feature(log)
+        while watched() and len(profile.passes) < last_pass and self._one_pass(fgraph, application, watched):
             pass
-        tireless = [name for name, count in profile.applied.items() if count >= limit]
-        culprits = log.culprits()
+        fgraph.remove_feature(log)
+        culprits = log.culprits(profile.applied)
         if len(culprits) > 1:
             reason = f"these undo each other: {', '.join(culprits)}"
+        elif within_limit():
+            return False
         else:
-            reason = f"these always find something to do: {', '.join(sorted(tireless))}"
+            most = max(profile.applied.values())
+            tireless = sorted(name for name, count in profile.applied.items() if 2 * count > most)
+            reason = f"these always find something to do: {', '.join(tireless)}"
         profile.note = reason
         warnings.warn(
             f"{self.label} does not come to rest after {profile.changes} changes; {reason}",
             OscillationWarning,
             stacklevel=2,
         )
+        return True

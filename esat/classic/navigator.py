@@ -8,7 +8,6 @@ from typing import Literal
 
 from esat.classic.local import LocalOptimizer, Transformed
 from esat.classic.optimizer import Optimizer, SeqOptimizer
-from esat.classic.oscillation import ReplacementLog, expressions
 from esat.classic.profile import OptimizerProfile
 from esat.errors import GraphError, OptimizerError
 from esat.graph import Apply, Feature, FunctionGraph, ReplaceValidate, Variable
@@ -36,20 +35,11 @@ class CreationLog(Feature):
 
 
 class LocalApplication:
-    """Applies local optimizers to nodes of one graph and keeps the account of it.
-
-    Attributes
-    ----------
-    profile
-        The account.
-    log
-        Where replacements are noted, if they are to be.
-    """
+    """Applies local optimizers to nodes of one graph and keeps the account of it in a profile."""
 
     def __init__(self, fgraph: FunctionGraph, profile: OptimizerProfile) -> None:
         self.fgraph = fgraph
         self.profile = profile
-        self.log: ReplacementLog | None = None
         self._created = CreationLog()
         fgraph.attach_feature(ReplaceValidate())
 
@@ -86,15 +76,12 @@ class LocalApplication:
     def _replace(self, pairs: list[tuple[Variable, Variable]], local: LocalOptimizer) -> list[Apply] | None:
         for old, new in pairs:
             check_replacement(old, new, local)
-        noted = [] if self.log is None else expressions(pairs)
         self._created.take()
         try:
             self.fgraph.replace_all_validate(pairs, local.label)
         except GraphError:
             self._created.take()
             return None
-        if self.log is not None:
-            self.log.add(noted, local.label)
         return [node for node in self._created.take() if node in self.fgraph.apply_nodes]
 
 

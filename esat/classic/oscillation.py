@@ -1,61 +1,55 @@
-"""Which optimizers undo each other: cycles among the replacements made while a graph did not rest."""
+"""Which optimizers undo each other, seen from the replacements made while a graph did not rest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container
 
 import networkx
 
-from esat.graph import Apply, Constant, Variable
+from esat.graph import Constant, Feature, FunctionGraph, Variable
+from esat.graph.function_graph import Client
 
 Expression = tuple[object, ...]
-Replacement = tuple[Variable, Variable]
 
 DEPTH = 4
 """Levels of an expression that tell it from others. Those that undo each other act near each other."""
 
+REPEATED = 4
+"""A replacement made this often was undone in between, be it by a change inside of what was put in."""
 
-class ReplacementLog:
-    """Expressions that were replaced by others, and by which optimizer."""
+
+class ReplacementLog(Feature):
+    """Notes what is replaced by what, and by whom, while it is attached to a graph."""
 
     def __init__(self) -> None:
-        self._graph = networkx.MultiDiGraph()
+        self._replacements = networkx.MultiDiGraph()
+        self._times: Counter[tuple[Expression, Expression, str]] = Counter()
 
-    def add(self, replacements: Iterable[tuple[Expression, Expression]], name: str) -> None:
-        """Note what an optimizer replaced by what."""
-        for old, new in replacements:
-            self._graph.add_edge(old, new, name=name)
+    def on_change_input(
+        self, graph: FunctionGraph, client: Client, old: Variable, new: Variable, reason: str
+    ) -> None:
+        before, after = expression(old), expression(new)
+        if before != after:
+            self._replacements.add_edge(before, after, reason)
+            self._times[before, after, reason] += 1
 
-    def culprits(self) -> tuple[str, ...]:
-        """Names of the optimizers that lead from some expression back to itself, sorted."""
-        names: set[str] = set()
-        for component in networkx.strongly_connected_components(self._graph):
-            inside = self._graph.subgraph(component)
-            names.update(name for _, _, name in inside.edges(data="name"))
+    def culprits(self, among: Container[str]) -> tuple[str, ...]:
+        """Those optimizers that lead from some expression back to itself, by name."""
+        names = {name for (_, _, name), times in self._times.items() if times >= REPEATED and name in among}
+        for component in networkx.strongly_connected_components(self._replacements):
+            inside = self._replacements.subgraph(component)
+            names.update(name for _, _, name in inside.edges(keys=True) if name in among)
         return tuple(sorted(names))
 
 
-def expressions(pairs: Sequence[Replacement]) -> list[tuple[Expression, Expression]]:
-    """What pairs of Variables compute, as values that stay what they are when the graph changes."""
-    return [(expression(old), expression(new)) for old, new in pairs]
-
-
 def expression(variable: Variable, depth: int = DEPTH) -> Expression:
-    """What a Variable computes, down to some depth; deeper operands are all alike."""
+    """What a Variable computes, down to some depth, as a value that outlives changes of the graph."""
     node = variable.owner
     if node is None:
-        return _leaf(variable)
+        if isinstance(variable, Constant) and hasattr(variable.data, "tobytes"):
+            return (variable.type, variable.data.tobytes())
+        return (id(variable),)
     if depth == 0:
         return ("...",)
-    return (node.op, variable.index, *_operands(node, depth))
-
-
-def _operands(node: Apply, depth: int) -> Iterator[Expression]:
-    for operand in node.inputs:
-        yield expression(operand, depth - 1)
-
-
-def _leaf(variable: Variable) -> Expression:
-    if isinstance(variable, Constant) and hasattr(variable.data, "tobytes"):
-        return (variable.type, variable.data.tobytes())
-    return (id(variable),)
+    return (node.op, variable.index, *(expression(operand, depth - 1) for operand in node.inputs))

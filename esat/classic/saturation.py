@@ -115,7 +115,11 @@ class SaturationOptimizer:
             if part.kind != "EqualitySaturation"
             for name, count in part.all_applied().items()
         }
-        return result, replace(report, rules={**applied, **report.rules}), profile
+        return (
+            result,
+            replace(report, nodes_before=profile.nodes_before, rules={**applied, **report.rules}),
+            profile,
+        )
 
     def _run(
         self, optimizer: Optimizer, graph: FunctionGraph, profile: OptimizerProfile, stage: Stage

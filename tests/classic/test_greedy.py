@@ -5,6 +5,8 @@ import pytest
 
 import esat
 from esat import Query, optdb
+from esat.classic import OscillationWarning, local_optimizer
+from esat.classic.standard import standard_database
 from esat.graph.evaluate import evaluate
 
 
@@ -70,3 +72,26 @@ def test_it_destroys_what_it_replaces():
             ["mul"],
             ["mul", "add"],
         )
+
+
+def test_a_rule_and_an_optimizer_that_undo_each_other_are_named():
+    """The optimizer writes exp(x) as the reciprocal of exp(-x), rules of esat take it back."""
+    database = standard_database(esat.rules.RULES)
+
+    @local_optimizer([esat.exp])
+    def roundabout(node):
+        (x,) = node.inputs
+        if x.owner is not None and x.owner.op == esat.neg:
+            return False
+        return [esat.reciprocal(esat.exp(esat.neg(x)))]
+
+    database["canonicalize"].register("roundabout", roundabout, "fast_run")
+    x = esat.vector("x")
+    value = x
+    for _ in range(50):
+        value = esat.sin(value) + 1.0
+    graph = esat.Graph([x], esat.exp(value)).function_graph()
+    begin = time.perf_counter()
+    with pytest.warns(OscillationWarning, match="undo each other: neg-neg, reciprocal-exp, roundabout"):
+        database.query(Query(["fast_run"])).optimize(graph)
+    assert time.perf_counter() - begin < 20

@@ -101,4 +101,3 @@ def test_profile_as_data(mode):
         assert part["kind"] == "EqualitySaturation"
         assert len(part["passes"]) >= 2
         assert part["applied"]
-        assert sum(part["local_seconds"].values()) > 0
