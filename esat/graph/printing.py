@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from esat.graph.variables import Apply, Variable
@@ -67,7 +67,9 @@ def debugprint(
     Parameters
     ----------
     graph
-        A Variable, a sequence of them, a FunctionGraph, or a compiled function.
+        A Variable, a sequence of them, a FunctionGraph, or a compiled function. ``v={0: (1,)}`` behind a
+        node says that its result 0 shows the memory of its input 1, and ``d={0: (1,)}`` that it is written
+        over it.
     types
         Whether to show each node's type.
     clients
@@ -79,8 +81,9 @@ def debugprint(
     marks: dict[Apply, str] = {}
     outputs = outputs_of(graph)
     shared = _shared_nodes(outputs)
+    overwrites: Mapping[Variable, Variable] = getattr(graph, "overwrites", {})
     for output in outputs:
-        _print_tree(output, lines, marks, shared, types, clients)
+        _print_tree(output, lines, marks, shared, types, clients, overwrites)
     text = "\n".join(lines)
     if file == "str":
         return text
@@ -112,6 +115,7 @@ def _print_tree(
     shared: set[Apply],
     types: bool,
     clients: bool,
+    overwrites: Mapping[Variable, Variable],
 ) -> None:
     pending: list[tuple[Variable, str, str]] = [(root, "", "")]
     while pending:
@@ -128,7 +132,7 @@ def _print_tree(
         if node in shared:
             marks[node] = f"*{len(marks) + 1}"
             text = f"{marks[node]} -> {text}"
-        text += _effect_text(node)
+        text += _effect_text(node, overwrites)
         if types:
             text += f" <{variable.type}>"
         if variable.name:
@@ -142,12 +146,23 @@ def _print_tree(
             pending.append((node.inputs[position], below + corner, below + rule))
 
 
-def _effect_text(node: Apply) -> str:
-    text = ""
-    if node.op.view_map:
-        text += f" v={dict(node.op.view_map)}"
-    if node.op.destroy_map:
-        text += f" d={dict(node.op.destroy_map)}"
+def _effect_text(node: Apply, overwrites: Mapping[Variable, Variable]) -> str:
+    """Marks of what a node's results show and are written over, by position of the input, or by name
+    where a kernel overwrites what another of its nodes reads."""
+    text = f" v={dict(node.op.view_map)}" if node.op.view_map else ""
+    destroyed = dict(node.op.destroy_map)
+    named: dict[int, str] = {}
+    for place, output in enumerate(node.outputs):
+        old = overwrites.get(output)
+        if old is None or place in destroyed:
+            continue
+        if old in node.inputs:
+            destroyed[place] = (node.inputs.index(old),)
+        else:
+            named[place] = str(old)
+    if destroyed or named:
+        pairs = [f"{place}: {what}" for place, what in sorted({**destroyed, **named}.items())]
+        text += f" d={{{', '.join(pairs)}}}"
     return text
 
 

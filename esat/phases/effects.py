@@ -29,8 +29,8 @@ class Effect:
         What it reads and what it makes.
     views
         For each output the positions of the inputs whose memory it may show.
-    destroyed
-        Positions of the inputs that it overwrites.
+    written_over
+        For each output the positions of the inputs that it is written over.
     raises
         Whether it can fail while it runs, on values or on sizes known only then.
     checkable
@@ -43,9 +43,14 @@ class Effect:
     inputs: tuple[Variable, ...]
     outputs: tuple[Variable, ...]
     views: tuple[tuple[int, ...], ...]
-    destroyed: tuple[int, ...]
+    written_over: tuple[tuple[int, ...], ...]
     raises: bool = False
     checkable: bool = False
+
+    @property
+    def destroyed(self) -> tuple[int, ...]:
+        """Positions of the inputs that it overwrites."""
+        return tuple(sorted({place for places in self.written_over for place in places}))
 
     def __str__(self) -> str:
         place = "" if self.where is None else f" ({self.where[0]}:{self.where[1]})"
@@ -62,14 +67,14 @@ def effect_of_node(node: Apply, facts: ShapeFacts | None = None) -> Effect:
     facts
         What shapes decide; without them nothing is known about when it fails.
     """
-    views = tuple(tuple(node.op.view_map.get(place, ())) for place in range(len(node.outputs)))
+    places = range(len(node.outputs))
     return Effect(
         str(node.op),
         node.where,
         tuple(node.inputs),
         tuple(node.outputs),
-        views,
-        destroyed_positions(node.op),
+        tuple(tuple(node.op.view_map.get(place, ())) for place in places),
+        tuple(tuple(node.op.destroy_map.get(place, ())) for place in places),
         facts is not None and may_raise(node, facts),
         is_checkable(node.op),
     )
@@ -79,9 +84,9 @@ def effect_of_group(group: Group, facts: ShapeFacts) -> Effect:
     """What a group does to memory. A kernel shows and overwrites nothing by itself."""
     if group.kind != "kernel":
         return effect_of_node(group.nodes[0], facts)
-    views: tuple[tuple[int, ...], ...] = ((),) * len(group.outputs)
+    nothing: tuple[tuple[int, ...], ...] = ((),) * len(group.outputs)
     raises = any(may_raise(node, facts) for node in group.nodes)
-    return Effect(str(group), group.nodes[-1].where, group.inputs, group.outputs, views, (), raises)
+    return Effect(str(group), group.nodes[-1].where, group.inputs, group.outputs, nothing, nothing, raises)
 
 
 def destroyed_positions(op: Op) -> tuple[int, ...]:

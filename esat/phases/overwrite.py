@@ -102,7 +102,10 @@ def with_taken(effects: Iterable[Effect], taken: Mapping[Variable, Variable]) ->
     """Effects that say of kernels what they overwrite."""
     result = []
     for effect in effects:
-        gone = {taken[output] for output in effect.outputs if output in taken}
-        places = tuple(place for place, variable in enumerate(effect.inputs) if variable in gone)
-        result.append(replace(effect, destroyed=(*effect.destroyed, *places)) if places else effect)
+        places = {variable: place for place, variable in enumerate(effect.inputs)}
+        over = tuple(
+            (places[taken[output]],) if output in taken else given
+            for output, given in zip(effect.outputs, effect.written_over, strict=True)
+        )
+        result.append(replace(effect, written_over=over))
     return result

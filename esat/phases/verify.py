@@ -95,9 +95,9 @@ class _AbstractMemory:
             destroyed = {place for position in effect.destroyed for place in self._places(effect, position)}
             for place in destroyed:
                 self._overwrite(place, effect)
-            for output, viewed in zip(effect.outputs, effect.views, strict=True):
-                shown = {place for position in viewed for place in self._places(effect, position)}
-                shown = shown or destroyed or {output}
+            for output, *positions in zip(effect.outputs, effect.views, effect.written_over, strict=True):
+                shared = (position for places in positions for position in places)
+                shown = {place for position in shared for place in self._places(effect, position)} or {output}
                 self.seen[output] = {place: self.overwritten.setdefault(place, 0) for place in shown}
         for output in outputs:
             self._read(output, "the caller")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 from esat.codegen.blas import routine_for
@@ -150,6 +151,15 @@ class Executable:
     def steps(self) -> tuple[Group, ...]:
         """The steps of a call, in order."""
         return self._program.steps
+
+    @cached_property
+    def overwrites(self) -> Mapping[Variable, Variable]:
+        """Result -> what it is written over: an operand that nobody needs any more."""
+        found = dict(self._program.memory.taken)
+        for node in self.graph.toposort():
+            for place, positions in node.op.destroy_map.items():
+                found.update((node.outputs[place], node.inputs[position]) for position in positions)
+        return found
 
     @property
     def donated(self) -> tuple[Variable, ...]:

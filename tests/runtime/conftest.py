@@ -34,8 +34,9 @@ class InterpretedKernels:
     """Kernels that run their nodes with NumPy and store into the outputs as compiled ones do."""
 
     def overwritable(self, group: Group) -> list[tuple[Variable, Variable]]:
-        """Any input of an output's type, where all nodes are elementwise."""
-        if any(node.op.family is not Family.ELEMENTWISE for node in group.nodes):
+        """Any input of an output's type, where no node but those for scalars moves elements."""
+        moving = (n for n in group.nodes if n.op.family is not Family.ELEMENTWISE)
+        if not all(all(node.inputs[0].tensor_type.broadcastable) for node in moving):
             return []
         return [(o, v) for o in group.outputs for v in group.inputs if o.type == v.type]
 
