@@ -49,6 +49,9 @@ LIFTS = {
 }
 """Constructor -> dtypes for which it is an n-ary term, and that term."""
 
+_REPLACED = {"p": "(multiset-insert others total) n", "n": "p (multiset-insert others total)"}
+"""The sides of a product of which one side became ``others`` and ``total``."""
+
 _PAIR = "(= {} (multiset-pick-max {})) (= {} (multiset-pick-max (multiset-remove {} {})))"
 _TWO = "(= 2 (multiset-length p)) (= 0 (multiset-length n)) " + _PAIR.format("x", "p", "y", "p", "x")
 _ONE_EACH = (
@@ -119,7 +122,8 @@ def _mirrored(form: str) -> Iterator[str]:
             yield text
             continue
         for side in ("p", "n"):
-            yield re.sub(r':name "([^"]*)"', rf':name "\1#{side}"', text.replace("SIDE", side))
+            sided = text.replace("SIDE", side).replace("REPLACED", _REPLACED[side])
+            yield re.sub(r':name "([^"]*)"', rf':name "\1#{side}"', sided)
 
 
 def _expand_facts(form: str) -> str:

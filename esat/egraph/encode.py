@@ -38,9 +38,9 @@ from esat.graph import (
     inputs_of,
     toposort,
 )
+from esat.graph.folding import fold
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import Type
-from esat.graph.folding import fold
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle

@@ -14,9 +14,10 @@ from functools import cached_property
 from typing import Literal
 
 from esat.egraph.dtypes import dtype_tables, rounded
+from esat.egraph.sharing import with_shared_parts
 from esat.errors import CompileError
 from esat.rules.macros import expand
-from esat.rules.reader import read_forms, show
+from esat.rules.reader import Sexp, read_forms, show
 from esat.rules.signature import Operator
 
 Typing = Literal[
@@ -223,7 +224,8 @@ def typing_rules(record: ConstructorSignature) -> list[str]:
         attribute = index - record.operand_count
         broadcast = broadcast.replace(f"#{index}", f"w{attribute}" if attribute >= 0 else f"b{index}")
     (expression,) = read_forms(broadcast) if broadcast.startswith("(") else (broadcast,)
-    operands = " ".join(f"(= b{index} (bp a{index}))" for index in range(record.operand_count))
+    facts = [("=", f"b{index}", ("bp", f"a{index}")) for index in range(record.operand_count)]
+    shape = _printed(with_shared_parts([*facts, ("=", "b", expand(expression))]))
     dtype = {
         "bool": "0",
         "argreduce": "4",
@@ -231,9 +233,13 @@ def typing_rules(record: ConstructorSignature) -> list[str]:
         "real": f"(real-dtype (dt a{record.operand_count - 1}))",
     }.get(record.result, f"(dt a{record.operand_count - 1})")
     return [
-        f"(rule ((= e {record.pattern}) {operands} (= d {dtype}) (= b {show(expand(expression))}))"
+        f"(rule ((= e {record.pattern}) (= d {dtype}) {shape})"
         f' ((set (dt e) d) (set (bp e) b)) :ruleset esat-types :name "type-{record.name}")'
     ]
+
+
+def _printed(facts: Iterable[Sexp]) -> str:
+    return " ".join(map(show, facts))
 
 
 def folding_rules(record: ConstructorSignature) -> list[str]:

@@ -9,6 +9,8 @@ from esat.egraph.rule_compiler.compiled import Chunk, CompiledRules
 from esat.egraph.rule_compiler.dtypes import Dtypes
 from esat.egraph.rule_compiler.families import PRODUCT, SUM, contains_family
 from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
+from esat.egraph.rule_compiler.homomorphisms import INDEX_RULESET, helper_name
+from esat.egraph.rule_compiler.nested import NestedKeys
 from esat.egraph.rule_compiler.shapes import is_meet_of_leaves, normalised
 from esat.egraph.rule_compiler.surface import SurfaceRule, prepare, simplify
 from esat.egraph.rule_compiler.variants import (
@@ -19,6 +21,7 @@ from esat.egraph.rule_compiler.variants import (
     matches_everything,
     staged_variants,
 )
+from esat.egraph.sharing import with_shared_parts
 from esat.rules.macros import expand
 from esat.rules.reader import Form, Sexp, show
 from esat.rules.rule import Rule, RuleFile
@@ -111,7 +114,7 @@ class _Compiler:
         if self.exact_only and rule.soundness != "exact":
             self.dropped.append((rule, f"its class is {rule.soundness}, and only exact rules are wanted"))
             return
-        surface = prepare(rule, self.signature)
+        surface = prepare(rule, self.signature, keep_squares=self.exact_only)
         uses_families = any(contains_family(form) for form in (*rule.body, *rule.head))
         if self.exact_only or not uses_families or concerns_bools(surface):
             self._emit(rule, [_plain_rule(surface, self.exact_only)], self._ruleset(rule))
@@ -136,8 +139,13 @@ class _Compiler:
         limit = EXPANSION_LIMIT if expands else None
         variants = all_variants(guarded, limit)
         late = staged_variants(guarded, limit)
-        bodies = [(variant.body, variant.head) for variant in variants]
-        late_bodies = [(variant.body, variant.head) for variant in late]
+        keys = NestedKeys(helper_name(surface, "key"), surface.signature)
+        bodies = [(keys.with_keys(variant.body), variant.head) for variant in variants]
+        late_bodies = [(keys.with_keys(variant.body), variant.head) for variant in late]
+        if keys.declarations:
+            self.chunks.append(Chunk("\n".join(keys.declarations), rule))
+            first = len(bodies) + len(late_bodies)
+            self._emit(rule, keys.rules, INDEX_RULESET, first=first)
         if expands:
             self._emit(rule, [*bodies, *late_bodies], self._expanding_ruleset(rule))
             return
@@ -170,7 +178,7 @@ class _Compiler:
             name = rule.name if index == 0 else f"{rule.name}#{index}"
             names.append(name)
             self.origins[name] = rule
-            facts, actions = _printed(body), _printed(head)
+            facts, actions = _printed(with_shared_parts([expand(form) for form in body])), _printed(head)
             forms.append(f'(rule ({facts})\n      ({actions})\n      :ruleset {ruleset} :name "{name}")')
         self.chunks.append(Chunk("\n".join(forms), rule, tuple(names), ruleset))
 

@@ -115,6 +115,34 @@ def canonical(term: Sexp) -> Sexp:
     return tuple(map(canonical, term))
 
 
+def with_outer_signs(term: Sexp) -> Sexp:
+    """`term` with the signs of factors moved out of products and into sums, as the n-ary layer does it."""
+    negative, result = _signed(term)
+    return ("Neg", result) if negative else result
+
+
+def _signed(term: Sexp) -> tuple[bool, Sexp]:
+    """Whether a term is the opposite of another, and that other or the term itself."""
+    if isinstance(term, str):
+        return False, term
+    name, family = head_of(term), family_of(term)
+    if name == "Neg":
+        negative, inner = _signed(term[1])
+        return not negative, inner
+    if family == PRODUCT:
+        factors = [_signed(factor) for factor in term[1:]]
+        odd = name != "Sqr" and sum(negative for negative, _ in factors) % 2 == 1
+        return odd, (name, *(factor for _, factor in factors))
+    if family != SUM:
+        return False, tuple(with_outer_signs(part) for part in term)
+    (first_negative, first), (second_negative, second) = _signed(term[1]), _signed(term[2])
+    second_negative ^= name == "Sub"
+    if first_negative and not second_negative:
+        return False, ("Sub", second, first)
+    first = ("Neg", first) if first_negative else first
+    return False, ("Sub" if second_negative else "Add", first, second)
+
+
 def substitute(term: Sexp, replacements: Mapping[str, str]) -> Sexp:
     """`term` with atoms replaced, all at once."""
     if isinstance(term, str):

@@ -133,8 +133,8 @@ def _renamer() -> Callable[[Sexp], Sexp]:
     return rename
 
 
-def prepare(rule: Rule, signature: Signature) -> SurfaceRule:
-    """The normal form of `rule`.
+def prepare(rule: Rule, signature: Signature, keep_squares: bool = False) -> SurfaceRule:
+    """The normal form of `rule`; with `keep_squares` a square stays the op that it is.
 
     Errors
     ------
@@ -143,8 +143,10 @@ def prepare(rule: Rule, signature: Signature) -> SurfaceRule:
     """
     _require_bound(rule)
     rename = _renamer()
-    body = [without_squares(rename(fact)) for fact in rule.body]
-    head = tuple(without_squares(rename(action)) for action in rule.head)
+    body: list[Sexp] = [rename(fact) for fact in rule.body]
+    head = tuple(rename(action) for action in rule.head)
+    if not keep_squares:
+        body, head = [without_squares(fact) for fact in body], tuple(map(without_squares, head))
     patterns: list[Pattern] = []
     guards: list[Sexp] = []
     fresh = (f"{GENERATED}class{index}" for index in count(1))

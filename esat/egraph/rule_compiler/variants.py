@@ -21,6 +21,7 @@ from esat.egraph.rule_compiler.families import (
     flatten,
     is_trivial,
     occurrences,
+    with_outer_signs,
 )
 from esat.egraph.rule_compiler.guards import translate, translate_shape_guard
 from esat.egraph.rule_compiler.heads import create_rest, translate_action
@@ -37,12 +38,13 @@ STAGED_LIMIT = 6
 
 
 def is_no_operation(surface: SurfaceRule) -> bool:
-    """Whether both sides are the same n-ary term."""
+    """Whether both sides are the same n-ary term; the n-ary layer moves the signs of factors by itself."""
     if len(surface.patterns) != 1 or len(surface.head) != 1 or head_of(surface.head[0]) != "union":
         return False
     variable, term = surface.patterns[0]
     action = surface.head[0]
-    return action[1] == variable and canonical(action[2]) == canonical(term)
+    sides = (canonical(with_outer_signs(side)) for side in (action[2], term))
+    return action[1] == variable and next(sides) == next(sides)
 
 
 def matches_everything(surface: SurfaceRule) -> bool:
