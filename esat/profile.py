@@ -166,6 +166,8 @@ class Profile:
 
     def _phase_lines(self, phase: Phase, title: str) -> list[str]:
         lines = [f"    {title}: {self.phase_seconds(phase):.6e}s"]
+        if phase == "optimizer" and self.optimizer is not None:
+            lines.append(f"       esat validate time: {self.optimizer.validate_seconds:.6e}s")
         for name, seconds in self.stages.items():
             if self.phases[name] == phase:
                 lines.append(f"       {name} time: {seconds:.6e}s")

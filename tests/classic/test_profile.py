@@ -101,3 +101,11 @@ def test_profile_as_data(mode):
         assert part["kind"] == "EqualitySaturation"
         assert len(part["passes"]) >= 2
         assert part["applied"]
+
+
+def test_the_short_profile_tells_the_time_of_validation():
+    profile = esat.compile(mlp(), "greedy").profile
+    line = next(line for line in str(profile).splitlines() if "esat validate time" in line)
+    assert float(line.split()[-1].removesuffix("s")) == pytest.approx(
+        profile.optimizer.validate_seconds, rel=1e-5
+    )
