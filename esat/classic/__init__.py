@@ -1,4 +1,27 @@
-"""The classic system: optimizers that rewrite a FunctionGraph in place, and the database of them."""
+"""The classic system: optimizers that rewrite a FunctionGraph in place, and the database of them.
+
+An optimization of your own, in use from the next compilation on:
+
+>>> import esat
+>>> from esat.classic import local_optimizer, register_canonicalize
+>>> @register_canonicalize("fast_run")
+... @local_optimizer([esat.erf])
+... def erf_of_arctanh(node):
+...     inner = node.inputs[0].owner
+...     return [inner.inputs[0]] if inner is not None and inner.op == esat.arctanh else False
+>>> x = esat.vector("x")
+>>> esat.compile(esat.Graph([x], esat.erf(esat.arctanh(x)) * 2.0)).optimized
+[mul(x, [2.0])]
+>>> esat.optdb["canonicalize"].remove("erf_of_arctanh")
+
+The function sees one Apply node and answers ``False``, or one Variable for each output of the node. In
+modes that saturate, what it answers is *added* as another way to compute the same, and the cheapest of
+all ways wins; in ``greedy`` it replaces. ``register_stabilize`` replaces in both. The same as a pattern,
+``PatternSub((esat.erf, (esat.arctanh, "x")), "x")``, and as a rule,
+``esat.rules.add("(rewrite (Erf (Arctanh x)) x)")``. What must look at the whole graph is an
+:class:`Optimizer`: ``esat.optdb.register("mine", Mine(), 0.5, "fast_run")`` runs it before saturation, a
+position from 49 on after it.
+"""
 
 from esat.classic.database import DB, EquilibriumDB, QueriedOptimizer, SequenceDB
 from esat.classic.equilibrium import EquilibriumOptimizer, OscillationWarning

@@ -1,5 +1,6 @@
 """What users register takes part in saturation and in greedy optimization alike."""
 
+import doctest
 import itertools
 
 import pytest
@@ -165,3 +166,7 @@ def test_exact_modes_take_what_is_tagged_exact(undo):
     optdb["canonicalize"].register("no-tan", OpRemove(esat.tan), "fast_run", "exact")
     x = esat.vector("x")
     assert ops(esat.compile(esat.Graph([x], esat.erf(esat.tan(x))), "strict")) == ["erf"]
+
+
+def test_the_example_of_the_package(undo):
+    assert doctest.testmod(esat.classic, raise_on_error=False) == doctest.TestResults(0, 6)
