@@ -19,7 +19,7 @@ from sklearn.datasets import load_digits
 
 import esat
 
-HIDDEN = (128, 64)
+HIDDEN = (128,)
 BATCH = 64
 EPOCHS = 60
 RATE = 0.1
@@ -163,6 +163,10 @@ def main() -> None:
     console.print()
     console.print(str(step.profile), highlight=False, soft_wrap=True)
     console.print()
+
+    stages = ("load", "saturate", "read out", "extract")
+    spent = sum(step.profile.stages[name] for name in stages)
+    console.print(f"{' + '.join(stages)}: {spent * 1e3:.0f} ms for {step.report.nodes_before} nodes\n")
 
     train(step, data, console)
     accuracy = float(np.mean(predict(data.test_images) == data.test_labels))
