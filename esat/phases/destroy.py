@@ -10,7 +10,7 @@ step that can fail, but for those whose checks can be run ahead of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from esat.errors import DestroyError
@@ -36,6 +36,8 @@ class DestroyPlan:
         Of the graph. Outputs are read after the last step.
     permissions
         Whose memory may be overwritten.
+    candidates
+        Steps that :meth:`destroy` will be asked about.
 
     Attributes
     ----------
@@ -56,6 +58,7 @@ class DestroyPlan:
         inputs: Iterable[Variable],
         outputs: Iterable[Variable],
         permissions: Permissions,
+        candidates: Container[int] = (),
     ) -> None:
         self.effects = tuple(effects)
         self.permissions = permissions
@@ -71,7 +74,7 @@ class DestroyPlan:
             self._maker.update((output, number) for output in effect.outputs if output not in self._inputs)
             self._add_roots(number, effect)
         self._shown = {root: output for output in outputs for root in self.roots(output)}
-        self.order = self._given(before)
+        self.order = self._given(before, candidates)
 
     def _add_roots(self, number: int, effect: Effect) -> None:
         read: dict[Variable, None] = {}
@@ -84,7 +87,7 @@ class DestroyPlan:
                 shown = (self.roots(effect.inputs[position]) for position in viewed)
                 self._roots[output] = frozenset().union(*shown)
 
-    def _given(self, before: list[set[int]]) -> StepOrder:
+    def _given(self, before: list[set[int]], candidates: Container[int]) -> StepOrder:
         """The order for what steps overwrite by themselves."""
         lasting: list[int] = []
         for number, effect in enumerate(self.effects):
@@ -98,7 +101,7 @@ class DestroyPlan:
                 self.destroyers.update(dict.fromkeys(roots, number))
                 if any(map(self.permissions.is_lasting, roots)):
                     lasting.append(number)
-        order = StepOrder(before)
+        order = StepOrder(before, candidates)
         if order.circular:
             raise DestroyError(self._given_circle(order))
         for number in lasting:
@@ -133,7 +136,7 @@ class DestroyPlan:
                 return "too many steps can fail"
             earlier |= self._fallible
         if not self.order.add(earlier, step):
-            return self._circle(step, earlier)
+            return f"not all that read {', '.join(map(str, roots))} were found to be able to run before it"
         if lasting:
             self._guarded.append(step)
         self.destroyers.update(dict.fromkeys(roots, step))
@@ -196,16 +199,6 @@ class DestroyPlan:
 
     # ---- messages
 
-    def _circle(self, step: int, earlier: Iterable[int]) -> str:
-        for number in sorted(earlier):
-            path = self.order.path(step, number)
-            if path:
-                return f"{self.effects[number]} must run before it, but depends on it: {self._chain(path)}"
-        return "no order was found in which everybody who reads it runs before"
-
-    def _chain(self, path: Iterable[int]) -> str:
-        return ", then ".join(str(self.effects[number]) for number in path)
-
     def _given_circle(self, order: StepOrder) -> str:
         for root, destroyer in self.destroyers.items():
             for reader in self._readers_of([root]) - {destroyer}:
@@ -213,7 +206,7 @@ class DestroyPlan:
                 if path:
                     return (
                         f"{self.effects[destroyer]} overwrites {root}, which {self.effects[reader]} reads and"
-                        f" which can only run after it: {self._chain(path)}"
+                        f" which can only run after it: {', then '.join(str(self.effects[number]) for number in path)}"
                     )
         return "steps that overwrite their inputs wait for each other in a circle"
 

@@ -10,6 +10,9 @@ from esat.errors import UserLine
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.basic import Subtensor
+from esat.ops.index.entries import Slice
+from esat.ops.view import Reshape
 from esat.phases.group import Group
 from esat.phases.shape_values import ShapeFacts
 
@@ -104,7 +107,12 @@ def may_raise(node: Apply, facts: ShapeFacts) -> bool:
     """Whether a node can fail once the shapes of the inputs have been found to fit."""
     if any(variable not in facts.early and not isinstance(variable, Constant) for variable in node.inputs):
         return True
-    return node.op.family not in _CHECKED_AHEAD and not isinstance(node.op, DimShuffle)
+    op = node.op
+    if isinstance(op, Subtensor):
+        return not all(isinstance(entry, Slice) and entry.is_static for entry in op.entries)
+    if isinstance(op, Reshape):
+        return node.outputs[0] not in facts.early
+    return op.family not in _CHECKED_AHEAD and not isinstance(op, DimShuffle)
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,11 +72,10 @@ def _choose(graph: FunctionGraph, permissions: Permissions, rows: Collection[str
     if not any(_version(node.op, rows) for node in graph.apply_nodes):
         return chosen
     nodes, effects = effects_of_graph(graph, ShapeFacts(graph))
-    plan = DestroyPlan(effects, graph.inputs, graph.outputs, permissions)
-    for number in plan.order.order():
-        op = _version(nodes[number].op, rows)
-        if op is None:
-            continue
+    versions = {number: _version(node.op, rows) for number, node in enumerate(nodes)}
+    candidates = {number: op for number, op in versions.items() if op is not None}
+    plan = DestroyPlan(effects, graph.inputs, graph.outputs, permissions, candidates)
+    for number, op in candidates.items():
         positions = destroyed_positions(op)
         if len(positions) == 1 and plan.destroy(number, positions[0]) is None:
             chosen[nodes[number]] = op

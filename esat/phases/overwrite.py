@@ -66,7 +66,8 @@ def plan_overwrites(
     offers = _offers(groups, graph, permissions, overwritable)
     if not offers and not any(effect.destroyed for effect in effects):
         return Overwrites(tuple(groups))
-    plan = DestroyPlan(effects, graph.inputs, graph.outputs, permissions)
+    candidates = {number for number, _, _ in offers}
+    plan = DestroyPlan(effects, graph.inputs, graph.outputs, permissions, candidates)
     taken: dict[Variable, Variable] = {}
     for number, output, variable in offers:
         if output in taken:

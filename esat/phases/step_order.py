@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 WORK_PER_STEP = 200
 """Steps that may be looked at in all, for each step there is, before constraints that would change the
@@ -20,8 +20,9 @@ class StepOrder:
     Parameters
     ----------
     before
-        For each step those it must follow. Where these are all of smaller number the steps start in the
-        order of their numbers, else as near to it as can be.
+        For each step those it must follow.
+    late
+        Steps that start behind all others that can run when they can: those that wait for readers.
 
     Attributes
     ----------
@@ -29,30 +30,31 @@ class StepOrder:
         Steps that follow each other in a circle, or depend on such steps; they are in no order.
     """
 
-    def __init__(self, before: Sequence[Iterable[int]]) -> None:
+    def __init__(self, before: Sequence[Iterable[int]], late: Container[int] = ()) -> None:
         self._before = [set(steps) for steps in before]
         self._after: list[set[int]] = [set() for _ in before]
         for step, sources in enumerate(self._before):
             for source in sources:
                 self._after[source].add(step)
-        order = self._sorted()
+        order = self._sorted(late)
         self.circular = sorted(set(range(len(before))).difference(order))
         self._rank = [0] * len(before)
         for rank, step in enumerate([*order, *self.circular]):
             self._rank[step] = rank
         self._budget = WORK_PER_STEP * (len(before) + 1)
 
-    def _sorted(self) -> list[int]:
+    def _sorted(self, late: Container[int]) -> list[int]:
         waiting = [len(sources) for sources in self._before]
-        ready = [step for step, count in enumerate(waiting) if count == 0]
+        ready = [(step in late, step) for step, count in enumerate(waiting) if count == 0]
+        heapq.heapify(ready)
         order: list[int] = []
         while ready:
-            step = heapq.heappop(ready)
+            _, step = heapq.heappop(ready)
             order.append(step)
             for following in self._after[step]:
                 waiting[following] -= 1
                 if waiting[following] == 0:
-                    heapq.heappush(ready, following)
+                    heapq.heappush(ready, (following in late, following))
         return order
 
     def order(self) -> list[int]:
