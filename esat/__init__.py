@@ -18,6 +18,8 @@ runtime    the compiled function: checks, steps, buffers
 pipeline   ``compile``: the stages from a graph to a function, one named call each
 ========== =========================================================================================
 
+``calibration`` measures the machine for the cost model, with compiled programs.
+
 Names of everyday use are handed on here. Those that need the compiler are loaded when first used.
 """
 
@@ -102,6 +104,7 @@ from esat.ops.table import register_all as _register_all
 if _TYPE_CHECKING:
     from esat import classic as classic
     from esat import rules as rules
+    from esat.calibration import calibrate as calibrate
     from esat.classic import optdb as optdb
     from esat.mode import Mode as Mode
     from esat.rules.query import Query as Query
@@ -134,6 +137,7 @@ _LATER = {
     "Executable": "esat.runtime",
     "Mode": "esat.mode",
     "Query": "esat.rules.query",
+    "calibrate": "esat.calibration",
     "compile": "esat.pipeline",
     "optdb": "esat.classic",
 }

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import log2, prod
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.reduction import REDUCERS
 
+Sizes = tuple[int, ...]
 UNKNOWN_SIZE = 256.0
 """Assumed size of an axis that neither the types nor a hint tell."""
 
@@ -57,16 +58,22 @@ class Value:
 
 IMPOSSIBLE = float("inf")
 _VIEW_SECONDS = 2.0e-8
-# Operations an element, in additions; a normalization's are those of its two or three loops.
+# Operations an element, in additions.
 REDUCTION_FLOPS = {
-    **{reducer.constructor: reducer.flops for reducer in REDUCERS},
-    "Softmax": 16.0,
-    "LogSoftmax": 16.0,
+    reducer.constructor: reducer.flops for reducer in REDUCERS if reducer.constructor != "LogSumExp"
 }
+# An exponential, a maximum, a sum, and the quotient or difference.
+_NORMALIZATIONS = ("Softmax", "LogSoftmax", "LogSumExp")
+REDUCING = frozenset({*REDUCTION_FLOPS, *_NORMALIZATIONS})
+"""Constructors of what kernels compute by loops over an operand, besides elementwise ops."""
+_EXPONENTIAL_FLOPS = 10.0
 _WITH_BLAS = ("float32", "float64", "complex64", "complex128")
 _WITHOUT_KERNELS = ("float16", "complex64", "complex128")
 _SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against kernels
-_BATCH_SHARE = 0.3  # of a call, for each matrix of a batch after the first
+# A routine works in blocks if it does more operations on each of n numbers than this times log2(n).
+_BLOCKED_FLOPS = 1.5
+_BLOCKED_SHARE = 0.15  # of the rate of matrix products that factorizations and the like reach
+_BATCH_SHARE = 0.1  # of a call, for each matrix of a batch after the first
 
 
 def flops_of(op: Op) -> float:
@@ -134,8 +141,8 @@ class CostModel:
             return _VIEW_SECONDS
         if constructor == "Cast":
             return self._elementwise(1.0, operands, result)
-        if constructor in REDUCTION_FLOPS:
-            return self._reduction(operands[0], result, REDUCTION_FLOPS[constructor])
+        if constructor in REDUCING:
+            return self._reduction(constructor, operands[0], result)
         if constructor == "MatMul":
             return self.product(operands[0], operands[1], result)
         op = self._ops.get(constructor)
@@ -149,9 +156,12 @@ class CostModel:
         factor = 1.0 if flops < 2.0 else machine.moderate if flops <= 8.0 else machine.transcendental
         return result.size * flops * factor / (machine.element_rate * self._speedup(result.itemsize))
 
-    def reducing(self, flops: float, operand: Value) -> float:
-        """Seconds to reduce an operand that is in cache."""
-        return operand.size * flops / (self.machine.reduction_rate * self._speedup(operand.itemsize))
+    def reducing(self, constructor: str, operand: Value) -> float:
+        """Seconds to reduce or normalize an operand that is in cache."""
+        rate = self.machine.reduction_rate * self._speedup(operand.itemsize)
+        if constructor in _NORMALIZATIONS:
+            return 2.0 * operand.size / rate + self.arithmetic(_EXPONENTIAL_FLOPS, operand)
+        return operand.size * REDUCTION_FLOPS[constructor] / rate
 
     def _speedup(self, itemsize: int) -> float:
         """Elements a second against those of 8 bytes."""
@@ -172,12 +182,12 @@ class CostModel:
     def _against_order(self, operands: Sequence[Value]) -> float:
         return sum(operand.size for operand in operands if operand.transposed) / self.machine.transposed_rate
 
-    def _reduction(self, operand: Value, result: Value, flops: float) -> float:
+    def _reduction(self, constructor: str, operand: Value, result: Value) -> float:
         if not operand.shape:
             return self.machine.fused_op
         moved = (self.machine.fused_traffic * operand.size + result.size) * operand.itemsize
         traffic = moved / self.machine.bandwidth(moved)
-        work = self.reducing(flops, operand)
+        work = self.reducing(constructor, operand)
         return self.machine.kernel_call + work + traffic + self._against_order([operand])
 
     def product(self, left: Value, right: Value, result: Value) -> float:
@@ -193,7 +203,7 @@ class CostModel:
         if name not in _WITH_BLAS:
             return seconds + flops * _SLOWER / machine.element_rate
         if min(rows, columns) == 1.0 and batch == 1.0:
-            return seconds + 0.5 * flops / (machine.element_rate * self._speedup(result.itemsize))
+            return seconds
         speedup = machine.matrix_single_speedup if name in ("float32", "complex64") else 1.0
         work = flops * (4.0 if name.startswith("complex") else 1.0)
         for size in (rows, columns, inner):
@@ -212,13 +222,31 @@ class CostModel:
         instance = self.opaque[number].op
         shapes = [tuple(int(size) for size in operand.shape) for operand in operands]
         sizes = [operand.itemsize for operand in operands] + [result.itemsize]
-        work = instance.work(shapes, [tuple(int(size) for size in result.shape)], sizes)
-        return (
-            _VIEW_SECONDS
-            + work.calls * self.machine.library_call
-            + work.flops / self.machine.element_rate
-            + work.bytes / self.machine.bandwidth(work.bytes)
+        return _VIEW_SECONDS + self.library_seconds(
+            instance, shapes, [tuple(int(size) for size in result.shape)], sizes
         )
+
+    def library_seconds(
+        self, op: Op, inputs: Sequence[Sizes], outputs: Sequence[Sizes], itemsizes: Sequence[int]
+    ) -> float:
+        """Seconds of an op that NumPy or SciPy computes.
+
+        One that does many operations on each number does them in blocks, as matrix products do. One that
+        copies elements reads no more of its operands than it writes.
+        """
+        machine = self.machine
+        work = op.work(inputs, outputs, itemsizes)
+        if op.family in (Family.INDEX, Family.VIEW, Family.CREATION):
+            written = sum(
+                prod(shape) * size for shape, size in zip(outputs, itemsizes[len(inputs) :], strict=True)
+            )
+            moved = min(work.bytes, 2.0 * written)
+            return work.calls * machine.library_call + moved / machine.bandwidth(moved)
+        numbers = work.bytes / 8.0
+        blocked = work.flops > _BLOCKED_FLOPS * numbers * log2(max(numbers, 2.0))
+        rate = _BLOCKED_SHARE * machine.matrix_rate if blocked else machine.library_rate
+        memory = work.bytes / machine.bandwidth(work.bytes)
+        return work.calls * machine.library_call + work.flops / rate + memory
 
     def _nary(
         self,

@@ -45,6 +45,8 @@ class MachineProfile:
         Bytes a second from and to the core's own cache, the last level, and memory.
     kernel_call, matrix_call, library_call
         Seconds to enter a generated kernel, a matrix product, and an op that NumPy or SciPy computes.
+    library_rate
+        Operations a second of NumPy's and SciPy's own loops.
     fused_op
         Seconds that one op more in a kernel takes, whatever its size.
     fused_traffic
@@ -54,23 +56,24 @@ class MachineProfile:
         Seconds of a call besides its steps: checks of arguments, new output arrays.
     """
 
-    element_rate: float = 4.0e9
-    single_speedup: float = 2.0
-    moderate: float = 1.0
-    transcendental: float = 1.0
-    reduction_rate: float = 3.0e9
-    transposed_rate: float = 5.0e8
-    matrix_rate: float = 4.0e10
+    element_rate: float = 7.5e10
+    single_speedup: float = 2.7
+    moderate: float = 1.4
+    transcendental: float = 2.8
+    reduction_rate: float = 6.0e10
+    transposed_rate: float = 9.0e8
+    matrix_rate: float = 1.0e11
     matrix_single_speedup: float = 2.0
-    matrix_half: float = 12.0
+    matrix_half: float = 18.0
     cache_sizes: tuple[float, float] = (1.0e6, 3.2e7)
-    bandwidths: tuple[float, float, float] = (5.0e10, 2.5e10, 1.2e10)
-    kernel_call: float = 4.0e-7
-    matrix_call: float = 1.2e-6
-    library_call: float = 3.0e-6
+    bandwidths: tuple[float, float, float] = (1.4e11, 1.0e11, 4.0e10)
+    kernel_call: float = 2.0e-7
+    matrix_call: float = 8.0e-7
+    library_call: float = 1.0e-6
+    library_rate: float = 4.0e8
     fused_op: float = 2.0e-8
     fused_traffic: float = 0.35
-    call: float = 3.0e-6
+    call: float = 4.0e-7
 
     def bandwidth(self, moved: float) -> float:
         """Bytes a second for a step that moves so many bytes."""

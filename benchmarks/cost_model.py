@@ -1,0 +1,168 @@
+"""The cost model against the clock: predicted and measured seconds of some 200 programs.
+
+Run ``python -m benchmarks.cost_model``; ``--calibrate`` measures the machine first instead of using the
+stored profile, ``--rows`` prints every program. Programs are kernels and library calls of all sizes. What
+counts is that the model ranks them as the clock does: Spearman's correlation of all, and for each family how
+far a prediction is off by median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+import esat
+from esat import codegen
+from esat.calibration import calibrate, seconds_of
+from esat.extract.cost import CostModel
+from esat.extract.machine import machine_profile
+from esat.phases.fusion import fuse
+from esat.phases.price import plan_seconds
+
+Shape = tuple[int, ...]
+TARGET = 0.95
+LENGTHS = (32, 1_000, 8_000, 100_000, 1_000_000)
+SIDES = (8, 64, 256, 1000)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One output of some inputs, to be run at several shapes."""
+
+    family: str
+    name: str
+    build: Callable[..., esat.Variable]
+    shapes: tuple[tuple[Shape, ...], ...]
+    dtype: str = "float64"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program at one shape: seconds predicted and measured."""
+
+    program: Program
+    shapes: tuple[Shape, ...]
+    predicted: float
+    measured: float
+
+    @property
+    def error(self) -> float:
+        """Factor by which the prediction is off, at least 1."""
+        return math.exp(abs(math.log(self.predicted / self.measured)))
+
+
+def programs() -> Iterator[Program]:
+    """All programs, by family."""
+    vectors = tuple(((n,),) for n in LENGTHS)
+    pairs = tuple(((n,), (n,)) for n in LENGTHS)
+    squares = tuple(((n, n),) for n in SIDES)
+    for dtype in ("float64", "float32"):
+        for name in ("sqrt", "exp", "log", "tanh", "sigmoid"):
+            yield Program("elementwise", name, getattr(esat, name), vectors, dtype)
+        yield Program("elementwise", "add", lambda x, y: x + y, pairs, dtype)
+        yield Program("elementwise", "divide", lambda x, y: x / (y + 1.0), pairs, dtype)
+        yield Program("fused", "gauss", lambda x, y: esat.exp(-((x - y) ** 2)) * x + y, pairs, dtype)
+        yield Program("reduction", "sum of rows", lambda x: x.sum(axis=1), squares, dtype)
+        yield Program("reduction", "sum of columns", lambda x: x.sum(axis=0), squares, dtype)
+        yield Program("product", "square", lambda x, y: x @ y, tuple(((n, n),) * 2 for n in SIDES), dtype)
+    yield Program("fused", "polynomial", lambda x: ((x * 2.0 + 1.0) * x - 3.0) * x + 0.5, vectors)
+    yield Program("fused", "norm", lambda x, y: esat.sqrt(((x - y) ** 2).sum()), pairs)
+    yield Program("reduction", "maximum", lambda x: x.max(), vectors)
+    yield Program("reduction", "softmax", lambda x: esat.softmax(x, axis=1), squares)
+    yield Program("reduction", "total of exp", lambda x: esat.exp(x).sum(axis=1), squares)
+    yield Program("transposed", "add", lambda x, y: x + y.T, tuple(((n, n),) * 2 for n in SIDES[1:]))
+    skinny = tuple(((n, n), (n, 4)) for n in SIDES)
+    yield Program("product", "skinny", lambda x, y: x @ y, skinny)
+    yield Program("product", "outer", lambda x, y: x.T @ y, tuple(((4, n), (4, n)) for n in SIDES))
+    yield Program("product", "vector", lambda x, y: x @ y, tuple(((n, n), (n,)) for n in SIDES))
+    yield Program("product", "transposed", lambda x, y: x.T @ y, tuple(((n, n),) * 2 for n in SIDES))
+    batches = tuple(((b, n, n),) * 2 for b, n in ((10, 8), (100, 16), (20, 64)))
+    yield Program("product", "batch", lambda x, y: x @ y, batches)
+    layers = tuple(((64, n), (n, n), (n,)) for n in SIDES)
+    yield Program("mixed", "layer", lambda x, w, b: esat.tanh(x @ w + b), layers)
+    yield Program("mixed", "two layers", lambda x, w, b: esat.tanh(esat.tanh(x @ w + b) @ w + b), layers)
+    stages = tuple(((n, n), (n, n)) for n in SIDES)
+    yield Program("mixed", "scaled product", lambda x, y: 2.0 * (x @ y) + x, stages)
+    yield Program("mixed", "squared distances", lambda x, y: ((x @ y - x) ** 2).sum(axis=1), stages)
+    yield Program("mixed", "centred", lambda x: x - x.mean(axis=0), squares)
+    yield Program("mixed", "standardized", lambda x: (x - x.mean(axis=0)) / (x.std(axis=0) + 1.0), squares)
+    yield Program("library", "sort", esat.sort, vectors[:4])
+    yield Program("library", "solve", esat.linalg.solve, tuple(((n, n), (n, 4)) for n in SIDES[:3]))
+    yield Program("library", "take", lambda x: esat.take(x, [0, 3, 5, 3], axis=0), squares)
+    yield Program("library", "joined", lambda x, y: esat.concatenate([x, y]), pairs)
+    yield Program("library", "cumulative sum", esat.cumsum, vectors)
+
+
+def rows(model: CostModel) -> Iterator[Row]:
+    """Every program at every shape, predicted and measured."""
+    rng = np.random.default_rng(0)
+    for program in programs():
+        function = esat.compile(_graph(program, [(None,) * len(shape) for shape in program.shapes[0]]), "o2")
+        for shapes in program.shapes:
+            values = [rng.uniform(0.2, 1.0, shape).astype(program.dtype) for shape in shapes]
+            large = sum(value.size for value in values) > 500_000
+            measured = seconds_of(function, *values, samples=6 if large else 20)
+            plan = fuse(_graph(program, shapes).function_graph(), codegen)
+            yield Row(program, shapes, plan_seconds(plan.groups, model), measured)
+
+
+def _graph(program: Program, shapes: list[Shape] | list[tuple[None, ...]] | tuple[Shape, ...]) -> esat.Graph:
+    inputs = [esat.tensor(f"x{n}", dtype=program.dtype, shape=shape) for n, shape in enumerate(shapes)]
+    return esat.Graph(inputs, [program.build(*inputs)])
+
+
+def spearman(rows: list[Row]) -> float:
+    """Rank correlation of predicted and measured seconds."""
+    ranks = [
+        np.argsort(np.argsort([getattr(row, name) for row in rows])) for name in ("predicted", "measured")
+    ]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def report(found: list[Row], every: bool) -> float:
+    """Print the tables; Spearman's correlation of all."""
+    if every:
+        for row in sorted(found, key=lambda row: -row.error):
+            shapes = " ".join("x".join(map(str, shape)) for shape in row.shapes)
+            print(
+                f"{row.program.family:12s} {row.program.name:16s} {row.program.dtype} {shapes:22s}"
+                f" predicted {row.predicted * 1e6:10.2f} us, measured {row.measured * 1e6:10.2f} us"
+                f" ({row.error:.2f} x)"
+            )
+    print(
+        f"\n{'family':12s} {'programs':>8s} {'Spearman':>9s} {'median error':>13s} {'worst':>7s} {'bias':>7s}"
+    )
+    for family in dict.fromkeys(row.program.family for row in found):
+        part = [row for row in found if row.program.family == family]
+        errors = [row.error for row in part]
+        bias = math.exp(float(np.mean([math.log(row.predicted / row.measured) for row in part])))
+        print(
+            f"{family:12s} {len(part):8d} {spearman(part):9.3f} {median(errors):11.2f} x {max(errors):5.1f} x"
+            f" {bias:5.2f} x"
+        )
+    total = spearman(found)
+    middle = median(row.error for row in found)
+    print(f"{'all':12s} {len(found):8d} {total:9.3f} {middle:11.2f} x   (target: {TARGET})")
+    return total
+
+
+def main() -> int:
+    """Print the comparison; 1 if the rank correlation misses its target."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calibrate", action="store_true", help="measure the machine first, store nothing")
+    parser.add_argument("--rows", action="store_true", help="print every program")
+    options = parser.parse_args()
+    profile = calibrate(store=False) if options.calibrate else machine_profile()
+    if options.calibrate:
+        print(profile.to_json())
+    return int(report(list(rows(CostModel(profile))), options.rows) < TARGET)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

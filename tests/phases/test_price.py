@@ -1,0 +1,56 @@
+"""Predicted seconds of fusion plans."""
+
+import pytest
+
+import esat
+from esat import codegen
+from esat.extract.cost import CostModel
+from esat.extract.machine import MachineProfile
+from esat.phases.fusion import fuse
+from esat.phases.group import Group
+from esat.phases.price import group_seconds, plan_seconds
+
+MODEL = CostModel(MachineProfile())
+
+
+def steps(*outputs: esat.Variable, fused: bool = True) -> tuple[Group, ...]:
+    inputs = [leaf for leaf in esat.graph.inputs_of(outputs) if not isinstance(leaf, esat.Constant)]
+    graph = esat.Graph(inputs, list(outputs)).function_graph()
+    return fuse(graph, codegen if fused else None).groups
+
+
+def test_fusion_saves_calls_and_bytes() -> None:
+    x = esat.tensor("x", shape=(300, 300))
+    y = esat.exp(x * 2.0 + 1.0)
+    fused, apart = plan_seconds(steps(y), MODEL), plan_seconds(steps(y, fused=False), MODEL)
+    assert fused < 0.7 * apart
+
+
+def test_steps_add_up_to_the_call() -> None:
+    x, w = esat.tensor("x", shape=(64, 100)), esat.tensor("w", shape=(100, 50))
+    found = steps(esat.tanh(x @ w).sum(axis=0), esat.sort(x))
+    assert {group.kind for group in found} == {"kernel", "library"}
+    total = sum(group_seconds(group, MODEL) for group in found)
+    assert plan_seconds(found, MODEL) == pytest.approx(total + MODEL.machine.call)
+
+
+def test_larger_operands_take_longer() -> None:
+    times = []
+    for size in (10, 100, 1000):
+        x = esat.tensor("x", shape=(size, size))
+        times.append(plan_seconds(steps(esat.softmax(x, axis=1) @ x + x.T), MODEL))
+    assert times == sorted(times)
+    assert times[2] > 100 * times[0]
+
+
+def test_unknown_sizes_are_assumed() -> None:
+    x, known = esat.matrix("x"), esat.tensor("x", shape=(256, 256))
+    assert plan_seconds(steps(esat.exp(x)), MODEL) == plan_seconds(steps(esat.exp(known)), MODEL)
+
+
+def test_a_solve_costs_its_operations() -> None:
+    times = []
+    for size in (500, 1000):
+        a, b = esat.tensor("a", shape=(size, size)), esat.tensor("b", shape=(size, 3))
+        times.append(plan_seconds(steps(esat.linalg.solve(a, b)), MODEL))
+    assert 4.0 < times[1] / times[0] < 9.0

@@ -1,0 +1,28 @@
+"""Calibration: a plausible profile in little time, stored where it is looked for."""
+
+from pathlib import Path
+
+import pytest
+
+import esat
+from esat import calibration
+from esat.extract.machine import VARIABLE, MachineProfile, machine_profile
+
+
+def test_a_calibrated_profile_is_plausible_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "machine.json"))
+    for name, value in (("_SAMPLES", 3), ("_PRODUCT_SAMPLES", 2), ("_SECONDS_EACH", 1e-5)):
+        monkeypatch.setattr(calibration, name, value)
+    machine_profile.cache_clear()
+    try:
+        assert esat.Mode().machine == MachineProfile()
+        profile = esat.calibrate()
+        assert MachineProfile.from_json(profile.to_json()) == profile  # every entry positive and finite
+        assert 1e8 < profile.element_rate < 1e13
+        assert 1e8 < profile.matrix_rate < 1e14
+        assert profile.bandwidths[0] >= profile.bandwidths[1] >= profile.bandwidths[2]
+        for overhead in (profile.call, profile.kernel_call, profile.matrix_call, profile.library_call):
+            assert 0.0 < overhead < 1e-3
+        assert esat.Mode().machine == profile
+    finally:
+        machine_profile.cache_clear()
