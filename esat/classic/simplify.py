@@ -13,7 +13,8 @@ from esat.ops.contraction import MatMul
 from esat.ops.creation import Alloc
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.index.basic import IncSubtensor, SetSubtensor
+from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
+from esat.ops.index.entries import Slice
 from esat.ops.reduction import Reduction
 from esat.ops.shape import ShapeI, size_of
 from esat.ops.view import Reshape
@@ -38,6 +39,14 @@ def local_reshape_chain(node: Apply) -> Transformed:
     if inner is None or not isinstance(inner.op, Reshape):
         return False
     return list(node.op.make_node(inner.inputs[0], node.inputs[1]).outputs)
+
+
+@local_optimizer([Subtensor])
+def local_useless_subtensor(node: Apply) -> Transformed:
+    """x[:, :] -> x."""
+    assert isinstance(node.op, Subtensor)
+    whole = all(isinstance(entry, Slice) and entry.is_full for entry in node.op.entries)
+    return [node.inputs[0]] if whole else False
 
 
 @local_optimizer([ShapeI])

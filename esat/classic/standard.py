@@ -12,6 +12,7 @@ from esat.classic.simplify import (
     local_inc_subtensor_serialize,
     local_reshape_chain,
     local_shape_lift,
+    local_useless_subtensor,
 )
 from esat.errors import OptimizerError
 from esat.rules import RULES
@@ -59,6 +60,7 @@ def _register_locals(database: SequenceDB) -> None:
         canonizer = Canonizer(kind)
         canonicalize.register(canonizer.name, canonizer, "fast_run", native=True)
     canonicalize.register("local_reshape_chain", local_reshape_chain, "fast_run", "exact", native=True)
+    canonicalize.register("local_useless_subtensor", local_useless_subtensor, "fast_run", "exact")
     canonicalize.register("local_shape_lift", local_shape_lift, "fast_run", "exact")
     canonicalize.register("local_IncSubtensor_serialize", local_inc_subtensor_serialize, "fast_run")
 

@@ -138,7 +138,7 @@ def _matrix_vector(gemv: Routine, matrix: Array, vector: Array, output: Array) -
         output.fill(0)
         return
     flat = output.reshape(-1)
-    if matrix.size >= _HANDED_TO_NUMPY and not _scipy_is_faster():
+    if matrix.size >= _HANDED_TO_NUMPY:  # memory sets the pace, whatever the core type
         with np.errstate(all="ignore"):
             np.dot(matrix, vector, flat)
     elif matrix.flags.c_contiguous:
@@ -184,17 +184,18 @@ def _blas() -> ModuleType:
     finally:
         if chosen is not None:
             del os.environ["OPENBLAS_CORETYPE"]
-    _scipy_core.append(chosen)
     module: ModuleType = blas
     return module
 
 
-_scipy_core: list[str | None] = []
-
-
+@functools.cache
 def _scipy_is_faster() -> bool:
-    """Whether SciPy's copy runs kernels for wider vectors than NumPy's does."""
-    return _scipy_core[0] is not None
+    """Whether SciPy's copy runs kernels for wider vectors than NumPy's does.
+
+    The library is asked: whoever imported another part of SciPy first may have loaded it already.
+    """
+    _blas()
+    return numpy_core() == "Haswell" and scipy_core() == _WIDE_CORE
 
 
 def core_type(environment: Mapping[str, str], detected: str | None, loaded: bool) -> str | None:
@@ -224,10 +225,22 @@ def core_type(environment: Mapping[str, str], detected: str | None, loaded: bool
 
 def numpy_core() -> str | None:
     """The core type that the OpenBLAS inside NumPy's wheel detected; None where NumPy has another BLAS."""
-    folder = Path(np.__file__).resolve().parent.parent / "numpy.libs"
+    return _core_of("numpy.libs", "scipy_openblas_get_corename64_")
+
+
+def scipy_core() -> str | None:
+    """The core type that the OpenBLAS inside SciPy's wheel runs; None where SciPy has another BLAS.
+
+    Loads the library if it has not been loaded yet.
+    """
+    return _core_of("scipy.libs", "scipy_openblas_get_corename")
+
+
+def _core_of(libraries: str, function: str) -> str | None:
+    folder = Path(np.__file__).resolve().parent.parent / libraries
     for path in sorted(folder.glob("libscipy_openblas*")):
         try:
-            report = ctypes.CDLL(str(path)).scipy_openblas_get_corename64_
+            report = getattr(ctypes.CDLL(str(path)), function)
         except (OSError, AttributeError):
             continue
         report.restype = ctypes.c_char_p

@@ -9,6 +9,7 @@ from esat.classic.simplify import (
     local_inc_subtensor_serialize,
     local_reshape_chain,
     local_shape_lift,
+    local_useless_subtensor,
 )
 from esat.graph import FunctionGraph
 from esat.graph.evaluate import evaluate
@@ -43,6 +44,14 @@ def test_constant_folding(xyz):
     assert optimize([x], [esat.exp(two) + esat.sum(esat.constant([1.0, 2.0]))], constant_folding) == (
         f"[{float(np.exp(2.0)) + 3.0}]"
     )
+
+
+def test_useless_subtensor(xyz):
+    x = xyz[0]
+    assert optimize([x], [esat.exp(x[:, None])], local_useless_subtensor) == ("[exp(dimshuffle{0,x}(x))]")
+    assert optimize([x], [x[0:][::1]], local_useless_subtensor) == "[x]"
+    for kept in (x[1:], x[::-1], x[:-1]):
+        assert "subtensor" in optimize([x], [kept], local_useless_subtensor)
 
 
 def test_equal_nodes_and_constants_merge(xyz):

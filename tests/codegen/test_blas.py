@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from itertools import product
 from typing import Any
 
@@ -138,3 +140,23 @@ def test_a_core_type_is_chosen_only_where_openblas_mistakes_the_processor(
     assert blas.core_type({"OPENBLAS_CORETYPE": ""}, "Haswell", loaded=False) is None
     monkeypatch.setattr(binding, "get_host_cpu_features", lambda: {**wide, "avx512vl": False})
     assert blas.core_type({}, "Haswell", loaded=False) is None
+
+
+_LATE = """
+{first}
+from esat.codegen import blas
+wide = blas._scipy_is_faster()
+assert wide == (blas.numpy_core() == "Haswell" and blas.scipy_core() == "SkylakeX")
+assert not wide
+"""
+
+
+@pytest.mark.parametrize("first", ["import scipy.special", "import scipy.linalg"])
+def test_a_library_loaded_before_is_not_taken_for_a_faster_one(first: str) -> None:
+    text = _LATE.format(first=first)
+    subprocess.run([sys.executable, "-c", text], check=True)
+
+
+def test_importing_esat_leaves_scipys_library_to_be_loaded() -> None:
+    text = "import sys, esat, esat.pipeline; sys.exit('scipy.linalg' in sys.modules)"
+    subprocess.run([sys.executable, "-c", text], check=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import scipy.linalg
 
 from esat.errors import DtypeError, GradientError, describe
 from esat.graph.op import Array, Work
@@ -206,6 +205,8 @@ class LU(MatrixOp):
         if middle == 0:
             permutation[...] = np.eye(rows)
             return permutation, lower, upper
+        import scipy.linalg
+
         for place in np.ndindex(*batch):
             factors = self.call(lambda one: scipy.linalg.lu(one, check_finite=False), matrix[place])
             permutation[place], lower[place], upper[place] = factors

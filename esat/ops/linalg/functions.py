@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from esat.errors import ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work
@@ -35,6 +34,8 @@ class Exponential(MatrixOp):
         return (batch_types(inputs[0].tensor_type, (size, size)),)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        import scipy.linalg
+
         return (self.call(lambda a: each_matrix(scipy.linalg.expm, a), *inputs),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import scipy.linalg
 
 from esat.graph.op import Array, Op, Work
 from esat.graph.types import Type
@@ -110,6 +109,8 @@ class SolveTriangular(_System):
         return (self.lower, self.transpose, self.unit_diagonal)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        import scipy.linalg
+
         def solve(matrix: Array, sides: Array) -> Array:
             trans: Literal[0, 1] = 1 if self.transpose else 0
             return np.asarray(
@@ -159,6 +160,8 @@ class CholeskySolve(_System):
         return (self.lower,)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        import scipy.linalg
+
         def solve(factor: Array, sides: Array) -> Array:
             return np.asarray(scipy.linalg.cho_solve((factor, self.lower), sides, check_finite=False))
 
