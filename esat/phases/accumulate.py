@@ -100,17 +100,24 @@ def _term(graph: FunctionGraph, variable: Variable) -> _Term:
         if name == "neg":
             term = _Term(node.inputs[0], term.factors, term.divisors, not term.negative)
         elif name == "mul" and _is_uniform(node.inputs[0]):
-            term = _Term(node.inputs[1], (*term.factors, node.inputs[0]), term.divisors, term.negative)
+            term = _Term(node.inputs[1], (*term.factors, _bare(node.inputs[0])), term.divisors, term.negative)
         elif name == "mul" and _is_uniform(node.inputs[1]):
-            term = _Term(node.inputs[0], (*term.factors, node.inputs[1]), term.divisors, term.negative)
+            term = _Term(node.inputs[0], (*term.factors, _bare(node.inputs[1])), term.divisors, term.negative)
         elif name == "div" and _is_uniform(node.inputs[1]):
-            term = _Term(node.inputs[0], term.factors, (*term.divisors, node.inputs[1]), term.negative)
+            term = _Term(node.inputs[0], term.factors, (*term.divisors, _bare(node.inputs[1])), term.negative)
         else:
             return term
 
 
 def _is_uniform(variable: Variable) -> bool:
     return all(variable.tensor_type.broadcastable)
+
+
+def _bare(scalar: Variable) -> Variable:
+    """A scalar without the axes of size 1 that it was given."""
+    while scalar.owner is not None and isinstance(scalar.owner.op, DimShuffle):
+        scalar = scalar.owner.inputs[0]
+    return scalar
 
 
 def _product(graph: FunctionGraph, variable: Variable) -> Apply | None:

@@ -204,9 +204,10 @@ class DestroyPlan:
             for reader in self._readers_of([root]) - {destroyer}:
                 path = order.path(destroyer, reader)
                 if path:
+                    chain = ", then ".join(str(self.effects[number]) for number in path)
                     return (
                         f"{self.effects[destroyer]} overwrites {root}, which {self.effects[reader]} reads and"
-                        f" which can only run after it: {', then '.join(str(self.effects[number]) for number in path)}"
+                        f" which can only run after it: {chain}"
                     )
         return "steps that overwrite their inputs wait for each other in a circle"
 

@@ -11,6 +11,7 @@ import numpy as np
 from esat.errors import EsatError, UserLine
 from esat.graph import Apply, Constant, Family, TensorType, Variable
 from esat.graph.op import Array, Op
+from esat.ops.creation import Alloc
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.reduction import Reduction
 from esat.ops.view import Reshape
@@ -100,9 +101,22 @@ class ShapeWalk:
             types: Sequence[Any] = node.op.infer_types([self._stand_in(variable) for variable in node.inputs])
         else:
             types = [variable.type for variable in node.outputs]
+        if isinstance(node.op, Alloc):
+            types = [self._allocated(node, types[0])]
         for variable, type in zip(node.outputs, types, strict=True):
             if isinstance(type, TensorType) and None not in type.shape:
                 self.shapes[variable] = tuple(size for size in type.shape if size is not None)
+
+    def _allocated(self, node: Apply, type: TensorType) -> TensorType:
+        """The type of an allocation: axes that the value's type does not say to be 1 keep their sizes.
+
+        A run-time size of 1 does not make them broadcast.
+        """
+        value = node.inputs[0]
+        if not self._is_known(value):
+            return type
+        sizes = zip(type.shape, value.tensor_type.broadcastable, self._shape(value), strict=True)
+        return type.with_shape(tuple(wanted if flag else given for wanted, flag, given in sizes))
 
     def _is_known(self, variable: Variable) -> bool:
         return isinstance(variable, Constant) or variable in self.shapes

@@ -1,0 +1,126 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+import esat
+from esat.frontend import random as draws
+from esat.graph import FunctionGraph, Variable
+from esat.graph.op import Family
+from esat.phases.effects import Permissions
+from esat.phases.inplace import BLAS, ROWS, work_in_place
+
+
+def names(graph: FunctionGraph) -> list[str]:
+    return [str(node.op) for node in graph.toposort() if node.op.family is not Family.VIEW]
+
+
+def test_a_chain_of_writes_is_in_place_but_for_what_would_change_the_input() -> None:
+    x = esat.vector("x")
+    value = esat.set_subtensor(x[1:], 0.0)
+    value = esat.inc_subtensor(value[:2], 1.0)
+    value = esat.inc_subtensor(value[np.array([0, 0])], 1.0)
+    graph = FunctionGraph([x], [value])
+    found = names(work_in_place(graph, Permissions()))
+    assert ["inplace" in name for name in found] == [False, True, True]
+    given = names(work_in_place(graph, Permissions(frozenset([0]))))
+    assert all("inplace" in name for name in given)
+    assert not any("inplace" in name for name in names(graph)), "the graph itself does not change"
+
+
+def test_what_is_needed_later_is_copied() -> None:
+    x = esat.vector("x")
+    value = esat.exp(x)
+    graph = FunctionGraph([x], [esat.set_subtensor(value[1:], 0.0) @ value])
+    assert not any("inplace" in name for name in names(work_in_place(graph, Permissions())))
+
+
+def test_rows_can_be_left_out() -> None:
+    x = esat.vector("x")
+    value = esat.inc_subtensor(esat.exp(x)[1:], 1.0)
+    graph = FunctionGraph([x], [value])
+    assert work_in_place(graph, Permissions(), ()) is graph
+    assert any("inplace" in name for name in names(work_in_place(graph, Permissions(), ROWS)))
+
+
+def test_random_states_advance_where_they_stand() -> None:
+    state = draws.shared_state(3)
+    after, first = draws.normal(state, size=3)
+    last, second = draws.uniform(after, size=3)
+    graph = FunctionGraph([], [first, second, last])
+    for updated, expected in (((), [False, True]), ((state,), [True, True])):
+        result = work_in_place(graph, Permissions(updated=updated))
+        drawn = [node for node in result.toposort() if node.op.family is Family.RANDOM]
+        assert [bool(node.op.destroy_map) for node in drawn] == expected
+
+
+x, y, c = esat.matrix("x"), esat.matrix("y"), esat.matrix("c")
+rate = esat.scalar("rate")
+SUMS: list[tuple[Any, float, float]] = [
+    (lambda: c + x @ y, 1.0, 1.0),
+    (lambda: x @ y + c, 1.0, 1.0),
+    (lambda: c - x @ y, -1.0, 1.0),
+    (lambda: x @ y - c, 1.0, -1.0),
+    (lambda: 0.5 * c - 3.0 * (x @ y), -3.0, 0.5),
+    (lambda: c / 4.0 + (x @ y) * 2.0 * 3.0, 6.0, 0.25),
+    (lambda: -(c) - (x @ y) / 2.0, -0.5, -1.0),
+]
+
+
+@pytest.mark.parametrize("place", range(len(SUMS)))
+def test_a_product_added_to_what_dies_is_one_call(place: int) -> None:
+    build, alpha, beta = SUMS[place]
+    graph = FunctionGraph([x, y, c], [build()])
+    result = work_in_place(graph, Permissions(frozenset([2])))
+    (node,) = [node for node in result.toposort() if node.op.name == "gemm"]
+    assert node.op.destroy_map == {0: (0,)}
+    assert node.inputs[0] is result.inputs[2]
+    assert [float(node.inputs[place].data) for place in (1, 4)] == [alpha, beta]  # type: ignore[attr-defined]
+    rng = np.random.default_rng(0)
+    data = [rng.normal(size=size) for size in ((3, 4), (4, 5), (3, 5))]
+    wanted = esat.evaluate(graph.outputs, dict(zip(graph.inputs, data, strict=True)))
+    got = esat.evaluate(result.outputs, dict(zip(result.inputs, data, strict=True)))
+    np.testing.assert_allclose(got[0], wanted[0], rtol=1e-13)
+
+
+def not_accumulated() -> dict[str, tuple[list[Variable], Variable, Permissions]]:
+    donated, nothing = Permissions(frozenset([2])), Permissions()
+    row, k = esat.vector("row"), esat.tensor("k", dtype="int64", shape=(None, None))
+    return {
+        "the input is not donated": ([x, y, c], c + x @ y, nothing),
+        "the sum is read in a loop": ([x, y, c], esat.tanh(c + x @ y), donated),
+        "a kernel makes it": ([x, y, c], esat.tanh(c) + x @ y, donated),
+        "it is stretched": ([x, y, row], row + x @ y, donated),
+        "the product is read elsewhere": ([x, y, c], c + (p := x @ y) + p.T @ p, donated),
+        "it is an operand": ([x, y, c], c + x @ c, donated),
+        "a scale is 0": ([x, y, c], c + 0.0 * (x @ y), donated),
+        "the dtype has no BLAS": ([x, y, k], k + k @ k, donated),
+    }
+
+
+@pytest.mark.parametrize("case", not_accumulated())
+def test_other_sums_stay(case: str) -> None:
+    inputs, total, permissions = not_accumulated()[case]
+    used = [v for v in inputs if v in esat.graph.ancestors([total])]
+    if len(used) < 3:
+        permissions = Permissions(frozenset(range(len(used))) if permissions.donated else frozenset())
+    result = work_in_place(FunctionGraph(used, [total]), permissions)
+    assert "gemm{inplace}" not in names(result)
+    assert "gemm" not in names(result)
+
+
+def test_a_column_is_added_to_a_vector() -> None:
+    v, b = esat.vector("v"), esat.vector("b")
+    for total in (b - 0.1 * (x @ v), 2.0 * b + v @ x):
+        graph = FunctionGraph([x, v, b], [total])
+        result = work_in_place(graph, Permissions(frozenset([2])))
+        assert "gemm{inplace}" in names(result)
+        data = [np.arange(9.0).reshape(3, 3), np.array([1.0, 2.0, 3.0]), np.ones(3)]
+        wanted = esat.evaluate(graph.outputs, dict(zip(graph.inputs, data, strict=True)))
+        got = esat.evaluate(result.outputs, dict(zip(result.inputs, data, strict=True)))
+        np.testing.assert_allclose(got[0], wanted[0], rtol=1e-13)
+
+
+def test_products_without_blas_are_left_to_kernels() -> None:
+    graph = FunctionGraph([x, y, c], [c + x @ y])
+    assert "gemm" not in names(work_in_place(graph, Permissions(frozenset([2])), set(ROWS) - {BLAS}))
