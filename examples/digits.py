@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 import numpy as np
@@ -50,7 +51,7 @@ def initial_parameters(seed: int = 1) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     sizes = (64, *HIDDEN, 10)
     parameters = []
-    for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+    for fan_in, fan_out in pairwise(sizes):
         parameters.append(rng.normal(scale=np.sqrt(1.0 / fan_in), size=(fan_in, fan_out)))
         parameters.append(np.zeros(fan_out))
     return parameters
@@ -110,9 +111,9 @@ class NumpyNetwork:
             if index:
                 delta = (delta @ weights[index].T) * (1.0 - layers[index] ** 2)
         for parameter, velocity, gradient in zip(self.parameters, self.velocities, gradients, strict=True):
-            velocity *= MOMENTUM
-            velocity -= RATE * gradient
-            parameter += velocity
+            np.multiply(velocity, MOMENTUM, out=velocity)
+            np.subtract(velocity, RATE * gradient, out=velocity)
+            np.add(parameter, velocity, out=parameter)
         return float(cost)
 
 

@@ -8,9 +8,25 @@ from esat.graph import Variable
 from esat.graph.evaluate import evaluate
 
 UNARY = (
-    "neg abs sqr exp log1p sqrt tanh sigmoid softplus sin cos expm1 floor sign arctan erf reciprocal".split()
+    "neg",
+    "abs",
+    "sqr",
+    "exp",
+    "log1p",
+    "sqrt",
+    "tanh",
+    "sigmoid",
+    "softplus",
+    "sin",
+    "cos",
+    "expm1",
+    "floor",
+    "sign",
+    "arctan",
+    "erf",
+    "reciprocal",
 )
-BINARY = "add sub mul div maximum minimum".split()
+BINARY = ("add", "sub", "mul", "div", "maximum", "minimum")
 SHAPES = ((3, 4), (1, 4), (3, 1), (1, 1))
 
 
