@@ -71,7 +71,7 @@ def test_gradient_descent_writes_parameters_where_they_stand() -> None:
 
 def test_rows_of_a_table_are_written_where_they_stand() -> None:
     table, row, value = (
-        esat.shared(np.zeros((500, 20)), name="table"),
+        esat.shared(np.zeros((5000, 20)), name="table"),
         esat.lscalar("row"),
         esat.vector("value"),
     )
