@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from esat import codegen
@@ -13,6 +13,7 @@ from esat.classic.standard import optdb
 from esat.egraph.saturate import Budgets
 from esat.errors import GraphError
 from esat.extract.optimizer import OptimizationReport
+from esat.extract.shapes import Expected, expected_shapes
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, SharedVariable, Variable
 from esat.graph.variables import user_line
@@ -34,6 +35,7 @@ def compile(
     mode: str | Mode = "fast_run",
     *,
     rules: RuleSources = (),
+    shapes: Mapping[Variable, Sequence[int]] | None = None,
     donate: Iterable[Variable] = (),
 ) -> Executable:
     """Compile a graph into a function of NumPy arrays.
@@ -47,6 +49,9 @@ def compile(
         How hard to optimize: the name of a mode, or a :class:`Mode`.
     rules
         Further rules for this compilation: paths of files, or texts, in egglog syntax.
+    shapes
+        Input -> the shape its values will mostly have. The program is chosen for these shapes, and right
+        for all. Sizes that neither types, this, nor the values of shared variables tell count 256.
     donate
         Inputs of the graph whose arrays each call may overwrite, and outputs live in; the caller must not
         use them afterwards. An array that cannot be overwritten, or shares memory with another argument, is
@@ -68,7 +73,7 @@ def compile(
         original, updated = _function_graph(graph)
     profile.nodes_before = len(original)
     with profile.stage("rules"):
-        options = _options(chosen, rules)
+        options = _options(chosen, rules, expected_shapes(shapes or {}, graph.inputs))
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)
     permissions = Permissions(_donated(graph, donate), updated)
@@ -120,9 +125,10 @@ def _checker(graph: FunctionGraph, mode: Mode) -> GraphChecker:
     return checker
 
 
-def _options(mode: Mode, rules: RuleSources) -> RuleOptions:
+def _options(mode: Mode, rules: RuleSources, shapes: Expected) -> RuleOptions:
     sources = [rules] if isinstance(rules, (str, Path)) else list(rules)
-    return RuleOptions(mode.soundness, tuple(RULES.read(source) for source in sources), mode.machine)
+    extra = tuple(RULES.read(source) for source in sources)
+    return RuleOptions(mode.soundness, extra, mode.machine, shapes)
 
 
 def _optimize(
@@ -136,7 +142,9 @@ def _optimize(
         with profile.stage("query"):
             classic = optdb.query(mode.query, options)
             classic.after_each = None if checker is None else checker.check
-        result, report, details = optimize_greedily(graph, classic, machine=mode.machine, stage=profile.stage)
+        result, report, details = optimize_greedily(
+            graph, classic, machine=mode.machine, shapes=options.shapes, stage=profile.stage
+        )
     else:
         budgets = Budgets(mode.node_limit, mode.time_limit, mode.round_limit)
         saturating = SaturationOptimizer(

@@ -14,6 +14,7 @@ from esat.egraph.encode import encode
 from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport, Stage, predicted_seconds
+from esat.extract.shapes import Expected, hints_of
 from esat.graph import FunctionGraph
 
 
@@ -22,6 +23,7 @@ def optimize_greedily(
     optimizer: QueriedOptimizer,
     *,
     machine: MachineProfile | None = None,
+    shapes: Expected = (),
     stage: Stage = lambda _: nullcontext(),
 ) -> tuple[FunctionGraph, OptimizationReport, OptimizerProfile]:
     """The graph after a classic optimizer; it is not changed itself.
@@ -34,6 +36,8 @@ def optimize_greedily(
         What a database was turned into by a Query.
     machine
         Throughputs of the cost model.
+    shapes
+        Expected shapes of the inputs, by position, for the prediction.
     stage
         Called with the name of each stage, to time it.
 
@@ -47,11 +51,11 @@ def optimize_greedily(
     with stage("optimize"):
         profile = optimizer.optimize(result)
     with stage("predict"):
-        before, after = (_predicted(one, costs) for one in (graph, result))
+        before, after = (_predicted(one, costs, shapes) for one in (graph, result))
     report = OptimizationReport("greedy", len(graph), len(result), before, after, profile.all_applied())
     return result, report, profile
 
 
-def _predicted(graph: FunctionGraph, machine: MachineProfile) -> float:
+def _predicted(graph: FunctionGraph, machine: MachineProfile, shapes: Expected) -> float:
     terms = encode(graph)
-    return predicted_seconds(terms, CostModel(machine, terms.opaque))
+    return predicted_seconds(terms, CostModel(machine, terms.opaque), hints_of(terms, shapes))

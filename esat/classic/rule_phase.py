@@ -15,6 +15,7 @@ from esat.classic.terms import DropReducedAxes, KeepReducedAxes
 from esat.egraph.constructors import op_signature
 from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
+from esat.extract.shapes import Expected
 from esat.graph import FunctionGraph
 from esat.rules.database import RuleDatabase
 from esat.rules.query import Query
@@ -33,11 +34,14 @@ class RuleOptions:
         Rule files of one compilation.
     machine
         What the cost model prices replacements with.
+    shapes
+        Expected shapes of the graph's inputs, by position.
     """
 
     soundness: Soundness = "real"
     extra: tuple[RuleFile, ...] = ()
     machine: MachineProfile = field(default_factory=MachineProfile)
+    shapes: Expected = ()
 
 
 @dataclass(frozen=True)

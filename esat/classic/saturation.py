@@ -98,6 +98,7 @@ class SaturationOptimizer:
             self.budgets,
             machine=self.options.machine,
             method=self.method,
+            shapes=self.options.shapes,
             equalities=[(equality.left, equality.right) for equality in collector.found],
             stage=_recording(stage, profile.parts),
             trace=trace,

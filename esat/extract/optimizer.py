@@ -19,6 +19,7 @@ from esat.extract.decode import decode
 from esat.extract.extraction import SUPERSEDED_NAMES, SaturatedGraph, extract
 from esat.extract.machine import MachineProfile
 from esat.extract.readout import Layout, read_out
+from esat.extract.shapes import Expected, hints_of
 from esat.extract.values import Hints, term_values
 from esat.graph import FunctionGraph, Variable
 
@@ -96,7 +97,7 @@ def optimize(
     *,
     machine: MachineProfile | None = None,
     method: Literal["area", "tree", "optimal"] = "area",
-    hints: Hints | None = None,
+    shapes: Expected = (),
     equalities: Sequence[tuple[Variable, Variable]] = (),
     stage: Stage = lambda _: nullcontext(),
     trace: list[StepTrace] | None = None,
@@ -115,8 +116,8 @@ def optimize(
         Throughputs of the cost model.
     method
         How e-nodes are chosen; see :func:`esat.extract.choose.choose`.
-    hints
-        Expected sizes of axes that the types leave open.
+    shapes
+        Expected shapes of the inputs, by position.
     equalities
         Pairs of Variables that are known to be equal, beside what the rules say.
     stage
@@ -135,15 +136,15 @@ def optimize(
     found, saturation = saturated(terms, program, budgets, stage, trace)
     with stage("extract"):
         model = CostModel(machine or MachineProfile(), terms.opaque)
-        extraction = extract(found, model, hints, method)
-        chosen, shapes = extraction.terms()
+        extraction = extract(found, model, hints_of(terms, shapes), method)
+        chosen, sizes = extraction.terms()
     with stage("decode"):
-        result = decode(chosen, graph, shapes)
+        result = decode(chosen, graph, sizes)
     report = OptimizationReport(
         "egraph",
         len(graph),
         len(result),
-        predicted_seconds(written, model, hints),
+        predicted_seconds(written, model, hints_of(written, shapes)),
         extraction.seconds,
         _fired(program, saturation),
         found.arrays.node_count,

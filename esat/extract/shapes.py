@@ -1,0 +1,99 @@
+"""Expected shapes: what the user says of the sizes that types leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import index
+
+import numpy as np
+
+from esat.egraph.terms import TermGraph
+from esat.errors import GraphError, ShapeError
+from esat.extract.values import Hints
+from esat.graph import SharedVariable, TensorType, Variable
+
+Expected = tuple[tuple[int, ...] | None, ...]
+"""Shape of each input of a graph, by position, as far as it is known."""
+
+
+def expected_shapes(shapes: Mapping[Variable, Sequence[int]], inputs: Sequence[Variable]) -> Expected:
+    """The expected shape of each input.
+
+    Parameters
+    ----------
+    shapes
+        Input -> its shape. Programs stay right for every other shape; they are chosen for this one.
+    inputs
+        The inputs of the graph.
+
+    Raises
+    ------
+    GraphError
+        For a key that is no input.
+    ShapeError
+        For a shape that a value of the input's type cannot have.
+    """
+    known = set(inputs)
+    for variable in shapes:
+        if variable not in known:
+            names = ", ".join(map(str, inputs)) or "none"
+            raise GraphError(f"shapes: {variable} is no input of the graph; its inputs are: {names}")
+    return tuple(_checked(variable, shapes[variable]) if variable in shapes else None for variable in inputs)
+
+
+def _checked(variable: Variable, shape: Sequence[int]) -> tuple[int, ...]:
+    type = variable.type
+    if not isinstance(type, TensorType):
+        raise ShapeError(f"shapes: {variable} is no tensor but a {type}")
+    try:
+        sizes = tuple(index(size) for size in shape)
+    except TypeError:
+        raise ShapeError(f"shapes: {variable}: {shape!r} is no sequence of whole numbers") from None
+    if len(sizes) != type.ndim:
+        raise ShapeError(f"shapes: {variable}: {sizes} has {len(sizes)} sizes for {type.ndim} axes")
+    for axis, (size, known) in enumerate(zip(sizes, type.shape, strict=True)):
+        if size < 0:
+            raise ShapeError(f"shapes: {variable}: axis {axis} cannot have size {size}")
+        if known is not None and size != known:
+            raise ShapeError(f"shapes: {variable}: axis {axis} has size {known} by its type, not {size}")
+    return sizes
+
+
+def hints_of(terms: TermGraph, expected: Expected) -> Hints:
+    """Sizes of the axes that types leave open, from expected shapes and the values of shared variables.
+
+    Parameters
+    ----------
+    expected
+        By position among the graph's inputs, which stand first among those of the terms.
+
+    Raises
+    ------
+    ShapeError
+        For expected sizes of axes that the graph needs equal, and that differ.
+    """
+    hints: dict[tuple[int, int], float] = {}
+    source: dict[tuple[int, int], Variable] = {}
+    leaves = [(number, term) for number, term in enumerate(terms.terms) if term.constructor == "In"]
+    for number, term in leaves:
+        position = int(term.attributes[0])
+        shape = expected[position] if position < len(expected) else None
+        for axis, (size, symbol) in enumerate(zip(shape or (), terms.types[number].shape, strict=False)):
+            if isinstance(symbol, int):
+                continue
+            variable = terms.inputs[position]
+            if hints.get(symbol, size) != size:
+                raise ShapeError(
+                    f"shapes: axis {axis} of {variable} is said to have size {size}, but the graph needs it"
+                    f" as long as an axis of {source[symbol]}, said to have size {hints[symbol]:g}"
+                )
+            hints[symbol], source[symbol] = float(size), variable
+    for number, term in leaves:
+        leaf = terms.inputs[int(term.attributes[0])]
+        value = leaf.get_value(borrow=True) if isinstance(leaf, SharedVariable) else None
+        if isinstance(value, np.ndarray):
+            for size, symbol in zip(value.shape, terms.types[number].shape, strict=False):
+                if not isinstance(symbol, int):
+                    hints.setdefault(symbol, float(size))
+    # What is best for empty arrays is best for nothing else.
+    return {symbol: max(size, 1.0) for symbol, size in hints.items()}
