@@ -191,7 +191,7 @@ def run(
 ) -> Outcome:
     """Load, saturate and freeze one graph; ``equal``: two terms that should be one class in the end."""
     schedule = Schedule() if core else program.schedule
-    with prepared_engine(program) as engine:
+    with prepared_engine(program, graph) as engine:
         begun = time.perf_counter()
         for text in load_text(graph, flatten(graph, program.strict)):
             engine.execute(text)

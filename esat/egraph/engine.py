@@ -85,9 +85,12 @@ class Engine:
     ----------
     failure
         Why it can no longer be used; None while it can.
+    modules
+        Numbers of the modules of a program that were loaded; kept by whoever loads them.
     """
 
     failure: BaseException | None = None
+    modules: set[int] = field(default_factory=set)
     _egraph: Any = field(default=None, repr=False)
     _print_size: list[Command] | None = field(default=None, repr=False)
 

@@ -43,7 +43,9 @@ class EnginePool:
         self._local = threading.local()
 
     @contextmanager
-    def engine(self, key: Hashable, build: Callable[[], Engine]) -> Iterator[Engine]:
+    def engine(
+        self, key: Hashable, build: Callable[[], Engine], extend: Callable[[Engine], None] = lambda _: None
+    ) -> Iterator[Engine]:
         """An engine with rules loaded, for the length of a ``with`` block.
 
         What the block adds is gone afterwards. An engine whose block raised is not used again.
@@ -53,10 +55,13 @@ class EnginePool:
         key
             Stands for the rules; equal keys mean equal rules.
         build
-            Makes an engine that holds them, when there is none. What it raises is raised here.
+            Makes an engine for them, when there is none. What it raises is raised here.
+        extend
+            Adds rules to the engine that stay in it after the block.
         """
         slot = self._take(key, build)
         try:
+            extend(slot.engine)
             slot.engine.push()
             yield slot.engine
             slot.engine.pop()

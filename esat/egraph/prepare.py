@@ -1,24 +1,28 @@
 """Prepared e-graphs: the signature, the n-ary core, facts and compiled rules in one program.
 
-Loading rules takes longer than most saturations, so engines that hold them are pooled.
+Loading rules takes longer than most saturations. So engines that hold them are pooled, and each learns only
+the rules that mattered to some graph it saw.
 """
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from esat.egraph.constructors import op_signature
 from esat.egraph.core import core_program
 from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
+from esat.egraph.modules import Module, declared_tables, modules_of, relevant, rulesets
 from esat.egraph.pool import POOL
 from esat.egraph.rule_compiler import CompiledRules, compile_rules
 from esat.egraph.saturate import RuleStep, Schedule
-from esat.egraph.signature import Signature
+from esat.egraph.signature import RULESETS, Signature
+from esat.egraph.terms import TermGraph
 from esat.errors import RuleError
 from esat.rules.database import RuleSelection
 
@@ -45,7 +49,7 @@ def _marking_superseded(text: str) -> str:
 
 @dataclass(frozen=True)
 class Program:
-    """Everything an engine holds before the terms of a graph.
+    """Everything an engine may hold before the terms of a graph.
 
     Attributes
     ----------
@@ -55,11 +59,19 @@ class Program:
         The selected rules.
     strict
         Whether floating-point sums and products are left in the order they were written.
+    closures
+        What is known of :meth:`relevant`.
     """
 
     signature: Signature
     compiled: CompiledRules
     strict: bool
+    closures: dict[frozenset[str], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def rulesets(self) -> tuple[str, ...]:
+        """All rule sets."""
+        return (*RULESETS, *self.compiled.rulesets, *self.compiled.expanding)
 
     @property
     def schedule(self) -> Schedule:
@@ -81,24 +93,47 @@ class Program:
         """What tells engines with this program from others."""
         return self.compiled.text, self.strict
 
-    def load(self) -> Engine:
-        """A new engine with this program.
+    @cached_property
+    def modules(self) -> tuple[Module, ...]:
+        """All forms, in the order they are loaded."""
+        layers = (self.signature.program, facts_program(), core_program(self.signature, self.strict))
+        chunks = (
+            replace(chunk, text=_marking_superseded(chunk.text)) if "(subsume " in chunk.text else chunk
+            for chunk in self.compiled.chunks
+        )
+        return modules_of((*layers, _SUPERSEDED_DECLARATIONS), chunks)
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """Tables that only modules and loaded terms fill."""
+        return declared_tables(self.modules, self.signature)
+
+    def relevant(self, constructors: Collection[str]) -> tuple[int, ...]:
+        """Numbers of the modules that can matter to terms of these constructors."""
+        given = frozenset(constructors)
+        known = self.closures.get(given)
+        if known is None:
+            known = self.closures[given] = relevant(self.modules, self.tables, given)
+        return known
+
+    def extend(self, engine: Engine, numbers: Iterable[int]) -> None:
+        """Load modules that an engine does not have yet.
 
         Raises
         ------
         RuleError
             When egglog refuses a rule, at the rule's position.
         """
-        engine = Engine()
-        layers = (self.signature.program, facts_program(), core_program(self.signature, self.strict))
-        for layer in (*layers, _SUPERSEDED_DECLARATIONS):
-            engine.load(layer)
-        for chunk in self.compiled.chunks:
-            try:
-                engine.load(_marking_superseded(chunk.text))
-            except RuleError as error:
-                raise chunk.error(error.reason) from None
-        return engine
+        missing = [number for number in numbers if number not in engine.modules]
+        engine.modules.update(missing)
+        own = [self.modules[number] for number in missing]
+        engine.load("\n".join(module.text for module in own if module.chunk is None))
+        for module in own:
+            if module.chunk is not None:
+                try:
+                    engine.load(module.text)
+                except RuleError as error:
+                    raise module.chunk.error(error.reason) from None
 
 
 _programs: OrderedDict[object, Program] = OrderedDict()
@@ -125,12 +160,27 @@ def program_for(selection: RuleSelection, strict: bool = False) -> Program:
     return known
 
 
-def prepared_engine(program: Program) -> AbstractContextManager[Engine]:
-    """An engine that holds the program, for the terms of one graph; see :class:`EnginePool`.
+@contextmanager
+def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterator[Engine]:
+    """An engine that holds what a program has to say of some terms, for the length of a ``with`` block.
+
+    Parameters
+    ----------
+    program
+        The rules.
+    terms
+        The terms that will be loaded; None: any.
 
     Raises
     ------
     RuleError
         When egglog refuses a rule, at the rule's position.
     """
-    return POOL.engine(program.key, program.load)
+    if terms is None:
+        numbers: Sequence[int] = range(len(program.modules))
+    else:
+        numbers = program.relevant({term.constructor for term in terms.terms})
+    with POOL.engine(program.key, Engine, lambda engine: program.extend(engine, numbers)) as engine:
+        for text in rulesets((program.modules[number] for number in numbers), program.rulesets):
+            engine.execute(text)
+        yield engine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,6 +14,8 @@ StopReason = Literal["saturated", "round limit", "match limit", "node limit", "t
 ``saturated``: no rule had anything to add. ``match limit``: nothing but rules that ran out of fuel or time.
 The other limits are those of the budgets.
 """
+
+_RESOLUTION = 1e-3
 
 _MILLISECONDS_AS_MICROSECONDS = 1000.0
 """egglog 13.2 reports milliseconds in the microseconds of its timedeltas."""
@@ -108,19 +111,32 @@ class RuleLog:
     matches: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def add(self, report: Any) -> None:
-        """Add a RunReport of egglog."""
+    def add(self, report: Any, seconds: float = math.inf) -> None:
+        """Add a RunReport of egglog, of a step that took so many seconds.
+
+        egglog measures the time of a rule in whole milliseconds, so short steps have no times to ask for.
+        """
+        matches = self.matches
         for name, count in report.num_matches_per_rule.items():
-            rule = rule_name(name)
-            self.matches[rule] = self.matches.get(rule, 0) + count
-        for name, time in report.search_and_apply_time_per_rule.items():
-            rule = rule_name(name)
-            self.seconds[rule] = self.seconds.get(rule, 0.0) + true_seconds(time)
+            if count:
+                matches[name] = matches.get(name, 0) + count
+        if seconds >= _RESOLUTION:
+            for name, time in report.search_and_apply_time_per_rule.items():
+                if time:
+                    self.seconds[name] = self.seconds.get(name, 0.0) + true_seconds(time)
 
     def statistics(self) -> tuple[RuleStatistics, ...]:
-        """All rules, most matches first, then by name."""
-        order = sorted(self.matches, key=lambda name: (-self.matches[name], name))
-        return tuple(RuleStatistics(name, self.matches[name], self.seconds.get(name, 0.0)) for name in order)
+        """All rules that matched or took time, most matches first, then by name."""
+        matches: dict[str, int] = {}
+        for name in (*self.matches, *self.seconds):
+            matches.setdefault(rule_name(name), 0)
+        for name, count in self.matches.items():
+            matches[rule_name(name)] += count
+        seconds = dict.fromkeys(matches, 0.0)
+        for name, time in self.seconds.items():
+            seconds[rule_name(name)] += time
+        order = sorted(matches, key=lambda name: (-matches[name], name))
+        return tuple(RuleStatistics(name, matches[name], seconds[name]) for name in order)
 
 
 def rule_name(name: str) -> str:
@@ -131,13 +147,6 @@ def rule_name(name: str) -> str:
 def true_seconds(time: timedelta) -> float:
     """Seconds that a timedelta in one of egglog's reports means."""
     return time.total_seconds() * _MILLISECONDS_AS_MICROSECONDS
-
-
-def most_matched(report: Any, count: int = 3) -> tuple[str, ...]:
-    """The rules with the most matches in one RunReport, most first."""
-    log = RuleLog()
-    log.add(report)
-    return first_names(log.statistics(), count)
 
 
 def first_names(rules: Iterable[RuleStatistics], count: int) -> tuple[str, ...]:

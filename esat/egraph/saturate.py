@@ -180,6 +180,8 @@ class _Saturation:
     grown_by: dict[str, RuleLog] = field(default_factory=dict)
     limited: set[str] = field(default_factory=set)
     exhausted: set[str] = field(default_factory=set)
+    changes: int = 0
+    settled: dict[str, int] = field(default_factory=dict)
     held_back: bool = False
     contradictory: bool = False
 
@@ -267,9 +269,22 @@ class _Saturation:
     # ---- steps
 
     def step(self, ruleset: str, program: str) -> bool:
-        """One step of the layer itself."""
+        """One step of the layer itself; whether it changed anything."""
+        if self.is_settled(program):
+            return False
         report, _ = self.timed(program, (ruleset,))
+        self.note_end(program, bool(report.updated))
         return bool(report.updated)
+
+    def is_settled(self, program: str) -> bool:
+        """Whether a program has nothing to do: it ran to its end, and nothing changed since."""
+        return self.settled.get(program) == self.changes
+
+    def note_end(self, program: str, updated: bool) -> None:
+        """Remember a program that ran without a limit, for :meth:`is_settled`."""
+        self.changes += updated
+        if not updated or program.startswith("(saturate"):
+            self.settled[program] = self.changes
 
     def rule_step(self, rules: RuleStep) -> bool:
         """One step of rules from files: each rule set by itself, so that one cannot starve the others."""
@@ -280,8 +295,13 @@ class _Saturation:
             program = _WITH_FUEL.format(fuel, ruleset) if limited else f"(run {ruleset})"
             if self.forecast.seconds(program, self.nodes) > _LARGEST_SHARE * self.left():
                 self.hold_back(ruleset)
-                continue
-            changed |= self.run_ruleset(ruleset, program, fuel, limited)
+            elif not self.is_settled(program):
+                updated = self.run_ruleset(ruleset, program, fuel, limited)
+                if limited:
+                    self.changes += updated
+                else:
+                    self.note_end(program, updated)
+                changed |= updated
         return changed
 
     def run_ruleset(self, ruleset: str, program: str, fuel: int, limited: bool) -> bool:
@@ -336,7 +356,7 @@ class _Saturation:
         except (SaturationError, RuleError) as error:
             raise self.explained(error, rulesets) from error
         seconds = time.perf_counter() - begun
-        self.log.add(output.report)
+        self.log.add(output.report, seconds)
         if output.report.updated:
             self.nodes = self.count_nodes()
         if self.trace is not None:

@@ -166,7 +166,7 @@ def saturated(
     plan = flatten(terms, program.strict)
     with ExitStack() as stack:
         with stage("load rules"):
-            engine = stack.enter_context(prepared_engine(program))
+            engine = stack.enter_context(prepared_engine(program, terms))
         with stage("load"):
             undeclared = undeclared_constructors(terms, program.signature)
             for record in undeclared:

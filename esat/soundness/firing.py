@@ -72,7 +72,7 @@ def saturated(
     terms: TermGraph, program: Program, budgets: Budgets = BUDGETS
 ) -> tuple[SaturationReport, EGraphArrays]:
     """Load terms into an engine with a program, saturate, and read out."""
-    with prepared_engine(program) as engine:
+    with prepared_engine(program, terms) as engine:
         for record in undeclared_constructors(terms, program.signature):
             engine.execute(record.declaration)
         for text in load_text(terms, flatten(terms, program.strict)):

@@ -27,7 +27,7 @@ def saturated(inputs, outputs, program=None, budgets=None):
     """The terms, the saturation report and the e-graph of a graph."""
     program = program or all_rules()
     terms = encode(FunctionGraph(list(inputs), list(outputs), clone=False))
-    with prepared_engine(program) as engine:
+    with prepared_engine(program, terms) as engine:
         for record in undeclared_constructors(terms, program.signature):
             engine.execute(record.declaration)
         for text in load_text(terms, flatten(terms, program.strict)):

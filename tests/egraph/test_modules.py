@@ -1,0 +1,94 @@
+"""Engines learn only the rules that can matter, and what they learned before changes nothing."""
+
+import random
+
+import esat
+from esat.egraph.encode import encode
+from esat.egraph.loader import flatten, load_text
+from esat.egraph.modules import modules_of, relevant, rulesets
+from esat.egraph.pool import POOL
+from esat.egraph.prepare import prepared_engine, program_for
+from esat.egraph.saturate import Budgets, saturate
+from esat.extract.optimizer import optimize
+from esat.graph import FunctionGraph
+from esat.rules import RULES
+from esat.rules.query import Query
+
+TEXT = """
+(sort T)
+(constructor A (i64) T) (constructor B (T) T) (constructor C (T) T) (constructor D (T) T)
+(ruleset r)
+(rule ((= e (A x))) ((B e)) :ruleset r :name "a-makes-b")
+(rule ((= e (B x)) (= y (C x))) ((union e y)) :ruleset r :name "b-and-c")
+(rule ((= e (D x))) ((C e)) :ruleset r :name "d-makes-c")
+"""
+TABLES = frozenset("ABCD")
+
+
+def names(given):
+    modules = modules_of([TEXT], [])
+    chosen = [modules[number] for number in relevant(modules, TABLES, given)]
+    rules = [module.text.split('"')[1] for module in chosen if module.ruleset]
+    return rules, {module.declares for module in chosen} & TABLES
+
+
+def test_only_what_can_match_is_relevant():
+    assert names({"A"}) == (["a-makes-b"], {"A", "B"})
+    assert names({"C"}) == ([], {"C"})
+    assert names({"A", "D"}) == (["a-makes-b", "b-and-c", "d-makes-c"], set("ABCD"))
+
+
+def test_a_rule_set_unites_its_members_in_order():
+    modules = modules_of([TEXT], [])
+    union, empty = rulesets(modules, ["r", "other"])
+    assert [member.rpartition(".")[0] for member in union[:-1].split()[2:]] == ["r", "r", "r"]
+    assert empty == "(ruleset other)"
+
+
+def random_graph(seed):
+    chooser = random.Random(seed)
+    inputs = [esat.matrix("x"), esat.matrix("y"), esat.matrix("z")]
+    pool = list(inputs)
+    function = (esat.exp, esat.tanh, esat.sqrt, esat.abs, esat.sin, esat.log1p)[seed % 6]
+    for _ in range(25):
+        x, y = chooser.choice(pool), chooser.choice(pool)
+        pool.append(chooser.choice((x + y, x * y, x - y, x / y, function(x))))
+    return FunctionGraph(inputs, [pool[-1] + pool[-2]], clone=False)
+
+
+def outcome(program, graph):
+    """The size of the e-graph, and the optimized program."""
+    result, report = optimize(graph, program, Budgets())
+    names = {variable: str(number) for number, variable in enumerate(graph.inputs)}
+    lines = []
+    for node in result.toposort():
+        names.update({output: f"{node.op.name}{len(lines)}" for output in node.outputs})
+        lines.append((node.op.name, [names.get(variable, str(variable)) for variable in node.inputs]))
+    return report.e_nodes, report.saturation.rounds, lines
+
+
+def test_the_history_of_an_engine_changes_nothing():
+    program = program_for(RULES.query(Query(include=("fast_run",))))
+    seeds = range(6)
+    fresh = []
+    for seed in seeds:
+        POOL.clear()
+        fresh.append(outcome(program, random_graph(seed)))
+    POOL.clear()
+    assert [outcome(program, random_graph(seed)) for seed in seeds] == fresh
+    assert [outcome(program, random_graph(seed)) for seed in reversed(seeds)] == fresh[::-1]
+    POOL.clear()
+
+
+def test_leaving_rules_out_changes_no_result():
+    program = program_for(RULES.query(Query(include=("fast_run",))))
+    for seed in range(3):
+        terms = encode(random_graph(seed))
+        sizes = []
+        for known in (terms, None):
+            with prepared_engine(program, known) as engine:
+                for text in load_text(terms, flatten(terms)):
+                    engine.execute(text)
+                report = saturate(engine, program.schedule, Budgets(), program.constructors)
+                sizes.append((report.nodes, report.rounds, report.stop_reason))
+        assert sizes[0] == sizes[1]
