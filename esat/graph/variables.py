@@ -113,6 +113,7 @@ class SharedVariable(Variable):
     Its value changes by :meth:`set_value` and by the ``updates`` of a compiled graph.
     """
 
+    # Private is a value that only this variable holds, an array also contiguous, aligned and writable.
     __slots__ = ("_private", "_value")
 
     def __init__(self, type: Type, value: Any, name: str | None = None) -> None:
@@ -135,17 +136,14 @@ class SharedVariable(Variable):
     def give_value(self, value: Any) -> None:
         """Replace the value by one of the variable's type that nobody else holds."""
         self._value = value
-        self._private = True
+        self._private = not isinstance(value, np.ndarray) or value.flags.carray
 
     def own_value(self) -> Any:
         """The value, to be overwritten: one nobody else was given to keep, an array contiguous in C order."""
-        value = self._value
-        if isinstance(value, np.ndarray):
-            if not (self._private and value.flags.carray):
-                self._value = np.array(value, order="C")
-        elif not self._private:
-            self._value = _own(self.type, value)
-        self._private = True
+        if not self._private:
+            value = self._value
+            self._value = np.array(value, order="C") if isinstance(value, np.ndarray) else _own(self.type, value)
+            self._private = True
         return self._value
 
     def clone(self) -> SharedVariable:

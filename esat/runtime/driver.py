@@ -156,7 +156,8 @@ def _write_gifts(writer: Writer, program: Program) -> None:
 def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> None:
     """Find what the shapes decide, and a frame of scratch buffers that no other call uses."""
     read = {variable for call in program.kernels.values() for variable in call.inputs}
-    flagged = [writer.names[variable] for variable in program.leaves if variable in read]
+    # What is overwritten is contiguous and aligned already.
+    flagged = [writer.names[v] for v in program.leaves if v in read and v not in program.overwritten]
     if flagged:
         writer.line(f"flags = {' & '.join(f'{name}.flags.num' for name in flagged)}")
         copies = [f"{writer.bind('aligned', aligned)}({name})" for name in flagged]

@@ -34,7 +34,7 @@ class StepWriter:
         self._checked: set[Apply] = set()
         self._fresh = set(program.memory.fresh)
         self._scratch = set(program.memory.scratch)
-        self._leaves = set(program.leaves)
+        self._leaves = set(program.leaves) - program.overwritten
         self._predicted = {variable for kind, variable in program.record_facts if kind == "shape"}
 
     def write(self, number: int, group: Group) -> None:
@@ -95,7 +95,7 @@ class StepWriter:
 
     def _contiguity(self, inputs: Sequence[Variable]) -> str:
         """The condition under which all inputs are C-contiguous; empty where they always are."""
-        always = self._written | set(self.program.value_variables)
+        always = self._written | self.program.overwritten | set(self.program.value_variables)
         parts = ["flags"] if self._leaves.intersection(inputs) else []
         parts += [
             f"{self.writer.names[variable]}.flags.num"
