@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 
-import networkx
-
 from esat.graph import Constant, Feature, FunctionGraph, Variable
 from esat.graph.function_graph import Client
 
@@ -23,6 +21,8 @@ class ReplacementLog(Feature):
     """Notes what is replaced by what, and by whom, while it is attached to a graph."""
 
     def __init__(self) -> None:
+        import networkx
+
         self._replacements = networkx.MultiDiGraph()
         self._times: Counter[tuple[Expression, Expression, str]] = Counter()
 
@@ -36,6 +36,8 @@ class ReplacementLog(Feature):
 
     def culprits(self, among: Container[str]) -> tuple[str, ...]:
         """Those optimizers that lead from some expression back to itself, by name."""
+        import networkx
+
         names = {name for (_, _, name), times in self._times.items() if times >= REPEATED and name in among}
         for component in networkx.strongly_connected_components(self._replacements):
             inside = self._replacements.subgraph(component)

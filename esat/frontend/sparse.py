@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from esat.errors import DtypeError, describe
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
-from esat.graph.sparse_type import Format, SparseType
+from esat.graph.sparse_type import Format, SparseType, is_sparse_matrix
 from esat.graph.variables import Constant, SharedVariable, Variable
 from esat.ops.contraction import swap_last_axes
 from esat.ops.dimshuffle import dimshuffle
@@ -97,7 +96,7 @@ def constant(value: Any, name: str | None = None) -> Constant:
     DtypeError
         When it is not sparse, or of a dtype esat does not know.
     """
-    if not scipy.sparse.issparse(value):
+    if not is_sparse_matrix(value):
         raise DtypeError(describe("constant", [type(value).__name__], "takes sparse matrices"))
     return sparse_constant(value, name)
 
@@ -116,7 +115,7 @@ def is_sparse(value: Any) -> bool:
     """Whether a value is a sparse Variable or a sparse matrix of SciPy's."""
     if isinstance(value, Variable):
         return isinstance(value.type, SparseType)
-    return bool(scipy.sparse.issparse(value))
+    return is_sparse_matrix(value)
 
 
 # ---- structure and values

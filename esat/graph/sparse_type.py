@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import scipy.sparse
 
 from esat.errors import DtypeError, ShapeError
 from esat.graph.types import TensorType, Type, normalize_dtype
@@ -79,7 +79,7 @@ class SparseType(Type):
         ShapeError
             When its shape does not fit.
         """
-        if not scipy.sparse.issparse(value):
+        if not is_sparse_matrix(value):
             raise DtypeError(f"{type(value).__name__} is no sparse matrix of SciPy's, as {self} needs")
         given: Any = value
         if given.dtype != self.dtype and not np.can_cast(given.dtype, self.dtype):
@@ -101,9 +101,22 @@ class SparseType(Type):
         return text + ")"
 
 
+def is_sparse_matrix(value: Any) -> bool:
+    """Whether a value is a sparse matrix of SciPy's. There is none before SciPy's package is loaded."""
+    package = sys.modules.get("scipy.sparse")
+    return package is not None and bool(package.issparse(value))
+
+
+def array_class(format: Format) -> Any:
+    """SciPy's class of sparse arrays of a format."""
+    import scipy.sparse
+
+    return scipy.sparse.csr_array if format == "csr" else scipy.sparse.csc_array
+
+
 def canonical(matrix: Any, format: Format, dtype: Any) -> SparseArray:
     """A sparse matrix in one of the formats, its indices ascending and not repeated; copied if need be."""
-    kind = scipy.sparse.csr_array if format == "csr" else scipy.sparse.csc_array
+    kind = array_class(format)
     result: Any = matrix if type(matrix) is kind and matrix.dtype == dtype else kind(matrix, dtype=dtype)
     if not result.has_canonical_format:
         result = result.copy()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from esat.errors import AxisError, DtypeError, ShapeError, describe
 from esat.graph.op import Work
@@ -214,6 +213,8 @@ class SparseAdd(_Product):
         return (SparseType(left.format, left.dtype, (rows, columns)),)
 
     def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        import scipy.sparse
+
         left, right = inputs
         self.refuse(inputs, left.shape == right.shape)
         parts = [(matrix.data, *places(matrix)) for matrix in inputs]

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Family, Op, Work
-from esat.graph.sparse_type import Format, SparseType, canonical
+from esat.graph.sparse_type import Format, SparseType, array_class, canonical, is_sparse_matrix
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable
 
@@ -43,7 +42,7 @@ def as_sparse(value: Any) -> Variable:
     if isinstance(value, Variable):
         sparse_type("sparse", value)
         return value
-    if not scipy.sparse.issparse(value):
+    if not is_sparse_matrix(value):
         raise DtypeError(describe("sparse", [type(value).__name__], "takes sparse matrices"))
     return sparse_constant(value)
 
@@ -82,7 +81,7 @@ def match(name: str, types: Sequence[Any], *pairs: tuple[int | None, int | None]
 
 def with_values(pattern: Any, values: Any) -> Any:
     """A sparse matrix of SciPy's with the structure of ``pattern``; shares no memory with either."""
-    kind = scipy.sparse.csr_array if pattern.format == "csr" else scipy.sparse.csc_array
+    kind = array_class(pattern.format)
     parts = (np.array(values), pattern.indices.copy(), pattern.indptr.copy())
     result: Any = kind(parts, shape=pattern.shape)
     result.has_canonical_format = True

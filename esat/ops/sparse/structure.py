@@ -8,11 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from esat.errors import ShapeError, describe
 from esat.graph.op import as_variable
-from esat.graph.sparse_type import Format, SparseType, canonical
+from esat.graph.sparse_type import Format, SparseType, array_class, canonical
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.cast import cast
@@ -103,6 +102,8 @@ class SparseFromDense(SparseOp):
         return (SparseType(self.format, source.dtype, (source.shape[0], source.shape[1])),)
 
     def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        import scipy.sparse
+
         return (canonical(scipy.sparse.coo_array(inputs[0]), self.format, inputs[0].dtype),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
@@ -229,7 +230,7 @@ class Compressed(SparseOp):
 
     def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         values, indices, indptr, (rows, columns) = inputs
-        kind = scipy.sparse.csr_array if self.format == "csr" else scipy.sparse.csc_array
+        kind = array_class(self.format)
         try:
             result: Any = kind((values, indices, indptr), shape=(int(rows), int(columns)), copy=True)
             result.check_format(full_check=True)
