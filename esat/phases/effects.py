@@ -76,7 +76,7 @@ def effect_of_node(node: Apply, facts: ShapeFacts | None = None) -> Effect:
         node.where,
         tuple(node.inputs),
         tuple(node.outputs),
-        tuple(tuple(node.op.view_map.get(place, ())) for place in places),
+        tuple(shown_positions(node, place) for place in places),
         tuple(tuple(node.op.destroy_map.get(place, ())) for place in places),
         facts is not None and may_raise(node, facts),
         is_checkable(node.op),
@@ -90,6 +90,17 @@ def effect_of_group(group: Group, facts: ShapeFacts) -> Effect:
     nothing: tuple[tuple[int, ...], ...] = ((),) * len(group.outputs)
     raises = any(may_raise(node, facts) for node in group.nodes)
     return Effect(str(group), group.nodes[-1].where, group.inputs, group.outputs, nothing, nothing, raises)
+
+
+def shown_positions(node: Apply, place: int) -> tuple[int, ...]:
+    """Positions of the inputs whose memory an output may show without being written over it.
+
+    A value that is no array may keep arrays it was made from. States of random generators keep none.
+    """
+    op = node.op
+    declared = tuple(op.view_map.get(place, ()))
+    opaque = not isinstance(node.outputs[place].type, TensorType) and op.family is not Family.RANDOM
+    return tuple(range(len(node.inputs))) if opaque and not (declared or op.destroy_map) else declared
 
 
 def destroyed_positions(op: Op) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from esat.graph import Variable
+from esat.phases.effects import shown_positions
 from esat.phases.group import Group
 
 Roots = Mapping[Variable, frozenset[Variable]]
@@ -40,8 +41,7 @@ def _shown(group: Group, output: Variable, taken: Mapping[Variable, Variable]) -
     node = output.owner
     if group.kind == "kernel" or node is None or output.index is None:
         return [taken[output]] if output in taken else []
-    op = node.op
-    positions = (*op.view_map.get(output.index, ()), *op.destroy_map.get(output.index, ()))
+    positions = (*shown_positions(node, output.index), *node.op.destroy_map.get(output.index, ()))
     return [node.inputs[position] for position in positions]
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import esat
 from esat.errors import AssertionFailed, DestroyError, GraphError, IndexingError, ShapeError
 from esat.frontend import random as draws
-from esat.graph import Variable
+from esat.frontend import sparse
+from esat.graph import Family, Op, TensorType, Type, Variable
 
 
 def address(variable: esat.SharedVariable) -> int:
@@ -285,3 +287,69 @@ def test_random_states_as_inputs_are_not_changed() -> None:
         second = function(generator)
         assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
         assert np.array_equal(first[0], generator.uniform(size=3))
+
+
+def test_sparse_matrices_pass_through_and_keep_no_memory_of_others() -> None:
+    a, x, values = sparse.csr_matrix("a"), esat.matrix("x"), esat.vector("values")
+    s = sparse.shared(scipy.sparse.csr_array(np.eye(3)), name="s")
+    filled = sparse.with_values(a, esat.exp(values))
+    outputs = [sparse.dot(a, x), sparse.transpose(a), a, s, filled, sparse.with_values(a, values)]
+    later = esat.tanh(values * 2.0) @ esat.exp(values)
+    function = esat.compile(esat.Graph([a, x, values], [*outputs, later], updates={s: sparse.add(s, a)}))
+    matrix = scipy.sparse.csr_array(np.diag([1.0, 2.0, 3.0]))
+    held = [matrix.data, np.arange(3.0), s.get_value(borrow=True).data]
+    results = [function(matrix, np.ones((3, 2)), held[1]) for _ in range(2)]
+    for product, turned, same, old, exponentials, kept, _ in results:
+        assert np.array_equal(product, [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+        np.testing.assert_allclose(exponentials.data, np.exp([0.0, 1.0, 2.0]))
+        np.testing.assert_allclose(kept.data, [0.0, 1.0, 2.0])
+        for result in (turned, same, old, exponentials, kept):
+            assert not any(np.may_share_memory(result.data, array) for array in held)
+            held.append(result.data)
+    assert np.array_equal(s.get_value().diagonal(), [3.0, 5.0, 7.0])
+    assert np.array_equal(results[0][3].diagonal(), [1.0, 1.0, 1.0])
+
+
+class Wrap(Op):
+    """A vector in a list: a value that keeps the memory it was made from."""
+
+    name, constructor, family = "wrap", "Wrap", Family.LIBRARY
+
+    def infer_types(self, inputs: Any) -> Any:
+        return (ListType(),)
+
+    def perform(self, inputs: Any) -> Any:
+        return ([inputs[0]],)
+
+
+class Unwrap(Op):
+    name, constructor, family = "unwrap", "Unwrap", Family.LIBRARY
+
+    def infer_types(self, inputs: Any) -> Any:
+        return (TensorType("float64", shape=(None,)),)
+
+    def perform(self, inputs: Any) -> Any:
+        return (inputs[0][0].copy(),)
+
+
+class ListType(Type):
+    def filter(self, value: object) -> object:
+        return value
+
+    def admits(self, other: Type) -> bool:
+        return isinstance(other, ListType)
+
+    def __str__(self) -> str:
+        return "list"
+
+
+def test_memory_that_an_opaque_value_keeps_is_not_used_again() -> None:
+    x = esat.matrix("x")
+    wrapped = Wrap()((x @ x)[0])
+    other = x
+    for _ in range(4):
+        other = other @ x
+    function = esat.compile(esat.Graph([x], [esat.tanh(other.sum()) + Unwrap()(wrapped)]), "fast_compile")
+    data = np.arange(9.0).reshape(3, 3) / 9.0
+    power = np.linalg.matrix_power(data, 5).sum()
+    np.testing.assert_allclose(function(data), np.tanh(power) + (data @ data)[0])
