@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.peers import machine
 from benchmarks.peers.cases import case_named
 from benchmarks.peers.contenders import Unsupported, module_name
-from benchmarks.peers.numpy_contender import Namespace
+from benchmarks.peers.numpy_contender import Reference
 
 
 class Worker:
@@ -53,7 +53,7 @@ class Worker:
         results = self._function(*arrays)
         seconds = time.perf_counter() - start
         found = [np.asarray(one) for one in (results if isinstance(results, (tuple, list)) else (results,))]
-        wanted = chosen.function(Namespace, *(array.astype(np.float64) for array in arrays))
+        wanted = chosen.function(Reference, *(array.astype(np.float64) for array in arrays))
         error = largest_error(found, wanted if isinstance(wanted, tuple) else (wanted,))
         dtypes = sorted({str(one.dtype) for one in found})
         moved = sum(array.nbytes for array in (*arrays, *found))

@@ -14,7 +14,7 @@ from benchmarks.peers import environments
 from benchmarks.peers.cases import CASES, Case
 from benchmarks.peers.client import Client, ContenderLostError
 from benchmarks.peers.esat_contender import executable
-from benchmarks.peers.numpy_contender import Namespace
+from benchmarks.peers.numpy_contender import Reference
 from benchmarks.peers.record import Record, load
 from benchmarks.peers.worker import largest_error
 
@@ -29,7 +29,7 @@ def test_cases_of_two_sizes_through_one_executable(case: Case) -> None:
     for size in (100, 400):
         arrays = case.arrays(size, "float32")
         found = as_tuple(compiled(*arrays))
-        wanted = as_tuple(case.function(Namespace, *(array.astype(np.float64) for array in arrays)))
+        wanted = as_tuple(case.function(Reference, *(array.astype(np.float64) for array in arrays)))
         assert {array.dtype.name for array in found} == {"float32"}
         assert largest_error(list(found), wanted) < 1e-5
 
