@@ -119,10 +119,11 @@ def _graph(program: Program, shapes: list[Shape] | list[tuple[None, ...]] | tupl
 
 def spearman(rows: list[Row]) -> float:
     """Rank correlation of predicted and measured seconds."""
-    ranks = [
-        np.argsort(np.argsort([getattr(row, name) for row in rows])) for name in ("predicted", "measured")
-    ]
-    return float(np.corrcoef(*ranks)[0, 1])
+    predicted, measured = (
+        np.argsort(np.argsort([getattr(row, name) for row in rows])).astype(np.float64)
+        for name in ("predicted", "measured")
+    )
+    return float(np.corrcoef(predicted, measured)[0, 1])
 
 
 def report(found: list[Row], every: bool) -> float:

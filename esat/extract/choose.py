@@ -63,15 +63,17 @@ def choose(
     problem = Problem.of(arrays, costs, roots)
     where = backend if backend is not None else backend_for(arrays.node_count)
     tree = tree_choice(problem, links_of(problem, where), where)
-    known = problem.select(as_array(tree.choice), forced_bound(problem), "tree")
+    known = problem.select(as_array(tree.choice), 0.0, "tree")
     if method == "tree":
-        return known
+        return replace(known, lower_bound=min(forced_bound(problem), known.cost))
     start = known.chosen if initial is None else closed(problem, initial)
     if initial is not None and (start[problem.roots] >= 0).all():
-        given = problem.select(start, known.lower_bound, "area")
+        given = problem.select(start, 0.0, "area")
         known = given if given.cost <= known.cost else known
     found = _search(problem, where, tree, known, start, method, deadline)
-    return found if found.cost < known.cost else replace(known, method=method, lower_bound=found.lower_bound)
+    if found.cost < known.cost:
+        return found
+    return replace(known, method=method, lower_bound=min(found.lower_bound, known.cost))
 
 
 def _search(
@@ -86,7 +88,7 @@ def _search(
     """The best selection that local search, and then integer programming, finds on the reduced problem."""
     smaller = reduced(problem, tree, known.cost)
     choice = area_choice(smaller.problem, backend, smaller.restrict(start), deadline)
-    found = smaller.problem.select(choice, known.lower_bound, "area")
+    found = smaller.problem.select(choice, forced_bound(smaller.problem), "area")
     if method == "optimal":
         found = optimal_selection(smaller.problem, found, backend, deadline - perf_counter())
     chosen = smaller.expand(found.chosen, problem.arrays.class_count)
