@@ -17,6 +17,9 @@ _THREAD_VARIABLES = (
     *("NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS"),
 )
 
+_CHOICES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "PYTHONSAFEPATH")
+"""Variables that contenders do not inherit: every library shall choose its kernels by itself."""
+
 
 class ContenderLostError(Exception):
     """The process died or did not answer in time; the message says which and what it wrote."""
@@ -38,7 +41,8 @@ class Client:
 
     def __init__(self, contender: str, interpreter: Path, threads: int) -> None:
         self.contender = contender
-        environment = dict(os.environ, PYTHONWARNINGS="ignore", PYTHONSAFEPATH="")
+        environment = {name: value for name, value in os.environ.items() if name not in _CHOICES}
+        environment["PYTHONWARNINGS"] = "ignore"
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
         processors = ",".join(map(str, _processors(threads)))
         self._process = subprocess.Popen(

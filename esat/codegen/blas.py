@@ -165,12 +165,12 @@ def _numpy_product(left: Array, right: Array, output: Array) -> None:
 
 
 def _function(name: str) -> Routine:
-    found: Routine = getattr(_blas(), name)
+    found: Routine = getattr(load_blas(), name)
     return found
 
 
 @functools.cache
-def _blas() -> ModuleType:
+def load_blas() -> ModuleType:
     """SciPy's BLAS, loaded for the core type that :func:`core_type` chooses.
 
     OpenBLAS reads its environment variable once, while it is loaded. NumPy's own copy has been
@@ -194,7 +194,7 @@ def _scipy_is_faster() -> bool:
 
     The library is asked: whoever imported another part of SciPy first may have loaded it already.
     """
-    _blas()
+    load_blas()
     return numpy_core() == "Haswell" and scipy_core() == _WIDE_CORE
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from numba.core import types
 
 from esat.codegen import cache
+from esat.codegen.blas import load_blas
 from esat.codegen.loop_ir import Array, Kernel
 from esat.codegen.printing.printer import ENTRY, Layout, print_source
 from esat.codegen.template import NUMBA_TYPES
@@ -29,6 +30,8 @@ def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel
     CompileError
         When numba refuses the source.
     """
+    # Numba, once it compiles or loads a kernel, imports SciPy's BLAS for whatever core type that detects.
+    load_blas()
     printed = print_source(kernel, layout, comments=False)
     signature = types.void(
         *(_numba_type(array, "C") for array in kernel.outputs),
