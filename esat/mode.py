@@ -122,7 +122,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "soundness": "real",
     "node_limit": 100_000,
     "time_limit": 10.0,
-    "round_limit": 4,
+    "round_limit": 3,
     "extract": "area",
     "debug": False,
     "samples": None,
