@@ -13,7 +13,8 @@ from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
 from esat.ops.view import Reshape
-from esat.phases.group import Group
+from esat.phases.group import Group, Guard
+from esat.phases.laziness import find_guards
 from esat.phases.shape_values import ShapeFacts
 
 _CHECKED_AHEAD = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION, Family.CREATION)
@@ -60,7 +61,7 @@ class Effect:
         return f"{self.label}{place}"
 
 
-def effect_of_node(node: Apply, facts: ShapeFacts | None = None) -> Effect:
+def effect_of_node(node: Apply, facts: ShapeFacts | None = None, guard: Guard = ()) -> Effect:
     """What a node does to memory, by its op's view and destroy maps.
 
     Parameters
@@ -69,27 +70,29 @@ def effect_of_node(node: Apply, facts: ShapeFacts | None = None) -> Effect:
         The node.
     facts
         What shapes decide; without them nothing is known about when it fails.
+    guard
+        The conditions under which it runs, which are read as well.
     """
     places = range(len(node.outputs))
     return Effect(
         str(node.op),
         node.where,
-        tuple(node.inputs),
+        (*node.inputs, *(condition for condition, _ in guard)),
         tuple(node.outputs),
         tuple(shown_positions(node, place) for place in places),
         tuple(tuple(node.op.destroy_map.get(place, ())) for place in places),
         facts is not None and may_raise(node, facts),
-        is_checkable(node.op),
+        is_checkable(node.op) and not guard,
     )
 
 
 def effect_of_group(group: Group, facts: ShapeFacts) -> Effect:
     """What a group does to memory. A kernel shows and overwrites nothing by itself."""
     if group.kind != "kernel":
-        return effect_of_node(group.nodes[0], facts)
+        return effect_of_node(group.nodes[0], facts, group.guard)
     nothing: tuple[tuple[int, ...], ...] = ((),) * len(group.outputs)
     raises = any(may_raise(node, facts) for node in group.nodes)
-    return Effect(str(group), group.nodes[-1].where, group.inputs, group.outputs, nothing, nothing, raises)
+    return Effect(str(group), group.nodes[-1].where, group.reads, group.outputs, nothing, nothing, raises)
 
 
 def shown_positions(node: Apply, place: int) -> tuple[int, ...]:
@@ -180,7 +183,8 @@ def running_nodes(graph: FunctionGraph, facts: ShapeFacts) -> list[Apply]:
 def effects_of_graph(graph: FunctionGraph, facts: ShapeFacts) -> tuple[list[Apply], list[Effect]]:
     """The nodes of a graph that run, in topological order, and what they do to memory."""
     nodes = running_nodes(graph, facts)
-    return nodes, [effect_of_node(node, facts) for node in nodes]
+    guards = find_guards(nodes, graph.outputs)
+    return nodes, [effect_of_node(node, facts, guards.get(node, ())) for node in nodes]
 
 
 def effects_of_groups(groups: Sequence[Group], facts: ShapeFacts) -> list[Effect]:

@@ -18,7 +18,8 @@ from typing import Protocol
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
 from esat.phases.destroy import NodeOrder
 from esat.phases.effects import Permissions
-from esat.phases.group import FusionPlan, Group, GroupKind
+from esat.phases.group import FusionPlan, Group, GroupKind, Guard
+from esat.phases.laziness import find_guards
 from esat.phases.partition import AcyclicPartition
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.spaces import Spaces, contains, stretched_inside
@@ -118,6 +119,7 @@ class _Fusion:
         self.idle = facts.idle
         order = NodeOrder(graph, facts, permissions)
         self.nodes, self.after = order.nodes, order.after
+        self.guards = find_guards(self.nodes, graph.outputs)
         self.number = {node: position for position, node in enumerate(self.nodes)}
         self.computed = {output for node in self.nodes for output in node.outputs} - set(graph.inputs)
         self.partition = AcyclicPartition([self._sources(node) for node in self.nodes])
@@ -130,7 +132,7 @@ class _Fusion:
     def _sources(self, node: Apply) -> list[int]:
         feeding = [
             self.number[variable.owner]
-            for variable in node.inputs
+            for variable in (*node.inputs, *(condition for condition, _ in self.guards.get(node, ())))
             if variable in self.computed and variable.owner is not None
         ]
         return feeding + [self.number[earlier] for earlier in self.after.get(node, ())]
@@ -237,6 +239,8 @@ class _Fusion:
         members = sorted(self.partition.members[first] + self.partition.members[second])
         if len(members) > MAXIMUM_NODES:
             return False
+        if self._guard(candidate.first) != self._guard(candidate.second):
+            return False
         if self.kinds[candidate.first] is None and not self._folds(candidate, second):
             return None
         if self.kinds[candidate.second] is None and not self._takes_in_a_kernel(second):
@@ -252,6 +256,9 @@ class _Fusion:
         if len(inputs) + len(outputs) > MAXIMUM_ARRAYS:
             return False
         return self.rules.can_fuse(nodes)
+
+    def _guard(self, node: int) -> Guard:
+        return self.guards.get(self.nodes[node], ())
 
     def _folds(self, candidate: _Candidate, reader: int) -> bool:
         """Whether a view is read by one group only, so that the group can look through it."""
@@ -323,4 +330,5 @@ class _Fusion:
             kinds = {self.kinds[member] for member in members}
             kind: GroupKind = "kernel" if "kernel" in kinds else "library" if "library" in kinds else "view"
             inputs, outputs = self._boundary(members)
-            yield Group(kind, tuple(self.nodes[member] for member in members), inputs, outputs)
+            nodes = tuple(self.nodes[member] for member in members)
+            yield Group(kind, nodes, inputs, outputs, self._guard(members[0]))

@@ -9,6 +9,9 @@ from esat.graph import Apply, Variable
 
 GroupKind: TypeAlias = Literal["kernel", "library", "view"]
 
+Guard: TypeAlias = tuple[tuple[Variable, bool], ...]
+"""Bool scalars, and the values they must have for something to be needed."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Group:
@@ -28,12 +31,22 @@ class Group:
     outputs
         Variables computed here that are read outside the group, or are outputs of the graph, in
         order of computation.
+    guard
+        The conditions under which the group runs. Where one does not hold, nothing reads its outputs.
     """
 
     kind: GroupKind
     nodes: tuple[Apply, ...]
     inputs: tuple[Variable, ...]
     outputs: tuple[Variable, ...]
+    guard: Guard = ()
+
+    @property
+    def reads(self) -> tuple[Variable, ...]:
+        """The inputs, then conditions of the guard that are none."""
+        if not self.guard:
+            return self.inputs
+        return tuple(dict.fromkeys((*self.inputs, *(condition for condition, _ in self.guard))))
 
     def __str__(self) -> str:
         return f"{self.kind}({', '.join(str(node.op) for node in self.nodes)})"

@@ -179,7 +179,7 @@ def _reuse(
 def _last_uses(steps: Sequence[Group], roots: Roots, outputs: Sequence[Variable]) -> dict[Variable, int]:
     last: dict[Variable, int] = {}
     for number, group in enumerate(steps):
-        for variable in (*group.inputs, *group.outputs):
+        for variable in (*group.reads, *group.outputs):
             last[variable] = number
             for root in roots[variable]:
                 last[root] = number
@@ -243,7 +243,7 @@ def verify_memory(memory: MemoryPlan, graph: FunctionGraph, facts: ShapeFacts) -
     """Raise CompileError unless steps run after what they read and no result escapes its buffer."""
     available = {*graph.inputs, *facts.decided}
     for group in memory.steps:
-        for variable in group.inputs:
+        for variable in group.reads:
             if variable not in available and not isinstance(variable, (Constant, SharedVariable)):
                 raise CompileError(f"memory plan: {group} reads {variable} before it is computed")
         available.update(group.outputs)

@@ -28,7 +28,7 @@ def find_roots(groups: Sequence[Group], taken: Mapping[Variable, Variable] = NOT
     """
     roots: dict[Variable, frozenset[Variable]] = {}
     for group in groups:
-        for variable in group.inputs:
+        for variable in group.reads:
             roots.setdefault(variable, frozenset((variable,)))
         for output in group.outputs:
             shown = [roots[variable] for variable in _shown(group, output, taken)]
@@ -96,7 +96,7 @@ def peak_bytes(
 
 
 def _read_roots(group: Group, roots: Roots) -> set[Variable]:
-    return {root for variable in group.inputs for root in roots[variable]}
+    return {root for variable in group.reads for root in roots[variable]}
 
 
 def _count_uses(groups: Sequence[Group], roots: Roots) -> dict[Variable, int]:
@@ -128,7 +128,7 @@ class _Scheduler:
         self.producer = {output: number for number, group in enumerate(groups) for output in group.outputs}
         place = {group: number for number, group in enumerate(groups)}
         sources = [
-            {self.producer[variable] for variable in group.inputs if variable in self.producer}
+            {self.producer[variable] for variable in group.reads if variable in self.producer}
             | {place[earlier] for earlier in after.get(group, ())}
             for group in groups
         ]

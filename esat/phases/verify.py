@@ -41,7 +41,7 @@ def _verify_group(group: Group, available: set[Variable]) -> None:
     if group.kind != "kernel" and len(group.nodes) != 1:
         raise CompileError(f"fusion: {group} has {len(group.nodes)} nodes; only kernels have several")
     known = set(group.inputs)
-    for variable in group.inputs:
+    for variable in group.reads:
         if variable not in available and not isinstance(variable, (Constant, SharedVariable)):
             raise CompileError(f"fusion: {group} reads {variable} before it is computed")
     for node in group.nodes:

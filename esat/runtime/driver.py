@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -178,22 +179,43 @@ def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> No
 
 def _write_steps(writer: Writer, program: Program, profile: Sequence[StepProfile] | None) -> None:
     steps = StepWriter(program, writer)
+    scratch = frozenset(program.memory.scratch)
     clock = writer.bind("now", time.perf_counter) if profile is not None else ""
     if profile is not None:
         writer.line(f"start = {clock}()")
     for number, (group, ended) in enumerate(zip(program.steps, program.releases(), strict=True)):
         writer.marks.append((len(writer.lines), group))
         writer.line(f"# {number}: {title(group)}")
-        steps.write(number, group)
-        if profile is not None:
-            moved_by = () if group.kind == "view" else (*group.inputs, *group.outputs)
-            arrays = [variable for variable in moved_by if is_tensor(variable)]
-            moved = " + ".join(f"{writer.operand(variable)}.nbytes" for variable in arrays)
-            writer.line(f"stop = {clock}()")
-            writer.line(f"{writer.bind(f'step_{number}', profile[number])}.add(stop - start, {moved or 0})")
-            writer.line(f"start = {clock}()")
+        steps.write_checks_ahead(group)
+        with _guarded(writer, group, scratch):
+            steps.write(number, group)
+            if profile is not None:
+                _write_measuring(writer, group, clock, writer.bind(f"step_{number}", profile[number]))
         if ended:
             writer.line(f"del {', '.join(writer.names[variable] for variable in ended)}")
+
+
+def _write_measuring(writer: Writer, group: Group, clock: str, record: str) -> None:
+    moved_by = () if group.kind == "view" else (*group.inputs, *group.outputs)
+    arrays = [variable for variable in moved_by if is_tensor(variable)]
+    moved = " + ".join(f"{writer.operand(variable)}.nbytes" for variable in arrays)
+    writer.line(f"stop = {clock}()")
+    writer.line(f"{record}.add(stop - start, {moved or 0})")
+    writer.line(f"start = {clock}()")
+
+
+def _guarded(writer: Writer, group: Group, scratch: Collection[Variable]) -> AbstractContextManager[None]:
+    """The place of a step that runs under conditions only.
+
+    Where it does not run, its results are None, or scratch with anything in it.
+    """
+    if not group.guard:
+        return nullcontext()
+    for output in group.outputs:
+        if output not in scratch:
+            writer.line(f"{writer.names[output]} = None")
+    tests = [("" if value else "not ") + writer.operand(condition) for condition, value in group.guard]
+    return writer.block(f"if {' and '.join(tests)}:")
 
 
 def _write_results(writer: Writer, program: Program) -> None:

@@ -101,7 +101,7 @@ class Program:
     @cached_property
     def value_variables(self) -> list[Variable]:
         """Results that depend on shapes alone and that a step or the caller reads."""
-        read = (variable for group in self.steps for variable in group.inputs)
+        read = (variable for group in self.steps for variable in group.reads)
         wanted = dict.fromkeys((*read, *self.graph.outputs))
         return [variable for variable in wanted if variable in self.facts.decided]
 
@@ -209,14 +209,14 @@ class Program:
         alive: set[Variable] = set()
         last: dict[Variable, int] = {}
         for number, group in enumerate(self.steps):
-            for variable in (*group.inputs, *group.outputs):
+            for variable in (*group.reads, *group.outputs):
                 last[variable] = number
         kept = set(self.graph.outputs)
         for number, group in enumerate(self.steps):
             alive.update(output for output in group.outputs if output not in self._scratch)
             gone = [
                 variable
-                for variable in dict.fromkeys((*group.inputs, *group.outputs))
+                for variable in dict.fromkeys((*group.reads, *group.outputs))
                 if variable in alive and last[variable] == number and variable not in kept
             ]
             alive.difference_update(gone)

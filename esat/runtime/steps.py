@@ -39,8 +39,6 @@ class StepWriter:
 
     def write(self, number: int, group: Group) -> None:
         """The lines of one step."""
-        if self.program.overwrites_lasting(group):
-            self._write_checks_ahead()
         self._write(number, group)
         self._known.update(group.outputs)
 
@@ -115,13 +113,15 @@ class StepWriter:
         self.writer.line(f"{check}({', '.join(operands)})")
         self._checked.add(node)
 
-    def _write_checks_ahead(self) -> None:
+    def write_checks_ahead(self, group: Group) -> None:
         """Before a shared variable changes, check the operands of steps that will write to parts of one.
 
         What they overwrite is not there yet, but has the shape of the shared variable.
         """
-        for group, variable in self.program.memory.ahead.items():
-            node = group.nodes[0]
+        if not self.program.overwrites_lasting(group):
+            return
+        for later, variable in self.program.memory.ahead.items():
+            node = later.nodes[0]
             pending = node not in self._checked and node.outputs[0] not in self._known
             others = [other for other in node.inputs[1:] if not isinstance(other, Constant)]
             if pending and self._known.issuperset(others) and self.program.needs_check(node):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,24 @@ class Writer:
         self.marks: list[tuple[int, Group]] = []
         self._bound: dict[int, str] = {}
         self._facts: dict[Fact, str] = {}
+        self._indent = ""
         for variable in inputs:
             self.names[variable]  # inputs are named first: they keep the user's names
 
     def line(self, text: str) -> None:
         """Add a line."""
-        self.lines.append(text)
+        self.lines.append(self._indent + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Indent lines under a head."""
+        self.line(head)
+        outside = self._indent
+        self._indent += "    "
+        try:
+            yield
+        finally:
+            self._indent = outside
 
     def bind(self, stem: str, value: Any) -> str:
         """A global name for an object; the same one each time."""

@@ -14,6 +14,7 @@ from esat.graph.evaluate import evaluate
 from esat.graph.op import Family
 from esat.graph.registry import op_named
 from esat.ops.contraction import matmul
+from esat.ops.control import ifelse
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import subtensor
 from esat.ops.reduction import MAX, SUM, reduce
@@ -348,3 +349,37 @@ def test_threads_share_an_executable(compiled: Build) -> None:
         thread.join()
     assert not wrong
     assert counter.get_value() == 4 * 180
+
+
+class Counted(Op):
+    """Its operand, doubled; notes that it ran."""
+
+    name, constructor, family = "counted", "Counted", Family.LIBRARY
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def infer_types(self, inputs: Any) -> Any:
+        return (inputs[0].type,)
+
+    def perform(self, inputs: Any) -> Any:
+        self.runs += 1
+        return (inputs[0] * 2.0,)
+
+
+def test_only_the_side_that_is_chosen_runs(compiled: Build) -> None:
+    x, c = tensor("x", None, None), tensor("c", dtype="bool")
+    left, right = Counted(), Counted()
+    chosen = ifelse(c, op("exp")(left(matmul(x, x))), dimshuffle(right(op("exp")(x)), (1, 0)))
+    outputs = [chosen, op("exp")(x)]
+    function = compiled([x, c], outputs)
+    data = np.arange(4.0).reshape(2, 2) / 4.0
+    for value in (True, False, True):
+        expected = evaluate(outputs, {x: data, c: np.array(value)})
+        left.runs = right.runs = 0
+        for result, wanted in zip(function(data, value), expected, strict=True):
+            assert np.allclose(result, wanted)
+        assert (left.runs, right.runs) == (int(value), int(not value))
+    function.measure()
+    function(data, True)
+    assert {step.calls for step in function.profile.steps} == {0, 1}

@@ -52,7 +52,7 @@ class Program:
 
     def grow(self) -> Variable:
         one, other = self.pick(), self.pick()
-        kind = int(self.rng.integers(0, 11))
+        kind = int(self.rng.integers(0, 12))
         if kind == 0:
             return one + other
         if kind == 1:
@@ -76,6 +76,8 @@ class Program:
             return esat.set_subtensor(part, part * 0.5 if value else float(self.rng.integers(0, 3)))
         if kind == 9:
             return esat.inc_subtensor(part, esat.tanh(part) if value else 0.5)
+        if kind == 10:
+            return esat.ifelse(self.pick()[0, 0] > 0.1, one, other)
         chosen = one[np.array([0, 2, 0])]
         return esat.inc_subtensor(chosen, other * 0.125)
 
