@@ -17,6 +17,7 @@ import numpy as np
 from esat.extract import moves
 from esat.extract.arrays import IntArray
 from esat.extract.backend import Backend
+from esat.extract.bits import bits_of
 from esat.extract.kernels import Links, State
 from esat.extract.selection import Problem
 from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
@@ -24,6 +25,12 @@ from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
 FLOW_PASSES = 4
 EXACT_PASSES = 16
 ROUNDS = 8
+EVICTIONS = 6
+"""Classes that the search tries to do without, at most."""
+EVICTED_NODES = 3000
+"""E-nodes that the starts without these classes may have together: large problems get few."""
+HOPELESS = 1.2
+"""Cost of a start, against the best known, from which on it is not improved."""
 # The units of all e-nodes together stay below this power of two, far from the limits of int64.
 _UNIT_BITS = 56
 
@@ -55,7 +62,7 @@ def area_choice(
     starts[-1] = search.flows(tree, starts[-1], deadline)
     found = [search.descend(start, deadline, rounds=0) for start in starts]
     best = min(found, key=lambda choice: problem.cost_of(problem.live(choice)))
-    return search.descend(best, deadline, rounds=ROUNDS)
+    return search.without(search.descend(best, deadline, rounds=ROUNDS), deadline)
 
 
 def completed(problem: Problem, links: Links, backend: Backend, initial: IntArray) -> IntArray:
@@ -102,6 +109,11 @@ def integer_units(problem: Problem, upper_bound: float) -> tuple[IntArray, float
     units = np.rint(np.ldexp(capped, _UNIT_BITS - exponent)).astype(np.int64)
     units = np.where(finite, np.maximum(units, (problem.costs > 0.0) & (upper_bound == 0.0)), -1)
     return units, ldexp(1.0, exponent - _UNIT_BITS)
+
+
+def _alike(left: int, right: int) -> bool:
+    """Whether two sets, as bits, have most of their elements in common."""
+    return 5 * (left & right).bit_count() > 4 * (left | right).bit_count()
 
 
 class Search:
@@ -163,6 +175,61 @@ class Search:
             if self._exact(state, count, deadline) + gained == 0:
                 break
         return as_array(state.choice)
+
+    def without(self, choice: IntArray, deadline: float) -> IntArray:
+        """Try to do without one class, and all that it serves, at a time; keep what is cheaper.
+
+        Where a whole chain of classes can be had in two forms, every single step from one to the other
+        is a loss. The classes that most of the cost hangs on are tried, one of each chain.
+        """
+        best, best_cost = choice, self._problem.cost_of(self._problem.live(choice))
+        tried: list[int] = []
+        candidates = self._by_dependents(best)
+        allowed = max(1, min(EVICTIONS, EVICTED_NODES // max(self._problem.arrays.node_count, 1)))
+        while candidates and len(tried) < allowed and perf_counter() < deadline:
+            klass, dependents = candidates.pop()
+            if any(_alike(dependents, other) for other in tried):
+                continue
+            tried.append(dependents)
+            other = self._evicted(best, klass, dependents)
+            if other is None or self._problem.cost_of(self._problem.live(other)) > HOPELESS * best_cost:
+                continue
+            other = self.descend(other, deadline, rounds=1)
+            cost = self._problem.cost_of(self._problem.live(other))
+            if cost < best_cost:
+                best, best_cost, candidates = other, cost, self._by_dependents(other)
+        return best
+
+    def _by_dependents(self, choice: IntArray) -> list[tuple[int, int]]:
+        """Live classes that are no roots, with those that depend on them, as bits; those with most last."""
+        state = self._state(choice)
+        count = int(np.count_nonzero(choice >= 0))
+        self._count(state, count)
+        start, children = self._links.child_start, self._links.children
+        dependents = [0] * len(choice)
+        found = []
+        roots = set(self._problem.roots.tolist())
+        for klass in reversed([int(klass) for klass in state.ranked[:count]]):
+            if state.references[klass] > 0:
+                dependents[klass] |= 1 << klass
+                node = state.choice[klass]
+                for edge in range(start[node], start[node + 1]):
+                    dependents[children[edge]] |= dependents[klass]
+                if klass not in roots:
+                    found.append((dependents[klass].bit_count(), klass, dependents[klass]))
+        return [(klass, users) for _count, klass, users in sorted(found)]
+
+    def _evicted(self, choice: IntArray, klass: int, dependents: int) -> IntArray | None:
+        """The choice with the trees that add least in place of a class and all that depends on it."""
+        problem, backend = self._problem, self._backend
+        kept = problem.live(choice)
+        kept[list(bits_of(dependents))] = -1
+        costs = self._costs.copy()
+        costs[problem.arrays.class_start[klass] : problem.arrays.class_start[klass + 1]] = inf
+        paid = backend.vector((kept >= 0).astype(np.int64))
+        tree = tree_choice(replace(problem, costs=costs), self._links, backend, paid, backend.vector(kept))
+        found = as_array(tree.choice)
+        return found if (found[problem.roots] >= 0).all() else None
 
     def changes(self, choice: IntArray) -> list[tuple[float, int, int]]:
         """What every other e-node of every live class adds to the cost, if it alone is changed.

@@ -91,5 +91,6 @@ def _search(
     found = smaller.problem.select(choice, forced_bound(smaller.problem), "area")
     if method == "optimal":
         found = optimal_selection(smaller.problem, found, backend, deadline - perf_counter())
-    chosen = smaller.expand(found.chosen, problem.arrays.class_count)
-    return problem.select(chosen, found.lower_bound, method)
+    chosen = smaller.expand(found.chosen, problem.arrays)
+    bound = inf if found.gap == 0.0 else found.lower_bound + smaller.fixed_cost  # inf: as much as it costs
+    return problem.select(chosen, bound, method)

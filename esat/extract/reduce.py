@@ -25,6 +25,7 @@ from math import fsum, inf
 import numpy as np
 
 from esat.extract.arrays import EGraphArrays, IntArray, distinct, starts_of
+from esat.extract.bits import bits_of
 from esat.extract.selection import Problem
 from esat.extract.tree import TreeChoice, as_array
 
@@ -39,7 +40,7 @@ _EQUAL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A smaller problem with the same optimum.
+    """A smaller problem with the same optimum, but for what every selection contains.
 
     Attributes
     ----------
@@ -47,24 +48,33 @@ class Reduction:
         The problem; its arrays have no term numbers and no facts.
     nodes, classes
         int64: the e-node and the class of the original problem, by those of the smaller one.
+    fixed
+        int64: e-nodes of the original problem that every selection of the smaller one goes with.
+    fixed_cost
+        Seconds of these.
     """
 
     problem: Problem
     nodes: IntArray
     classes: IntArray
+    fixed: IntArray
+    fixed_cost: float
 
     def restrict(self, choice: IntArray) -> IntArray:
         """A choice of the original problem in the smaller one, -1 where its e-node was left out."""
+        if len(self.nodes) == 0:
+            return np.zeros(0, np.int64)
         found = np.searchsorted(self.nodes, choice[self.classes])
         found = np.minimum(found, len(self.nodes) - 1)
         kept: IntArray = np.where(self.nodes[found] == choice[self.classes], found, -1)
         return kept
 
-    def expand(self, choice: IntArray, class_count: int) -> IntArray:
-        """A choice of the smaller problem in the original one, int64 ``(class_count,)``."""
-        chosen = np.full(class_count, -1, np.int64)
+    def expand(self, choice: IntArray, arrays: EGraphArrays) -> IntArray:
+        """A choice of the smaller problem in the original one, int64 ``(classes,)``."""
+        chosen = np.full(arrays.class_count, -1, np.int64)
         live = choice >= 0
         chosen[self.classes[live]] = self.nodes[choice[live]]
+        chosen[arrays.class_of[self.fixed]] = self.fixed
         return chosen
 
 
@@ -81,9 +91,10 @@ def reduced(problem: Problem, tree: TreeChoice, upper_bound: float) -> Reduction
     """
     arrays = problem.arrays
     if arrays.node_count > LARGEST:
-        return Reduction(problem, np.arange(arrays.node_count), np.arange(arrays.class_count))
-    kept = _Reducer(problem, tree, upper_bound).run()
-    return _restricted(problem, np.array(kept, np.int64))
+        nothing = np.zeros(0, np.int64)
+        return Reduction(problem, np.arange(arrays.node_count), np.arange(arrays.class_count), nothing, 0.0)
+    kept, fixed, roots = (np.array(part, np.int64) for part in _Reducer(problem, tree, upper_bound).run())
+    return _restricted(problem, kept, fixed, roots)
 
 
 class _Reducer:
@@ -109,11 +120,13 @@ class _Reducer:
         self.need: dict[int, int] = {}
         self.must: dict[int, int] = {}
         self.outside: dict[int, int] = {}
+        self.alone: dict[int, bool] = {}
 
     def _usable(self, node: int) -> bool:
         return self.costs[node] < inf and all(child in self.rank for child in self.children[node])
 
-    def run(self) -> list[int]:
+    def run(self) -> tuple[list[int], list[int], list[int]]:
+        """E-nodes to choose from, e-nodes that are in every selection, and forced classes with a choice."""
         self._reach()
         self._find_components()
         for _ in range(ROUNDS):
@@ -127,7 +140,27 @@ class _Reducer:
             after = sum(len(self.candidates[klass]) for klass in self.order)
             if before - after <= _WORTH_ANOTHER_ROUND * before:
                 break
-        return sorted(node for klass in self.order for node in self.candidates[klass])
+        forced = self._forced_below(forced)
+        # A class on a cycle stays, even without a choice: others may not depend on it both ways.
+        settled = {
+            klass
+            for klass in self.order
+            if forced >> klass & 1 and len(self.candidates[klass]) == 1 and self.alone[klass]
+        }
+        fixed = sorted(self.candidates[klass][0] for klass in settled)
+        kept = sorted(node for klass in self.order if klass not in settled for node in self.candidates[klass])
+        return kept, fixed, [klass for klass in bits_of(forced) if klass not in settled]
+
+    def _forced_below(self, forced: int) -> int:
+        """Forced classes, and the operands of those that have one candidate."""
+        pending = list(bits_of(forced))
+        while pending:
+            nodes = self.candidates[pending.pop()]
+            for child in self.children[nodes[0]] if len(nodes) == 1 else ():
+                if not forced >> child & 1:
+                    forced |= 1 << child
+                    pending.append(child)
+        return forced
 
     def _reach(self) -> None:
         """Forget the classes that no root reaches."""
@@ -154,6 +187,7 @@ class _Reducer:
                 own |= 1 << klass
             for klass in component:
                 self.outside[klass] = everything & ~own
+                self.alone[klass] = len(component) == 1
 
     def _find_needs(self) -> None:
         """Which classes each candidate and each class needs, as bits; drops candidates that need themselves.
@@ -231,14 +265,6 @@ class _Reducer:
         return False
 
 
-def bits_of(bits: int) -> Iterator[int]:
-    """Positions of the ones, ascending."""
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
-
-
 def strong_components(classes: Sequence[int], below: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
     """Strongly connected components (Tarjan, "Depth-first search and linear graph algorithms", 1972)."""
     number: dict[int, int] = {}
@@ -273,22 +299,24 @@ def strong_components(classes: Sequence[int], below: Mapping[int, Sequence[int]]
                     yield component
 
 
-def _restricted(problem: Problem, nodes: IntArray) -> Reduction:
-    """The problem of these e-nodes, in ascending order; their operands have e-nodes among them."""
+def _restricted(problem: Problem, nodes: IntArray, fixed: IntArray, roots: IntArray) -> Reduction:
+    """The problem of these e-nodes, in ascending order; operands that are fixed are no operands any more."""
     arrays = problem.arrays
     classes, class_of = distinct(arrays.class_of[nodes])
     number = np.full(arrays.class_count, -1, np.int64)
     number[classes] = np.arange(len(classes))
     counts = arrays.arity[nodes]
-    start = np.zeros(len(nodes) + 1, np.int64)
-    np.cumsum(counts, out=start[1:])
-    edges = np.arange(start[-1]) + np.repeat(arrays.operand_start[nodes] - start[:-1], counts)
+    edges = np.arange(counts.sum()) + np.repeat(
+        arrays.operand_start[nodes] - (np.cumsum(counts) - counts), counts
+    )
+    operands = number[arrays.operands[edges]]
+    owner = np.repeat(np.arange(len(nodes)), counts)[operands >= 0]
     smaller = EGraphArrays(
         operator_names=arrays.operator_names,
         operator=arrays.operator[nodes],
         class_of=class_of,
-        operand_start=start,
-        operands=number[arrays.operands[edges]],
+        operand_start=starts_of(owner, len(nodes)),
+        operands=operands[operands >= 0],
         attribute=arrays.attribute[nodes],
         attribute_values=arrays.attribute_values,
         subsumed=arrays.subsumed[nodes],
@@ -296,4 +324,5 @@ def _restricted(problem: Problem, nodes: IntArray) -> Reduction:
         term_class=np.zeros(0, np.int64),
         facts={},
     )
-    return Reduction(Problem(smaller, problem.costs[nodes], number[problem.roots]), nodes, classes)
+    inner = Problem(smaller, problem.costs[nodes], number[roots])
+    return Reduction(inner, nodes, classes, fixed, fsum(problem.costs[fixed].tolist()))

@@ -193,3 +193,22 @@ def test_wrong_arguments_are_refused() -> None:
         choose(arrays, costs, [arrays.class_count])
     with pytest.raises(ModeError, match="extract='best'"):
         choose(arrays, costs, roots, method="best")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("length", [4, 12])
+def test_a_chain_in_two_forms_is_changed_as_a_whole(length: int) -> None:
+    # Both forms of a chain cost the same; the results are cheaper from the second. Alone no link may change.
+    nodes = [("In", (0,), (), 0), ("First", (), (0,), 1), ("Second", (), (0,), 2)]
+    for link in range(length):
+        one, two, result = (3 + 3 * link + place for place in range(3))
+        nodes += [("Link", (one,), (one - 3 if link else 1,), one)]
+        nodes += [("Link", (two,), (two - 3 if link else 2,), two)]
+        nodes += [("FromFirst", (result,), (one,), result), ("FromSecond", (result,), (two,), result)]
+    arrays = egraph(nodes, 3 + 3 * length)
+    price = {"In": 0.0, "First": 1.0, "Second": 2.0, "Link": 10.0, "FromFirst": 2.0, "FromSecond": 1.0}
+    costs = [price[arrays.operator_of(node)] for node in range(arrays.node_count)]
+    roots = [5 + 3 * link for link in range(length)]
+    first = np.array([next(iter(arrays.nodes_of(klass))) for klass in range(arrays.class_count)])
+    selection = choose(arrays, costs, roots, initial=first)
+    verify_selection(arrays, costs, roots, selection)
+    assert selection.cost == 2.0 + 11.0 * length
