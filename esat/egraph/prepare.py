@@ -24,7 +24,7 @@ from esat.egraph.saturate import RuleStep, Schedule
 from esat.egraph.signature import RULESETS, Signature
 from esat.egraph.terms import TermGraph
 from esat.errors import RuleError
-from esat.rules.database import RuleSelection
+from esat.rules.database import PACKAGE_RULES, RuleSelection
 
 EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
@@ -81,7 +81,13 @@ class Program:
             steps.append(RuleStep(self.compiled.rulesets))
         if self.compiled.expanding:
             steps.append(RuleStep(self.compiled.expanding, fuel=EXPANDING_FUEL, rounds=2))
-        return Schedule(tuple(steps))
+        return Schedule(tuple(steps), watched=self.users_rules)
+
+    @cached_property
+    def users_rules(self) -> frozenset[str]:
+        """Names of the rules that do not come with esat."""
+        rules = self.compiled.origins.values()
+        return frozenset(rule.name for rule in rules if not rule.file.startswith(str(PACKAGE_RULES)))
 
     @property
     def constructors(self) -> tuple[str, ...]:

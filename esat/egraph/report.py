@@ -126,17 +126,17 @@ class RuleLog:
                     self.seconds[name] = self.seconds.get(name, 0.0) + true_seconds(time)
 
     def statistics(self) -> tuple[RuleStatistics, ...]:
-        """All rules that matched or took time, most matches first, then by name."""
+        """All rules that matched, most matches first, then by name."""
         matches: dict[str, int] = {}
-        for name in (*self.matches, *self.seconds):
-            matches.setdefault(rule_name(name), 0)
+        seconds: dict[str, float] = {}
         for name, count in self.matches.items():
-            matches[rule_name(name)] += count
-        seconds = dict.fromkeys(matches, 0.0)
+            rule = rule_name(name)
+            matches[rule] = matches.get(rule, 0) + count
         for name, time in self.seconds.items():
-            seconds[rule_name(name)] += time
+            rule = rule_name(name)
+            seconds[rule] = seconds.get(rule, 0.0) + time
         order = sorted(matches, key=lambda name: (-matches[name], name))
-        return tuple(RuleStatistics(name, matches[name], seconds[name]) for name in order)
+        return tuple(RuleStatistics(name, matches[name], seconds.get(name, 0.0)) for name in order)
 
 
 def rule_name(name: str) -> str:

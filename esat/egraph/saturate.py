@@ -65,11 +65,14 @@ class Schedule:
     check_types
         Compute types after every step, for debugging: the error about a rule that changed a type then names
         only rules of the step that did it.
+    watched
+        Names of rules that are reported when they have no end: those of users.
     """
 
     steps: tuple[RuleStep, ...] = ()
     core: bool = True
     check_types: bool = False
+    watched: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +159,7 @@ def saturate(
     Warns
     -----
     EsatWarning
-        When a budget ended a saturation that rules with limited fuel, which are those not trusted, kept
-        growing; names the rules.
+        When a budget ended a saturation that watched rules still had something to add to; names the rules.
     """
     return _Saturation(engine, schedule, budgets, frozenset(constructors), trace).run()
 
@@ -171,6 +173,7 @@ class _Saturation:
     trace: list[StepTrace] | None
     log: RuleLog = field(default_factory=RuleLog)
     recent: RuleLog = field(default_factory=RuleLog)
+    previous: RuleLog = field(default_factory=RuleLog)
     started: float = 0.0
     round: int = 0
     nodes: int = 0
@@ -214,7 +217,7 @@ class _Saturation:
             while self.round < self.budgets.rounds:
                 self.round += 1
                 self.held_back = False
-                self.recent = RuleLog()
+                self.previous, self.recent = self.recent, RuleLog()
                 if not self.one_round():
                     return "match limit" if self.held_back else "saturated"
         except _BudgetExhaustedError as exhausted:
@@ -307,10 +310,10 @@ class _Saturation:
     def run_ruleset(self, ruleset: str, program: str, fuel: int, limited: bool) -> bool:
         """Run one rule set; whether anything changed."""
         report, before = self.timed(program, (ruleset,))
-        self.recent.add(report)
+        if report.updated:
+            self.recent.add(report)
         if self.schedule.check_types:
-            self.timed(_TYPES, ("esat-types",))
-            self.recent = RuleLog()
+            self.check_types(report)
         explosive = self.nodes > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before)
         if explosive or max(report.num_matches_per_rule.values(), default=0) > max(fuel, before):
             self.limited.add(ruleset)
@@ -323,6 +326,13 @@ class _Saturation:
             return True
         self.hold_back(ruleset)
         return False
+
+    def check_types(self, report: Any) -> None:
+        """Compute types, blaming only the rules of one step for what is wrong with them."""
+        everything, self.recent = self.recent, RuleLog()
+        self.recent.add(report)
+        self.timed(_TYPES, ("esat-types",))
+        self.recent = everything
 
     def hold_back(self, ruleset: str) -> None:
         """Note that a rule set has more to say."""
@@ -390,11 +400,14 @@ class _Saturation:
         return first_names(self.grown_by[worst].statistics(), 3)
 
     def warn(self, report: SaturationReport) -> None:
-        untrusted = {name for rules in self.schedule.steps if rules.fuel for name in rules.rulesets}
-        if report.culprits and untrusted:
+        matched = [rule for log in (self.previous, self.recent) for rule in log.statistics()]
+        watched = [rule for rule in matched if rule.name in self.schedule.watched and rule.matches]
+        watched.sort(key=lambda rule: -rule.matches)
+        names = list(dict.fromkeys(rule.name for rule in watched))[:3]
+        if names and not report.complete:
             warnings.warn(
                 f"saturation ended by its {report.stop_reason} at {report.nodes} e-nodes; "
-                f"they grew most by the rules {', '.join(report.culprits)}",
+                f"these rules still had something to add: {', '.join(names)}",
                 EsatWarning,
                 stacklevel=4,
             )

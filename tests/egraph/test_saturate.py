@@ -37,9 +37,9 @@ def test_an_endless_rule_ends_by_the_node_limit_and_is_named():
     assert all(hash(row.output) in typed for row in engine.freeze().functions["Tanh"].rows)
 
 
-def test_rules_with_fuel_warn():
+def test_watched_rules_warn():
     engine = engine_with(GROWING)
-    schedule = Schedule((RuleStep(("grow",), fuel=1000),))
+    schedule = Schedule((RuleStep(("grow",), fuel=1000),), watched=frozenset({"endless"}))
     with pytest.warns(EsatWarning, match=r"node limit.*endless"):
         saturate(engine, schedule, Budgets(nodes=40, rounds=1000), CONSTRUCTORS)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from esat.egraph.rule_compiler.families import DIVIDING, canonical, family_of, flatten
 from esat.egraph.rule_compiler.surface import SurfaceRule
+from esat.graph.types import DTYPES
 from esat.rules.reader import Sexp, head_of, is_number, subforms
 
 BOOL = "0"
@@ -86,6 +87,22 @@ class Dtypes:
         """Facts that keep the AC terms of the body from matching bools."""
         guards = (("!=", self.expression(node), BOOL) for node in self._numeric)
         return list(dict.fromkeys(guards))
+
+    def require_possible(self) -> None:
+        """Refuse a rule that no dtypes make well typed: one that takes floats where it has bools or integers.
+
+        Errors
+        ------
+        RuleError
+            If there are none.
+        """
+        for node in self._floating:
+            dtype = self._find(node)
+            if is_number(dtype) and int(dtype) < int(FIRST_FLOAT):
+                raise self.surface.rule.error(
+                    f"it can never fire: a term would need to be {DTYPES[int(dtype)]} and a float at once, "
+                    "and a rule does not change dtypes"
+                )
 
     # ---- what the body says
 

@@ -39,6 +39,7 @@ def with_type_guards(surface: SurfaceRule) -> SurfaceRule:
             left, right = (_resolve(side, bound) for side in action[1:])
             _guard_dtypes(dtypes, left, right)
             _guard_shapes(surface, shapes, (left, right), shape_guards, word_guards)
+    dtypes.require_possible()
     return replace(
         surface,
         guards=(*surface.guards, *dtypes.demands, *word_guards),
