@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import CompileError, EsatError, InputError, describe
-from esat.graph import Apply, TensorType, Variable
+from esat.graph import Apply, TensorType, Type, Variable
 from esat.graph.op import Array
 
 
@@ -64,6 +64,55 @@ def wrong_count(inputs: Sequence[Variable], given: Sequence[Any]) -> InputError:
 def aligned(array: Array) -> Array:
     """The array itself, or a copy whose elements start at multiples of their size."""
     return array if array.flags.aligned else array.copy()
+
+
+class OutCheck:
+    """Checks the arrays that a caller gives for outputs.
+
+    Parameters
+    ----------
+    types
+        Of the outputs.
+    """
+
+    def __init__(self, types: Sequence[Type]) -> None:
+        self.types = tuple(types)
+
+    def __call__(
+        self, given: Sequence[Any], shapes: Sequence[tuple[int, ...] | None], others: Sequence[Array]
+    ) -> None:
+        """Raise InputError unless results can be written into ``given`` while all ``others`` are read.
+
+        Parameters
+        ----------
+        given
+            One array an output.
+        shapes
+            The shapes of the outputs, None where not yet known.
+        others
+            Arguments and shared variables.
+        """
+        if len(given) != len(self.types):
+            raise InputError(f"out: takes {len(self.types)} arrays, not {len(given)}")
+        for place, (array, type, shape) in enumerate(zip(given, self.types, shapes, strict=True)):
+            role = f"out: output {place} is a {type}"
+            if not isinstance(type, TensorType) or not isinstance(array, np.ndarray):
+                raise InputError(f"{role}; it cannot be written into {_shown(array)}")
+            fits = array.shape == shape if shape is not None else type.admits_shape(array.shape)
+            if array.dtype != type.numpy_dtype or not fits:
+                wanted = "" if shape is None else f" of shape {shape}"
+                raise InputError(f"{role}{wanted}; it cannot be written into {_shown(array)}")
+            if not array.flags.writeable:
+                raise InputError(f"{role}; it cannot be written into a read-only array")
+            if any(np.may_share_memory(array, other) for other in (*others, *given[:place])):
+                raise InputError(
+                    f"{role}; its array shares memory with an argument, a shared variable or another output"
+                )
+
+
+def placed(array: Array) -> Array:
+    """An array that results can be computed in: the one given, or one of its shape to copy from later."""
+    return array if array.flags.carray else np.empty(array.shape, array.dtype)
 
 
 def given_away(array: Array, *others: Array) -> Array:

@@ -30,21 +30,21 @@ class DebugExecutable(Executable):
 
     checker: GraphChecker
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, out: Any = None) -> Any:
         graph = self.checker.graph
         if len(arguments) != len(graph.inputs):
-            return super().__call__(*arguments)  # which says what is wrong
+            return super().__call__(*arguments, out=out)  # which says what is wrong
         try:
             known = {
                 variable: copy(variable.type.filter(argument))
                 for variable, argument in zip(graph.inputs, arguments, strict=True)
             }
         except EsatError:
-            return super().__call__(*arguments)
+            return super().__call__(*arguments, out=out)
         # The call may change shared variables.
         known |= {variable: variable.get_value() for variable in graph.shared_variables}
         before = [copy(argument) for argument in arguments]
-        results = super().__call__(*arguments)
+        results = super().__call__(*arguments, out=out)
         for own, variable, argument, kept in zip(
             self.graph.inputs, graph.inputs, arguments, before, strict=True
         ):

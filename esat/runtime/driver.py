@@ -21,9 +21,9 @@ from esat.errors import UserLine
 from esat.graph import Variable
 from esat.phases.group import Group
 from esat.profile import StepProfile
-from esat.runtime.checks import InputCheck, aligned, copied, given_away, wrong_count
+from esat.runtime.checks import InputCheck, OutCheck, aligned, copied, given_away, wrong_count
 from esat.runtime.program import Program
-from esat.runtime.signatures import SignatureTable
+from esat.runtime.signatures import Fact, SignatureTable
 from esat.runtime.steps import StepWriter
 from esat.runtime.writer import Writer, is_tensor, targets_text, tuple_text
 
@@ -90,7 +90,7 @@ def make_driver(
     _write_lookup(writer, program, table)
     _write_steps(writer, program, profile)
     _write_results(writer, program)
-    head = ["def call(*arguments):"]
+    head = ["def call(*arguments, out=None):"]
     indent = "    "
     if program.updated:
         head.append(f"    with {writer.bind('lock', threading.RLock())}:  # updates: one call at a time")
@@ -169,12 +169,28 @@ def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> No
     add = writer.bind("new_signature", table.add)
     targets = [*map(writer.fact, program.record_facts), "frames"]
     writer.line(f"{targets_text(targets)} = {known}(key) or {add}(key)")
+    _write_out_check(writer, program)
     if program.memory.scratch:
         writer.line("try:")
         writer.line("    buffers = frames.idle.pop()")
         writer.line("except IndexError:")
         writer.line("    buffers = frames.make()")
         writer.line(f"{targets_text([writer.names[v] for v in program.memory.scratch])} = buffers")
+
+
+def _write_out_check(writer: Writer, program: Program) -> None:
+    """Check the arrays given for outputs before anything has happened."""
+    count = len(program.graph.outputs) - len(program.updated)
+    outputs = program.graph.outputs[:count]
+    bases = {place: variable for variable, place in program.result_places.items()}
+    known = []
+    for place, output in enumerate(outputs):
+        fact: Fact = ("shape", bases.get(place, output))
+        known.append(writer.fact(fact) if fact in program.record_facts else "None")
+    others = [writer.names[v] for v in (*program.graph.inputs, *program.shared) if is_tensor(v)]
+    check = writer.bind("check_out", OutCheck([output.type for output in outputs]))
+    writer.line("if out is not None:")
+    writer.line(f"    {check}(out, {tuple_text(known)}, {tuple_text(others)})")
 
 
 def _write_steps(writer: Writer, program: Program, profile: Sequence[StepProfile] | None) -> None:

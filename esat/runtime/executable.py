@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from esat.codegen.blas import routine_for
-from esat.errors import EsatError
+from esat.errors import EsatError, InputError
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group
@@ -122,15 +124,38 @@ class Executable:
         self._timed_driver: Driver | None = None
         self._use(self._plain_driver)
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Run the program; see the class."""
+    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+        """Run the program; see the class.
+
+        Parameters
+        ----------
+        arguments
+            One array an input.
+        out
+            An array, or one an output where there are several, to write the outputs into; it is returned.
+            It has the output's dtype and shape, and shares no memory with arguments, shared variables or
+            another of them.
+        """
         try:
+            if out is not None:
+                return self._run_into(arguments, out)
             return self._run(*arguments)
         except Exception as error:
             located = self._located(error)
             if located is error:
                 raise
             raise located from error
+
+    def _run_into(self, arguments: tuple[Any, ...], out: Any) -> Any:
+        single = len(self.graph.outputs) - len(self._program.updated) == 1
+        given = (out,) if single else tuple(out)
+        results = self._run(*arguments, out=given)
+        for array, result in zip(given, (results,) if single else results, strict=True):
+            if result is not array:
+                if result.shape != array.shape:
+                    raise InputError(f"out: an output of shape {result.shape} does not fit {array.shape}")
+                np.copyto(array, result)
+        return out if single else given
 
     def measure(self, on: bool = True) -> None:
         """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured."""
@@ -146,6 +171,20 @@ class Executable:
             if group.kind == "kernel"
         ]
         return "\n\n".join([self._plain_driver.source, *kernels])
+
+    def explain(self, limit: int = 3) -> Any:
+        """Why the program is what it is: for each part, up to ``limit`` forms that lost, and by how much.
+
+        Printed it is text; its ``parts`` are the data.
+
+        Raises
+        ------
+        OptimizerError
+            When the graph was not optimized by equality saturation.
+        """
+        if self.report is None:
+            raise OptimizerError("nothing is known of how this program was chosen")
+        return self.report.explain(limit)
 
     @property
     def steps(self) -> tuple[Group, ...]:
@@ -189,9 +228,9 @@ class Executable:
         self._run = driver.call if driver is self._plain_driver else self._clocked(driver.call)
 
     def _clocked(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def clocked(*arguments: Any) -> Any:
+        def clocked(*arguments: Any, out: Any = None) -> Any:
             start = time.perf_counter()
-            results = call(*arguments)
+            results = call(*arguments, out=out)
             self.profile.add_call(time.perf_counter() - start)
             return results
 

@@ -128,10 +128,28 @@ class Program:
         late = {output for group in self.steps if self.is_late(group) for output in group.outputs}
         facts: list[Fact] = [("value", variable) for variable in self.value_variables]
         facts += [("new", variable) for variable in self.memory.fresh if variable not in late]
+        facts += [("shape", variable) for variable in self.result_places]
         for group in self.steps:
             if group.kind != "kernel" and group.nodes[0] not in self.routines and not is_plain_view(group):
                 facts += [("shape", output) for output in group.outputs if output in self.facts.early]
         return tuple(facts)
+
+    @cached_property
+    def result_places(self) -> dict[Variable, int]:
+        """Results in buffers of their own that become outputs, with the number of the output.
+
+        The caller can give arrays in place of these buffers.
+        """
+        places: dict[Variable, int] = {}
+        count = len(self.graph.outputs) - len(self.updated)
+        early = self.facts.early.intersection(self.memory.fresh)
+        for place, output in enumerate(self.graph.outputs[:count]):
+            base = output
+            while base in self.memory.taken:
+                base = self.memory.taken[base]
+            if base in early:
+                places.setdefault(base, place)
+        return places
 
     def roots(self, variable: Variable) -> frozenset[Variable]:
         """The variables whose memory a variable may show."""

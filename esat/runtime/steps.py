@@ -12,7 +12,7 @@ from esat.graph.op import Array
 from esat.ops.dimshuffle import DimShuffle
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
-from esat.runtime.checks import ResultCheck, detached
+from esat.runtime.checks import ResultCheck, detached, placed
 from esat.runtime.program import Program, is_plain_view
 from esat.runtime.shapes import located
 from esat.runtime.signatures import LateTable
@@ -65,7 +65,11 @@ class StepWriter:
             if output in self.program.memory.taken:
                 self.writer.line(f"{names[output]} = {names[self.program.memory.taken[output]]}")
             if output in self._fresh:
-                self.writer.line(f"{names[output]} = {self.writer.fact(('new', output))}()")
+                made = f"{self.writer.fact(('new', output))}()"
+                place = self.program.result_places.get(output)
+                if place is not None:
+                    made += f" if out is None else {self.writer.bind('placed', placed)}(out[{place}])"
+                self.writer.line(f"{names[output]} = {made}")
 
     def _write_late_lookup(self, number: int, group: Group) -> None:
         """Shapes that only this point of the call can know: check them and find the results'."""

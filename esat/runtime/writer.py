@@ -14,7 +14,7 @@ from esat.runtime.names import Names
 from esat.runtime.signatures import Fact
 
 _WORDS = (
-    *("arguments", "buffers", "call", "flags", "frames", "key", "results", "start", "stop", "_"),
+    *("arguments", "buffers", "call", "flags", "frames", "key", "out", "results", "start", "stop", "_"),
     *("type", "ValueError", "IndexError"),
 )
 """Names the driver's text uses itself."""

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 import esat
-from esat.errors import AssertionFailed, DestroyError, GraphError, IndexingError, ShapeError
+from esat.errors import AssertionFailed, DestroyError, GraphError, IndexingError, InputError, ShapeError
 from esat.frontend import random as draws
 from esat.frontend import sparse
 from esat.graph import Family, Op, TensorType, Type, Variable
@@ -353,3 +353,56 @@ def test_memory_that_an_opaque_value_keeps_is_not_used_again() -> None:
     data = np.arange(9.0).reshape(3, 3) / 9.0
     power = np.linalg.matrix_power(data, 5).sum()
     np.testing.assert_allclose(function(data), np.tanh(power) + (data @ data)[0])
+
+
+# ---- arrays for the outputs
+
+
+@pytest.fixture(scope="module")
+def two_outputs() -> esat.Executable:
+    x, y = esat.matrix("x"), esat.matrix("y")
+    return esat.compile(esat.Graph([x, y], [esat.tanh(x @ y), x.T]))
+
+
+def test_outputs_are_written_into_given_arrays(two_outputs: esat.Executable) -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 100, 100))
+    for out in (
+        (np.empty((100, 100)), np.empty((100, 100))),
+        [np.empty((100, 100), order="F"), np.empty((100, 200))[:, ::2]],
+    ):
+        results = two_outputs(x, y, out=out)
+        assert results[0] is out[0]
+        assert results[1] is out[1]
+        np.testing.assert_allclose(out[0], np.tanh(x @ y))
+        assert np.array_equal(out[1], x.T)
+    v = esat.vector("v")
+    double = esat.compile(esat.Graph([v], v * 2.0))
+    data, target = np.ones(10_000), np.empty(10_000)
+    assert double(data, out=target) is target
+    assert np.array_equal(target, 2.0 * data)
+    assert growth(lambda: double(data, out=target)) < 4000
+
+
+def test_arrays_that_do_not_fit_outputs_are_refused(two_outputs: esat.Executable) -> None:
+    x, y = np.ones((3, 2)), np.ones((2, 4))
+    good = np.zeros((3, 4)), np.zeros((2, 3))
+    read_only = np.zeros((3, 4))
+    read_only.setflags(write=False)
+    square = np.zeros((4, 4))
+    bad: list[tuple[Any, str]] = [
+        ((good[0],), "takes 2 arrays, not 1"),
+        (
+            (np.zeros((4, 3)), good[1]),
+            r"shape \(3, 4\); it cannot be written into an array .* shape \(4, 3\)",
+        ),
+        ((np.zeros((3, 4), np.float32), good[1]), "float32"),
+        ((good[0].tolist(), good[1]), "list"),
+        ((read_only, good[1]), "read-only"),
+        ((good[0], x.T), "shares memory"),
+        ((square[:3], square[2:, :3]), "shares memory"),
+        ((good[0], np.zeros((9, 9))), "does not fit"),
+    ]
+    for out, reason in bad:
+        with pytest.raises(InputError, match=reason):
+            two_outputs(x, y, out=out)
+    assert not good[0].any() or good[0][0, 0] == np.tanh(2.0)

@@ -86,7 +86,7 @@ def test_nothing_is_allocated_after_the_first_calls(network: Any) -> None:
 
 def test_the_source_shows_driver_and_kernels(network: Any) -> None:
     text = network[0].source()
-    assert text.startswith("def call(*arguments):")
+    assert text.startswith("def call(*arguments, out=None):")
     assert text.count("\ndef kernel(") == sum(group.kind == "kernel" for group in network[0].steps)
     assert "# tanh(" in text
 
