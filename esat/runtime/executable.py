@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from esat.codegen.blas import routine_for
-from esat.errors import EsatError, InputError
+from esat.errors import EsatError, InputError, OptimizerError
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group
