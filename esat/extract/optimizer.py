@@ -14,9 +14,11 @@ from esat.egraph.prepare import Program, prepared_engine
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets, saturate
 from esat.egraph.terms import TermGraph
+from esat.errors import OptimizerError
 from esat.extract.cost import CostModel
 from esat.extract.decode import decode
-from esat.extract.extraction import SUPERSEDED_NAMES, SaturatedGraph, extract
+from esat.extract.explain import Explanation, explain
+from esat.extract.extraction import SUPERSEDED_NAMES, Extraction, SaturatedGraph, extract
 from esat.extract.machine import MachineProfile
 from esat.extract.readout import Layout, read_out
 from esat.extract.shapes import Expected, hints_of
@@ -51,6 +53,8 @@ class OptimizationReport:
         Why saturation ended.
     saturation
         All that is known of the saturation; None for the other strategies.
+    extraction
+        The choice and all there was to choose from; None for the other strategies.
     """
 
     strategy: str
@@ -63,6 +67,24 @@ class OptimizationReport:
     e_classes: int = 0
     stop_reason: str = ""
     saturation: SaturationReport | None = field(default=None, repr=False)
+    extraction: Extraction | None = field(default=None, repr=False, compare=False)
+
+    def explain(self, limit: int = 3) -> Explanation:
+        """The parts of the program with the best forms that lost, and what these would have cost.
+
+        Parameters
+        ----------
+        limit
+            Alternatives of each part, at most.
+
+        Raises
+        ------
+        OptimizerError
+            When the graph was not optimized by equality saturation: nothing lost.
+        """
+        if self.extraction is None:
+            raise OptimizerError(f"the {self.strategy} optimizer leaves nothing to compare with")
+        return explain(self.extraction, self.cost_before, limit)
 
     def __str__(self) -> str:
         lines = [f"Optimizer: {self.strategy}"]
@@ -151,6 +173,7 @@ def optimize(
         found.arrays.class_count,
         saturation.stop_reason,
         saturation,
+        extraction,
     )
     return result, report
 

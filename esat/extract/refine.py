@@ -75,11 +75,26 @@ def single_moves(
     slack: float = inf,
 ) -> tuple[Move, ...]:
     """All changes of one live class that add at most ``slack`` seconds, most promising first."""
+    changes = priced_moves(arrays, costs, roots, selection)
+    return tuple(((klass, node),) for added, klass, node in changes if added <= slack)
+
+
+def priced_moves(
+    arrays: EGraphArrays,
+    costs: Sequence[float] | FloatArray,
+    roots: Sequence[int] | IntArray,
+    selection: Selection,
+) -> list[tuple[float, int, int]]:
+    """What each other e-node of each live class would add: seconds, class and e-node, ascending.
+
+    Operands that are not live are computed by the trees that add least. E-nodes that would close a cycle
+    are left out.
+    """
     problem = Problem.of(arrays, costs, roots)
     links = links_of(problem, PYTHON)
     choice = completed(problem, links, PYTHON, selection.chosen)
-    changes = Search(problem, links, PYTHON, selection.cost).changes(choice)
-    return tuple(((klass, node),) for added, klass, node in changes if added <= slack)
+    dearest = float(problem.costs[problem.costs < inf].max(initial=0.0))
+    return Search(problem, links, PYTHON, problem.cost_of(selection.chosen) + dearest).changes(choice)
 
 
 def refine(

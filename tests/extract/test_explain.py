@@ -1,0 +1,50 @@
+"""Explanations: what lost, and by how much."""
+
+import pytest
+
+import esat
+from esat.errors import OptimizerError
+
+
+def test_the_other_association_of_a_chain_is_named_with_its_cost() -> None:
+    x, y, z = esat.matrix("x"), esat.matrix("y"), esat.vector("z")
+    graph = esat.Graph([x, y, z], [x @ y @ z])
+    program = esat.compile(graph, shapes={x: (100, 200), y: (200, 300), z: (300,)})
+    explanation = program.explain()
+    assert explanation.seconds == program.report.cost_after < explanation.seconds_written
+    (part,) = [part for part in explanation.parts if part.shape == (100, 1)]
+    assert part.form.startswith("(x @ (y @")
+    assert part.dtype == "float64"
+    assert part.where is not None
+    assert part.where[0] == __file__
+    lost = next(other for other in part.alternatives if other.form.startswith("((x @ y) @"))
+    assert not lost.replaced
+    assert lost.seconds_more == pytest.approx(explanation.seconds_written - explanation.seconds, rel=0.01)
+    text = str(explanation)
+    assert "not ((x @ y) @" in text
+    assert f"{explanation.seconds * 1e6:.2f} us a call" in text
+
+
+def test_what_a_stabler_form_replaced_is_marked() -> None:
+    x = esat.matrix("x")
+    explanation = esat.compile(esat.Graph([x], [esat.log(1.0 + x)])).explain()
+    forms = {other.form: other for part in explanation.parts for other in part.alternatives}
+    assert any(form.startswith("Log(") and other.replaced for form, other in forms.items())
+    assert any(part.form == "Log1p(x)" for part in explanation.parts)
+
+
+def test_the_dearest_parts_come_first_and_alternatives_are_limited() -> None:
+    x = esat.matrix("x")
+    graph = esat.Graph([x], [esat.exp(x) * 2.0 + esat.exp(x) * x, x @ x @ x @ x])
+    program = esat.compile(graph)
+    seconds = [part.seconds for part in program.explain().parts]
+    assert seconds == sorted(seconds, reverse=True)
+    assert sum(seconds) == pytest.approx(program.explain().seconds)
+    for part in program.explain(limit=1).parts:
+        assert sum(not other.replaced for other in part.alternatives) <= 1
+
+
+def test_greedy_programs_have_no_alternatives() -> None:
+    x = esat.matrix("x")
+    with pytest.raises(OptimizerError, match="greedy"):
+        esat.compile(esat.Graph([x], [x + 1.0]), "greedy").explain()
