@@ -11,7 +11,9 @@ from esat.graph.evaluate import evaluate
 from esat.graph.registry import op_named
 from esat.ops.contraction import matmul
 from esat.ops.dimshuffle import dimshuffle
-from esat.ops.reduction import MAX, SUM, reduce
+from esat.ops.normalization import softmax
+from esat.ops.reduction import ARGMIN, MAX, SUM, reduce
+from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
 from esat.runtime import Executable
 from esat.runtime.buffers import POOLED_FROM
@@ -99,3 +101,35 @@ def test_dtypes_without_kernel_code_run_too(dtype: str) -> None:
     for result, wanted in zip(built([x], outputs)(data), evaluate(outputs, {x: data}), strict=True):
         assert result.dtype == wanted.dtype
         assert np.array_equal(result, wanted)
+
+
+def in_place_cases() -> dict[str, tuple[list[Variable], list[Variable]]]:
+    x, m = tensor("x", None), tensor("m", None, None)
+    row = dimshuffle(x, ("x", 0))
+    exp, mul, sub, add = (op_named(name) for name in ("exp", "mul", "sub", "add"))
+    columns, rows = reduce(SUM, m, 0), reduce(MAX, m, 1, keepdims=True)
+    return {
+        "a vector beside a sum of rows": ([x, m], [mul(x, 2.0), add(x, columns)]),
+        "a matrix and its sums": ([m], [mul(m, 2.0), columns, reduce(SUM, m, 1)]),
+        "softmax along either axis": ([m], [mul(softmax(m, 1), m), softmax(m, 0)]),
+        "extrema of what is overwritten": (
+            [m, x],
+            [mul(sub(m, row), rows), reduce(ARGMIN, m, 1), add(x, 1.0)],
+        ),
+        "a sum of everything first": ([m], [op_named("div")(m, reduce(SUM, m)), sub(exp(m), columns)]),
+    }
+
+
+@pytest.mark.parametrize("case", in_place_cases())
+def test_kernels_overwrite_donated_inputs(case: str) -> None:
+    inputs, outputs = in_place_cases()[case]
+    permissions = Permissions(frozenset(range(len(inputs))))
+    graph = FunctionGraph(inputs, outputs)
+    function = Executable(graph, fuse(graph, codegen, permissions=permissions), permissions)
+    assert function.overwrites
+    generator = np.random.default_rng(0)
+    for shape in ((3, 4), (70, 1300), (1, 5), (2500, 3)):
+        data = [generator.normal(size=shape[-v.type.ndim :]) for v in inputs]  # type: ignore[attr-defined]
+        expected = evaluate(outputs, dict(zip(inputs, data, strict=True)))
+        for result, wanted in zip(function(*(array.copy() for array in data)), expected, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-9, atol=1e-12)
