@@ -13,6 +13,7 @@ from esat.rules.query import Query
 _RUN = frozenset({"fast_run"})
 _ALWAYS = frozenset({"fast_run", "fast_compile"})
 _INPLACE = frozenset({"fast_run", "inplace"})
+_UNSAFE = frozenset({"unsafe"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,6 @@ ROWS: tuple[Row, ...] = (
     Row("inplace_random", _INPLACE, ("inplace_random",), "random states updated where they stand"),
     Row("elemwise fusion", _RUN | {"fusion"}, ("elemwise_fusion",), "one loop for many elementwise ops"),
     Row("local_log_softmax", _RUN | {"stabilize"}, ("log-softmax",), "log(softmax(x)) without overflow"),
-    Row("local_remove_all_assert", frozenset({"unsafe"}), (), "no checks of valid input"),
+    Row("local_remove_all_assert", _UNSAFE, ("local_remove_all_assert",), "no checks of valid input"),
 )
 """The documents' table, in its order."""

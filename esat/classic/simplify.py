@@ -6,15 +6,12 @@ They are those that rules cannot say: what depends on run-time values of ops, on
 from __future__ import annotations
 
 from esat.classic.local import Transformed, local_optimizer
-from esat.classic.terms import value_of
 from esat.graph import Apply, Family, Variable
 from esat.graph.folding import fold
 from esat.ops.contraction import MatMul
 from esat.ops.creation import Alloc
 from esat.ops.dimshuffle import DimShuffle
-from esat.ops.elementwise.record import Elementwise
-from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
-from esat.ops.index.entries import Slice
+from esat.ops.index.basic import SetSubtensor
 from esat.ops.reduction import Reduction
 from esat.ops.shape import ShapeI, size_of
 from esat.ops.view import Reshape
@@ -39,14 +36,6 @@ def local_reshape_chain(node: Apply) -> Transformed:
     if inner is None or not isinstance(inner.op, Reshape):
         return False
     return list(node.op.make_node(inner.inputs[0], node.inputs[1]).outputs)
-
-
-@local_optimizer([Subtensor])
-def local_useless_subtensor(node: Apply) -> Transformed:
-    """x[:, :] -> x."""
-    assert isinstance(node.op, Subtensor)
-    whole = all(isinstance(entry, Slice) and entry.is_full for entry in node.op.entries)
-    return [node.inputs[0]] if whole else False
 
 
 @local_optimizer([ShapeI])
@@ -81,28 +70,3 @@ def _size_before(node: Apply, axis: int) -> Variable | None:
         rank = operands[0].tensor_type.ndim
         return size_of(operands[int(axis == rank - 1)], axis) if axis >= rank - 2 else None
     return None
-
-
-@local_optimizer([Elementwise])
-def local_inc_subtensor_serialize(node: Apply) -> Transformed:
-    """inc_subtensor(0, b, i) + inc_subtensor(0, c, j) -> inc_subtensor(inc_subtensor(0, b, i), c, j).
-
-    Each increment can then be made in place, and the sum of two whole arrays is saved.
-    """
-    if node.op.name != "add":
-        return False
-    output = node.outputs[0]
-    for part, rest in (node.inputs, node.inputs[::-1]):
-        owner = part.owner
-        if owner is None or not isinstance(owner.op, IncSubtensor):
-            continue
-        if not _is_zero(owner.inputs[0]) or rest.type != part.type or part.type != output.type:
-            continue
-        return [owner.op(rest, *owner.inputs[1:])]
-    return False
-
-
-def _is_zero(variable: Variable) -> bool:
-    node = variable.owner
-    filled = node.inputs[0] if node is not None and isinstance(node.op, Alloc) else variable
-    return value_of(filled) == 0

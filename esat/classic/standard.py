@@ -6,13 +6,12 @@ from esat.classic.canonizer import Canonizer
 from esat.classic.database import EquilibriumDB, SequenceDB, registrar
 from esat.classic.marker import Marker
 from esat.classic.merge import MergeOptimizer, merge_optimizer
+from esat.classic.rewriting import LOCALS
 from esat.classic.rule_phase import RuleSource
 from esat.classic.simplify import (
     constant_folding,
-    local_inc_subtensor_serialize,
     local_reshape_chain,
     local_shape_lift,
-    local_useless_subtensor,
 )
 from esat.errors import OptimizerError
 from esat.rules import RULES
@@ -60,9 +59,9 @@ def _register_locals(database: SequenceDB) -> None:
         canonizer = Canonizer(kind)
         canonicalize.register(canonizer.name, canonizer, "fast_run", native=True)
     canonicalize.register("local_reshape_chain", local_reshape_chain, "fast_run", "exact", native=True)
-    canonicalize.register("local_useless_subtensor", local_useless_subtensor, "fast_run", "exact")
     canonicalize.register("local_shape_lift", local_shape_lift, "fast_run", "exact")
-    canonicalize.register("local_IncSubtensor_serialize", local_inc_subtensor_serialize, "fast_run")
+    for local in LOCALS:
+        equilibrium(database, local.equilibrium).register(local.optimizer.name, local.optimizer, *local.tags)
 
 
 def equilibrium(database: SequenceDB, name: str) -> EquilibriumDB:

@@ -4,12 +4,12 @@ import pytest
 import esat
 from esat.classic import EquilibriumOptimizer, MergeOptimizer, TopoOptimizer
 from esat.classic.canonizer import Canonizer
+from esat.classic.rewriting.subtensor_merge import local_useless_subtensor
+from esat.classic.rewriting.writes import local_inc_subtensor_serialize
 from esat.classic.simplify import (
     constant_folding,
-    local_inc_subtensor_serialize,
     local_reshape_chain,
     local_shape_lift,
-    local_useless_subtensor,
 )
 from esat.graph import FunctionGraph
 from esat.graph.evaluate import evaluate

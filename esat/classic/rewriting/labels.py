@@ -1,0 +1,60 @@
+"""Cross-entropy with labels: logarithms of chosen probabilities, and gradients at chosen places."""
+
+from __future__ import annotations
+
+from esat.classic.local import Transformed, local_optimizer
+from esat.classic.rewriting.parts import fitting, used_once
+from esat.classic.rewriting.writes import is_zero
+from esat.graph import Apply, Family, Variable
+from esat.graph.registry import op_named
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSubtensor
+from esat.ops.index.basic import IncSubtensor, Subtensor
+from esat.ops.reduction import SUM, Reduction, reduce
+
+
+@local_optimizer([Elementwise])
+def local_log_of_chosen(node: Apply) -> Transformed:
+    """log(softmax(x)[rows, labels]) -> log(softmax(x))[rows, labels], which has a stable form."""
+    part = node.inputs[0].owner
+    if node.op.name != "log" or part is None or not isinstance(part.op, (AdvancedSubtensor, Subtensor)):
+        return False
+    whole = part.inputs[0].owner
+    if whole is None or whole.op.name not in ("softmax", "sigmoid"):
+        return False
+    logarithm = node.op.make_node(part.inputs[0]).outputs[0]
+    return fitting(node, part.op.make_node(logarithm, *part.inputs[1:]).outputs[0])
+
+
+@local_optimizer([AdvancedSubtensor])
+def local_advanced_subtensor_lift(node: Apply) -> Transformed:
+    """f(x, y)[indices] -> f(x[indices], y[indices]) for elementwise f of operands of one shape."""
+    source = node.inputs[0].owner
+    if source is None or source.op.family is not Family.ELEMENTWISE or not used_once(node.inputs[0]):
+        return False
+    flags = source.outputs[0].tensor_type.broadcastable
+    if any(operand.tensor_type.broadcastable != flags for operand in source.inputs):
+        return False
+    parts = [node.op.make_node(operand, *node.inputs[1:]).outputs[0] for operand in source.inputs]
+    return fitting(node, source.op.make_node(*parts).outputs[0])
+
+
+@local_optimizer([Reduction])
+def local_sum_of_increments(node: Apply) -> Transformed:
+    """The sum of all elements of zeros that a value was added to at some places is the value's."""
+    op, source = node.op, node.inputs[0].owner
+    assert isinstance(op, Reduction)
+    if op.reducer is not SUM or source is None:
+        return False
+    if not isinstance(source.op, (IncSubtensor, AdvancedIncSubtensor)) or not is_zero(source.inputs[0]):
+        return False
+    zeros, value, *indices = source.inputs
+    if len(op.axes) != zeros.tensor_type.ndim:
+        return False
+    reading = Subtensor if isinstance(source.op, IncSubtensor) else AdvancedSubtensor
+    place: Variable = reading(source.op.entries)(zeros, *indices)
+    added = op_named("fill").make_node(place, value).outputs[0]
+    total = reduce(SUM, added)
+    if op.keepdims:
+        return False
+    return fitting(node, total)

@@ -1,0 +1,78 @@
+"""The one explicit table of these local optimizers: where each is registered, and with which tags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from esat.classic.local import FromFunctionLocalOptimizer
+from esat.classic.rewriting import (
+    checks,
+    determinants,
+    fills,
+    joins,
+    labels,
+    reshapes,
+    subtensor_lift,
+    subtensor_merge,
+    writes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A local optimizer and its registration.
+
+    Attributes
+    ----------
+    optimizer
+        Registered under its name.
+    equilibrium
+        Name of the database of ``optdb`` it belongs to.
+    tags
+        Beside that database's.
+    """
+
+    optimizer: FromFunctionLocalOptimizer
+    equilibrium: str = "canonicalize"
+    tags: tuple[str, ...] = ("fast_run",)
+
+
+_EXACT = ("fast_run", "exact")
+
+LOCALS: tuple[Local, ...] = (
+    Local(subtensor_lift.local_subtensor_lift, tags=_EXACT),
+    Local(subtensor_lift.local_subtensor_of_reduction),
+    Local(subtensor_lift.local_subtensor_of_dot),
+    Local(subtensor_lift.local_subtensor_of_alloc, tags=_EXACT),
+    Local(subtensor_lift.local_subtensor_of_join, tags=_EXACT),
+    Local(subtensor_lift.local_subtensor_make_vector, tags=_EXACT),
+    Local(subtensor_merge.local_useless_subtensor, tags=_EXACT),
+    Local(subtensor_merge.local_subtensor_merge, tags=_EXACT),
+    Local(writes.local_inc_subtensor_serialize),
+    Local(writes.local_subtensor_inc_subtensor, tags=_EXACT),
+    Local(writes.local_write_to_whole, tags=_EXACT),
+    Local(writes.local_useless_inc_subtensor),
+    Local(writes.local_setsubtensor_of_setsubtensor),
+    Local(fills.local_fill_shape, tags=_EXACT),
+    Local(fills.local_useless_alloc, tags=_EXACT),
+    Local(fills.local_elemwise_alloc, tags=_EXACT),
+    Local(fills.local_reduce_of_filled),
+    Local(fills.local_0_dot_x),
+    Local(joins.local_join_of_one, tags=_EXACT),
+    Local(joins.local_join_of_joins, tags=_EXACT),
+    Local(joins.local_join_make_vector, tags=_EXACT),
+    Local(joins.local_reduce_join),
+    Local(reshapes.local_reshape_dimshuffle, tags=_EXACT),
+    Local(reshapes.local_useless_reshape, tags=_EXACT),
+    Local(reshapes.local_reshape_to_dimshuffle, tags=_EXACT),
+    Local(reshapes.local_reshape_lift, tags=_EXACT),
+    Local(reshapes.local_shape_of_reshape, tags=_EXACT),
+    Local(labels.local_log_of_chosen, "stabilize"),
+    Local(labels.local_advanced_subtensor_lift, tags=_EXACT),
+    Local(labels.local_sum_of_increments),
+    Local(checks.local_remove_useless_assert, tags=_EXACT),
+    Local(checks.local_remove_all_assert, tags=("unsafe",)),
+    Local(determinants.local_log_det, "stabilize"),
+    Local(determinants.local_inverse_to_solve),
+)
+"""All of them, in the order they are asked."""

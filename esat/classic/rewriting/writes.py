@@ -1,0 +1,105 @@
+"""Writes to parts of arrays: read back, written twice, of nothing, or to the whole."""
+
+from __future__ import annotations
+
+from esat.classic.local import Transformed, local_optimizer
+from esat.classic.rewriting.parts import fitting, items_of, part_of
+from esat.classic.terms import value_of
+from esat.graph import Apply, Op, Variable
+from esat.graph.registry import op_named
+from esat.ops.creation import Alloc
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSetSubtensor
+from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
+
+_ADDING = (IncSubtensor, AdvancedIncSubtensor)
+
+
+@local_optimizer([Elementwise], name="local_IncSubtensor_serialize")
+def local_inc_subtensor_serialize(node: Apply) -> Transformed:
+    """inc_subtensor(0, b, i) + inc_subtensor(0, c, j) -> inc_subtensor(inc_subtensor(0, b, i), c, j).
+
+    Each increment can then be made in place, and the sum of two whole arrays is saved. Index arrays may
+    choose an element more than once: what is added is then added as often.
+    """
+    if node.op.name != "add":
+        return False
+    output = node.outputs[0]
+    for part, rest in (node.inputs, node.inputs[::-1]):
+        owner = part.owner
+        if owner is None or not isinstance(owner.op, _ADDING):
+            continue
+        if not is_zero(owner.inputs[0]) or rest.type != part.type or part.type != output.type:
+            continue
+        return [owner.op(rest, *owner.inputs[1:])]
+    return False
+
+
+@local_optimizer([Subtensor])
+def local_subtensor_inc_subtensor(node: Apply) -> Transformed:
+    """The part just written is the value, the part just incremented the sum."""
+    written = node.inputs[0].owner
+    if written is None or not isinstance(written.op, SetSubtensor) or not _same_place(node, written):
+        return False
+    array, value = written.inputs[:2]
+    before = part_of(array, items_of(written.op.entries, written.inputs[2:]))
+    combine = op_named("add" if isinstance(written.op, IncSubtensor) else "fill")
+    if value.tensor_type.broadcastable == before.tensor_type.broadcastable and combine.name == "fill":
+        return fitting(node, value)
+    return fitting(node, combine.make_node(before, value).outputs[0])
+
+
+@local_optimizer([SetSubtensor])
+def local_write_to_whole(node: Apply) -> Transformed:
+    """x[:] = v makes x v, in the shape of x; x[:] += v makes it x + v."""
+    assert isinstance(node.op, SetSubtensor)
+    array, value = node.inputs[:2]
+    if not all(item.is_full for item in items_of(node.op.entries, node.inputs[2:])):
+        return False
+    if isinstance(node.op, IncSubtensor):
+        return fitting(node, op_named("add").make_node(array, value).outputs[0])
+    same = array.tensor_type.broadcastable == value.tensor_type.broadcastable
+    return fitting(node, value if same else op_named("fill").make_node(array, value).outputs[0])
+
+
+@local_optimizer([SetSubtensor, AdvancedSetSubtensor])
+def local_useless_inc_subtensor(node: Apply) -> Transformed:
+    """Adding zero, or writing to a part what stands there, changes nothing."""
+    array, value = node.inputs[:2]
+    if isinstance(node.op, _ADDING):
+        return fitting(node, array) if value_of(value) == 0 else False
+    read = value.owner
+    if read is None or not isinstance(read.op, Subtensor) or read.inputs[0] is not array:
+        return False
+    return fitting(node, array) if _same_place(read, node) else False
+
+
+@local_optimizer([SetSubtensor])
+def local_setsubtensor_of_setsubtensor(node: Apply) -> Transformed:
+    """Of two writes to one place: the later one, or for increments one of the sum."""
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, SetSubtensor) or not _same_place(node, inner):
+        return False
+    array, first, second = inner.inputs[0], inner.inputs[1], node.inputs[1]
+    numbers = node.inputs[2:]
+    if not isinstance(node.op, IncSubtensor):
+        return fitting(node, node.op.make_node(array, second, *numbers).outputs[0])
+    added: Variable = op_named("add").make_node(first, second).outputs[0]
+    return fitting(node, inner.op.make_node(array, added, *numbers).outputs[0])
+
+
+def _same_place(node: Apply, written: Apply) -> bool:
+    """Whether a read or write chooses the part that another one wrote."""
+    operands = node.inputs[1:] if isinstance(node.op, Subtensor) else node.inputs[2:]
+    return _entries(node.op) == _entries(written.op) and list(operands) == list(written.inputs[2:])
+
+
+def _entries(op: Op) -> object:
+    return op.entries if isinstance(op, (Subtensor, SetSubtensor)) else None
+
+
+def is_zero(variable: Variable) -> bool:
+    """Whether all elements are known to be zero."""
+    node = variable.owner
+    filled = node.inputs[0] if node is not None and isinstance(node.op, Alloc) else variable
+    return value_of(filled) == 0

@@ -1,0 +1,170 @@
+"""Each local optimizer of the table on examples: what is left, and that values stay as they are."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import esat
+from esat.classic import EquilibriumOptimizer, MergeOptimizer
+from esat.classic.rewriting import LOCALS
+from esat.graph import FunctionGraph
+from esat.graph.evaluate import evaluate
+from esat.graph.registry import op_named
+from esat.ops.index.basic import subtensor
+from esat.ops.vectors import make_vector, shape_vector
+
+BY_NAME = {local.optimizer.name: local.optimizer for local in LOCALS}
+ROWS, COLUMNS = 5, 4
+
+ASSERT = esat.assert_
+
+x, y = esat.matrix("x"), esat.matrix("y")
+v, w = esat.vector("v"), esat.vector("w")
+s = esat.scalar("s")
+n = esat.scalar("n", dtype="int64")
+labels = esat.lvector("labels")
+known = esat.tensor("known", shape=(ROWS, COLUMNS))
+square = esat.tensor("square", shape=(3, 3))
+INPUTS = [x, y, v, w, s, n, labels, known, square]
+VALUES = {
+    x: np.random.default_rng(0).normal(size=(ROWS, COLUMNS)),
+    y: np.random.default_rng(1).normal(size=(ROWS, COLUMNS)),
+    v: np.random.default_rng(2).normal(size=COLUMNS),
+    w: np.random.default_rng(3).normal(size=COLUMNS),
+    s: np.array(1.7),
+    n: np.array(2),
+    labels: np.array([3, 0, 2, 1, 3]),
+    known: np.random.default_rng(4).normal(size=(ROWS, COLUMNS)),
+    square: np.eye(3) * 3 + np.random.default_rng(5).normal(size=(3, 3)),
+}
+rows = esat.arange(ROWS)
+zeros = esat.zeros((ROWS, COLUMNS))
+filled = esat.full((n, COLUMNS), s)
+
+
+def fill(shape, value):
+    return op_named("fill")(shape, value)
+
+
+# The optimizer's name, the expression, and the text of what is left ("" to check by values and change only).
+CASES = [
+    ("local_subtensor_lift", esat.exp(x)[0], "exp(subtensor{0,:}(x))"),
+    ("local_subtensor_lift", (x * v)[1:, n], "mul(subtensor{1:,?}(x, n), dimshuffle{x}(subtensor{?}(v, n)))"),
+    ("local_subtensor_lift", (x + v)[::-1, 1:3], ""),
+    ("local_subtensor_lift", x.T[1, 2:], "subtensor{2:,1}(x)"),
+    ("local_subtensor_lift", esat.softmax(x, axis=1)[2], "softmax{0}(subtensor{2,:}(x))"),
+    ("local_subtensor_lift", esat.log_softmax(x, axis=1)[::2], "log_softmax{1}(subtensor{::2,:}(x))"),
+    ("local_subtensor_of_reduction", x.sum(axis=1)[1:3], "sum{1}(subtensor{1:3,:}(x))"),
+    ("local_subtensor_of_reduction", x.max(axis=0)[2], "max{0}(subtensor{:,2}(x))"),
+    ("local_subtensor_of_reduction", esat.sum(x, axis=0, keepdims=True)[0, 1:], "sum{0}(subtensor{:,1:}(x))"),
+    ("local_subtensor_of_reduction", esat.argmin(x, axis=0)[-1], "argmin{0}(subtensor{:,-1}(x))"),
+    ("local_subtensor_of_dot", (x @ y.T)[0], ""),
+    ("local_subtensor_of_dot", (x @ y.T)[1:, -1], ""),
+    ("local_subtensor_of_dot", (x @ y.T)[n, n], ""),
+    ("local_subtensor_of_alloc", filled[1], "alloc(subtensor{0,:}(dimshuffle{x,x}(s)), 4)"),
+    ("local_subtensor_of_alloc", esat.full((5, n), s)[1:3, :], ""),
+    ("local_subtensor_of_join", esat.concatenate([known, known * 2.0], axis=0)[6], ""),
+    ("local_subtensor_of_join", esat.concatenate([known, known * 2.0], axis=0)[-6], "subtensor{4,:}(known)"),
+    ("local_subtensor_of_join", esat.concatenate([known, known * 2.0], axis=0)[1:3],
+     "subtensor{1:3:1,:}(known)"),
+    ("local_subtensor_of_join", esat.concatenate([known, known * 2.0], axis=0)[3:7], ""),
+    ("local_subtensor_of_join", esat.concatenate([x, y], axis=1)[2],
+     "join{0}(subtensor{2,:}(x), subtensor{2,:}(y))"),
+    ("local_subtensor_make_vector", subtensor(shape_vector(x), 1), "shape_i{1}(x)"),
+    ("local_subtensor_make_vector", subtensor(make_vector([s, s * 2.0, s + 1.0]), slice(None, None, -2)), ""),
+    ("local_useless_subtensor", x[:, 0 : x.shape[1]] * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_subtensor_merge", x[1:][2], "subtensor{3,:}(x)"),
+    ("local_subtensor_merge", x[1:-1][1:-1], "subtensor{2:-2:1,:}(x)"),
+    ("local_subtensor_merge", x[1][2], "subtensor{1,2}(x)"),
+    ("local_subtensor_merge", x[n][n], "subtensor{?,?}(x, n, n)"),
+    ("local_subtensor_merge", x[1::2][:1], "subtensor{1:3:2,:}(x)"),
+    ("local_subtensor_merge", known[1:4][::-1], ""),
+    ("local_subtensor_merge", known[4:1:-1][1:], ""),
+    ("local_subtensor_merge", known[::-2][-1], "subtensor{0,:}(known)"),
+    ("local_IncSubtensor_serialize", esat.inc_subtensor(zeros[:2], s) + esat.inc_subtensor(zeros[1:], v), ""),
+    ("local_IncSubtensor_serialize", esat.inc_subtensor(zeros[rows, labels], s) + known, ""),
+    ("local_subtensor_inc_subtensor", esat.set_subtensor(x[1:], y[1:])[1:], "subtensor{1:,:}(y)"),
+    ("local_subtensor_inc_subtensor", esat.inc_subtensor(x[n], v)[n], "add(subtensor{?,:}(x, n), v)"),
+    ("local_subtensor_inc_subtensor", esat.set_subtensor(x[1:], v)[1:], ""),
+    ("local_write_to_whole", esat.set_subtensor(x[:], y), "y"),
+    ("local_write_to_whole", esat.set_subtensor(x[:], v), "fill(x, dimshuffle{x,0}(v))"),
+    ("local_write_to_whole", esat.inc_subtensor(x[:], v), "add(x, dimshuffle{x,0}(v))"),
+    ("local_useless_inc_subtensor", esat.inc_subtensor(x[1:], 0.0) * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_useless_inc_subtensor", esat.set_subtensor(x[1:], x[1:]) * 2.0, ""),
+    ("local_setsubtensor_of_setsubtensor", esat.set_subtensor(esat.inc_subtensor(x[0], v)[0], w),
+     "set_subtensor{0,:}(x, w)"),
+    ("local_setsubtensor_of_setsubtensor", esat.inc_subtensor(esat.set_subtensor(x[0], v)[0], w),
+     "set_subtensor{0,:}(x, add(v, w))"),
+    ("local_setsubtensor_of_setsubtensor", esat.inc_subtensor(esat.inc_subtensor(x[0], v)[0], w),
+     "inc_subtensor{0,:}(x, add(v, w))"),
+    ("local_fill_shape", fill(esat.sin(x) * 2.0, s), "fill(x, dimshuffle{x,x}(s))"),
+    ("local_useless_alloc", op_named("alloc")(x, x.shape[0], x.shape[1]) * 2.0,
+     "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_elemwise_alloc", esat.full((ROWS, COLUMNS), s) * known, "mul(dimshuffle{x,x}(s), known)"),
+    ("local_elemwise_alloc", esat.exp(filled), "alloc(exp(dimshuffle{x,x}(s)), n, 4)"),
+    ("local_reduce_of_filled", filled.sum(), ""),
+    ("local_reduce_of_filled", filled.sum(axis=0), ""),
+    ("local_reduce_of_filled", esat.prod(filled, axis=1), ""),
+    ("local_reduce_of_filled", esat.full((3, n), s).max(axis=0), ""),
+    ("local_reduce_of_filled", esat.sum(fill(x, s)), ""),
+    ("local_0_dot_x", x.T @ zeros, ""),
+    ("local_join_of_one", esat.concatenate([x]) * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_join_of_joins", esat.concatenate([esat.concatenate([x, y]), x]), "join{0}(x, y, x)"),
+    ("local_join_make_vector", esat.concatenate([make_vector([s, s * 2.0]), make_vector([s])]), ""),
+    ("local_reduce_join", esat.concatenate([x, y]).sum(), "add(sum{0,1}(x), sum{0,1}(y))"),
+    ("local_reduce_join", esat.concatenate([x, y], axis=1).max(axis=0), "join{0}(max{0}(x), max{0}(y))"),
+    ("local_reduce_join", esat.concatenate([known, known], axis=0).max(axis=0), ""),
+    ("local_reshape_dimshuffle", esat.reshape(esat.expand_dims(x, 1), (4, 5)), "reshape{4,5}(x, [4, 5])"),
+    ("local_useless_reshape", esat.reshape(x, esat.shape(x)) * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_reshape_to_dimshuffle", esat.reshape(v, (1, -1)), "dimshuffle{x,0}(v)"),
+    ("local_reshape_lift", esat.reshape(esat.exp(x), (4, 5)), ""),
+    ("local_shape_of_reshape", esat.shape(esat.reshape(x, (x.shape[1], x.shape[0])))[0] * 2, ""),
+    ("local_log_of_chosen", esat.log(esat.softmax(x, axis=1)[rows, labels]), ""),
+    ("local_advanced_subtensor_lift", esat.exp(x * y)[rows, labels], ""),
+    ("local_sum_of_increments", esat.sum(esat.inc_subtensor(zeros[rows, labels], s)), ""),
+    ("local_sum_of_increments", esat.sum(esat.inc_subtensor(zeros[1:3], v)), ""),
+    ("local_remove_useless_assert", ASSERT(x, True, s > 0.0, s > 0.0) * 2.0, ""),
+    ("local_remove_all_assert", ASSERT(x, s > 0.0) * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_log_det", esat.log(esat.linalg.det(square)), ""),
+    ("local_log_det", esat.log(abs(esat.linalg.det(square))), ""),
+    ("local_inverse_to_solve", esat.linalg.inv(square) @ square.T, ""),
+    ("local_inverse_to_solve", square.T @ esat.linalg.inv(square), ""),
+]  # fmt: skip
+
+
+def given(output):
+    """The inputs an output depends on, and their values; one that has no value here is made up."""
+    inputs = [one for one in esat.graph.inputs_of([output]) if not isinstance(one, esat.graph.Constant)]
+    return inputs, [VALUES.get(one, np.ones((2,) * one.tensor_type.ndim)) for one in inputs]
+
+
+@pytest.mark.parametrize(("name", "output", "text"), CASES, ids=[name for name, _, _ in CASES])
+def test_what_is_left(name, output, text):
+    inputs, values = given(output)
+    before = FunctionGraph(inputs, [output])
+    after = before.clone()
+    profile = EquilibriumOptimizer([MergeOptimizer(), BY_NAME[name]]).optimize(after)
+    assert profile.applied[name] > 0, f"not applied to {before}"
+    (expected,) = evaluate(before.outputs, dict(zip(before.inputs, values, strict=True)))
+    (found,) = evaluate(after.outputs, dict(zip(after.inputs, values, strict=True)))
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=f"{before} -> {after}")
+    if text:
+        assert str(after) == f"[{text}]"
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "strict"])
+def test_values_in_modes(mode):
+    outputs = [output for _, output, _ in CASES]
+    inputs = list(dict.fromkeys(one for output in outputs for one in given(output)[0]))
+    values = {one: VALUES.get(one, np.ones((2,) * one.tensor_type.ndim)) for one in inputs}
+    function = esat.compile(esat.Graph(inputs, outputs), mode)
+    expected = esat.evaluate(outputs, values)
+    for (name, output, _), found, wanted in zip(CASES, function(*values.values()), expected, strict=True):
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), name
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, err_msg=f"{name}: {output}")
+
+
+def test_every_optimizer_has_a_case():
+    assert Counter(name for name, _, _ in CASES).keys() == BY_NAME.keys()
