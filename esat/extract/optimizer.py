@@ -203,6 +203,7 @@ def saturated(
             names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}
             others = [name for name in engine.sizes() if name not in names]
             arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=others, facts=FACTS))
+        with stage("release"):
             stack.close()
     return SaturatedGraph(arrays, terms, plan), report
 
@@ -224,11 +225,12 @@ def predicted_seconds(terms: TermGraph, model: CostModel, hints: Hints | None = 
 def _fired(program: Program, saturation: SaturationReport) -> dict[str, int]:
     """Matches of the rules from rule files, most first."""
     origins = program.compiled.origins
+    known = {origin.name for origin in origins.values()}
     counts: dict[str, int] = {}
     for statistics in saturation.rules:
         rule = origins.get(statistics.name)
         name = statistics.name.partition("#")[0] if rule is None else rule.report_name
-        if rule is not None or name in {origin.name for origin in origins.values()}:
+        if rule is not None or name in known:
             counts[name] = counts.get(name, 0) + statistics.matches
     counts = {name: count for name, count in counts.items() if count}
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
