@@ -144,20 +144,22 @@ def _signed_operands(term: Term) -> list[tuple[int, int]]:
 def load_text(graph: TermGraph, plan: LoadPlan, prefix: str = "esat-load") -> Iterator[str]:
     """Programs that load the DAG, to be run in order: a few terms each.
 
-    Term ``k`` becomes the class ``(N k)``; its dtype, broadcast word and value, where known, come with it.
+    Term ``k`` becomes the class ``(N k)``; its dtype, broadcast word and value, where known, come with it,
+    and the sizes of its axes where there are sums over axes to compare (:mod:`esat.egraph.dims`).
     """
+    sized = sum(term.constructor == "ReduceSum" for term in graph.terms) > 1
     numbers = [number for number, form in enumerate(plan.forms) if form is not None]
     for first in range(0, len(numbers), TERMS_PER_RULE):
         members = numbers[first : first + TERMS_PER_RULE]
         local = frozenset(members)
-        actions = " ".join(_actions(number, graph, plan, local) for number in members)
+        actions = " ".join(_actions(number, graph, plan, local, sized) for number in members)
         name = f"{prefix}-{first}"
         yield f'(ruleset {name}) (rule () ({actions}) :ruleset {name} :name "{name}") (run {name} 1)'
     for left, right in graph.equal:
         yield f"(union (N {left}) (N {right}))"
 
 
-def _actions(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int]) -> str:
+def _actions(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int], sized: bool) -> str:
     type = graph.types[number]
     name = f"n{number}_"
     actions = [
@@ -168,6 +170,11 @@ def _actions(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int
     ]
     if type.value is not None:
         actions.append(f"(set (val {name}) {float(type.value)!r})")
+    if sized:
+        for axis, size in enumerate(type.shape):
+            if size != 1:
+                known = f"(DK {size})" if isinstance(size, int) else f"(Size {size[0]} {size[1]})"
+                actions.append(f"(union (dim {name} {axis}) {known})")
     return " ".join(actions)
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from esat.egraph.constructors import op_signature
 from esat.egraph.core import core_program
+from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.modules import Module, declared_tables, modules_of, relevant, rulesets
@@ -102,7 +103,8 @@ class Program:
     @cached_property
     def modules(self) -> tuple[Module, ...]:
         """All forms, in the order they are loaded."""
-        layers = (self.signature.program, facts_program(), core_program(self.signature, self.strict))
+        core = core_program(self.signature, self.strict)
+        layers = (self.signature.program, facts_program(), core, dims_program(self.signature))
         chunks = (
             replace(chunk, text=_marking_superseded(chunk.text)) if "(subsume " in chunk.text else chunk
             for chunk in self.compiled.chunks
@@ -113,6 +115,11 @@ class Program:
     def tables(self) -> frozenset[str]:
         """Tables that only modules and loaded terms fill."""
         return declared_tables(self.modules, self.signature)
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """Tables that hold terms and are no constructors."""
+        return tuple(sorted(name for name in self.tables if "/" in name))
 
     def relevant(self, constructors: Collection[str]) -> tuple[int, ...]:
         """Numbers of the modules that can matter to terms of these constructors."""

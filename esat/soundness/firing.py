@@ -17,7 +17,7 @@ from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import Budgets, saturate
 from esat.egraph.terms import TermBuilder, TermGraph, TermType
 from esat.extract.arrays import EGraphArrays
-from esat.extract.readout import read_out
+from esat.extract.readout import Layout, read_out
 from esat.graph import Constant, Variable
 from esat.rules import RULES
 from esat.rules.query import Query
@@ -78,7 +78,7 @@ def saturated(
         for text in load_text(terms, flatten(terms, program.strict)):
             engine.execute(text)
         report = saturate(engine, program.schedule, budgets, program.constructors)
-        return report, read_out(engine.freeze(), engine.values)
+        return report, read_out(engine.freeze(), engine.values, Layout(not_operators=program.helpers))
 
 
 def fires(rule: Rule, program: Program, operators: Signature | None = None, seed: int = 0) -> Firing:

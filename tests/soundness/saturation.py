@@ -7,7 +7,7 @@ from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine, program_for
 from esat.egraph.saturate import Budgets, saturate
-from esat.extract.readout import read_out
+from esat.extract.readout import Layout, read_out
 from esat.graph import FunctionGraph
 from esat.rules import PACKAGE_RULES, RuleDatabase
 from esat.rules.query import Query
@@ -38,5 +38,5 @@ def saturated(inputs, outputs, program=None, budgets=None):
             budgets or Budgets(nodes=3000, seconds=3.0, rounds=4),
             program.constructors,
         )
-        arrays = read_out(engine.freeze(), engine.values)
+        arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=program.helpers))
     return terms, report, arrays
