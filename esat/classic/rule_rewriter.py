@@ -1,16 +1,19 @@
 """A rule of the rule files as a local optimizer: its left side is replaced by its right side.
 
 The e-graph keeps both sides of a rule; here one replaces the other, at once and for good. A rule is
-used in the direction in which it is written, also with the operands of its commutative ops exchanged.
+used in the direction in which it is written, also with the operands of its commutative ops exchanged. As
+in the e-graph a reciprocal is also a quotient of one, and a rule that subsumes ``x - y`` is one for ``y
+- x``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from esat.classic.conditions import Conditions, Unknown, Value
 from esat.classic.local import LocalOptimizer, Transformed
-from esat.classic.terms import TermFactory, bare, fitted, is_tensor, same, view
+from esat.classic.terms import TermFactory, bare, fitted, is_tensor, same, value_of, view
 from esat.egraph.signature import Signature
 from esat.errors import EsatError
 from esat.graph import Apply, Op, Variable
@@ -60,13 +63,20 @@ class RuleRewriter(LocalOptimizer):
             return False
         return True
 
+    @cached_property
+    def _replaces_for_good(self) -> bool:
+        return any(isinstance(action, tuple) and action[0] == "subsume" for action in self.rule.head)
+
     @property
     def constructor(self) -> str:
         """Constructor of the left side."""
         return str(self.pattern[0])
 
     def follows(self, op: Op) -> bool:
-        return op.constructor == self.constructor
+        return op.constructor == self.constructor or (self.constructor, op.constructor) == (
+            "Reciprocal",
+            "Div",
+        )
 
     def _is_root(self, part: Sexp) -> bool:
         return isinstance(part, tuple) and part[0] == "=" and self.root in part[1:] and self.pattern in part
@@ -75,19 +85,28 @@ class RuleRewriter(LocalOptimizer):
         if len(node.outputs) != 1 or not is_tensor(node.outputs[0]):
             return False
         output = node.outputs[0]
-        for bindings in self.matches(output):
-            replacement = self.build(self.replacement, bindings)
-            if isinstance(replacement, Variable):
-                result = fitted(replacement, output)
+        for pattern, replacement in self._forms(output):
+            for bindings in self.matches(output, pattern):
+                found = self.build(replacement, bindings)
+                result = fitted(found, output) if isinstance(found, Variable) else None
                 if result is not None and result is not output:
                     return [result]
         return False
 
+    def _forms(self, output: Variable) -> Iterator[tuple[tuple[Sexp, ...], Sexp]]:
+        """Left and right side; for a difference that is better not computed also those of its opposite."""
+        yield self.pattern, self.replacement
+        if self.constructor == "Sub" and self._replaces_for_good and output.tensor_type.kind in "fc":
+            name, left, right = self.pattern
+            yield (name, right, left), ("Neg", self.replacement)
+
     # ---- matching
 
-    def matches(self, variable: Variable) -> Iterator[dict[str, Value]]:
+    def matches(
+        self, variable: Variable, pattern: tuple[Sexp, ...] | None = None
+    ) -> Iterator[dict[str, Value]]:
         """Bindings under which the left side is this Variable and all conditions hold."""
-        for bindings in self._match(self.pattern, variable, {self.root: variable}):
+        for bindings in self._match(pattern or self.pattern, variable, {self.root: variable}):
             yield from self._conditions(0, bindings)
 
     def _conditions(self, position: int, bindings: dict[str, Value]) -> Iterator[dict[str, Value]]:
@@ -115,6 +134,9 @@ class RuleRewriter(LocalOptimizer):
                 yield bindings
             return
         term = view(variable)
+        if term is not None and (pattern[0], term[0]) == ("Reciprocal", "Div") and value_of(term[1][0]) == 1:
+            yield from self._match(pattern[1], term[1][1], bindings)
+            return
         if term is None or term[0] != pattern[0] or len(term[1]) + len(term[2]) != len(pattern) - 1:
             return
         constructor, operands, literals = term

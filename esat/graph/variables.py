@@ -142,7 +142,9 @@ class SharedVariable(Variable):
         """The value, to be overwritten: one nobody else was given to keep, an array contiguous in C order."""
         if not self._private:
             value = self._value
-            self._value = np.array(value, order="C") if isinstance(value, np.ndarray) else _own(self.type, value)
+            self._value = (
+                np.array(value, order="C") if isinstance(value, np.ndarray) else _own(self.type, value)
+            )
             self._private = True
         return self._value
 
