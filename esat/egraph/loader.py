@@ -27,6 +27,7 @@ LONGEST_POWER = 16
 
 _SUMS = frozenset({"Add", "Sub", "Neg", "NarySum"})
 _PRODUCTS = frozenset({"Mul", "Div", "Sqr", "Reciprocal", "NaryProd"})
+_CARRYING = _SUMS | _PRODUCTS | {"DimShuffle", "Cast"}
 _NEEDS_FIELD = frozenset({"Div", "Reciprocal"})
 
 
@@ -147,7 +148,7 @@ def load_text(graph: TermGraph, plan: LoadPlan, prefix: str = "esat-load") -> It
     Term ``k`` becomes the class ``(N k)``; its dtype, broadcast word and value, where known, come with it,
     and the sizes of its axes where there are sums over axes to compare (:mod:`esat.egraph.dims`).
     """
-    sized = sum(term.constructor == "ReduceSum" for term in graph.terms) > 1
+    sized = _adds_sums_over_axes(graph.terms)
     numbers = [number for number, form in enumerate(plan.forms) if form is not None]
     for first in range(0, len(numbers), TERMS_PER_RULE):
         members = numbers[first : first + TERMS_PER_RULE]
@@ -157,6 +158,25 @@ def load_text(graph: TermGraph, plan: LoadPlan, prefix: str = "esat-load") -> It
         yield f'(ruleset {name}) (rule () ({actions}) :ruleset {name} :name "{name}") (run {name} 1)'
     for left, right in graph.equal:
         yield f"(union (N {left}) (N {right}))"
+
+
+def _adds_sums_over_axes(terms: Sequence[Term]) -> bool:
+    """Whether two sums over axes, or multiples or views of them, are added somewhere."""
+    none, several = -1, -2
+    carried: list[int] = []
+    for number, term in enumerate(terms):
+        if term.constructor == "ReduceSum":
+            carried.append(number)
+            continue
+        found = {carried[operand] for operand in term.operands} - {none}
+        if not found or term.constructor not in _CARRYING:
+            carried.append(none)
+            continue
+        value = found.pop() if len(found) == 1 else several
+        if value == several and term.constructor in _SUMS:
+            return True
+        carried.append(value)
+    return False
 
 
 def _actions(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int], sized: bool) -> str:
