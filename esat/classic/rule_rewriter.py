@@ -1,8 +1,9 @@
 """A rule of the rule files as a local optimizer: its left side is replaced by its right side.
 
 The e-graph keeps both sides of a rule; here one replaces the other, at once and for good. A rule is
-used in the direction in which it is written, also with the operands of its commutative ops exchanged. As
-in the e-graph a reciprocal is also a quotient of one, and a rule that subsumes ``x - y`` is one for ``y
+used in the direction in which it is written, also with the operands of its commutative ops exchanged.
+As in the e-graph, a reciprocal is also a quotient of one, and a rule that subsumes a difference subsumes
+its opposite.
 - x``.
 """
 

@@ -131,15 +131,20 @@ def extract(
 
 
 def superseded_nodes(arrays: EGraphArrays) -> NDArray[np.bool_]:
-    """Which e-nodes a rule of a file subsumed."""
-    found = arrays.subsumed.copy()
+    """Which e-nodes a rule of a file subsumed.
+
+    Of sums and products the core subsumes those it has written in a better form. Where a rule subsumed
+    that form, all are as bad as it: ``exp(x) / s`` is not to come back as ``1 / (s * exp(-x))``.
+    """
     names = arrays.operator_names
     nary = [index for index, name in enumerate(names) if name in ("NarySum", "NaryProd")]
-    found &= ~np.isin(arrays.operator, nary)
+    by_core = arrays.subsumed & np.isin(arrays.operator, nary)
+    found = arrays.subsumed & ~by_core
     for index, name in enumerate(names):
         if name in SUPERSEDED_NAMES:
             for mark in np.flatnonzero(arrays.operator == index).tolist():
                 found[_twin(arrays, mark, name.removeprefix(SUPERSEDED))] = True
+                found |= by_core & (arrays.class_of == arrays.class_of[mark])
     return found
 
 

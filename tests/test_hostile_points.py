@@ -1,0 +1,140 @@
+"""Formulas as users write them, at points where the formula itself overflows, underflows or cancels.
+
+The values expected are those of the stable forms, or of 60 digits' arithmetic done by hand in the comments.
+"""
+
+import numpy as np
+import pytest
+import scipy.special as special
+
+import esat
+
+FAR = np.array([-1000.0, -745.0, -40.0, -1.0, -1e-20, 0.0, 1e-20, 1.0, 40.0, 709.0, 1000.0])
+TINY = np.array([-1e-5, -1e-20, -1e-300, 0.0, 1e-300, 1e-20, 1e-5, 0.5])
+TAILS = np.array([-30.0, -6.0, -1.0, 0.5, 2.0, 6.0, 10.0, 26.0, 30.0, 200.0])
+POSITIVE = np.array([1e-300, 1e-20, 1e-3, 0.5, 1.0, 30.0, 745.0, 1000.0])
+ROWS = np.array([[1000.0, 0.0, -1000.0], [-1000.0, -1000.0, -1000.0], [1e-20, 710.0, 709.0]])
+
+MODES = ["fast_run", "greedy", "Stabilization"]
+
+
+def softplus(x):
+    return np.logaddexp(0.0, x)
+
+
+def log1mexp(x):
+    """log(1 - exp(x)) for x < 0: Maechler, "Accurately computing log(1 - exp(-|a|))"."""
+    with np.errstate(all="ignore"):
+        return np.where(x > -np.log(2), np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+
+
+def log_erfc(x):
+    with np.errstate(all="ignore"):
+        return np.where(x < 0, np.log(special.erfc(x)), np.log(special.erfcx(np.abs(x))) - x * x)
+
+
+def columns(f):
+    return lambda x: f(x, axis=1)
+
+
+UNARY = {
+    "log(1 + exp(x))": (lambda x: esat.log(1 + esat.exp(x)), softplus, FAR),
+    "log1p(exp(x))": (lambda x: esat.log1p(esat.exp(x)), softplus, FAR),
+    "softplus(x)": (esat.softplus, softplus, FAR),
+    "log(sigmoid(x))": (lambda x: esat.log(esat.sigmoid(x)), special.log_expit, FAR),
+    "log(1 - sigmoid(x))": (lambda x: esat.log(1 - esat.sigmoid(x)), lambda x: special.log_expit(-x), FAR),
+    "log(1 / (1 + exp(-x)))": (lambda x: esat.log(1 / (1 + esat.exp(-x))), special.log_expit, FAR),
+    "1 / (1 + exp(-x))": (lambda x: 1 / (1 + esat.exp(-x)), special.expit, FAR),
+    "exp(x) / (1 + exp(x))": (lambda x: esat.exp(x) / (1 + esat.exp(x)), special.expit, FAR),
+    "1 - sigmoid(x)": (lambda x: 1 - esat.sigmoid(x), lambda x: special.expit(-x), FAR),
+    "log(1 - exp(-x))": (lambda x: esat.log(1 - esat.exp(-x)), lambda x: log1mexp(-x), POSITIVE),
+    "log1p(-exp(-x))": (lambda x: esat.log1p(-esat.exp(-x)), lambda x: log1mexp(-x), POSITIVE),
+    "log(1 + x)": (lambda x: esat.log(1 + x), np.log1p, TINY),
+    "log(1 - x)": (lambda x: esat.log(1 - x), lambda x: np.log1p(-x), TINY),
+    "exp(x) - 1": (lambda x: esat.exp(x) - 1, np.expm1, TINY),
+    "1 - exp(x)": (lambda x: 1 - esat.exp(x), lambda x: -np.expm1(x), TINY),
+    "1 - erf(x)": (lambda x: 1 - esat.erf(x), special.erfc, TAILS),
+    "erf(x) - 1": (lambda x: esat.erf(x) - 1, lambda x: -special.erfc(x), TAILS),
+    "1 + erf(x)": (lambda x: 1 + esat.erf(x), lambda x: special.erfc(-x), TAILS),
+    "log(erfc(x))": (lambda x: esat.log(esat.erfc(x)), log_erfc, TAILS),
+    "log(1 - erf(x))": (lambda x: esat.log(1 - esat.erf(x)), log_erfc, TAILS),
+    "log(softmax(x))": (lambda x: esat.log(esat.softmax(x, axis=1)), columns(special.log_softmax), ROWS),
+    "exp(x) / sum(exp(x))": (
+        lambda x: esat.exp(x) / esat.sum(esat.exp(x), axis=1, keepdims=True),
+        columns(special.softmax),
+        ROWS,
+    ),
+    "log(sum(exp(x)))": (
+        lambda x: esat.log(esat.sum(esat.exp(x), axis=1)),
+        columns(special.logsumexp),
+        ROWS,
+    ),
+    "log(exp(x) / sum(exp(x)))": (
+        lambda x: esat.log(esat.exp(x) / esat.sum(esat.exp(x), axis=1, keepdims=True)),
+        columns(special.log_softmax),
+        ROWS,
+    ),
+    "-log(softmax(x)[rows, labels])": (
+        lambda x: -esat.log(esat.softmax(x, axis=1)[esat.arange(3), esat.constant([2, 0, 1])]),
+        lambda x: -special.log_softmax(x, axis=1)[np.arange(3), [2, 0, 1]],
+        ROWS,
+    ),
+}
+
+
+def variable_for(values):
+    return esat.matrix("x") if values.ndim == 2 else esat.vector("x")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one(name, mode):
+    build, expected, points = UNARY[name]
+    x = variable_for(points)
+    function = esat.compile(esat.Graph([x], [build(x)]), mode)
+    np.testing.assert_allclose(function(points), expected(points), rtol=1e-9, atol=1e-307)
+
+
+def test_gradient_of_log_erfc():
+    """Products in any grouping: what only saturation sees."""
+    x = esat.vector("x")
+    function = esat.compile(esat.Graph([x], [esat.grad(esat.sum(esat.log(esat.erfc(x))), x)]))
+    np.testing.assert_allclose(function(TAILS), -2 / np.sqrt(np.pi) / special.erfcx(TAILS), rtol=1e-9)
+
+
+PAIRS = np.array([[1000.0, 999.0], [-1000.0, -1001.0], [709.0, -709.0], [1e-20, -1e-20], [800.0, 10.0]])
+BINARY = {
+    "log(exp(x) + exp(y))": (lambda x, y: esat.log(esat.exp(x) + esat.exp(y)), np.logaddexp),
+    "log(exp(x) - exp(y))": (
+        lambda x, y: esat.log(esat.exp(x) - esat.exp(y)),
+        lambda x, y: x + log1mexp(y - x),
+    ),
+    "exp(x) / (exp(x) + exp(y))": (
+        lambda x, y: esat.exp(x) / (esat.exp(x) + esat.exp(y)),
+        lambda x, y: special.expit(x - y),
+    ),
+    "logaddexp(x, y)": (esat.logaddexp, np.logaddexp),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", BINARY)
+def test_functions_of_two(name, mode):
+    build, expected = BINARY[name]
+    x, y = esat.vector("x"), esat.vector("y")
+    function = esat.compile(esat.Graph([x, y], [build(x, y)]), mode)
+    np.testing.assert_allclose(function(*PAIRS.T), expected(*PAIRS.T), rtol=1e-9, atol=1e-307)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_log_determinant_of_a_large_matrix(mode):
+    a = esat.matrix("a")
+    function = esat.compile(
+        esat.Graph([a], [esat.log(abs(esat.linalg.det(a))), esat.log(esat.linalg.det(a))]), mode
+    )
+    matrix = np.random.default_rng(0).normal(size=(400, 400)) * 1e10
+    sign, expected = np.linalg.slogdet(matrix)
+    absolute, plain = function(matrix if sign > 0 else matrix[::-1].copy())
+    np.testing.assert_allclose(absolute, expected, rtol=1e-9)
+    signed = np.linalg.slogdet(matrix if sign > 0 else matrix[::-1])
+    np.testing.assert_allclose(plain, expected if signed[0] > 0 else np.nan, rtol=1e-9)
