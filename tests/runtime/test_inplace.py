@@ -108,7 +108,7 @@ def test_an_update_that_fails_in_its_second_write_changes_nothing(bad: tuple[int
 
 def test_steps_that_can_fail_run_before_a_shared_variable_changes() -> None:
     a, x = esat.shared(np.zeros(3), name="a"), esat.vector("x")
-    checked = esat.assert_(x, x[0] > 0.0)  # noqa: PT009 - esat's, not a test's
+    checked = esat.assert_(x, x[0] > 0.0)
     step = esat.compile(esat.Graph([x], [checked * 2.0], updates={a: a + x}))
     with pytest.raises(AssertionFailed):
         step([-1.0, 0.0, 0.0])
