@@ -6,7 +6,7 @@ A rule can be true and useless: its pattern may be a form that the n-ary layer o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from esat.classic.terms import broadcast_of, dtype_of, value_of
@@ -225,8 +225,9 @@ def never_fired(
 ) -> list[tuple[Rule, Firing]]:
     """Rules that fire in none of the programs that hold them, with what became of them in the last one."""
     found = []
-    for rule in rules:
+    for given in rules:
         firing = Firing(False, False)
+        rule = _known(given) or given
         for program in programs:
             if rule in set(program.compiled.origins.values()):
                 firing = fires(rule, program, operators, seed)
@@ -237,9 +238,17 @@ def never_fired(
     return found
 
 
+def _known(rule: Rule) -> Rule | None:
+    """The database's own record of a rule, if it has the rule."""
+    known = (other for other in RULES.list() if other.name == rule.name and other.source == rule.source)
+    return next(known, None)
+
+
 def programs_with(file: RuleFile) -> tuple[Program, Program]:
     """All rules of the database and those of a file: with sums and products of any number, and strictly."""
     tags = {tag for rule in RULES.list() for tag in (*rule.tags, rule.ruleset)}
+    # A file of the package is in the database already.
+    file = replace(file, rules=tuple(rule for rule in file.rules if _known(rule) is None))
     loose = RULES.query(Query(tags), soundness="unsafe", extra=(file,))
     strict = RULES.query(Query(tags), soundness="exact", extra=(file,))
     return program_for(loose), program_for(strict, strict=True)
