@@ -1,6 +1,6 @@
 """esat: a compiler for tensor expressions that optimizes by equality saturation.
 
-The packages, in the order in which a value passes through them. Each imports only those above it.
+The packages, about in the order in which a value passes through them. Each imports only those above it.
 
 ========== =========================================================================================
 errors     the EsatError family and the one formatter of its messages
@@ -10,8 +10,8 @@ frontend   ways in: constructors, NumPy's names, gradients, shared variables, th
 rules      rewrite rules as text, their reader and database
 egraph     the graph as terms, saturated with the rules; the only importer of egglog
 extract    the cheapest graph of all those found, by a cost model of the machine
-classic    Theano's way: greedy optimizers over the same rules
 phases     fusion into groups, and what may overwrite what
+classic    Theano's way: the database of all optimizers, and greedy ones over the same rules
 codegen    groups as loops, printed as numba source and compiled, with SIMD mathematics
 gpu        the same for CUDA
 runtime    the compiled function: checks, steps, buffers

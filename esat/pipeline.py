@@ -19,6 +19,7 @@ from esat.graph import FunctionGraph, SharedVariable, Variable
 from esat.graph.variables import user_line
 from esat.mode import Mode
 from esat.phases.debug import GraphChecker
+from esat.phases.destroy import Supervisor
 from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
 from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
@@ -71,12 +72,13 @@ def compile(
     chosen = mode if isinstance(mode, Mode) else Mode(mode)
     with profile.stage("clone"):
         original, updated = _function_graph(graph)
+        permissions = Permissions(_donated(graph, donate), updated)
+        original.attach_feature(Supervisor(permissions))
     profile.nodes_before = len(original)
     with profile.stage("rules"):
         options = _options(chosen, rules, expected_shapes(shapes or {}, graph.inputs))
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)
-    permissions = Permissions(_donated(graph, donate), updated)
     rows = _rows_in_place(chosen)
     with profile.stage("inplace"):
         final = work_in_place(optimized, permissions, rows)

@@ -16,6 +16,7 @@ from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport, Stage, predicted_seconds
 from esat.extract.shapes import Expected, hints_of
 from esat.graph import FunctionGraph
+from esat.phases.destroy import Supervisor, permissions_of
 
 
 def optimize_greedily(
@@ -48,6 +49,7 @@ def optimize_greedily(
     """
     costs = machine or MachineProfile()
     result = graph.clone()
+    result.attach_feature(Supervisor(permissions_of(graph)))
     with stage("optimize"):
         profile = optimizer.optimize(result)
     with stage("predict"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
-from esat.graph import Apply, Constant, FunctionGraph, TensorType
+from esat.errors import DestroyError
+from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable
+from esat.phases.destroy import DestroyHandler
 
 
 class MergeOptimizer(Optimizer):
@@ -41,11 +43,23 @@ class MergeOptimizer(Optimizer):
             key = (node.op, tuple(map(id, node.inputs)))
             known = first.setdefault(key, node)
             if known is not node:
-                for old, new in zip(node.outputs, known.outputs, strict=True):
-                    if old in fgraph.clients:
-                        fgraph.replace(old, new, "merge")
-                merged += 1
+                merged += _merge(fgraph, list(zip(node.outputs, known.outputs, strict=True)))
         return merged
+
+
+def _merge(fgraph: FunctionGraph, pairs: list[tuple[Variable, Variable]]) -> bool:
+    """Put one node in the place of another, unless what one of them is overwritten by forbids it."""
+    handler = fgraph.feature_of(DestroyHandler)
+    if handler is None or not handler.destroyers:
+        for old, new in pairs:
+            if old in fgraph.clients:
+                fgraph.replace(old, new, "merge")
+        return True
+    try:
+        fgraph.replace_all_validate([pair for pair in pairs if pair[0] in fgraph.clients], "merge")
+    except DestroyError:
+        return False
+    return True
 
 
 merge_optimizer = MergeOptimizer()

@@ -22,6 +22,7 @@ from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets
 from esat.extract.optimizer import OptimizationReport, Stage, optimize
 from esat.graph import FunctionGraph, Variable
+from esat.phases.destroy import Supervisor, permissions_of
 from esat.rules.database import RuleDatabase
 from esat.rules.query import Query
 
@@ -107,6 +108,7 @@ class SaturationOptimizer:
             _describe(profile.parts, report.saturation, trace)
         if self.watch is not None:
             self.watch.check("equality saturation", result)
+        result.attach_feature(Supervisor(permissions_of(graph)))
         self._run(plan.after, result, profile, stage)
         profile.seconds = time.perf_counter() - begin
         profile.nodes_after, profile.nodes_most = len(result), max(len(result), profile.nodes_before)

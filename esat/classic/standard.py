@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from esat.classic.canonizer import Canonizer
 from esat.classic.database import EquilibriumDB, SequenceDB, registrar
-from esat.classic.marker import Marker
+from esat.classic.marker import AddDestroyHandler, Marker
 from esat.classic.merge import MergeOptimizer, merge_optimizer
 from esat.classic.rewriting import LOCALS
 from esat.classic.rule_phase import RuleSource
@@ -42,8 +42,7 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
     _register_locals(database)
     database.register("merge2", MergeOptimizer(), 49, *_ALWAYS, "merge", "exact", native=True)
     database.register("elemwise_fusion", Marker("elemwise_fusion"), 49.1, "fast_run", "fusion", native=True)
-    handler = Marker("add_destroy_handler")
-    database.register("add_destroy_handler", handler, 49.5, *_ALWAYS, native=True)
+    database.register("add_destroy_handler", AddDestroyHandler(), 49.5, *_ALWAYS, "exact")
     for position, (name, *tags) in enumerate(_IN_PLACE):
         database.register(name, Marker(name), 60.0 + position, "fast_run", "inplace", *tags, native=True)
     database.register("merge3", MergeOptimizer(), 100, *_ALWAYS, "merge", "exact", native=True)

@@ -14,7 +14,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from esat.errors import DestroyError
-from esat.graph import Apply, Feature, FunctionGraph, SharedVariable, Variable
+from esat.graph import Apply, Feature, FunctionGraph, ReplaceValidate, SharedVariable, Variable
+from esat.graph.function_graph import Client
 from esat.phases.effects import Effect, Permissions, effect_of_node, effects_of_graph, running_nodes
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.step_order import StepOrder
@@ -240,33 +241,61 @@ class NodeOrder:
             self.after.setdefault(nodes[second], []).append(nodes[first])
 
 
-class DestroyHandler(Feature):
-    """Refuses changes of a graph after which its nodes would overwrite what is still needed.
-
-    Attached to a graph, it lets ``replace_validate`` undo replacements by ops that work in place where
-    that is not safe.
+class Supervisor(Feature):
+    """Tells whose memory a graph may overwrite: what :class:`DestroyHandler` goes by.
 
     Parameters
     ----------
     permissions
-        Whose memory may be overwritten; by default only what the graph makes itself.
+        Inputs are meant by position, so they hold for copies of the graph as well.
     """
 
-    def __init__(self, permissions: Permissions | None = None) -> None:
-        self.permissions = permissions or Permissions()
-        self._destroyers = 0
+    def __init__(self, permissions: Permissions) -> None:
+        self.permissions = permissions
+
+
+def permissions_of(graph: FunctionGraph) -> Permissions:
+    """Whose memory a graph may overwrite: without a :class:`Supervisor` only what it makes itself."""
+    supervisor = graph.feature_of(Supervisor)
+    return Permissions() if supervisor is None else supervisor.permissions
+
+
+class DestroyHandler(Feature):
+    """Refuses changes of a graph after which its nodes would overwrite what is still needed.
+
+    Attached to a graph, it publishes ``replace_validate`` and lets it undo replacements by ops that work in
+    place where that is not safe. A :class:`Supervisor` of the graph says whose memory may be overwritten.
+
+    Attributes
+    ----------
+    destroyers
+        How many nodes of the graph overwrite one of their inputs.
+    """
+
+    def __init__(self) -> None:
+        self.destroyers = 0
+        self._changed = True
 
     def on_attach(self, graph: FunctionGraph) -> None:
-        self._destroyers = sum(bool(node.op.destroy_map) for node in graph.apply_nodes)
+        graph.attach_feature(ReplaceValidate())
+        self.destroyers = sum(bool(node.op.destroy_map) for node in graph.apply_nodes)
         self.validate(graph)
 
     def on_import(self, graph: FunctionGraph, node: Apply) -> None:
-        self._destroyers += bool(node.op.destroy_map)
+        self.destroyers += bool(node.op.destroy_map)
+        self._changed = True
 
     def on_prune(self, graph: FunctionGraph, node: Apply) -> None:
-        self._destroyers -= bool(node.op.destroy_map)
+        self.destroyers -= bool(node.op.destroy_map)
+        self._changed = True
+
+    def on_change_input(
+        self, graph: FunctionGraph, client: Client, old: Variable, new: Variable, reason: str
+    ) -> None:
+        self._changed = True
 
     def validate(self, graph: FunctionGraph) -> None:
-        if self._destroyers:
+        if self.destroyers and self._changed:
             effects = [effect_of_node(node) for node in graph.toposort()]
-            DestroyPlan(effects, graph.inputs, graph.outputs, self.permissions)
+            DestroyPlan(effects, graph.inputs, graph.outputs, permissions_of(graph))
+        self._changed = False
