@@ -30,8 +30,6 @@ def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel
     CompileError
         When numba refuses the source.
     """
-    # Numba, once it compiles or loads a kernel, imports SciPy's BLAS for whatever core type that detects.
-    load_blas()
     printed = print_source(kernel, layout, comments=False)
     signature = types.void(
         *(_numba_type(array, "C") for array in kernel.outputs),
@@ -39,7 +37,9 @@ def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel
     )
     # Without it loops over many arrays do not vectorise: LLVM gives up on checking all pairs at run time.
     options = cache.CompileOptions(noalias=(ENTRY,))
-    return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options)
+    # Numba, once it compiles a kernel, imports SciPy's BLAS for whatever core type that detects; loading
+    # one does not, and SciPy takes long to import.
+    return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options, load_blas)
 
 
 def _numba_type(array: Array, layout: Layout) -> Any:

@@ -18,6 +18,7 @@ from numba.core import compiler, serialize, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime.nrt import rtsys
 from numba.core.typing.templates import Signature
 
 from esat.codegen.cache import namespace
@@ -165,9 +166,13 @@ def deserialize_kernel(
     signature: Signature,
     options: CompileOptions,
 ) -> CompiledKernel:
-    """Load the machine code that :func:`serialize_kernel` gave; the payload must be trusted and whole."""
+    """Load the machine code that :func:`serialize_kernel` gave; the payload must be trusted and whole.
+
+    Numba's registries of typing and lowering are left alone: filling them takes ten times as long as
+    loading a kernel. Machine code needs numba's run-time library only.
+    """
     with global_compiler_lock:
-        cpu_target.target_context.refresh()
+        rtsys.initialize(cpu_target.target_context)
         result = _COMPILER.CompileResult._rebuild(cpu_target.target_context, *pickle.loads(payload))
     return CompiledKernel(result.entry_point, key, entry, source, signature, options, True, result)
 

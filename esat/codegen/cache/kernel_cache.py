@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +97,7 @@ class KernelCache:
         signature: Signature,
         environment: Mapping[str, object],
         options: CompileOptions | None = None,
+        prepare: Callable[[], object] = lambda: None,
     ) -> CompiledKernel:
         """The compiled function ``entry`` of ``source``.
 
@@ -112,6 +113,8 @@ class KernelCache:
             The objects that the source names: intrinsics, numba types, modules, scalars.
         options
             Flags of the compilation; the defaults of :class:`CompileOptions` when None.
+        prepare
+            Called before numba compiles; not where the kernel is in memory or on disk.
 
         Raises
         ------
@@ -133,6 +136,7 @@ class KernelCache:
         try:
             kernel = self._load(key, source, entry, signature, options)
             if kernel is None:
+                prepare()
                 kernel = compile_kernel(key, source, entry, signature, environment, options)
                 self._store(kernel)
         except BaseException as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from numba.core.typing.templates import Signature
 
@@ -23,9 +23,10 @@ def load_or_compile(
     signature: Signature,
     environment: Mapping[str, object],
     options: CompileOptions | None = None,
+    prepare: Callable[[], object] = lambda: None,
 ) -> CompiledKernel:
     """See :meth:`KernelCache.load_or_compile`."""
-    return process_cache().load_or_compile(source, entry, signature, environment, options)
+    return process_cache().load_or_compile(source, entry, signature, environment, options, prepare)
 
 
 def info() -> CacheInfo:
