@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "esat"
 # entry points and the pipeline itself may use it.
 ORDER = (
     "errors",
+    "storage",
     "graph",
     "ops",
     "rules",

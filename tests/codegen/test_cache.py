@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import errno
 import math
-import multiprocessing
 import os
 import pickle
-import random
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -23,12 +20,12 @@ from numba import prange
 from numba.core import types
 
 from esat.codegen import vector_math
-from esat.codegen.cache import CacheWarning, CompileOptions, KernelCache, entry, kernel_cache
-from esat.codegen.cache import directory as directory_module
-from esat.codegen.cache.directory import KernelDirectory
+from esat.codegen.cache import CacheWarning, CompileOptions, KernelCache, kernel_cache
 from esat.codegen.cache.fingerprint import kernel_key
 from esat.codegen.cache.kernel import signature_text
 from esat.errors import CompileError
+from esat.storage import default_directory, entry
+from esat.storage import directory as directory_module
 
 ARRAY = types.float64[::1]
 SIGNATURE = types.void(ARRAY, ARRAY)
@@ -209,23 +206,6 @@ def test_wrong_source(cache, text, reason):
     assert cache.info().entries == 0
 
 
-def test_flipped_bits_and_truncation_are_found():
-    content = entry.encode(KEY, bytes(range(256)) * 4)
-    assert bytes(entry.decode(KEY, content)) == bytes(range(256)) * 4
-    with pytest.raises(entry.DamagedEntryError, match="another key"):
-        entry.decode("cd" * 32, content)
-    for position in range(0, len(content), 7):
-        damaged = bytearray(content)
-        damaged[position] ^= 1 << (position % 8)
-        with pytest.raises(entry.DamagedEntryError):
-            entry.decode(KEY, bytes(damaged))
-    for length in (0, 1, 79, 80, len(content) - 1):
-        with pytest.raises(entry.DamagedEntryError):
-            entry.decode(KEY, content[:length])
-    with pytest.raises(entry.DamagedEntryError):
-        entry.decode(KEY, content + b"x")
-
-
 class Bomb:
     """Its pickle makes a file when it is loaded."""
 
@@ -245,13 +225,13 @@ def test_damaged_entry_is_compiled_again(cache, folder, tmp_path, damage):
     damaged = {
         "flip": good[:500] + bytes([good[500] ^ 4]) + good[501:],
         "truncate": good[:-100],
-        "foreign": entry.encode(KEY, pickle.dumps(Bomb(bomb))),
+        "foreign": entry.encode(KEY, "kernel", pickle.dumps(Bomb(bomb))),
         "empty": b"",
-        "unreadable": entry.encode(path.stem, b"not a pickle"),
+        "unreadable": entry.encode(path.stem, "kernel", b"not a pickle"),
     }[damage]
     path.write_bytes(damaged)
     cache.forget()
-    with pytest.warns(CacheWarning, match="compiled again"):
+    with pytest.warns(CacheWarning, match="made again"):
         kernel = load(cache)
     assert not kernel.from_disk
     assert result(kernel)[1] == 3.0
@@ -311,9 +291,9 @@ def test_directory_that_cannot_be_made():
 
 def test_directory_from_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("ESAT_CACHE_DIR", str(tmp_path / "chosen"))
-    assert kernel_cache.default_directory() == tmp_path / "chosen"
+    assert default_directory() == tmp_path / "chosen"
     monkeypatch.delenv("ESAT_CACHE_DIR")
-    assert kernel_cache.default_directory().name == "esat"
+    assert default_directory().name == "esat"
 
 
 class FullDisk:
@@ -357,89 +337,6 @@ def test_read_only_directory(cache, folder, monkeypatch):
     with pytest.warns(CacheWarning, match="Permission denied"):
         assert result(load(cache, 4.0))[1] == 4.0
     assert cache.info().entries == 1
-
-
-def test_least_recently_used_entries_go_first(folder):
-    store = KernelDirectory(folder, limit=10_000)
-    keys = [f"{number:064x}" for number in range(12)]
-    for age, key in enumerate(keys[:9]):
-        store.write(key, bytes(1000))
-        os.utime(folder / f"{key}.kernel", (1000 + age, 1000 + age))
-    assert store.read(keys[0]) is not None
-    for key in keys[9:]:
-        store.write(key, bytes(1000))
-    kept = [key for key in keys if (folder / f"{key}.kernel").exists()]
-    assert keys[0] in kept
-    assert keys[1] not in kept
-    assert set(keys[9:]) <= set(kept)
-    assert sum(file.size for file in store.entries()) <= 10_000
-
-
-def test_leftovers_of_killed_writers_are_removed(folder):
-    store = KernelDirectory(folder, limit=10_000)
-    for name, age in (("old.partial", 7200), ("new.partial", 10), ("other.txt", 7200)):
-        (folder / name).write_bytes(b"x")
-        os.utime(folder / name, (time.time() - age,) * 2)
-    store.evict()
-    assert sorted(path.name for path in folder.iterdir()) == ["new.partial", "other.txt"]
-    assert store.entries() == []
-
-
-def in_processes(count: int, target, *arguments) -> list[multiprocessing.Process]:
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=target, args=(number, *arguments)) for number in range(count)]
-    with warnings.catch_warnings():
-        # The test's own threads are idle; the children only read and write files.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        for process in processes:
-            process.start()
-    return processes
-
-
-def write_forever(number: int, folder: Path) -> None:
-    store = KernelDirectory(folder, limit=2**30)
-    payload = bytes([number]) * 3_000_000
-    while True:
-        store.write(KEY, entry.encode(KEY, payload))
-
-
-def test_killed_writers_leave_whole_entries(folder):
-    store = KernelDirectory(folder, limit=2**30)
-    randomness = random.Random(1)
-    seen = 0
-    for _ in range(15):
-        (process,) = in_processes(1, write_forever, folder)
-        time.sleep(0.02 + randomness.random() * 0.03)
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        content = store.read(KEY)
-        if content is not None:
-            seen += 1
-            assert len(entry.decode(KEY, content)) == 3_000_000
-    assert seen > 0
-    store.clear()
-    assert list(folder.iterdir()) == []
-
-
-def use_many(number: int, folder: Path) -> None:
-    store = KernelDirectory(folder, limit=60_000)
-    randomness = random.Random(number)
-    for _ in range(150):
-        which = randomness.randrange(12)
-        key = f"{which:064x}"
-        content = store.read(key)
-        if content is None:
-            store.write(key, entry.encode(key, bytes([which]) * 9000))
-        elif bytes(entry.decode(key, content)) != bytes([which]) * 9000:
-            os._exit(1)
-
-
-def test_sixteen_processes_share_a_small_cache(folder):
-    processes = in_processes(16, use_many, folder)
-    for process in processes:
-        process.join(timeout=20)
-    assert [process.exitcode for process in processes] == [0] * 16
-    assert not list(folder.glob("*.partial"))
 
 
 WORKER = """

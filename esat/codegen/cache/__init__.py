@@ -1,8 +1,9 @@
 """Compiled kernels, kept in memory and on disk."""
 
 from esat.codegen.cache.kernel import CompiledKernel, CompileOptions
-from esat.codegen.cache.kernel_cache import CacheInfo, CacheWarning, KernelCache
+from esat.codegen.cache.kernel_cache import CacheInfo, KernelCache
 from esat.codegen.cache.process_cache import clear, info, load_or_compile, process_cache
+from esat.storage import CacheWarning
 
 __all__ = [
     "CacheInfo",

@@ -23,8 +23,8 @@ from numba.core import config as numba_config
 from numba.core import types as numba_types
 from numba.core.registry import cpu_target
 
-from esat.codegen.vector_math.version import digest_of_sources
 from esat.errors import CompileError
+from esat.storage import digest_of_sources
 
 _NUMBA_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "LLVM_REFPRUNE_PASS")
 """Settings of numba that change the code it makes."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
 from numba.core.typing.templates import Signature
 
-from esat.codegen.cache import entry as entry_format
-from esat.codegen.cache.directory import KernelDirectory, UnusableDirectoryError
 from esat.codegen.cache.fingerprint import kernel_key
 from esat.codegen.cache.kernel import (
     CompiledKernel,
@@ -24,17 +19,7 @@ from esat.codegen.cache.kernel import (
     serialize_kernel,
     signature_text,
 )
-from esat.errors import EsatWarning
-
-DIRECTORY_VARIABLE = "ESAT_CACHE_DIR"
-"""Environment variable that names the cache directory."""
-
-DEFAULT_LIMIT = 512 * 2**20
-"""Bytes on disk."""
-
-
-class CacheWarning(EsatWarning):
-    """The disk cache is damaged or unusable; kernels are compiled again instead."""
+from esat.storage import DEFAULT_LIMIT, Store
 
 
 @dataclass(frozen=True)
@@ -82,13 +67,7 @@ class KernelCache:
         self._memory_hits = 0
         self._disk_hits = 0
         self._misses = 0
-        self._write_failed = False
-        self._directory: KernelDirectory | None = None
-        if path is not None:
-            try:
-                self._directory = KernelDirectory(path, limit)
-            except UnusableDirectoryError as error:
-                _warn(f"kernels are kept in memory only: {error}")
+        self._store = Store(path, "kernel", limit)
 
     def load_or_compile(
         self,
@@ -138,7 +117,7 @@ class KernelCache:
             if kernel is None:
                 prepare()
                 kernel = compile_kernel(key, source, entry, signature, environment, options)
-                self._store(kernel)
+                self._save(kernel)
         except BaseException as error:
             with self._lock:
                 self._kernels.pop(key, None)
@@ -152,16 +131,16 @@ class KernelCache:
 
     def info(self) -> CacheInfo:
         """Counts of this process and the present content of the directory."""
-        files = [] if self._directory is None else self._directory.entries()
-        path = None if self._directory is None else self._directory.path
+        files = self._store.files()
         total = sum(file.size for file in files)
-        return CacheInfo(path, len(files), total, self._memory_hits, self._disk_hits, self._misses)
+        return CacheInfo(
+            self._store.path, len(files), total, self._memory_hits, self._disk_hits, self._misses
+        )
 
     def clear(self) -> None:
         """Forget all kernels, in memory and on disk, and start counting anew."""
         self.forget()
-        if self._directory is not None:
-            self._directory.clear()
+        self._store.clear()
 
     def forget(self) -> None:
         """Forget the kernels in memory and start counting anew; those on disk stay."""
@@ -172,39 +151,11 @@ class KernelCache:
     def _load(
         self, key: str, source: str, entry: str, signature: Signature, options: CompileOptions
     ) -> CompiledKernel | None:
-        if self._directory is None:
-            return None
-        content = self._directory.read(key)
-        if content is None:
-            return None
-        try:
-            payload = entry_format.decode(key, content)
-            return deserialize_kernel(key, payload, source, entry, signature, options)
-        except Exception as error:  # whole entries can still name what this installation lacks
-            _warn(f"entry {key[:16]} cannot be loaded and will be compiled again: {error}")
-            self._directory.remove(key)
-            return None
+        return self._store.load(
+            key, lambda payload: deserialize_kernel(key, payload, source, entry, signature, options)
+        )
 
-    def _store(self, kernel: CompiledKernel) -> None:
-        if self._directory is None:
-            return
-        payload = serialize_kernel(kernel)
-        if payload is None:
-            return
-        try:
-            self._directory.write(kernel.key, entry_format.encode(kernel.key, payload))
-        except OSError as error:
-            # Said once: a full or read-only disk would repeat it for every kernel.
-            if not self._write_failed:
-                self._write_failed = True
-                _warn(f"kernels cannot be stored in {self._directory.path}: {error}")
-
-
-def default_directory() -> Path:
-    """ESAT_CACHE_DIR if it is set, else the user's cache directory of the platform."""
-    chosen = os.environ.get(DIRECTORY_VARIABLE)
-    return Path(chosen).absolute() if chosen else Path(platformdirs.user_cache_dir("esat", appauthor=False))
-
-
-def _warn(message: str) -> None:
-    warnings.warn(f"kernel cache: {message}", CacheWarning, stacklevel=4)
+    def _save(self, kernel: CompiledKernel) -> None:
+        payload = serialize_kernel(kernel) if self._store.path is not None else None
+        if payload is not None:
+            self._store.save(kernel.key, payload)

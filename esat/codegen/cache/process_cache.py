@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from numba.core.typing.templates import Signature
 
 from esat.codegen.cache.kernel import CompiledKernel, CompileOptions
-from esat.codegen.cache.kernel_cache import CacheInfo, KernelCache, default_directory
+from esat.codegen.cache.kernel_cache import CacheInfo, KernelCache
+from esat.storage import default_directory
 
 
 @functools.cache

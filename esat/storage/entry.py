@@ -1,16 +1,17 @@
-"""The file format of one cached kernel.
+"""The file format of one entry.
 
 ::
 
     offset  size  content
          0     8  magic, with the number of the format
-         8    32  key of the kernel (sha256)
-        40    32  sha256 of the payload
-        72     8  length of the payload, little endian
-        80     n  payload
+         8    16  kind of the entry, padded with zeros
+        24    32  key (sha256 of all that the content depends on)
+        56    32  sha256 of the payload
+        88     8  length of the payload, little endian
+        96     n  payload
 
 The key inside the file guards against entries copied under another name, the length against
-truncation and the digest against damage. Nothing is unpickled before all three agree.
+truncation and the digest against damage. Nothing of the payload is read before all of them agree.
 """
 
 from __future__ import annotations
@@ -18,33 +19,37 @@ from __future__ import annotations
 import hashlib
 import struct
 
-MAGIC = b"esatKRN1"
-_HEADER = struct.Struct("<8s32s32sQ")
+MAGIC = b"esatENT2"
+_HEADER = struct.Struct("<8s16s32s32sQ")
 
 
 class DamagedEntryError(Exception):
     """The bytes are not an undamaged entry for the wanted key; the message says why."""
 
 
-def encode(key: str, payload: bytes) -> bytes:
+def encode(key: str, kind: str, payload: bytes) -> bytes:
     """The file content that stores ``payload`` under ``key`` (64 hexadecimal digits)."""
     digest = hashlib.sha256(payload).digest()
-    return _HEADER.pack(MAGIC, bytes.fromhex(key), digest, len(payload)) + payload
+    return _HEADER.pack(MAGIC, _padded(kind), bytes.fromhex(key), digest, len(payload)) + payload
 
 
-def decode(key: str, content: bytes) -> memoryview:
+def _padded(kind: str) -> bytes:
+    return kind.encode("ascii").ljust(16, b"\0")
+
+
+def decode(key: str, kind: str, content: bytes) -> memoryview:
     """The payload stored in ``content``.
 
     Raises
     ------
     DamagedEntryError
-        When the content is truncated, changed, of another format or of another key.
+        When the content is truncated, changed, of another format, kind or key.
     """
     if len(content) < _HEADER.size:
         raise DamagedEntryError("truncated header")
-    magic, stored_key, digest, length = _HEADER.unpack_from(content)
-    if magic != MAGIC:
-        raise DamagedEntryError("not a kernel of this format")
+    magic, stored_kind, stored_key, digest, length = _HEADER.unpack_from(content)
+    if magic != MAGIC or stored_kind != _padded(kind):
+        raise DamagedEntryError(f"no {kind} of this format")
     if stored_key != bytes.fromhex(key):
         raise DamagedEntryError("made for another key")
     payload = memoryview(content)[_HEADER.size :]

@@ -1,8 +1,8 @@
-"""The private directory that holds cached kernels: safe to share between processes of one user.
+"""The private directory that holds entries: safe to share between processes of one user.
 
 Entries appear whole or not at all, because each is written to a temporary file that is then renamed
 over the final name. Nothing is flushed to the device: after a power failure an entry may be
-empty or torn, which its checksum reveals, and a kernel can always be compiled again.
+empty or torn, which its checksum reveals; what entries hold can always be made again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ENTRY_SUFFIX = ".kernel"
+KINDS = ("kernel", "egraph", "rules")
+"""What entries are; the endings of their files. Other files are left alone."""
+_SUFFIXES = tuple(f".{kind}" for kind in KINDS)
 _TEMPORARY_SUFFIX = ".partial"
 _STALE_AFTER_SECONDS = 3600.0
 _EVICTION_TARGET = 0.8
@@ -46,7 +48,7 @@ def _is_private(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & _FOREIGN_WRITE_BITS
 
 
-class KernelDirectory:
+class EntryDirectory:
     """Reads, writes, counts and evicts the entry files below ``path``.
 
     Parameters
@@ -68,12 +70,12 @@ class KernelDirectory:
         self._unaccounted = limit
         _make_private(path)
 
-    def read(self, key: str) -> bytes | None:
-        """The content of the entry ``key``, which counts as an access, or None where there is none.
+    def read(self, name: str) -> bytes | None:
+        """The content of the entry ``name`` (key and kind), or None; reading counts as an access.
 
         Files that another user owns or may write to are not read.
         """
-        path = self._entry_path(key)
+        path = self._entry_path(name)
         try:
             descriptor = os.open(path, _READ_FLAGS)
         except OSError:
@@ -88,8 +90,8 @@ class KernelDirectory:
             os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))
         return content
 
-    def write(self, key: str, content: bytes) -> None:
-        """Put ``content`` in place as the entry ``key``, at once and whole; then evict if needed.
+    def write(self, name: str, content: bytes) -> None:
+        """Put ``content`` in place as the entry ``name``, at once and whole; then evict if needed.
 
         Raises
         ------
@@ -97,11 +99,11 @@ class KernelDirectory:
             When the file cannot be written. No partial file is left behind.
         """
         _make_private(self.path)  # it may have been deleted since
-        descriptor, temporary = tempfile.mkstemp(prefix=key[:16], suffix=_TEMPORARY_SUFFIX, dir=self.path)
+        descriptor, temporary = tempfile.mkstemp(prefix=name[:16], suffix=_TEMPORARY_SUFFIX, dir=self.path)
         try:
             with open(descriptor, "wb") as file:
                 file.write(content)
-            os.replace(temporary, self._entry_path(key))
+            os.replace(temporary, self._entry_path(name))
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
@@ -111,21 +113,21 @@ class KernelDirectory:
             self._unaccounted = 0
             self.evict()
 
-    def remove(self, key: str) -> None:
-        """Delete the entry ``key`` if it is there and may be deleted."""
+    def remove(self, name: str) -> None:
+        """Delete the entry ``name`` if it is there and may be deleted."""
         with contextlib.suppress(OSError):
-            os.unlink(self._entry_path(key))
+            os.unlink(self._entry_path(name))
 
     def entries(self) -> list[StoredFile]:
         """All entry files, in no order."""
-        return [file for file in self._files() if file.path.endswith(ENTRY_SUFFIX)]
+        return [file for file in self._files() if file.path.endswith(_SUFFIXES)]
 
     def evict(self) -> None:
         """Delete the least recently used entries over the limit, and what killed writers left."""
         deadline = time.time() - _STALE_AFTER_SECONDS
         entries = []
         for file in self._files():
-            if file.path.endswith(ENTRY_SUFFIX):
+            if file.path.endswith(_SUFFIXES):
                 entries.append(file)
             elif file.path.endswith(_TEMPORARY_SUFFIX) and file.modified < deadline:
                 _unlink_shared(file.path)
@@ -141,11 +143,11 @@ class KernelDirectory:
     def clear(self) -> None:
         """Delete every entry and every temporary file."""
         for file in self._files():
-            if file.path.endswith((ENTRY_SUFFIX, _TEMPORARY_SUFFIX)):
+            if file.path.endswith((*_SUFFIXES, _TEMPORARY_SUFFIX)):
                 _unlink_shared(file.path)
 
-    def _entry_path(self, key: str) -> str:
-        return os.path.join(self.path, key + ENTRY_SUFFIX)
+    def _entry_path(self, name: str) -> str:
+        return os.path.join(self.path, name)
 
     def _files(self) -> Iterator[StoredFile]:
         try:

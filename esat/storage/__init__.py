@@ -1,0 +1,23 @@
+"""What esat keeps on disk between processes: checked entries in one private directory of the user.
+
+``directory`` writes files whole or not at all and evicts the least recently used, ``entry`` is the format
+that reveals damage, ``store`` puts both together so that no fault of a disk reaches a compilation.
+"""
+
+from esat.storage.directory import EntryDirectory, StoredFile, UnusableDirectoryError
+from esat.storage.entry import DamagedEntryError
+from esat.storage.sources import digest_of_sources
+from esat.storage.store import DEFAULT_LIMIT, DIRECTORY_VARIABLE, CacheWarning, Store, default_directory
+
+__all__ = [
+    "DEFAULT_LIMIT",
+    "DIRECTORY_VARIABLE",
+    "CacheWarning",
+    "DamagedEntryError",
+    "EntryDirectory",
+    "Store",
+    "StoredFile",
+    "UnusableDirectoryError",
+    "default_directory",
+    "digest_of_sources",
+]

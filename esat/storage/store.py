@@ -1,0 +1,110 @@
+"""Entries of one kind, by key. Whatever the disk does, a store answers, and never wrongly."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import platformdirs
+
+from esat.errors import EsatWarning
+from esat.storage import entry as entry_format
+from esat.storage.directory import EntryDirectory, StoredFile, UnusableDirectoryError
+
+DIRECTORY_VARIABLE = "ESAT_CACHE_DIR"
+"""Environment variable that names the cache directory."""
+
+DEFAULT_LIMIT = 512 * 2**20
+"""Bytes on disk, of entries of all kinds together."""
+
+Content = TypeVar("Content")
+
+
+class CacheWarning(EsatWarning):
+    """The disk cache is damaged or unusable; what it should have held is made again instead."""
+
+
+class Store:
+    """Checked entries on disk; safe for use by several threads and several processes.
+
+    Parameters
+    ----------
+    path
+        An absolute directory, or None to keep nothing. A directory that cannot be used safely gives a
+        :class:`CacheWarning` and a store that keeps nothing.
+    kind
+        What the entries are: a short word, the ending of their files.
+    limit
+        Bytes that the entries of all kinds may take on disk.
+    """
+
+    def __init__(self, path: Path | None, kind: str, limit: int = DEFAULT_LIMIT) -> None:
+        self.kind = kind
+        self._write_failed = False
+        self._directory: EntryDirectory | None = None
+        if path is not None:
+            try:
+                self._directory = EntryDirectory(path, limit)
+            except UnusableDirectoryError as error:
+                self._warn(f"kept in memory only: {error}")
+
+    @property
+    def path(self) -> Path | None:
+        """The directory; None where nothing is kept."""
+        return None if self._directory is None else self._directory.path
+
+    def load(self, key: str, read: Callable[[memoryview], Content]) -> Content | None:
+        """What ``read`` makes of the entry ``key``; None where there is no sound entry.
+
+        A damaged entry, or one that ``read`` refuses with any exception, is removed with a
+        :class:`CacheWarning`. ``read`` sees bytes only that were written whole under this key.
+        """
+        if self._directory is None:
+            return None
+        content = self._directory.read(self._name(key))
+        if content is None:
+            return None
+        try:
+            return read(entry_format.decode(key, self.kind, content))
+        except Exception as error:  # whole entries can still name what this installation lacks
+            self._warn(f"entry {key[:16]} cannot be loaded and will be made again: {error}")
+            self._directory.remove(self._name(key))
+            return None
+
+    def save(self, key: str, payload: bytes) -> None:
+        """Keep ``payload`` under ``key`` if the disk allows it; a :class:`CacheWarning` tells the first time
+        that it does not."""
+        if self._directory is None:
+            return
+        try:
+            self._directory.write(self._name(key), entry_format.encode(key, self.kind, payload))
+        except OSError as error:
+            # Said once: a full or read-only disk would repeat it for every entry.
+            if not self._write_failed:
+                self._write_failed = True
+                self._warn(f"nothing can be stored in {self._directory.path}: {error}")
+
+    def files(self) -> list[StoredFile]:
+        """The files of the entries of this kind, in no order."""
+        files = [] if self._directory is None else self._directory.entries()
+        return [file for file in files if file.path.endswith(f".{self.kind}")]
+
+    def clear(self) -> None:
+        """Delete the entries of all kinds."""
+        if self._directory is not None:
+            self._directory.clear()
+
+    def _name(self, key: str) -> str:
+        return f"{key}.{self.kind}"
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(f"{self.kind} cache: {message}", CacheWarning, stacklevel=4)
+
+
+def default_directory() -> Path:
+    """ESAT_CACHE_DIR if it is set, else the user's cache directory of the platform."""
+    chosen = os.environ.get(DIRECTORY_VARIABLE)
+    return Path(chosen).absolute() if chosen else Path(platformdirs.user_cache_dir("esat", appauthor=False))

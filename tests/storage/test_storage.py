@@ -1,0 +1,132 @@
+"""The directory of entries: its format, damage, eviction, concurrency and kills."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from esat.storage import EntryDirectory, Store, entry
+
+KEY = "ab" * 32
+NAME = f"{KEY}.kernel"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "entries"
+
+
+def test_flipped_bits_and_truncation_are_found():
+    content = entry.encode(KEY, "kernel", bytes(range(256)) * 4)
+    assert bytes(entry.decode(KEY, "kernel", content)) == bytes(range(256)) * 4
+    with pytest.raises(entry.DamagedEntryError, match="another key"):
+        entry.decode("cd" * 32, "kernel", content)
+    for position in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << (position % 8)
+        with pytest.raises(entry.DamagedEntryError):
+            entry.decode(KEY, "kernel", bytes(damaged))
+    for length in (0, 1, 95, 96, len(content) - 1):
+        with pytest.raises(entry.DamagedEntryError):
+            entry.decode(KEY, "kernel", content[:length])
+    with pytest.raises(entry.DamagedEntryError):
+        entry.decode(KEY, "kernel", content + b"x")
+
+
+def test_an_entry_of_another_kind_is_refused(folder):
+    content = entry.encode(KEY, "kernel", b"code")
+    with pytest.raises(entry.DamagedEntryError, match="no egraph"):
+        entry.decode(KEY, "egraph", content)
+    Store(folder, "kernel").save(KEY, b"code")
+    assert Store(folder, "egraph").load(KEY, bytes) is None
+    assert Store(folder, "kernel").load(KEY, bytes) == b"code"
+
+
+def test_least_recently_used_entries_go_first(folder):
+    store = EntryDirectory(folder, limit=10_000)
+    keys = [f"{number:064x}" for number in range(12)]
+    for age, key in enumerate(keys[:9]):
+        store.write(f"{key}.kernel", bytes(1000))
+        os.utime(folder / f"{key}.kernel", (1000 + age, 1000 + age))
+    assert store.read(f"{keys[0]}.kernel") is not None
+    for key in keys[9:]:
+        store.write(f"{key}.kernel", bytes(1000))
+    kept = [key for key in keys if (folder / f"{key}.kernel").exists()]
+    assert keys[0] in kept
+    assert keys[1] not in kept
+    assert set(keys[9:]) <= set(kept)
+    assert sum(file.size for file in store.entries()) <= 10_000
+
+
+def test_leftovers_of_killed_writers_are_removed(folder):
+    store = EntryDirectory(folder, limit=10_000)
+    for name, age in (("old.partial", 7200), ("new.partial", 10), ("other.txt", 7200)):
+        (folder / name).write_bytes(b"x")
+        os.utime(folder / name, (time.time() - age,) * 2)
+    store.evict()
+    assert sorted(path.name for path in folder.iterdir()) == ["new.partial", "other.txt"]
+    assert store.entries() == []
+
+
+def in_processes(count: int, target, *arguments) -> list[multiprocessing.Process]:
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=target, args=(number, *arguments)) for number in range(count)]
+    with warnings.catch_warnings():
+        # The test's own threads are idle; the children only read and write files.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for process in processes:
+            process.start()
+    return processes
+
+
+def write_forever(number: int, folder: Path) -> None:
+    store = EntryDirectory(folder, limit=2**30)
+    payload = bytes([number]) * 3_000_000
+    while True:
+        store.write(NAME, entry.encode(KEY, "kernel", payload))
+
+
+def test_killed_writers_leave_whole_entries(folder):
+    store = EntryDirectory(folder, limit=2**30)
+    randomness = random.Random(1)
+    seen = 0
+    for _ in range(15):
+        (process,) = in_processes(1, write_forever, folder)
+        time.sleep(0.02 + randomness.random() * 0.03)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        content = store.read(NAME)
+        if content is not None:
+            seen += 1
+            assert len(entry.decode(KEY, "kernel", content)) == 3_000_000
+    assert seen > 0
+    store.clear()
+    assert list(folder.iterdir()) == []
+
+
+def use_many(number: int, folder: Path) -> None:
+    store = EntryDirectory(folder, limit=60_000)
+    randomness = random.Random(number)
+    for _ in range(150):
+        which = randomness.randrange(12)
+        key = f"{which:064x}"
+        content = store.read(f"{key}.kernel")
+        if content is None:
+            store.write(f"{key}.kernel", entry.encode(key, "kernel", bytes([which]) * 9000))
+        elif bytes(entry.decode(key, "kernel", content)) != bytes([which]) * 9000:
+            os._exit(1)
+
+
+def test_sixteen_processes_share_a_small_cache(folder):
+    processes = in_processes(16, use_many, folder)
+    for process in processes:
+        process.join(timeout=20)
+    assert [process.exitcode for process in processes] == [0] * 16
+    assert not list(folder.glob("*.partial"))
