@@ -50,6 +50,10 @@ class Mode:
         Whether every stage is checked against the unoptimized graph, and every call for NaN and Inf.
     samples
         For debugging: one array an input, to check stages with; by default they are made up.
+    variants
+        Programs kept beside the first one, for sizes that types leave open; 0 for none. Where calls come with
+        sizes for which another program of the same e-graph is predicted to be faster, and there have been
+        enough of them to pay for it, that one is compiled and runs for these sizes.
     machine
         Throughputs the cost model uses; by default those that ``esat.calibrate()`` stored.
 
@@ -69,6 +73,7 @@ class Mode:
     extract: Literal["area", "tree", "optimal"]
     debug: bool
     samples: tuple[Any, ...] | None = field(repr=False, compare=False)
+    variants: int
     machine: MachineProfile = field(repr=False)
 
     def __init__(self, name: str | Mode = "fast_run", **settings: Any) -> None:
@@ -126,6 +131,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "extract": "area",
     "debug": False,
     "samples": None,
+    "variants": 8,
 }
 
 _FAST_COMPILE: Mapping[str, Any] = {"strategy": "greedy", "query": Query(["fast_compile"])}

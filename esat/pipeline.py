@@ -13,6 +13,7 @@ from esat.classic.standard import optdb
 from esat.egraph.saturate import Budgets
 from esat.errors import GraphError
 from esat.extract.optimizer import OptimizationReport
+from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, expected_shapes
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, SharedVariable, Variable
@@ -27,6 +28,7 @@ from esat.profile import Profile
 from esat.rules import RULES
 from esat.runtime import Executable
 from esat.runtime.debug import DebugExecutable
+from esat.runtime.variants import Variants
 
 RuleSources = str | Path | Iterable[str | Path]
 
@@ -79,17 +81,39 @@ def compile(
         options = _options(chosen, rules, expected_shapes(shapes or {}, graph.inputs))
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)
-    rows = _rows_in_place(chosen)
-    with profile.stage("inplace"):
-        final = work_in_place(optimized, permissions, rows)
-    with profile.stage("fusion"):
-        plan = fuse(final, codegen if chosen.has("elemwise_fusion") else None, permissions=permissions)
     kind = Executable if checker is None else DebugExecutable
-    executable = kind(final, plan, permissions, profile=profile, in_place=ELEMWISE in rows)
-    executable.report, executable.optimized = report, optimized
+    variants = None if chosen.debug else _variants(chosen, permissions, report.resizing)
+    executable = _linked(optimized, chosen, permissions, profile, kind, variants)
+    executable.report = report
     if isinstance(executable, DebugExecutable) and checker is not None:
         executable.checker = checker
     return executable
+
+
+def _linked(
+    optimized: FunctionGraph,
+    mode: Mode,
+    permissions: Permissions,
+    profile: Profile,
+    kind: type[Executable] = Executable,
+    variants: Variants | None = None,
+) -> Executable:
+    """The program of an optimized graph."""
+    rows = _rows_in_place(mode)
+    with profile.stage("inplace"):
+        final = work_in_place(optimized, permissions, rows)
+    with profile.stage("fusion"):
+        plan = fuse(final, codegen if mode.has("elemwise_fusion") else None, permissions=permissions)
+    executable = kind(final, plan, permissions, profile=profile, in_place=ELEMWISE in rows, variants=variants)
+    executable.optimized = optimized
+    return executable
+
+
+def _variants(mode: Mode, permissions: Permissions, resizing: Resizing | None) -> Variants | None:
+    """What makes further programs for sizes that arrive, where there is anything to choose."""
+    if resizing is None or mode.variants <= 0 or not resizing.is_open:
+        return None
+    return Variants(resizing, lambda graph: _linked(graph, mode, permissions, Profile()), mode.variants)
 
 
 def _function_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[SharedVariable, ...]]:

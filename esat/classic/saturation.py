@@ -20,7 +20,9 @@ from esat.classic.simplify import constant_folding
 from esat.egraph.prepare import program_for
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets
+from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport, Stage, optimize
+from esat.extract.resize import Resizing
 from esat.graph import FunctionGraph, Variable
 from esat.phases.destroy import Supervisor, permissions_of
 from esat.rules.database import RuleDatabase
@@ -92,6 +94,11 @@ class SaturationOptimizer:
             self.watch.check_pairs(graph, claims)
         with stage("compile rules"):
             program = program_for(selection, strict=self.options.soundness == "exact")
+
+        def finish(result: FunctionGraph) -> None:
+            result.attach_feature(Supervisor(permissions_of(graph)))
+            plan.after.optimize(result)
+
         trace: list[StepTrace] = []
         result, report = optimize(
             graph,
@@ -112,6 +119,9 @@ class SaturationOptimizer:
         self._run(plan.after, result, profile, stage)
         profile.seconds = time.perf_counter() - begin
         profile.nodes_after, profile.nodes_most = len(result), max(len(result), profile.nodes_before)
+        resizing = None
+        if report.extraction is not None:
+            resizing = Resizing(report.extraction, graph, self.options.machine or MachineProfile(), finish)
         applied = {
             name: count
             for part in profile.parts
@@ -120,7 +130,12 @@ class SaturationOptimizer:
         }
         return (
             result,
-            replace(report, nodes_before=profile.nodes_before, rules={**applied, **report.rules}),
+            replace(
+                report,
+                nodes_before=profile.nodes_before,
+                rules={**applied, **report.rules},
+                resizing=resizing,
+            ),
             profile,
         )
 

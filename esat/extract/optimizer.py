@@ -21,6 +21,7 @@ from esat.extract.explain import Explanation, explain
 from esat.extract.extraction import SUPERSEDED_NAMES, Extraction, SaturatedGraph, extract
 from esat.extract.machine import MachineProfile
 from esat.extract.readout import Layout, read_out
+from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, hints_of
 from esat.extract.values import Hints, term_values
 from esat.graph import FunctionGraph, Variable
@@ -55,6 +56,8 @@ class OptimizationReport:
         All that is known of the saturation; None for the other strategies.
     extraction
         The choice and all there was to choose from; None for the other strategies.
+    resizing
+        Chooses anew for other sizes, where that is known to be possible.
     """
 
     strategy: str
@@ -68,6 +71,7 @@ class OptimizationReport:
     stop_reason: str = ""
     saturation: SaturationReport | None = field(default=None, repr=False)
     extraction: Extraction | None = field(default=None, repr=False, compare=False)
+    resizing: Resizing | None = field(default=None, repr=False, compare=False)
 
     def explain(self, limit: int = 3) -> Explanation:
         """The parts of the program with the best forms that lost, and what these would have cost.

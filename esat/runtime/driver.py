@@ -69,6 +69,7 @@ def make_driver(
     table: SignatureTable,
     checks: Sequence[InputCheck],
     profile: Sequence[StepProfile] | None = None,
+    variants: bool = False,
 ) -> Driver:
     """Write and compile the driver of a program.
 
@@ -82,12 +83,14 @@ def make_driver(
         One an input.
     profile
         One record a step, where to add up times; None for a driver that does not measure.
+    variants
+        Whether a record may name another program for its shapes.
     """
     writer = Writer(program.graph.inputs)
     _write_inputs(writer, program, checks)
     _write_shared(writer, program)
     _write_gifts(writer, program)
-    _write_lookup(writer, program, table)
+    _write_lookup(writer, program, table, variants)
     _write_steps(writer, program, profile)
     _write_results(writer, program)
     head = ["def call(*arguments, out=None):"]
@@ -154,7 +157,7 @@ def _write_gifts(writer: Writer, program: Program) -> None:
             writer.line(f"{name} = {checked}")
 
 
-def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> None:
+def _write_lookup(writer: Writer, program: Program, table: SignatureTable, variants: bool) -> None:
     """Find what the shapes decide, and a frame of scratch buffers that no other call uses."""
     read = {variable for call in program.kernels.values() for variable in call.inputs}
     # What is overwritten is contiguous and aligned already.
@@ -169,6 +172,10 @@ def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> No
     add = writer.bind("new_signature", table.add)
     targets = [*map(writer.fact, program.record_facts), "frames"]
     writer.line(f"{targets_text(targets)} = {known}(key) or {add}(key)")
+    if variants:
+        arguments = "".join(f"{writer.names[variable]}, " for variable in program.graph.inputs)
+        writer.line("if frames.elsewhere is not None:")
+        writer.line(f"    return frames.elsewhere({arguments}out=out)")
     _write_out_check(writer, program)
     if program.memory.scratch:
         writer.line("try:")

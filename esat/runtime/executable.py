@@ -24,6 +24,7 @@ from esat.runtime.kernels import Kernels, KernelSource
 from esat.runtime.program import Program, Routine
 from esat.runtime.shapes import place_text
 from esat.runtime.signatures import Leaf, SignatureTable
+from esat.runtime.variants import Variant, Variants
 
 
 class Executable:
@@ -73,6 +74,8 @@ class Executable:
         Where compilation times stand and run times go.
     in_place
         Whether kernels may overwrite what dies where they run.
+    variants
+        Further programs for sizes that arrive; None for this program alone.
 
     Raises (when called)
     --------------------
@@ -91,10 +94,12 @@ class Executable:
         routines: Callable[[Apply], Routine | None] = routine_for,
         profile: Profile | None = None,
         in_place: bool = True,
+        variants: Variants | None = None,
     ) -> None:
         self.graph = graph
         self.optimized = graph
         self.report: Any = None
+        self._variants = variants
         self.profile = profile if profile is not None else Profile()
         self.profile.nodes_after = len(graph)
         facts = ShapeFacts(graph)
@@ -119,7 +124,9 @@ class Executable:
             self._program = Program(graph, memory, facts, compiled, found)
             self._checks = [InputCheck(place, variable) for place, variable in enumerate(graph.inputs)]
             self._table = self._make_table()
-            self._plain_driver = make_driver(self._program, self._table, self._checks)
+            self._plain_driver = make_driver(
+                self._program, self._table, self._checks, variants=variants is not None
+            )
         self.profile.steps = [StepProfile(title(group), len(group.nodes)) for group in self._program.steps]
         self._timed_driver: Driver | None = None
         self._use(self._plain_driver)
@@ -146,6 +153,19 @@ class Executable:
                 raise
             raise located from error
 
+    def run(self, *arguments: Any, out: tuple[Any, ...] | None = None) -> Any:
+        """Run the program in place of another of the same inputs, with the arguments that it has admitted.
+
+        Results need not stand in the arrays given: where they do not, the caller copies them.
+        """
+        try:
+            return self._run(*arguments, out=out)
+        except Exception as error:
+            located = self._located(error)
+            if located is error:
+                raise
+            raise located from error
+
     def _run_into(self, arguments: tuple[Any, ...], out: Any) -> Any:
         single = len(self.graph.outputs) - len(self._program.updated) == 1
         given = (out,) if single else tuple(out)
@@ -160,7 +180,9 @@ class Executable:
     def measure(self, on: bool = True) -> None:
         """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured."""
         if on and self._timed_driver is None:
-            self._timed_driver = make_driver(self._program, self._table, self._checks, self.profile.steps)
+            self._timed_driver = make_driver(
+                self._program, self._table, self._checks, self.profile.steps, self._variants is not None
+            )
         self._use(self._timed_driver if on and self._timed_driver is not None else self._plain_driver)
 
     def source(self) -> str:
@@ -201,10 +223,27 @@ class Executable:
         return found
 
     @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Further programs, compiled because calls came with sizes for which they are predicted to be faster.
+
+        ``Mode(..., variants=0)`` has none. A call decides between them by its shapes.
+        """
+        return () if self._variants is None else self._variants.programs
+
+    @property
     def donated(self) -> tuple[Variable, ...]:
         """Inputs whose arrays a call may overwrite."""
         positions = self._program.memory.permissions.donated
         return tuple(self.graph.inputs[position] for position in sorted(positions))
+
+    @property
+    def updated(self) -> tuple[SharedVariable, ...]:
+        """Shared variables that a call gives new values: those of the last outputs of ``graph``."""
+        return self._program.updated
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write a page about this function; see :func:`esat.save_html`."""
+        save_html(self, path)
 
     @property
     def peak_bytes(self) -> int:
@@ -221,7 +260,14 @@ class Executable:
         program = self._program
         nodes = self.graph.toposort()
         values = frozenset(program.facts.values)
-        return SignatureTable(leaves, program.memory, nodes, values, program.record_facts)
+        table = SignatureTable(leaves, program.memory, nodes, values, program.record_facts)
+        if self._variants is not None:
+            table.choose = self._variants.choose
+            self._variants.attach(self.graph.inputs, program.leaves, self._run_present, table.forget)
+        return table
+
+    def _run_present(self, *arguments: Any, out: Any = None) -> Any:
+        return self._driver.call(*arguments, out=out)
 
     def _use(self, driver: Driver) -> None:
         self._driver = driver

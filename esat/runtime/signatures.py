@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -43,6 +43,8 @@ class SignatureTable:
         Key -> record. The key is the tuple of the leaves' shapes.
     peak_bytes
         Bytes of scratch and output buffers of the largest signature so far.
+    choose
+        Told of shapes seen for the first time and their frames; may set what runs for them.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class SignatureTable:
     ) -> None:
         self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
         self.peak_bytes = 0
+        self.choose: Callable[[tuple[Shape, ...], ScratchFrames], None] | None = None
         self._leaves = tuple(leaves)
         self._memory = memory
         self._rules = ShapeRules(nodes, value_nodes)
@@ -80,9 +83,19 @@ class SignatureTable:
         )
         frames = self._make_frames(walk)
         record = (*(_fact(fact, walk) for fact in self._facts), frames)
+        if self.choose is not None:
+            self.choose(key, frames)
         with self._lock:
             self._remember(key, record, frames, walk)
         return record
+
+    def forget(self, condition: Callable[[ScratchFrames], bool]) -> None:
+        """Drop the records whose frames fit a condition: their shapes count as not seen."""
+        with self._lock:
+            for key, record in list(self.records.items()):
+                if condition(record[-1]):
+                    del self.records[key]
+                    self._frames.remove(record[-1])
 
     def _make_frames(self, walk: ShapeWalk) -> ScratchFrames:
         scratch = self._memory.scratch
