@@ -6,6 +6,7 @@ from esat.classic.canonizer import Canonizer
 from esat.classic.database import EquilibriumDB, SequenceDB, registrar
 from esat.classic.marker import AddDestroyHandler, Marker
 from esat.classic.merge import MergeOptimizer, merge_optimizer
+from esat.classic.operands import LIFT_TRANSPOSES, SCALE_PRODUCTS
 from esat.classic.rewriting import LOCALS
 from esat.classic.rule_phase import RuleSource
 from esat.classic.simplify import (
@@ -41,6 +42,8 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
         database.register(name, inner, position, *_ALWAYS)
     _register_locals(database)
     database.register("merge2", MergeOptimizer(), 49, *_ALWAYS, "merge", "exact", native=True)
+    database.register("lift_transposes", LIFT_TRANSPOSES, 49.01, "fast_run", "blas", "exact")
+    database.register("scale_products", SCALE_PRODUCTS, 49.02, "fast_run", "blas")
     database.register("elemwise_fusion", Marker("elemwise_fusion"), 49.1, "fast_run", "fusion", native=True)
     database.register("add_destroy_handler", AddDestroyHandler(), 49.5, *_ALWAYS, "exact")
     for position, (name, *tags) in enumerate(_IN_PLACE):
