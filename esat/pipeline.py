@@ -82,7 +82,7 @@ def compile(
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)
     kind = Executable if checker is None else DebugExecutable
-    variants = None if chosen.debug else _variants(chosen, permissions, report.resizing)
+    variants = None if chosen.debug else _variants(chosen, permissions, report.resizing, profile)
     executable = _linked(optimized, chosen, permissions, profile, kind, variants)
     executable.report = report
     if isinstance(executable, DebugExecutable) and checker is not None:
@@ -109,11 +109,18 @@ def _linked(
     return executable
 
 
-def _variants(mode: Mode, permissions: Permissions, resizing: Resizing | None) -> Variants | None:
+def _variants(
+    mode: Mode, permissions: Permissions, resizing: Resizing | None, profile: Profile
+) -> Variants | None:
     """What makes further programs for sizes that arrive, where there is anything to choose."""
     if resizing is None or mode.variants <= 0 or not resizing.is_open:
         return None
-    return Variants(resizing, lambda graph: _linked(graph, mode, permissions, Profile()), mode.variants)
+
+    def build(graph: FunctionGraph) -> Executable:
+        with profile.stage("variants", "linker"):
+            return _linked(graph, mode, permissions, Profile())
+
+    return Variants(resizing, build, mode.variants)
 
 
 def _function_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[SharedVariable, ...]]:
