@@ -94,6 +94,7 @@ from esat.graph import (
 from esat.graph.evaluate import evaluate
 from esat.ops.cast import cast
 from esat.ops.control import assert_, ifelse, specify_shape
+from esat.ops.assume import assume
 from esat.ops.cumulative import cumprod, cumsum
 from esat.ops.diagonal import diagonal
 from esat.ops.elementwise.define import elementwise
@@ -119,7 +120,8 @@ __all__ = [
     "EsatError", "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph",
     "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "ModeError", "NodeFinder", "Op",
     "OptimizerError", "ParameterError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError",
-    "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort", "assert_", "astype", "cast",
+    "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort", "assert_", "assume", "astype",
+    "cast",
     "cumprod", "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate",
     "getitem", "grad", "ifelse", "inc_subtensor", "linalg", "log_softmax", "logsumexp", "random",
     "set_subtensor", "shape", "shared", "size", "softmax", "sort", "sparse", "specify_shape", "take",

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.egraph.constructors import opaque_constructor
+from esat.egraph.structure import relation_of, with_structure
 from esat.egraph.terms import (
     SCALAR,
     Dimension,
@@ -41,12 +42,15 @@ from esat.graph import (
 from esat.graph.folding import fold
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import Type
+from esat.ops.assume import Assume
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
 from esat.ops.shape import ShapeI
+from esat.ops.sparse.record import SparseOp
+from esat.ops.structure import SIGNS
 from esat.rules.macros import permutation_word
 
 
@@ -113,6 +117,7 @@ class _Encoder:
         self.array_constants: list[Constant] = []
         self.opaque: dict[OpaqueOp, int] = {}
         self.places: list[UserLine | None] = []
+        self.assumed: list[tuple[int, str]] = []
 
     # ---- leaves
 
@@ -158,7 +163,9 @@ class _Encoder:
         op = node.op
         operands = [self._operand(variable) for variable in node.inputs]
         output = node.outputs[0]
-        if isinstance(op, Cast):
+        if isinstance(op, Assume):
+            self._add_assumption(output, operands[0], op)
+        elif isinstance(op, Cast):
             self.shape[output] = self._shape_of(node.inputs[0])
             self._add(output, "Cast", operands, (dtype_number(op.dtype),))
         elif isinstance(op, DimShuffle):
@@ -180,6 +187,15 @@ class _Encoder:
 
     def _add_dimshuffle(
         self, output: Variable, operand: int, op: DimShuffle, shape: tuple[Dimension, ...]
+    def _add_assumption(self, output: Variable, operand: int, op: Assume) -> None:
+        """The operand itself, which has the facts; a row or a column by type has no structure to speak of."""
+        owner = output.owner
+        assert owner is not None
+        self.number[output], self.shape[output] = operand, self._shape_of(owner.inputs[0])
+        flags = output.tensor_type.broadcastable
+        known = (fact for fact in op.facts if fact in SIGNS or True not in flags[-2:])
+        self.assumed += [(operand, relation_of(fact)) for fact in known]
+
     ) -> None:
         self.shape[output] = tuple(1 if axis == "x" else shape[int(axis)] for axis in op.order)
         if self.builder.types[operand].broadcast == SCALAR:
@@ -213,7 +229,29 @@ class _Encoder:
         if 1 not in (left[-1], right[-2]):
             self.dimensions.merge(left[-1], right[-2])
         self.shape[output] = (*self._broadcast([left[:-2], right[:-2]]), left[-2], right[-1])
-        self._add(output, "MatMul", operands, (output.tensor_type.ndim,))
+        self._add(output, node.op.constructor, operands, (output.tensor_type.ndim,))
+
+    def _add_sparse(
+        self, output: Variable, op: SparseOp, operands: Sequence[int], shapes: Sequence[tuple[Dimension, ...]]
+    ) -> None:
+        """A term on sparse matrices, whose shapes are rows, columns and the number of stored values."""
+        first = shapes[0]
+        match op.typing:
+            case "stored":
+                self.shape[output] = first[2:]
+            case "structure":
+                self.shape[output] = (*first[:2], self.dimensions.merge(first[2], shapes[1][0]))
+            case "same":
+                self.shape[output] = first[:2]
+            case "transpose":
+                self.shape[output] = (first[1], first[0], first[2])
+            case "sparse_sum":
+                self.shape[output] = (first[1 - int(str(op.properties()[0]))],)
+            case _:
+                left, right = shapes[:2] if op.typing == "product" else shapes[1:3]
+                self.dimensions.merge(left[1], right[0])
+                self.shape[output] = (left[0], right[1])
+        self._add(output, op.constructor, operands, tuple(int(str(part)) for part in op.properties()))
 
     def _add_size(self, node: Apply, op: ShapeI) -> None:
         """The size of an axis: a constant, or the size of the first term that has this axis.
@@ -316,7 +354,7 @@ class _Encoder:
             )
             for type in self.builder.types
         )
-        return TermGraph(
+        graph = TermGraph(
             tuple(self.builder.terms),
             types,
             roots,
@@ -327,7 +365,9 @@ class _Encoder:
             tuple(pair for pair in equal if pair[0] != pair[1]),
         )
 
+            tuple(dict.fromkeys(self.assumed)),
 
+        return with_structure(graph)
 def _as_tensor(type: Type) -> TensorType:
     """What rules are told of a value: of a sparse matrix its dense type, of a random state nothing."""
     if isinstance(type, TensorType):

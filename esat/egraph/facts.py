@@ -8,6 +8,8 @@
     Every value of dtype ``a`` is a value of dtype ``b``.
 ``(identity-word p)``
     The permutation word ``p`` changes nothing.
+``(lower-triangular a)``, ``(symmetric a)``, ...
+    Structure of matrices: :mod:`esat.egraph.structure`.
 ``(float-dtype d)``, ``(complex-dtype d)``, ``(integer-dtype d)``
     Kinds of dtypes; ``float-dtype`` means the real floats.
 
@@ -22,6 +24,7 @@ from itertools import permutations
 
 import numpy as np
 
+from esat.egraph.structure import STRUCTURE_OPERATORS
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES, MAXIMUM_RANK
 from esat.ops.elementwise.facts import ANY
@@ -37,6 +40,7 @@ FACT_OPERATORS = {
     "float-dtype": Operator(("i64",), "Unit"),
     "complex-dtype": Operator(("i64",), "Unit"),
     "integer-dtype": Operator(("i64",), "Unit"),
+    **STRUCTURE_OPERATORS,
 }
 """What the rule compiler must know of these relations."""
 

@@ -13,8 +13,10 @@ from itertools import chain
 
 import numpy as np
 
+from esat.egraph.structure import WANTED
 from esat.egraph.terms import Term, TermGraph, TermType
 from esat.graph.types import DTYPES
+from esat.ops.structure import SIGNS
 
 TERMS_PER_RULE = 6
 """egglog compiles a rule in time that grows faster than its length; a rule each has an overhead."""
@@ -70,6 +72,8 @@ def flatten(graph: TermGraph, strict: bool = False) -> LoadPlan:
             uses[operand] += 1
     for root in (*graph.roots, *chain.from_iterable(graph.equal)):
         uses[root] += 2
+    for number, fact in graph.facts:
+        uses[number] += fact != "square"  # what something is assumed of stays a term of its own
     absorbed = _absorbed(graph.terms, families, uses)
     forms: list[Term | NaryTerm | None] = []
     for number, term in enumerate(graph.terms):
@@ -158,6 +162,11 @@ def load_text(graph: TermGraph, plan: LoadPlan, prefix: str = "esat-load") -> It
         yield f'(ruleset {name}) (rule () ({actions}) :ruleset {name} :name "{name}") (run {name} 1)'
     for left, right in graph.equal:
         yield f"(union (N {left}) (N {right}))"
+    if graph.structured:
+        yield f"({WANTED})"
+    for number, fact in graph.facts:
+        if plan.forms[number] is not None:
+            yield f"({fact} (N {number}))" if fact in SIGNS else f"(set ({fact} (N {number})) ())"
 
 
 def _adds_sums_over_axes(terms: Sequence[Term]) -> bool:

@@ -14,9 +14,11 @@ from functools import lru_cache
 
 from esat.egraph.engine import split_forms
 from esat.egraph.rule_compiler.compiled import Chunk
+from esat.egraph.structure import STRUCTURE_TABLES
 
-_NAME = re.compile(r'\(([A-Z]\w*|[a-z]+/[^\s()"]+)')
-_QUOTED = re.compile(r'unstable-fn "([A-Z]\w*|[a-z]+/[^\s()"]+)"')
+_TABLE = r'[A-Z]\w*|[a-z]+/[^\s()"]+|' + "|".join(sorted(STRUCTURE_TABLES, key=len, reverse=True))
+_NAME = re.compile(rf"\(({_TABLE})(?=[\s)])")
+_QUOTED = re.compile(rf'unstable-fn "({_TABLE})"')
 _DECLARED = re.compile(r"\((?:constructor|function|relation) (\S+)")
 _RULESET = re.compile(r":ruleset (\S+)")
 _PARENTHESIS = re.compile(r"[()]")
@@ -142,4 +144,4 @@ def rulesets(modules: Iterable[Module], names: Iterable[str]) -> Iterator[str]:
 def declared_tables(modules: Iterable[Module], signature: Mapping[str, object]) -> frozenset[str]:
     """Tables that only modules and loaded terms fill: constructors, and helpers of compiled rules."""
     helpers = (module.declares for module in modules if "/" in module.declares)
-    return frozenset((*signature, "NarySum", "NaryProd", *helpers))
+    return frozenset((*signature, "NarySum", "NaryProd", *helpers, *STRUCTURE_TABLES))

@@ -23,6 +23,7 @@ from esat.egraph.pool import POOL
 from esat.egraph.rule_compiler import CompiledRules, compile_rules
 from esat.egraph.saturate import RuleStep, Schedule
 from esat.egraph.signature import RULESETS, Signature
+from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph
 from esat.errors import RuleError
 from esat.rules.database import PACKAGE_RULES, RuleSelection
@@ -109,7 +110,7 @@ class Program:
             replace(chunk, text=_marking_superseded(chunk.text)) if "(subsume " in chunk.text else chunk
             for chunk in self.compiled.chunks
         )
-        return modules_of((*layers, _SUPERSEDED_DECLARATIONS), chunks)
+        return modules_of((*layers, structure_program(), _SUPERSEDED_DECLARATIONS), chunks)
 
     @cached_property
     def tables(self) -> frozenset[str]:
@@ -121,9 +122,9 @@ class Program:
         """Tables that hold terms and are no constructors."""
         return tuple(sorted(name for name in self.tables if "/" in name))
 
-    def relevant(self, constructors: Collection[str]) -> tuple[int, ...]:
-        """Numbers of the modules that can matter to terms of these constructors."""
-        given = frozenset(constructors)
+    def relevant(self, tables: Collection[str]) -> tuple[int, ...]:
+        """Numbers of the modules that can matter where these tables, constructors or facts, have rows."""
+        given = frozenset(tables)
         known = self.closures.get(given)
         if known is None:
             known = self.closures[given] = relevant(self.modules, self.tables, given)
@@ -192,7 +193,7 @@ def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterato
     if terms is None:
         numbers: Sequence[int] = range(len(program.modules))
     else:
-        numbers = program.relevant({term.constructor for term in terms.terms})
+        numbers = program.relevant({term.constructor for term in terms.terms} | {*given_tables(terms)})
     with POOL.engine(program.key, Engine, lambda engine: program.extend(engine, numbers)) as engine:
         for text in rulesets((program.modules[number] for number in numbers), program.rulesets):
             engine.execute(text)

@@ -96,6 +96,10 @@ class TermGraph:
     equal
         Pairs of terms that are known to have the same value.
     """
+    facts
+        Pairs of a term and a relation that is true of it: what the user assumes, and what its type shows.
+    structured
+        Whether the structure of matrices may matter (:mod:`esat.egraph.structure`).
 
     terms: tuple[Term, ...]
     types: tuple[TermType, ...]
@@ -106,6 +110,8 @@ class TermGraph:
     places: tuple[UserLine | None, ...] = ()
     equal: tuple[tuple[int, int], ...] = ()
 
+    facts: tuple[tuple[int, str], ...] = ()
+    structured: bool = False
     def place_of(self, number: int) -> UserLine | None:
         """The user's line that built a term's node, if known."""
         return self.places[number] if self.places else None
