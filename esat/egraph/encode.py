@@ -174,6 +174,8 @@ class _Encoder:
             self._add_reduction(node, op, operands[0])
         elif isinstance(op, MatMul):
             self._add_matmul(node, operands)
+        elif isinstance(op, SparseOp) and op.kinds:
+            self._add_sparse(output, op, operands, [self._shape_of(variable) for variable in node.inputs])
         elif isinstance(op, ShapeI):
             self._add_size(node, op)
         elif isinstance(op, Normalization) and self.builder.types[operands[0]].broadcast != SCALAR:
@@ -185,8 +187,6 @@ class _Encoder:
         else:
             self._add_opaque(node, operands)
 
-    def _add_dimshuffle(
-        self, output: Variable, operand: int, op: DimShuffle, shape: tuple[Dimension, ...]
     def _add_assumption(self, output: Variable, operand: int, op: Assume) -> None:
         """The operand itself, which has the facts; a row or a column by type has no structure to speak of."""
         owner = output.owner
@@ -196,6 +196,8 @@ class _Encoder:
         known = (fact for fact in op.facts if fact in SIGNS or True not in flags[-2:])
         self.assumed += [(operand, relation_of(fact)) for fact in known]
 
+    def _add_dimshuffle(
+        self, output: Variable, operand: int, op: DimShuffle, shape: tuple[Dimension, ...]
     ) -> None:
         self.shape[output] = tuple(1 if axis == "x" else shape[int(axis)] for axis in op.order)
         if self.builder.types[operand].broadcast == SCALAR:
@@ -312,7 +314,7 @@ class _Encoder:
     ) -> None:
         if symbols:
             number = len(self.builder.terms)
-            sizes = _as_tensor(variable.type).shape
+            sizes = _sizes(variable)
             self.shape[variable] = tuple(
                 (number, axis) if size is None else size for axis, size in enumerate(sizes)
             )
@@ -363,16 +365,23 @@ class _Encoder:
             tuple(self.opaque),
             tuple(self.places),
             tuple(pair for pair in equal if pair[0] != pair[1]),
-        )
-
             tuple(dict.fromkeys(self.assumed)),
-
+        )
         return with_structure(graph)
+
+
 def _as_tensor(type: Type) -> TensorType:
     """What rules are told of a value: of a sparse matrix its dense type, of a random state nothing."""
     if isinstance(type, TensorType):
         return type
     return type.dense if isinstance(type, SparseType) else TensorType("bool")
+
+
+def _sizes(variable: Variable) -> tuple[int | None, ...]:
+    """Sizes of the axes; of a sparse matrix also the number of stored values."""
+    if not isinstance(variable.type, SparseType):
+        return _as_tensor(variable.type).shape
+    return (*variable.type.shape, variable.data.nnz if isinstance(variable, Constant) else None)
 
 
 def uniform_value(data: NDArray[Any]) -> float | None:

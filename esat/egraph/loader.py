@@ -200,7 +200,8 @@ def _actions(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int
     if type.value is not None:
         actions.append(f"(set (val {name}) {float(type.value)!r})")
     if sized:
-        for axis, size in enumerate(type.shape):
+        # What comes after the axes, of a sparse matrix, is no size of an axis.
+        for axis, size in enumerate(type.shape[: type.rank]):
             if size != 1:
                 known = f"(DK {size})" if isinstance(size, int) else f"(Size {size[0]} {size[1]})"
                 actions.append(f"(union (dim {name} {axis}) {known})")

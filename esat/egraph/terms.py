@@ -46,7 +46,8 @@ class TermType:
         Broadcast word: bit ``i`` is set where axis ``i`` has size 1, and the bit above the last
         axis marks the rank; :data:`SCALAR` when all axes have size 1.
     shape
-        Size of each axis, for sizes that rules and costs use; empty for :data:`SCALAR`.
+        Size of each axis, for sizes that rules and costs use; empty for :data:`SCALAR`. Of a sparse matrix a
+        third number follows, that of its stored values.
     value
         The one value all elements have, where that is known.
     """
@@ -95,11 +96,11 @@ class TermGraph:
         By number, the user's line that built the node; None where unknown. Empty: all unknown.
     equal
         Pairs of terms that are known to have the same value.
-    """
     facts
         Pairs of a term and a relation that is true of it: what the user assumes, and what its type shows.
     structured
         Whether the structure of matrices may matter (:mod:`esat.egraph.structure`).
+    """
 
     terms: tuple[Term, ...]
     types: tuple[TermType, ...]
@@ -109,9 +110,9 @@ class TermGraph:
     opaque: tuple[OpaqueOp, ...] = ()
     places: tuple[UserLine | None, ...] = ()
     equal: tuple[tuple[int, int], ...] = ()
-
     facts: tuple[tuple[int, str], ...] = ()
     structured: bool = False
+
     def place_of(self, number: int) -> UserLine | None:
         """The user's line that built a term's node, if known."""
         return self.places[number] if self.places else None
