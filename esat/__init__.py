@@ -4,6 +4,7 @@ The packages, about in the order in which a value passes through them. Each impo
 
 ========== =========================================================================================
 errors     the EsatError family and the one formatter of its messages
+storage    what is kept on disk between processes
 graph      the nouns: types, variables, Apply nodes, ops, the FunctionGraph, printing, the interpreter
 ops        one record for each op: types, NumPy semantics, scalar code, gradient, cost, alias facts
 frontend   ways in: constructors, NumPy's names, gradients, shared variables, the Graph to compile
@@ -14,6 +15,7 @@ phases     fusion into groups, and what may overwrite what
 classic    Theano's way: the database of all optimizers, and greedy ones over the same rules
 codegen    groups as loops, printed as numba source and compiled, with SIMD mathematics
 gpu        the same for CUDA
+drawing    pictures of graphs and compiled functions, and a page about one
 runtime    the compiled function: checks, steps, buffers
 pipeline   ``compile``: the stages from a graph to a function, one named call each
 ========== =========================================================================================
@@ -92,9 +94,9 @@ from esat.graph import (
     debugprint,
 )
 from esat.graph.evaluate import evaluate
+from esat.ops.assume import assume
 from esat.ops.cast import cast
 from esat.ops.control import assert_, ifelse, specify_shape
-from esat.ops.assume import assume
 from esat.ops.cumulative import cumprod, cumsum
 from esat.ops.diagonal import diagonal
 from esat.ops.elementwise.define import elementwise
@@ -107,6 +109,8 @@ if _TYPE_CHECKING:
     from esat import rules as rules
     from esat.calibration import calibrate as calibrate
     from esat.classic import optdb as optdb
+    from esat.drawing import pydotprint as pydotprint
+    from esat.drawing import save_html as save_html
     from esat.mode import Mode as Mode
     from esat.rules.query import Query as Query
     from esat.runtime import Executable as Executable
@@ -142,6 +146,8 @@ _LATER = {
     "calibrate": "esat.calibration",
     "compile": "esat.pipeline",
     "optdb": "esat.classic",
+    "pydotprint": "esat.drawing",
+    "save_html": "esat.drawing",
 }
 _MODULES = ("classic", "rules")
 

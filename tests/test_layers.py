@@ -23,6 +23,7 @@ ORDER = (
     "codegen",
     "gpu",
     "profile",
+    "drawing",
     "runtime",
     "mode",
     "frontend",

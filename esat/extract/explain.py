@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from esat.errors import UserLine
-from esat.extract.extraction import Extraction
+from esat.extract.extraction import Extraction, SaturatedGraph
 from esat.extract.refine import priced_moves
 from esat.graph.types import DTYPES
 from esat.rules.macros import permutation_axes
@@ -158,21 +159,26 @@ def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[Alternat
 def _form(extraction: Extraction, node: int, depth: int) -> str:
     """An e-node as an expression, its operands as chosen, or by their first e-node."""
     arrays = extraction.graph.arrays
-    name, attributes = arrays.operator_of(node), arrays.attributes_of(node)
-    if name == "In":
-        return str(extraction.graph.terms.inputs[int(attributes[0])])
-    if name == "K":
-        return f"{attributes[0]:g}"
-    if name == "Array":
-        return f"constant {int(attributes[0])}"
     operands = arrays.operands_of(node).tolist()
-    if depth == 0:
+    if depth == 0 and operands:
         return "..."
     shown = []
     for operand in operands:
         chosen = int(extraction.selection.chosen[operand])
         below = chosen if chosen >= 0 else arrays.nodes_of(operand)[0]
         shown.append(_form(extraction, below, depth - 1))
+    return written(extraction.graph, node, shown)
+
+
+def written(graph: SaturatedGraph, node: int, shown: Sequence[str]) -> str:
+    """An e-node as an expression of the texts of its operands."""
+    name, attributes = graph.arrays.operator_of(node), graph.arrays.attributes_of(node)
+    if name == "In":
+        return str(graph.terms.inputs[int(attributes[0])])
+    if name == "K":
+        return f"{attributes[0]:g}"
+    if name == "Array":
+        return f"constant {int(attributes[0])}"
     if name in ("NarySum", "NaryProd"):
         sign, inverse = (" + ", " - ") if name == "NarySum" else (" * ", " / ")
         above, under = shown[: int(attributes[0])], shown[int(attributes[0]) :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from esat.codegen.blas import routine_for
+from esat.drawing import save_html
 from esat.errors import EsatError, InputError, OptimizerError
-from esat.graph import Apply, FunctionGraph, Variable
+from esat.graph import Apply, FunctionGraph, SharedVariable, Variable
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group
 from esat.phases.memory import plan_memory
