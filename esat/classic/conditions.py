@@ -63,8 +63,7 @@ class Conditions:
             return value
         name = str(expression[0])
         if name.startswith("ds-"):
-            expression = self._expand(expression)
-            name = str(expression[0])
+            return self.literal(self._expand(expression), bindings)
         if name in ("dt", "bp", "val"):
             return self._type_function(name, expression[1], bindings)
         operands = [self.literal(part, bindings) for part in expression[1:]]

@@ -24,6 +24,7 @@ from esat.graph.types import DTYPES
 from esat.ops.cast import Cast, cast
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import NORMALIZATIONS, Normalization
 from esat.ops.reduction import REDUCERS, Reduction, restore_axes
 from esat.rules.macros import permutation_axes, permutation_input_rank, permutation_word
@@ -130,7 +131,7 @@ def view(variable: Variable) -> tuple[str, Sequence[Variable], tuple[Literal, ..
     if isinstance(op, Normalization):
         return op.constructor, node.inputs, (sum(1 << axis for axis in op.axes),)
     if isinstance(op, MatMul):
-        return "MatMul", node.inputs, (node.inputs[0].tensor_type.ndim,)
+        return op.constructor, node.inputs, (node.inputs[0].tensor_type.ndim,)
     return (op.constructor, node.inputs, ()) if op.family is Family.ELEMENTWISE else None
 
 
@@ -154,9 +155,9 @@ class TermFactory:
             return dimshuffle(with_rank(operands[0], permutation_input_rank(word)), permutation_axes(word))
         if constructor in _REDUCERS or constructor in _NORMALIZATIONS:
             return _over_axes(constructor, operands[0], int(literals[0]))
-        if constructor == "MatMul":
+        if constructor in PRODUCTS:
             rank = int(literals[0])
-            return _output(MatMul(), [with_rank(operand, rank) for operand in operands])
+            return _output(PRODUCTS[constructor], [with_rank(operand, rank) for operand in operands])
         op = self._ops.get(constructor)
         if op is None or op.family is not Family.ELEMENTWISE:
             return None

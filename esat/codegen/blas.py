@@ -7,30 +7,20 @@ run meanwhile. Integers, booleans and float16 have no BLAS and go through NumPy 
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import os
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeAlias
 
 import numpy as np
 
+from esat.codegen.blas_library import LETTERS, blas_function, scipy_is_faster
+from esat.codegen.structured import Routine, structured_routine
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
+from esat.ops.linalg.structured import StructuredProduct
 
-Routine: TypeAlias = Callable[..., Any]
-"""Called as ``routine(*operands, output)``; fills the C-contiguous output and returns nothing of use. For
-``gemm`` the output is the array that it adds to, of any layout, and no operand."""
-
-_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _HANDED_TO_NUMPY = 1 << 19
 """Multiplications from which a product goes through NumPy: there its fixed cost is below one percent."""
-_WIDE_CORE = "SkylakeX"
 
 
 def routine_for(node: Apply) -> Routine | None:
@@ -41,20 +31,22 @@ def routine_for(node: Apply) -> Routine | None:
     """
     if isinstance(node.op, AccumulateProduct):
         return _accumulating(node.op) if node.op.inplace else None
+    if isinstance(node.op, StructuredProduct):
+        return structured_routine(node.op, node.inputs[0].tensor_type.dtype)
     if not isinstance(node.op, MatMul):
         return None
     left, right = (variable.tensor_type for variable in node.inputs)
-    letter = _LETTERS.get(left.dtype)
+    letter = LETTERS.get(left.dtype)
     if letter is None:
         return _numpy_product
     if left.ndim == 2:
         if right.broadcastable[1]:
-            return functools.partial(_times_column, _function(f"{letter}gemv"))
+            return functools.partial(_times_column, blas_function(f"{letter}gemv"))
         if left.broadcastable[0]:
-            return functools.partial(_row_times, _function(f"{letter}gemv"))
-        return functools.partial(_product, _function(f"{letter}gemm"))
+            return functools.partial(_row_times, blas_function(f"{letter}gemv"))
+        return functools.partial(_product, blas_function(f"{letter}gemm"))
     if all(right.broadcastable[:-2]):
-        return functools.partial(_stacked_product, _function(f"{letter}gemm"))
+        return functools.partial(_stacked_product, blas_function(f"{letter}gemm"))
     return _numpy_product
 
 
@@ -71,7 +63,7 @@ def accumulate_product(alpha: float, left: Array, right: Array, beta: float, out
     output
         C-contiguous, of shape (m, n), sharing memory with neither operand.
     """
-    _scaled_product(_function(f"{_LETTERS[left.dtype.name]}gemm"), alpha, left, right, beta, output)
+    _scaled_product(blas_function(f"{LETTERS[left.dtype.name]}gemm"), alpha, left, right, beta, output)
 
 
 def _accumulating(op: AccumulateProduct) -> Routine:
@@ -94,7 +86,7 @@ def _accumulating(op: AccumulateProduct) -> Routine:
 
 def _accumulate_column(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> None:
     """``output = alpha * matrix @ vector + beta * output``, for a vector of shape (k, 1) or (1, k)."""
-    gemv = _function(f"{_LETTERS[matrix.dtype.name]}gemv")
+    gemv = blas_function(f"{LETTERS[matrix.dtype.name]}gemv")
     if not matrix.size:
         np.multiply(output, beta, out=output)
     elif matrix.flags.c_contiguous:
@@ -104,7 +96,7 @@ def _accumulate_column(alpha: float, matrix: Array, vector: Array, beta: float, 
 
 
 def _product(gemm: Routine, left: Array, right: Array, output: Array) -> None:
-    if left.shape[0] * right.size >= _HANDED_TO_NUMPY and left.shape[1] > 1 and not _scipy_is_faster():
+    if left.shape[0] * right.size >= _HANDED_TO_NUMPY and left.shape[1] > 1 and not scipy_is_faster():
         with np.errstate(all="ignore"):
             np.dot(left, right, output)
     else:
@@ -159,90 +151,3 @@ def _stacked_product(gemm: Routine, left: Array, right: Array, output: Array) ->
 def _numpy_product(left: Array, right: Array, output: Array) -> None:
     with np.errstate(all="ignore"):
         np.matmul(left, right, out=output)
-
-
-# ---- the library
-
-
-def _function(name: str) -> Routine:
-    found: Routine = getattr(load_blas(), name)
-    return found
-
-
-@functools.cache
-def load_blas() -> ModuleType:
-    """SciPy's BLAS, loaded for the core type that :func:`core_type` chooses.
-
-    OpenBLAS reads its environment variable once, while it is loaded. NumPy's own copy has been
-    loaded long before; SciPy's, usually, has not.
-    """
-    chosen = core_type(os.environ, numpy_core(), "scipy.linalg" in sys.modules)
-    if chosen is not None:
-        os.environ["OPENBLAS_CORETYPE"] = chosen
-    try:
-        from scipy.linalg import blas
-    finally:
-        if chosen is not None:
-            del os.environ["OPENBLAS_CORETYPE"]
-    module: ModuleType = blas
-    return module
-
-
-@functools.cache
-def _scipy_is_faster() -> bool:
-    """Whether SciPy's copy runs kernels for wider vectors than NumPy's does.
-
-    The library is asked: whoever imported another part of SciPy first may have loaded it already.
-    """
-    load_blas()
-    return numpy_core() == "Haswell" and scipy_core() == _WIDE_CORE
-
-
-def core_type(environment: Mapping[str, str], detected: str | None, loaded: bool) -> str | None:
-    """The core type to ask OpenBLAS for, or None to leave its choice alone.
-
-    OpenBLAS takes some processors that it does not know for a Haswell, without AVX-512, which
-    halves the speed of products. Asked for is another type only where the processor has AVX-512,
-    where the user has set nothing, and where the library is yet to be loaded.
-
-    Parameters
-    ----------
-    environment
-        The process's environment variables.
-    detected
-        The core type that NumPy's OpenBLAS detected; None where there is no such library.
-    loaded
-        Whether SciPy's library is loaded.
-    """
-    if loaded or detected != "Haswell" or "OPENBLAS_CORETYPE" in environment:
-        return None
-    from llvmlite import binding
-
-    features = binding.get_host_cpu_features()
-    wide = all(features.get(name) for name in ("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd"))
-    return _WIDE_CORE if wide else None
-
-
-def numpy_core() -> str | None:
-    """The core type that the OpenBLAS inside NumPy's wheel detected; None where NumPy has another BLAS."""
-    return _core_of("numpy.libs", "scipy_openblas_get_corename64_")
-
-
-def scipy_core() -> str | None:
-    """The core type that the OpenBLAS inside SciPy's wheel runs; None where SciPy has another BLAS.
-
-    Loads the library if it has not been loaded yet.
-    """
-    return _core_of("scipy.libs", "scipy_openblas_get_corename")
-
-
-def _core_of(libraries: str, function: str) -> str | None:
-    folder = Path(np.__file__).resolve().parent.parent / libraries
-    for path in sorted(folder.glob("libscipy_openblas*")):
-        try:
-            report = getattr(ctypes.CDLL(str(path)), function)
-        except (OSError, AttributeError):
-            continue
-        report.restype = ctypes.c_char_p
-        return str(report().decode())
-    return None

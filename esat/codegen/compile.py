@@ -8,7 +8,7 @@ from typing import Any
 from numba.core import types
 
 from esat.codegen import cache
-from esat.codegen.blas import load_blas
+from esat.codegen.blas_library import load_blas
 from esat.codegen.loop_ir import Array, Kernel
 from esat.codegen.printing.printer import ENTRY, Layout, print_source
 from esat.codegen.template import NUMBA_TYPES
@@ -32,8 +32,8 @@ def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel
     """
     printed = print_source(kernel, layout, comments=False)
     signature = types.void(
-        *(_numba_type(array, "C") for array in kernel.outputs),
-        *(_numba_type(array, layout) for array in kernel.inputs),
+        *(numba_type(array, "C") for array in kernel.outputs),
+        *(numba_type(array, layout) for array in kernel.inputs),
     )
     # Without it loops over many arrays do not vectorise: LLVM gives up on checking all pairs at run time.
     options = cache.CompileOptions(noalias=(ENTRY,))
@@ -42,5 +42,6 @@ def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel
     return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options, load_blas)
 
 
-def _numba_type(array: Array, layout: Layout) -> Any:
+def numba_type(array: Array, layout: Layout) -> Any:
+    """The numba type of an array that a kernel takes."""
     return types.Array(NUMBA_TYPES[array.dtype], array.rank, "C" if array.rank == 0 or layout == "C" else "A")

@@ -11,12 +11,13 @@ from esat.graph import Op
 from esat.graph.registry import registered_ops
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.normalization import NORMALIZATIONS
+from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.reduction import REDUCERS
 
 _SPECIAL = (
     ConstructorSignature("Cast", 1, ("i64",), "cast"),
     ConstructorSignature("DimShuffle", 1, ("i64",), "dimshuffle"),
-    ConstructorSignature("MatMul", 2, ("i64",), "matmul"),
+    *(ConstructorSignature(name, 2, ("i64",), "matmul") for name in PRODUCTS),
 )
 _OVER_AXES = (
     *(ConstructorSignature(r.constructor, 1, ("i64",), cast(Typing, r.typing)) for r in REDUCERS),

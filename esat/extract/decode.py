@@ -21,6 +21,7 @@ from esat.graph.registry import op_named, registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
+from esat.ops.contraction import MatMul
 from esat.ops.normalization import NORMALIZATIONS, Normalization
 from esat.ops.reduction import REDUCERS, Reducer, Reduction
 from esat.rules.macros import permutation_axes, permutation_input_rank
@@ -149,7 +150,7 @@ class _Decoder:
     def _apply(self, op: Op, term: Term, type: TermType) -> Variable | Apply:
         if op.family is Family.ELEMENTWISE:
             return _single(op, [self._with_rank(operand, type.rank) for operand in term.operands])
-        if op.constructor == "MatMul":
+        if isinstance(op, MatMul):
             rank = int(term.attributes[0])
             return _single(op, [self._with_rank(operand, rank) for operand in term.operands])
         return self._opaque(term)

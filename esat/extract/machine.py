@@ -12,7 +12,7 @@ from pathlib import Path
 
 from esat.errors import ParameterError
 
-FORMAT = 1
+FORMAT = 2
 """Version of the stored form; a profile of another version is not read."""
 VARIABLE = "ESAT_MACHINE_PROFILE"
 """Environment variable with the path of the profile to use instead of the one in the user's cache."""
@@ -39,6 +39,11 @@ class MachineProfile:
         Floating-point operations a second of a large float64 matrix product; the factor of float32.
     matrix_half
         Size of an axis of a matrix product at which it has half that rate.
+    diagonal_block
+        Size of the blocks on the diagonal that a product with a triangular matrix, or of a matrix with its
+        own transpose, computes in full; elsewhere it does half the work.
+    structured_call
+        Seconds that a product with a structured matrix takes besides, whatever its size.
     cache_sizes
         Bytes of a core's own cache, and of the last level.
     bandwidths
@@ -65,6 +70,8 @@ class MachineProfile:
     matrix_rate: float = 1.0e11
     matrix_single_speedup: float = 2.0
     matrix_half: float = 18.0
+    diagonal_block: float = 40.0
+    structured_call: float = 1.0e-6
     cache_sizes: tuple[float, float] = (1.0e6, 3.2e7)
     bandwidths: tuple[float, float, float] = (1.4e11, 1.0e11, 4.0e10)
     kernel_call: float = 2.0e-7

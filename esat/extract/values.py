@@ -17,6 +17,7 @@ from esat.extract.arrays import EGraphArrays
 from esat.extract.cost import IMPOSSIBLE, UNKNOWN_SIZE, CostModel, Value
 from esat.extract.nary import Shape, broadcast_shape
 from esat.rules.macros import permutation_axes
+from esat.ops.linalg.structured import PRODUCTS
 
 Hints = Mapping[tuple[int, int], float]
 """Expected sizes of axes that the types leave open: (term number, axis) -> size."""
@@ -114,7 +115,7 @@ def node_shape(
         order = permutation_axes(int(attributes[0]))
         sizes = operands[0] or (1.0,) * 8
         return tuple(1.0 if axis == "x" else sizes[int(axis)] for axis in order)
-    if constructor == "MatMul":
+    if constructor in PRODUCTS:
         return _matmul_shape(operands[0], operands[1], int(attributes[0]))
     if constructor in _KEEPS_SHAPE:
         return operands[0]

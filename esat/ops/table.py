@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from esat.graph.op import Op
 from esat.graph.registry import register_op
-from esat.ops.contraction import MATMUL
 from esat.ops.creation import ALLOC
 from esat.ops.elementwise import (
     arithmetic,
@@ -24,6 +23,7 @@ from esat.ops.linalg.factor import CHOLESKY
 from esat.ops.linalg.functions import EXPONENTIAL
 from esat.ops.linalg.inverse import COFACTORS, DETERMINANT, INVERSE, SLOGDET
 from esat.ops.linalg.solve import SOLVE
+from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import LOG_SOFTMAX, SOFTMAX
 from esat.ops.reduction import REDUCERS, Reduction
 
@@ -48,7 +48,21 @@ OVER_AXES: tuple[Op, ...] = (*(Reduction(reducer, ()) for reducer in REDUCERS), 
 LINEAR_ALGEBRA: tuple[Op, ...] = (SOLVE, CHOLESKY, INVERSE, DETERMINANT, COFACTORS, SLOGDET, EXPONENTIAL)
 """Those functions of matrices that have no attributes; of Cholesky factors, the lower one."""
 
-OPS: tuple[Op, ...] = (*ELEMENTWISE, *OVER_AXES, MATMUL, ALLOC, *LINEAR_ALGEBRA)
+SPARSE: tuple[SparseOp, ...] = (
+    STORED_VALUES,
+    WITH_VALUES,
+    DENSE_FROM_SPARSE,
+    DENSE_AT,
+    VALUES_AT,
+    SPARSE_TRANSPOSE,
+    STRUCTURED_DOT,
+    SAMPLED_VALUES,
+    USMM,
+    SparseSum(),
+)
+"""Ops on sparse matrices that rules speak of; of sums along an axis, the first."""
+
+OPS: tuple[Op, ...] = (*ELEMENTWISE, *OVER_AXES, *PRODUCTS.values(), ALLOC, *LINEAR_ALGEBRA, *SPARSE)
 """Every op that is found by name: those without attributes, and representatives of those over axes."""
 
 

@@ -127,7 +127,7 @@ def _product(graph: FunctionGraph, variable: Variable) -> Apply | None:
         return None
     if _dropped_axis(variable) is not None:
         return _product(graph, node.inputs[0])
-    return node if isinstance(node.op, MatMul) and node.inputs[0].tensor_type.ndim == 2 else None
+    return node if type(node.op) is MatMul and node.inputs[0].tensor_type.ndim == 2 else None
 
 
 def _dropped_axis(variable: Variable) -> int | None:

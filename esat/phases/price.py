@@ -55,7 +55,7 @@ def _work_seconds(node: Apply, model: CostModel) -> float:
 def _library_seconds(node: Apply, model: CostModel) -> float:
     if isinstance(node.op, MatMul):
         left, right = map(expected_value, node.inputs)
-        return model.product(left, right, expected_value(node.outputs[0]))
+        return model.product(node.op, left, right, expected_value(node.outputs[0]))
     values = [expected_value(variable) for variable in (*node.inputs, *node.outputs)]
     shapes = [tuple(map(int, value.shape)) for value in values]
     count = len(node.inputs)

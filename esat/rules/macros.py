@@ -25,6 +25,8 @@ The macros below expand to plain `&`, `|`, `<<`, `>>` on 64-bit integers:
 (ds-used p)          mask of the input axes that survive p
 (ds-nth p i)         source axis of output axis i; 8 if inserted
 (ds-rank p)          output rank of p
+(ds-transpose)       the word that exchanges the axes of a matrix
+(ds-row), (ds-column)  the words that make a row, or a column, of a vector
 ===================  =================================================================================
 """
 
@@ -159,6 +161,9 @@ MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
     "ds-used": (1, _used_axes),
     "ds-nth": (2, _source_axis),
     "ds-rank": (1, _output_rank),
+    "ds-transpose": (0, lambda: str(permutation_word((1, 0), 2))),
+    "ds-row": (0, lambda: str(permutation_word(("x", 0), 1))),
+    "ds-column": (0, lambda: str(permutation_word((0, "x"), 1))),
 }
 """Macro name -> (number of operands, expansion)."""
 

@@ -23,10 +23,10 @@ from esat.graph import Op, Variable
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.cast import Cast
-from esat.ops.contraction import MATMUL
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.normalization import NORMALIZATIONS, Normalization
+from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.reduction import REDUCERS, Reduction
 from esat.rules.macros import permutation_axes, permutation_input_rank
 from esat.soundness.evaluation import TRIALS, Outcome, perturbed, summarized
@@ -202,7 +202,7 @@ class _Oracle:
                     tainted = tainted | np.broadcast_to(operand.tainted, value.shape)
                 except ValueError:
                     tainted = np.ones(value.shape, bool)
-        if term.constructor in (*_REDUCERS, *_NORMALIZATIONS, "MatMul", "DimShuffle") and tainted.any():
+        if term.constructor in (*_REDUCERS, *_NORMALIZATIONS, *PRODUCTS, "DimShuffle") and tainted.any():
             tainted = np.ones(value.shape, bool)
         return tainted
 
@@ -242,8 +242,8 @@ class _Oracle:
         if name == "DimShuffle":
             word = int(attributes[0])
             return DimShuffle(permutation_axes(word), permutation_input_rank(word))
-        if name == "MatMul":
-            return MATMUL
+        if name in PRODUCTS:
+            return PRODUCTS[name]
         if name in _REDUCERS:
             return Reduction(_REDUCERS[name], _axes(attributes[0]), keepdims=True)
         if name in _NORMALIZATIONS:
@@ -314,7 +314,7 @@ def _ranked(
     name: str, operands: list[Array], attributes: Sequence[Attribute], terms: TermGraph
 ) -> list[Array]:
     """Operands in the rank an op needs: scalars of the e-graph have none."""
-    if name == "MatMul":
+    if name in PRODUCTS:
         ranks = [int(attributes[0])] * 2
     elif name == "DimShuffle":
         ranks = [permutation_input_rank(int(attributes[0]))]

@@ -17,7 +17,7 @@ from esat.egraph.terms import OpaqueOp, dtype_number
 from esat.graph import Constant, TensorType, Variable
 from esat.graph.types import DTYPES
 from esat.ops.view import Reshape
-from esat.rules.macros import permutation_word
+from esat.rules.macros import expand, permutation_word
 from esat.rules.reader import Sexp, head_of, is_number
 from esat.soundness.construction import Construction, is_derivable
 from esat.soundness.dimensions import (
@@ -265,6 +265,7 @@ class _Draw:
         return permutation_word(axes, rank)
 
     def _literal(self, part: Sexp, drawn: Any) -> Literal:
+        part = expand(part)  # a macro without operands is a number
         if not isinstance(part, str):
             raise UnfitError
         if is_number(part):

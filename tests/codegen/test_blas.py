@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from esat.codegen import blas
+from esat.codegen import blas, blas_library
 from esat.graph import TensorType
 from esat.ops.contraction import MATMUL
 from esat.ops.dimshuffle import DimShuffle
@@ -81,7 +81,7 @@ def test_large_products_go_through_numpy(
     m, k, n = sizes
     left, right = random((m, k), "float64"), random((k, n), "float64")
     check(left, right)
-    monkeypatch.setattr(blas, "_scipy_is_faster", lambda: True)
+    monkeypatch.setattr(blas, "scipy_is_faster", lambda: True)
     check(left, right)
 
 
@@ -133,19 +133,19 @@ def test_a_core_type_is_chosen_only_where_openblas_mistakes_the_processor(
 
     wide = dict.fromkeys(("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd"), True)
     monkeypatch.setattr(binding, "get_host_cpu_features", lambda: wide)
-    assert blas.core_type({}, "Haswell", loaded=False) == "SkylakeX"
-    assert blas.core_type({}, "Haswell", loaded=True) is None
-    assert blas.core_type({}, "Zen", loaded=False) is None
-    assert blas.core_type({}, None, loaded=False) is None
-    assert blas.core_type({"OPENBLAS_CORETYPE": ""}, "Haswell", loaded=False) is None
+    assert blas_library.core_type({}, "Haswell", loaded=False) == "SkylakeX"
+    assert blas_library.core_type({}, "Haswell", loaded=True) is None
+    assert blas_library.core_type({}, "Zen", loaded=False) is None
+    assert blas_library.core_type({}, None, loaded=False) is None
+    assert blas_library.core_type({"OPENBLAS_CORETYPE": ""}, "Haswell", loaded=False) is None
     monkeypatch.setattr(binding, "get_host_cpu_features", lambda: {**wide, "avx512vl": False})
-    assert blas.core_type({}, "Haswell", loaded=False) is None
+    assert blas_library.core_type({}, "Haswell", loaded=False) is None
 
 
 _LATE = """
 {first}
-from esat.codegen import blas
-wide = blas._scipy_is_faster()
+from esat.codegen import blas_library as blas
+wide = blas.scipy_is_faster()
 assert wide == (blas.numpy_core() == "Haswell" and blas.scipy_core() == "SkylakeX")
 assert not wide
 """

@@ -9,6 +9,7 @@ import pytest
 
 from esat.errors import ParameterError
 from esat.extract.machine import (
+    FORMAT,
     VARIABLE,
     MachineProfile,
     machine_profile,
@@ -36,7 +37,15 @@ def test_a_stored_profile_is_used(stored: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", '{"format": 1}', "\xff\xfe", json.dumps({"format": 1, "element_rate": 1.0})],
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        json.dumps({"format": FORMAT}),
+        "\xff\xfe",
+        json.dumps({"format": FORMAT, "element_rate": 1.0}),
+    ],
 )
 def test_a_damaged_profile_is_passed_over(stored: Path, text: str) -> None:
     stored.parent.mkdir()
@@ -53,10 +62,10 @@ def test_a_rate_is_positive_and_finite(value: object) -> None:
 
 def test_a_profile_of_another_version_is_refused() -> None:
     entries = {**json.loads(MachineProfile().to_json()), "format": 0}
-    with pytest.raises(ParameterError, match="format 1"):
+    with pytest.raises(ParameterError, match=f"format {FORMAT}"):
         MachineProfile.from_json(json.dumps(entries))
     with pytest.raises(ParameterError, match="speed"):
-        MachineProfile.from_json(json.dumps({**entries, "format": 1, "speed": 3.0}))
+        MachineProfile.from_json(json.dumps({**entries, "format": FORMAT, "speed": 3.0}))
 
 
 def test_bandwidth_falls_with_the_level() -> None:
