@@ -48,21 +48,7 @@ OVER_AXES: tuple[Op, ...] = (*(Reduction(reducer, ()) for reducer in REDUCERS), 
 LINEAR_ALGEBRA: tuple[Op, ...] = (SOLVE, CHOLESKY, INVERSE, DETERMINANT, COFACTORS, SLOGDET, EXPONENTIAL)
 """Those functions of matrices that have no attributes; of Cholesky factors, the lower one."""
 
-SPARSE: tuple[SparseOp, ...] = (
-    STORED_VALUES,
-    WITH_VALUES,
-    DENSE_FROM_SPARSE,
-    DENSE_AT,
-    VALUES_AT,
-    SPARSE_TRANSPOSE,
-    STRUCTURED_DOT,
-    SAMPLED_VALUES,
-    USMM,
-    SparseSum(),
-)
-"""Ops on sparse matrices that rules speak of; of sums along an axis, the first."""
-
-OPS: tuple[Op, ...] = (*ELEMENTWISE, *OVER_AXES, *PRODUCTS.values(), ALLOC, *LINEAR_ALGEBRA, *SPARSE)
+OPS: tuple[Op, ...] = (*ELEMENTWISE, *OVER_AXES, *PRODUCTS.values(), ALLOC, *LINEAR_ALGEBRA)
 """Every op that is found by name: those without attributes, and representatives of those over axes."""
 
 
