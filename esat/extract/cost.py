@@ -21,7 +21,6 @@ from math import log2, prod
 
 import numpy as np
 
-from esat.egraph.matrices import BY_CONSTRUCTOR, instance
 from esat.egraph.terms import OpaqueOp
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_product, plan_sum
@@ -153,9 +152,7 @@ class CostModel:
         op = self._ops.get(constructor)
         if op is not None and op.family is Family.ELEMENTWISE:
             return self._elementwise(flops_of(op), operands, result)
-        if op is not None and op.family is Family.SPARSE:
-            return self._instance(op, operands, result)
-        return self._library(constructor, attributes, operands, result)
+        return self._library(attributes, operands, result)
 
     def arithmetic(self, flops: float, result: Value) -> float:
         """Seconds of an elementwise op of so many flops an element, operands and result in cache."""
@@ -199,8 +196,6 @@ class CostModel:
 
     def product(self, op: MatMul, left: Value, right: Value, result: Value) -> float:
         """Seconds of a matrix product; operands and result with at least two axes, or rank-free."""
-        if isinstance(op, StructuredProduct):
-            return self._structured(op, left, right, result)
         machine = self.machine
         rows, columns = result.shape[-2:] if result.shape else (1.0, 1.0)
         inner = left.shape[-1] if left.shape else right.shape[-2] if right.shape else 1.0
@@ -224,58 +219,15 @@ class CostModel:
             + work / (machine.matrix_rate * speedup)
         )
 
-    def _structured(self, op: StructuredProduct, left: Value, right: Value, result: Value) -> float:
-        """Seconds of a product with a structured matrix, by what its routine does besides or instead."""
-        machine = self.machine
-        matrix, other = (right, left) if op.side == "right" else (left, right)
-        size = max(result.shape) if op.structure == "gram" else matrix.shape[-1] if matrix.shape else 1.0
-        extra = machine.structured_call
-        lines = 0.0
-        match op.structure:
-            case "gram" | "lower" | "upper" if min(result.shape, default=1.0) > 1.0:
-                whole = self.product(MATMUL, left, right, result)
-                # Blocks on the diagonal are computed in full.
-                share = min(1.0, 0.5 + 0.5 * machine.diagonal_block / size)
-                if op.structure == "gram":
-                    return extra + whole * share + 0.5 * result.size / machine.transposed_rate
-                copied = 2.0 * result.size * result.itemsize
-                return extra + whole * share + copied / machine.bandwidth(copied)
-            case "lower" | "upper" | "symmetric":
-                numbers = 0.5 * matrix.size
-            case "gram":
-                return IMPOSSIBLE
-            case _:
-                numbers, lines = (
-                    other.size + result.size,
-                    size * (3.0 if op.structure == "tridiagonal" else 1.0),
-                )
-        moved = numbers * result.itemsize + lines * _CACHE_LINE
-        calls = extra if not lines else _READING_DIAGONALS * extra
-        return machine.matrix_call + calls + moved / machine.bandwidth(moved)
-
-    def _library(
-        self,
-        constructor: str,
-        attributes: Sequence[int | float],
-        operands: Sequence[Value],
-        result: Value,
-    ) -> float:
-        known = instance(constructor, attributes, self.opaque)
-        if known is None:
+    def _library(self, attributes: Sequence[int | float], operands: Sequence[Value], result: Value) -> float:
+        number = int(attributes[-1]) if attributes else -1
+        if not 0 <= number < len(self.opaque):
             return IMPOSSIBLE
-        ranked = [
-            replace(operand, shape=operand.shape or (1.0,) * rank)
-            for operand, rank in zip(operands, known.operand_ranks, strict=True)
-        ]
-        if constructor in BY_CONSTRUCTOR and not result.shape:
-            result = replace(result, shape=(1.0,) * known.operand_ranks[0])
-        return self._instance(known.op, ranked, result)
-
-    def _instance(self, op: Op, operands: Sequence[Value], result: Value) -> float:
+        instance = self.opaque[number].op
         shapes = [tuple(int(size) for size in operand.shape) for operand in operands]
         sizes = [operand.itemsize for operand in operands] + [result.itemsize]
         return _VIEW_SECONDS + self.library_seconds(
-            op, shapes, [tuple(int(size) for size in result.shape)], sizes
+            instance, shapes, [tuple(int(size) for size in result.shape)], sizes
         )
 
     def library_seconds(
