@@ -20,6 +20,7 @@ from esat.classic.simplify import constant_folding
 from esat.egraph.prepare import program_for
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets
+from esat.extract.kept import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport, Stage, optimize
 from esat.extract.resize import Resizing
@@ -110,6 +111,7 @@ class SaturationOptimizer:
             equalities=[(equality.left, equality.right) for equality in collector.found],
             stage=_recording(stage, profile.parts),
             trace=trace,
+            kept=kept_graphs() if self.watch is None else None,
         )
         if report.saturation is not None:
             _describe(profile.parts, report.saturation, trace)
@@ -164,8 +166,12 @@ def _recording(stage: Stage, parts: list[OptimizerProfile]) -> Stage:
 
 
 def _describe(parts: list[OptimizerProfile], report: SaturationReport, trace: list[StepTrace]) -> None:
-    """Make the part named ``saturate`` tell of rounds and rules."""
-    part = next(part for part in parts if part.name == "saturate")
+    """Make the part named ``saturate`` tell of rounds and rules.
+
+    An e-graph that came from disk took the time of reading it; its rules ran in another process.
+    """
+    names = ("saturate", "e-graph cache")
+    part = next(part for name in names for part in parts if part.name == name)
     part.kind, part.note = "EqualitySaturation", report.stop_reason
     for step in trace:
         while len(part.passes) <= max(step.round, 0):

@@ -12,6 +12,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import threading
+from pathlib import Path
 from types import ModuleType
 
 from esat.errors import SaturationError
@@ -35,12 +36,23 @@ def native_module() -> ModuleType:
         return _loaded[0]
 
 
-def _load() -> ModuleType:
+def native_module_file() -> Path:
+    """Where the native module of egglog is, without loading it. Raises as :func:`native_module`."""
+    return Path(str(_spec().origin))
+
+
+def _spec() -> importlib.machinery.ModuleSpec:
     package = importlib.util.find_spec("egglog")
     locations = list(package.submodule_search_locations or ()) if package is not None else []
     spec = importlib.machinery.PathFinder.find_spec(_NAME, locations)
     if spec is None or spec.loader is None:
         raise SaturationError("egglog (>=13.2,<14) is not installed for this Python")
+    return spec
+
+
+def _load() -> ModuleType:
+    spec = _spec()
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     package_module = sys.modules.get("egglog")

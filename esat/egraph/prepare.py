@@ -11,13 +11,15 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from esat.egraph.constructors import op_signature
 from esat.egraph.core import core_program
 from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
+from esat.egraph.identity import program_digest
+from esat.egraph.kept_rules import compiled_rules
 from esat.egraph.modules import Module, declared_tables, modules_of, relevant, rulesets
 from esat.egraph.pool import POOL
 from esat.egraph.rule_compiler import CompiledRules, compile_rules
@@ -26,6 +28,7 @@ from esat.egraph.signature import RULESETS, Signature
 from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph
 from esat.errors import RuleError
+from esat.graph.registry import registered_ops
 from esat.rules.database import PACKAGE_RULES, RuleSelection
 
 EXPANDING_FUEL = 400
@@ -57,18 +60,39 @@ class Program:
     ----------
     signature
         Constructors of the term language.
-    compiled
-        The selected rules.
+    selection
+        The rules.
     strict
         Whether floating-point sums and products are left in the order they were written.
+    digest
+        Stands for all of it, and for the code that makes e-graphs of it.
     closures
         What is known of :meth:`relevant`.
     """
 
     signature: Signature
-    compiled: CompiledRules
+    selection: RuleSelection
     strict: bool
+    digest: str
     closures: dict[frozenset[str], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def compiled(self) -> CompiledRules:
+        """The rules, compiled when first needed: e-graphs kept on disk do without.
+
+        Raises
+        ------
+        RuleError
+            For a rule that uses an unknown op, a wrong number of operands, or could change a type.
+        """
+        return compiled_rules(self.digest, self.selection.rules, self._compile)
+
+    def _compile(self) -> CompiledRules:
+        operators = {**self.signature.operators, **FACT_OPERATORS}
+        declarations = tuple(form for file in self.selection.files for form in file.declarations)
+        return compile_rules(
+            self.selection.rules, operators, exact_only=self.strict, declarations=declarations
+        )
 
     @property
     def rulesets(self) -> tuple[str, ...]:
@@ -95,11 +119,6 @@ class Program:
     def constructors(self) -> tuple[str, ...]:
         """Tables whose rows are e-nodes."""
         return (*self.signature, "NarySum", "NaryProd")
-
-    @cached_property
-    def key(self) -> tuple[str, bool]:
-        """What tells engines with this program from others."""
-        return self.compiled.text, self.strict
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
@@ -150,28 +169,25 @@ class Program:
                     raise module.chunk.error(error.reason) from None
 
 
-_programs: OrderedDict[object, Program] = OrderedDict()
+_programs: OrderedDict[str, Program] = OrderedDict()
 
 
 def program_for(selection: RuleSelection, strict: bool = False) -> Program:
-    """The program of a rule selection; the last few are remembered.
-
-    Raises
-    ------
-    RuleError
-        For a rule that uses an unknown op, a wrong number of operands, or could change a type.
-    """
-    key = (selection.key, strict)
-    known = _programs.get(key)
+    """The program of a rule selection; the last few are remembered."""
+    signature = _signature(tuple(map(id, registered_ops())))
+    digest = program_digest(selection, signature, strict)
+    known = _programs.get(digest)
     if known is None:
-        signature = op_signature()
-        operators = {**signature.operators, **FACT_OPERATORS}
-        declarations = tuple(form for file in selection.files for form in file.declarations)
-        compiled = compile_rules(selection.rules, operators, exact_only=strict, declarations=declarations)
-        known = _programs[key] = Program(signature, compiled, strict)
+        known = _programs[digest] = Program(signature, selection, strict, digest)
         while len(_programs) > PROGRAMS_KEPT:
             _programs.popitem(last=False)
     return known
+
+
+@lru_cache(maxsize=2)
+def _signature(ops: tuple[int, ...]) -> Signature:
+    """The signature of the registered ops, which are never unregistered: their ids tell them apart."""
+    return op_signature()
 
 
 @contextmanager
@@ -194,7 +210,7 @@ def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterato
         numbers: Sequence[int] = range(len(program.modules))
     else:
         numbers = program.relevant({term.constructor for term in terms.terms} | {*given_tables(terms)})
-    with POOL.engine(program.key, Engine, lambda engine: program.extend(engine, numbers)) as engine:
+    with POOL.engine(program.digest, Engine, lambda engine: program.extend(engine, numbers)) as engine:
         for text in rulesets((program.modules[number] for number in numbers), program.rulesets):
             engine.execute(text)
         yield engine

@@ -75,6 +75,10 @@ class SaturationReport:
         For an end by budget: the rules that made the e-graph grow, worst first.
     exhausted
         Rule sets of which rules were left out in some round, for their matches or their time.
+    hurried
+        Whether the clock decided anything: another run may find more, or less.
+    warned
+        Whether a warning told of the user's rules that had no end.
     """
 
     stop_reason: StopReason
@@ -84,6 +88,8 @@ class SaturationReport:
     rules: tuple[RuleStatistics, ...]
     culprits: tuple[str, ...] = ()
     exhausted: tuple[str, ...] = ()
+    hurried: bool = False
+    warned: bool = False
 
     @property
     def complete(self) -> bool:

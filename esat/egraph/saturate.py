@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esat.egraph.engine import Engine
@@ -186,6 +186,7 @@ class _Saturation:
     changes: int = 0
     settled: dict[str, int] = field(default_factory=dict)
     held_back: bool = False
+    hurried: bool = False
     contradictory: bool = False
 
     def run(self) -> SaturationReport:
@@ -208,9 +209,9 @@ class _Saturation:
             self.log.statistics(),
             culprits,
             tuple(sorted(self.exhausted)),
+            self.hurried,
         )
-        self.warn(report)
-        return report
+        return replace(report, warned=self.warn(report))
 
     def rounds(self) -> StopReason:
         try:
@@ -297,6 +298,7 @@ class _Saturation:
             limited = ruleset in self.limited or (rules.fuel is not None and self.nodes > fuel)
             program = _WITH_FUEL.format(fuel, ruleset) if limited else f"(run {ruleset})"
             if self.forecast.seconds(program, self.nodes) > _LARGEST_SHARE * self.left():
+                self.hurried = True
                 self.hold_back(ruleset)
             elif not self.is_settled(program):
                 updated = self.run_ruleset(ruleset, program, fuel, limited)
@@ -343,6 +345,7 @@ class _Saturation:
         """Run a program within the budgets; its report, and the e-nodes before it."""
         before = self.nodes
         if self.left() <= 0 or self.forecast.seconds(program, before) > self.left() + self.budgets.seconds:
+            self.hurried = True
             raise _BudgetExhaustedError("time limit")
         report, seconds = self.command(program, rulesets)
         self.forecast.record(program, seconds, before)
@@ -399,7 +402,8 @@ class _Saturation:
         worst = max(self.growth, key=lambda ruleset: self.growth[ruleset])
         return first_names(self.grown_by[worst].statistics(), 3)
 
-    def warn(self, report: SaturationReport) -> None:
+    def warn(self, report: SaturationReport) -> bool:
+        """Tell of watched rules that had no end; whether there was anything to tell."""
         matched = [rule for log in (self.previous, self.recent) for rule in log.statistics()]
         watched = [rule for rule in matched if rule.name in self.schedule.watched and rule.matches]
         watched.sort(key=lambda rule: -rule.matches)
@@ -411,3 +415,5 @@ class _Saturation:
                 EsatWarning,
                 stacklevel=4,
             )
+            return True
+        return False

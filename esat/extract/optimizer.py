@@ -19,6 +19,7 @@ from esat.extract.cost import CostModel
 from esat.extract.decode import decode
 from esat.extract.explain import Explanation, explain
 from esat.extract.extraction import SUPERSEDED_NAMES, Extraction, SaturatedGraph, extract
+from esat.extract.kept import KeptGraphs, graph_key
 from esat.extract.machine import MachineProfile
 from esat.extract.readout import Layout, read_out
 from esat.extract.resize import Resizing
@@ -116,7 +117,7 @@ def _columns(entries: list[str], width: int = 108) -> list[str]:
     return ["    " + "".join(entry.ljust(cell) for entry in row).rstrip() for row in rows]
 
 
-def optimize(
+def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name)
     graph: FunctionGraph,
     program: Program,
     budgets: Budgets,
@@ -127,6 +128,7 @@ def optimize(
     equalities: Sequence[tuple[Variable, Variable]] = (),
     stage: Stage = lambda _: nullcontext(),
     trace: list[StepTrace] | None = None,
+    kept: KeptGraphs | None = None,
 ) -> tuple[FunctionGraph, OptimizationReport]:
     """The cheapest graph that the rules prove equal.
 
@@ -150,6 +152,8 @@ def optimize(
         Called with the name of each stage, to time it.
     trace
         Receives one entry for each step of the saturation.
+    kept
+        E-graphs of other processes, which need not be saturated again.
 
     Raises
     ------
@@ -159,7 +163,7 @@ def optimize(
     with stage("encode"):
         terms = encode(graph, equalities)
         written = encode(graph) if equalities else terms
-    found, saturation = saturated(terms, program, budgets, stage, trace)
+    found, saturation = saturated(terms, program, budgets, stage, trace, kept)
     with stage("extract"):
         model = CostModel(machine or MachineProfile(), terms.opaque)
         extraction = extract(found, model, hints_of(terms, shapes), method)
@@ -188,17 +192,24 @@ def saturated(
     budgets: Budgets,
     stage: Stage = lambda _: nullcontext(),
     trace: list[StepTrace] | None = None,
+    kept: KeptGraphs | None = None,
 ) -> tuple[SaturatedGraph, SaturationReport]:
     """The e-graph of the terms, after saturation; the parameters are those of :func:`optimize`."""
     plan = flatten(terms, program.strict)
+    undeclared = undeclared_constructors(terms, program.signature)
+    texts = [*(record.declaration for record in undeclared), *load_text(terms, plan)]
+    key = ""
+    if kept is not None:
+        with stage("e-graph cache"):
+            key = graph_key(program, budgets, texts)
+            known = kept.load(key)
+        if known is not None:
+            return SaturatedGraph(known[0], terms, plan), known[1]
     with ExitStack() as stack:
         with stage("load rules"):
             engine = stack.enter_context(prepared_engine(program, terms))
         with stage("load"):
-            undeclared = undeclared_constructors(terms, program.signature)
-            for record in undeclared:
-                engine.execute(record.declaration)
-            for text in load_text(terms, plan):
+            for text in texts:
                 engine.execute(text)
         with stage("saturate"):
             report = saturate(engine, program.schedule, budgets, program.constructors, trace)
@@ -209,6 +220,9 @@ def saturated(
             arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=others, facts=FACTS))
         with stage("release"):
             stack.close()
+    if kept is not None:
+        with stage("e-graph cache"):
+            kept.save(key, arrays, report)
     return SaturatedGraph(arrays, terms, plan), report
 
 
@@ -228,13 +242,11 @@ def predicted_seconds(terms: TermGraph, model: CostModel, hints: Hints | None = 
 
 def _fired(program: Program, saturation: SaturationReport) -> dict[str, int]:
     """Matches of the rules from rule files, most first."""
-    origins = program.compiled.origins
-    known = {origin.name for origin in origins.values()}
+    names = {rule.name: rule.report_name for rule in program.selection.rules}
     counts: dict[str, int] = {}
     for statistics in saturation.rules:
-        rule = origins.get(statistics.name)
-        name = statistics.name.partition("#")[0] if rule is None else rule.report_name
-        if rule is not None or name in known:
+        name = names.get(statistics.name)
+        if name is not None:
             counts[name] = counts.get(name, 0) + statistics.matches
     counts = {name: count for name, count in counts.items() if count}
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,135 @@
+"""Saturated e-graphs on disk: what a process found, the next one need not search for again.
+
+An e-graph is a function of what its engine is told, the rules and the budgets, if the clock decided nothing.
+The key covers all of that by its text. Sizes, constants, costs and the machine are not part of it: extraction
+is done anew each time. Kept is plain data, and only numbers and names are read back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from esat.egraph.identity import digest_of
+from esat.egraph.prepare import Program
+from esat.egraph.report import RuleStatistics, SaturationReport
+from esat.egraph.saturate import Budgets
+from esat.errors import CompileError
+from esat.extract.arrays import EGraphArrays
+from esat.storage import Store, default_directory
+
+VARIABLE = "ESAT_EGRAPH_CACHE"
+"""Environment variable: with the value 0, e-graphs are neither kept nor taken from disk."""
+
+LARGEST = 50_000
+"""E-nodes of the largest e-graph that is kept."""
+
+_INDICES = ("operator", "class_of", "operand_start", "operands", "attribute", "class_start", "term_class")
+
+Kept = tuple[EGraphArrays, SaturationReport]
+
+
+class KeptGraphs:
+    """E-graphs by key.
+
+    Parameters
+    ----------
+    store
+        Where they are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def load(self, key: str) -> Kept | None:
+        """The e-graph of a key, if there is one."""
+        return self._store.load(key, _decoded)
+
+    def save(self, key: str, arrays: EGraphArrays, report: SaturationReport) -> None:
+        """Keep an e-graph, unless chance had a part in it or it is very large.
+
+        Where rules of the user had no end, the warning about them is worth saturating again.
+        """
+        if report.hurried or report.warned or arrays.node_count > LARGEST:
+            return
+        self._store.save(key, _encoded(arrays, report))
+
+
+@cache
+def kept_graphs() -> KeptGraphs | None:
+    """Those of the user's cache directory; None where :data:`VARIABLE` says so."""
+    if os.environ.get(VARIABLE) == "0":
+        return None
+    return KeptGraphs(Store(default_directory(), "egraph"))
+
+
+def graph_key(program: Program, budgets: Budgets, texts: Iterable[str]) -> str:
+    """The key of the e-graph that saturation makes of a program and texts loaded into its engine."""
+    return digest_of([program.digest, repr(budgets), *texts])
+
+
+def _encoded(arrays: EGraphArrays, report: SaturationReport) -> bytes:
+    """A line of JSON, then the index arrays as int64, then the flags of subsumption."""
+    head = {
+        "operator_names": arrays.operator_names,
+        "attribute_values": arrays.attribute_values,
+        "facts": {name: [list(column), list(column.values())] for name, column in arrays.facts.items()},
+        "lengths": [len(getattr(arrays, name)) for name in _INDICES],
+        "report": asdict(report),
+    }
+    indices = [np.ascontiguousarray(getattr(arrays, name), "<i8").tobytes() for name in _INDICES]
+    return b"".join([json.dumps(head).encode(), b"\n", *indices, arrays.subsumed.tobytes()])
+
+
+def _decoded(payload: memoryview) -> Kept:
+    content = bytes(payload)
+    head_text, _, body = content.partition(b"\n")
+    head: dict[str, Any] = json.loads(head_text)
+    lengths = head["lengths"]
+    total = sum(lengths)
+    numbers = np.frombuffer(body, "<i8", total).astype(np.int64)
+    subsumed = np.frombuffer(body, np.bool_, offset=8 * total).copy()
+    indices = dict(zip(_INDICES, np.split(numbers, np.cumsum(lengths)[:-1]), strict=True))
+    facts = {
+        name: dict(zip(classes, values, strict=True)) for name, (classes, values) in head["facts"].items()
+    }
+    arrays = EGraphArrays(
+        operator_names=tuple(head["operator_names"]),
+        attribute_values=tuple(map(tuple, head["attribute_values"])),
+        subsumed=subsumed,
+        facts=facts,
+        **indices,
+    )
+    _verify(arrays)
+    return arrays, _report(head["report"])
+
+
+def _verify(arrays: EGraphArrays) -> None:
+    """Raise CompileError unless all indices are in range: nothing else of an e-graph could break a reader."""
+    nodes, classes = arrays.node_count, arrays.class_count
+    ranges = (
+        (arrays.operator, 0, len(arrays.operator_names)),
+        (arrays.class_of, 0, classes),
+        (arrays.operands, 0, classes),
+        (arrays.attribute, 0, len(arrays.attribute_values)),
+        (arrays.term_class, -1, classes),
+        (arrays.operand_start, 0, len(arrays.operands) + 1),
+        (arrays.class_start, 0, nodes + 1),
+    )
+    sound = all(np.all((values >= low) & (values < high)) for values, low, high in ranges)
+    sizes = {len(arrays.class_of), len(arrays.attribute), len(arrays.subsumed), len(arrays.operand_start) - 1}
+    if not sound or sizes != {nodes}:
+        raise CompileError("a kept e-graph is inconsistent")
+
+
+def _report(data: dict[str, Any]) -> SaturationReport:
+    for name in ("culprits", "exhausted"):
+        data[name] = tuple(data[name])
+    data["rules"] = tuple(RuleStatistics(**rule) for rule in data["rules"])
+    return SaturationReport(**data)
