@@ -11,7 +11,8 @@ from esat.classic.local import Transformed
 from esat.classic.rule_rewriter import RuleContext, RuleRewriter
 from esat.classic.terms import view
 from esat.egraph.terms import TermType, broadcast_word, dtype_number
-from esat.extract.cost import CostModel, Value
+from esat.extract.cost import CostModel
+from esat.extract.value import Value
 from esat.extract.values import term_value
 from esat.graph import Apply, Variable
 from esat.ops.dimshuffle import DimShuffle

@@ -14,11 +14,12 @@ from esat.egraph.prepare import SUPERSEDED
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
 from esat.extract.choose import choose
-from esat.extract.cost import CostModel, Value
+from esat.extract.cost import CostModel
 from esat.extract.initial import initial_choice
 from esat.extract.nary import Shape
 from esat.extract.selected import selected_terms
 from esat.extract.selection import Selection
+from esat.extract.value import Value
 from esat.extract.values import Hints, class_values, node_costs
 
 SUPERSEDED_NAMES = (f"{SUPERSEDED}NarySum", f"{SUPERSEDED}NaryProd")

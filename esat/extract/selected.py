@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
 from esat.errors import UserLine
 from esat.extract.arrays import EGraphArrays
-from esat.extract.cost import Value
 from esat.extract.nary import Shape
+from esat.extract.value import Value
 from esat.graph.traversal import postorder_of
 
 

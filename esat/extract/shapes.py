@@ -9,6 +9,7 @@ import numpy as np
 
 from esat.egraph.terms import TermGraph
 from esat.errors import GraphError, ShapeError
+from esat.extract.value import UNKNOWN_SIZE
 from esat.extract.values import Hints
 from esat.graph import SharedVariable, TensorType, Variable
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from esat.egraph.terms import SCALAR, TermGraph, TermType
 from esat.extract.arrays import EGraphArrays
-from esat.extract.cost import IMPOSSIBLE, UNKNOWN_SIZE, CostModel, Value
+from esat.extract.cost import CostModel
 from esat.extract.nary import Shape, broadcast_shape
-from esat.rules.macros import permutation_axes
+from esat.extract.value import IMPOSSIBLE, UNKNOWN_SIZE, Value
 from esat.ops.linalg.structured import PRODUCTS
 
 Hints = Mapping[tuple[int, int], float]

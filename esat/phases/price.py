@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.extract.cost import REDUCING, UNKNOWN_SIZE, CostModel, Value, flops_of
+from esat.extract.cost import REDUCING, CostModel, flops_of
+from esat.extract.value import UNKNOWN_SIZE, Value
 from esat.graph import Apply, Family, Variable
 from esat.graph.types import DTYPE_NUMBER
 from esat.ops.contraction import MatMul

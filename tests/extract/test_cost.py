@@ -4,8 +4,9 @@ import pytest
 
 import esat
 from esat.egraph.encode import encode
-from esat.extract.cost import CostModel, Value
+from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
+from esat.extract.value import Value
 from esat.extract.values import term_values, transposes
 from esat.graph.types import DTYPE_NUMBER
 from esat.rules.macros import permutation_word

@@ -1,0 +1,57 @@
+"""Predicted seconds of products with structured matrices, by what their routines do besides or instead."""
+
+from __future__ import annotations
+
+from esat.extract.machine import MachineProfile
+from esat.extract.value import IMPOSSIBLE, Value
+from esat.ops.linalg.structured import StructuredProduct
+
+_CACHE_LINE = 64.0
+"""Bytes that come with one element of a diagonal."""
+_READING_DIAGONALS = 2.5
+"""Structured calls that reading diagonals of a matrix takes."""
+
+
+def structured_seconds(
+    machine: MachineProfile, op: StructuredProduct, left: Value, right: Value, result: Value, whole: float
+) -> float:
+    """Seconds of a product with a structured matrix.
+
+    Products with a triangular matrix, and those whose result is symmetric, do half the work of a plain
+    product, but compute the blocks on the diagonal in full. With a vector the bytes of the matrix count, of
+    which half are read. Products with diagonals are bound by the bytes of the other operand.
+
+    Parameters
+    ----------
+    left, right, result
+        Shapes and dtypes, with two axes, or rank-free.
+    whole
+        Seconds of the plain product.
+    """
+    matrix, other = (right, left) if op.side == "right" else (left, right)
+    plain = machine.matrix_call + machine.structured_call
+    narrow = min(result.shape, default=1.0) == 1.0
+    match op.structure:
+        case "gram":
+            if narrow:
+                return IMPOSSIBLE
+            mirrored = 0.5 * result.size / machine.transposed_rate
+            return machine.structured_call + whole * _share(machine, result.shape[0]) + mirrored
+        case "lower" | "upper" if not narrow:
+            copied = 2.0 * result.size * result.itemsize
+            work = whole * _share(machine, matrix.shape[-1])
+            return machine.structured_call + work + copied / machine.bandwidth(copied)
+        case "lower" | "upper" | "symmetric":
+            moved = 0.5 * matrix.size * matrix.itemsize
+            return plain + moved / machine.bandwidth(moved)
+        case _:
+            diagonals = 3.0 if op.structure == "tridiagonal" else 1.0
+            size = matrix.shape[-1] if matrix.shape else 1.0
+            moved = (other.size + result.size) * result.itemsize + diagonals * size * _CACHE_LINE
+            calls = machine.matrix_call + _READING_DIAGONALS * machine.structured_call
+            return calls + moved / machine.bandwidth(moved)
+
+
+def _share(machine: MachineProfile, size: float) -> float:
+    """Of the work of the whole product, for a triangle of so many rows."""
+    return min(1.0, 0.5 + 0.5 * machine.diagonal_block / max(size, 1.0))
