@@ -19,6 +19,7 @@ from esat.extract.nary import Shape, broadcast_shape
 from esat.extract.value import IMPOSSIBLE, UNKNOWN_SIZE, Value
 from esat.ops.linalg.structured import PRODUCTS
 
+from esat.rules.macros import permutation_axes
 Hints = Mapping[tuple[int, int], float]
 """Expected sizes of axes that the types leave open: (term number, axis) -> size."""
 
