@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from esat.classic.local import Transformed
 from esat.classic.rule_rewriter import RuleContext, RuleRewriter
+from esat.classic.sizes import ExpectedSizes
 from esat.classic.terms import view
 from esat.egraph.terms import TermType, broadcast_word, dtype_number
 from esat.extract.cost import CostModel
@@ -20,11 +21,20 @@ from esat.rules.rule import Rule
 
 
 class CheaperRule(RuleRewriter):
-    """A rule applied where it makes the graph cheaper, or where it stabilizes."""
+    """A rule applied where it makes the graph cheaper, or where it stabilizes.
 
-    def __init__(self, rule: Rule, context: RuleContext, model: CostModel) -> None:
+    Attributes
+    ----------
+    model
+        Prices of ops.
+    sizes
+        What they are priced for.
+    """
+
+    def __init__(self, rule: Rule, context: RuleContext, model: CostModel, sizes: ExpectedSizes) -> None:
         super().__init__(rule, context)
         self.model = model
+        self.sizes = sizes
         self.stabilizes = any(isinstance(part, tuple) and part[0] == "subsume" for part in rule.head)
 
     def transform(self, node: Apply) -> Transformed:
@@ -48,14 +58,18 @@ class CheaperRule(RuleRewriter):
             return 0.0
         constructor, operands, literals = term
         return self.model.price(
-            constructor, literals, [_value(operand) for operand in operands], _value(node.outputs[0])
+            constructor,
+            literals,
+            [self._value(operand) for operand in operands],
+            self._value(node.outputs[0]),
         )
 
-
-def _value(variable: Variable) -> Value:
-    type = variable.tensor_type
-    sizes = tuple((0, axis) if size is None else size for axis, size in enumerate(type.shape))
-    return term_value(TermType(dtype_number(type.dtype), broadcast_word(type.broadcastable), sizes))
+    def _value(self, variable: Variable) -> Value:
+        type = variable.tensor_type
+        sizes = tuple(
+            (0, axis) if size is None else size for axis, size in enumerate(self.sizes.of(variable))
+        )
+        return term_value(TermType(dtype_number(type.dtype), broadcast_word(type.broadcastable), sizes))
 
 
 def _unknown_nodes(variable: Variable) -> list[Apply]:

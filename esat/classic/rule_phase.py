@@ -11,6 +11,7 @@ from esat.classic.local import LocalOptimizer
 from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.classic.rule_rewriter import RuleContext, RuleRewriter
+from esat.classic.sizes import ExpectedSizes
 from esat.classic.terms import DropReducedAxes, KeepReducedAxes
 from esat.egraph.constructors import op_signature
 from esat.extract.cost import CostModel
@@ -78,7 +79,8 @@ class RuleSource:
             return []
         context = RuleContext(op_signature())
         model = CostModel(options.machine)
-        return [CheaperRule(rule, context, model) for rule in rules]
+        sizes = ExpectedSizes(options.shapes)
+        return [CheaperRule(rule, context, model, sizes) for rule in rules]
 
 
 class RulePhase(Optimizer):
@@ -90,6 +92,8 @@ class RulePhase(Optimizer):
         self.inner = EquilibriumOptimizer(optimizers, name=self.name)
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
+        for sizes in {rule.sizes for rule in self.inner.locals if isinstance(rule, CheaperRule)}:
+            sizes.begin(fgraph)
         KeepReducedAxes().optimize(fgraph)
         profile = self.inner.optimize(fgraph)
         DropReducedAxes().optimize(fgraph)

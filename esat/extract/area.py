@@ -25,11 +25,11 @@ from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
 FLOW_PASSES = 4
 EXACT_PASSES = 16
 ROUNDS = 8
-EVICTIONS = 6
+EVICTIONS = 3
 """Classes that the search tries to do without, at most."""
 EVICTED_NODES = 3000
 """E-nodes that the starts without these classes may have together: large problems get few."""
-HOPELESS = 1.2
+HOPELESS = 1.05
 """Cost of a start, against the best known, from which on it is not improved."""
 # The units of all e-nodes together stay below this power of two, far from the limits of int64.
 _UNIT_BITS = 56

@@ -20,6 +20,9 @@ from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
 
 Method = Literal["tree", "area", "optimal"]
 
+REDUCTIONS_BEFORE_PROGRAM = 4
+"""Rounds of leaving out e-nodes before an integer program; local search gains less by them than they take."""
+
 
 def choose(
     arrays: EGraphArrays,
@@ -86,7 +89,8 @@ def _search(
     deadline: float,
 ) -> Selection:
     """The best selection that local search, and then integer programming, finds on the reduced problem."""
-    smaller = reduced(problem, tree, known.cost)
+    rounds = REDUCTIONS_BEFORE_PROGRAM if method == "optimal" else 1
+    smaller = reduced(problem, tree, known.cost, rounds)
     choice = area_choice(smaller.problem, backend, smaller.restrict(start), deadline)
     found = smaller.problem.select(choice, forced_bound(smaller.problem), "area")
     if method == "optimal":

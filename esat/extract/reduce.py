@@ -31,7 +31,6 @@ from esat.extract.tree import TreeChoice, as_array
 
 LARGEST = 20_000
 """E-nodes up to which a problem is reduced; sets of classes are bit strings, of quadratic size together."""
-ROUNDS = 4
 RIVALS = 4
 """E-nodes of a class that the others are compared with: those of the cheapest trees."""
 _WORTH_ANOTHER_ROUND = 0.03  # share of the candidates that a round has to leave out
@@ -78,7 +77,7 @@ class Reduction:
         return chosen
 
 
-def reduced(problem: Problem, tree: TreeChoice, upper_bound: float) -> Reduction:
+def reduced(problem: Problem, tree: TreeChoice, upper_bound: float, rounds: int = 1) -> Reduction:
     """The problem without e-nodes that a cheapest selection can do without.
 
     Parameters
@@ -88,12 +87,16 @@ def reduced(problem: Problem, tree: TreeChoice, upper_bound: float) -> Reduction
     upper_bound
         Seconds of a known selection. The smaller problem has a selection that is as cheap as any of the
         original one, if that is cheaper than the bound; it has the tree choice or a cheaper one.
+    rounds
+        How often to start over with what is left, at most.
     """
     arrays = problem.arrays
     if arrays.node_count > LARGEST:
         nothing = np.zeros(0, np.int64)
         return Reduction(problem, np.arange(arrays.node_count), np.arange(arrays.class_count), nothing, 0.0)
-    kept, fixed, roots = (np.array(part, np.int64) for part in _Reducer(problem, tree, upper_bound).run())
+    kept, fixed, roots = (
+        np.array(part, np.int64) for part in _Reducer(problem, tree, upper_bound).run(rounds)
+    )
     return _restricted(problem, kept, fixed, roots)
 
 
@@ -125,11 +128,11 @@ class _Reducer:
     def _usable(self, node: int) -> bool:
         return self.costs[node] < inf and all(child in self.rank for child in self.children[node])
 
-    def run(self) -> tuple[list[int], list[int], list[int]]:
+    def run(self, rounds: int) -> tuple[list[int], list[int], list[int]]:
         """E-nodes to choose from, e-nodes that are in every selection, and forced classes with a choice."""
         self._reach()
         self._find_components()
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             self._find_needs()
             before = sum(len(self.candidates[klass]) for klass in self.order)
             forced = 0

@@ -1,0 +1,81 @@
+"""Expected sizes in a graph that changes: what the greedy optimizer prices replacements with."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from esat.errors import EsatError
+from esat.extract.shapes import Expected
+from esat.graph import Constant, FunctionGraph, SharedVariable, TensorType, Variable
+from esat.graph.traversal import postorder_of
+
+Sizes = tuple[int | None, ...]
+
+
+class ExpectedSizes:
+    """Sizes of variables as far as types, expected shapes of inputs and values of shared variables tell.
+
+    Parameters
+    ----------
+    shapes
+        Expected shapes of a graph's inputs, by position.
+    """
+
+    def __init__(self, shapes: Expected = ()) -> None:
+        self._shapes = shapes
+        self._known: MutableMapping[Variable, Sizes] = WeakKeyDictionary()
+
+    def begin(self, graph: FunctionGraph) -> None:
+        """From here on the inputs are those of this graph."""
+        self._known.clear()
+        for variable, shape in zip(graph.inputs, self._shapes, strict=False):
+            if shape is not None and isinstance(variable.type, TensorType):
+                self._known[variable] = _admitted(variable.type, shape)
+
+    def of(self, variable: Variable) -> Sizes:
+        """Size of each axis of a tensor, None where nothing tells."""
+        known = self._known.get(variable)
+        if known is None:
+            for ancestor in postorder_of([variable], self._unknown_inputs):
+                if ancestor not in self._known:
+                    self._learn(ancestor)
+            known = self._known[variable]
+        return known
+
+    def _unknown_inputs(self, variable: Variable) -> list[Variable]:
+        node = variable.owner
+        if node is None or variable in self._known:
+            return []
+        return [operand for operand in node.inputs if operand not in self._known]
+
+    def _learn(self, variable: Variable) -> None:
+        """Sizes from those of the operands, by the op's own typing rule."""
+        type, node = variable.type, variable.owner
+        found: Sizes = type.shape if isinstance(type, TensorType) else ()
+        if isinstance(variable, SharedVariable) and isinstance(type, TensorType):
+            found = _admitted(type, np.shape(variable.get_value(borrow=True)))
+        elif node is not None and isinstance(type, TensorType) and None in type.shape:
+            try:
+                results = node.op.infer_types([self._stand_in(operand) for operand in node.inputs])
+            except EsatError:
+                results = []  # expected sizes that do not fit each other say nothing
+            for output, result in zip(node.outputs, results, strict=False):
+                if output is variable and isinstance(result, TensorType) and result.ndim == type.ndim:
+                    found = result.shape
+        self._known[variable] = found
+
+    def _stand_in(self, variable: Variable) -> Variable:
+        if isinstance(variable, Constant) or not isinstance(variable.type, TensorType):
+            return variable
+        return Variable(variable.type.with_shape(self._known[variable]))
+
+
+def _admitted(type: TensorType, shape: tuple[int, ...]) -> Sizes:
+    """Sizes without those that would make an axis broadcast that does not by its type."""
+    return tuple(
+        known if known is not None or size == 1 else size
+        for size, known in zip(shape, type.shape, strict=True)
+    )
