@@ -14,6 +14,7 @@ import numpy as np
 from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.egraph.encode import uniform_value
+from esat.egraph.matrices import BY_CONSTRUCTOR, instance, matrix_term
 from esat.egraph.signature import Signature
 from esat.egraph.terms import SCALAR, broadcast_word, dtype_number
 from esat.errors import CompileError
@@ -132,7 +133,10 @@ def view(variable: Variable) -> tuple[str, Sequence[Variable], tuple[Literal, ..
         return op.constructor, node.inputs, (sum(1 << axis for axis in op.axes),)
     if isinstance(op, MatMul):
         return op.constructor, node.inputs, (node.inputs[0].tensor_type.ndim,)
-    return (op.constructor, node.inputs, ()) if op.family is Family.ELEMENTWISE else None
+    if op.family is Family.ELEMENTWISE:
+        return op.constructor, node.inputs, ()
+    form = matrix_term(node, [broadcast_of(operand) for operand in node.inputs])
+    return None if form is None else (form[0], node.inputs, form[1])
 
 
 class TermFactory:
@@ -158,6 +162,14 @@ class TermFactory:
         if constructor in PRODUCTS:
             rank = int(literals[0])
             return _output(PRODUCTS[constructor], [with_rank(operand, rank) for operand in operands])
+        if constructor in BY_CONSTRUCTOR:
+            # Of several outputs the first stands for the whole, and `Output` finds the others.
+            known = instance(constructor, literals, ())
+            assert known is not None
+            return _output(known.op, list(map(with_rank, operands, known.operand_ranks)))
+        if constructor == "Output":
+            whole = operands[0].owner
+            return None if whole is None else whole.outputs[int(literals[0])]
         op = self._ops.get(constructor)
         if op is None or op.family is not Family.ELEMENTWISE:
             return None

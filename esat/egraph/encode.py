@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.egraph.constructors import opaque_constructor
+from esat.egraph.matrices import matrix_term
 from esat.egraph.structure import relation_of, with_structure
 from esat.egraph.terms import (
     SCALAR,
@@ -273,17 +274,26 @@ class _Encoder:
         self._add(output, opaque_constructor(op, 1), (term,), (position,))
 
     def _add_opaque(self, node: Apply, operands: Sequence[int]) -> None:
+        form = matrix_term(node, [self.builder.types[operand].broadcast for operand in operands])
+        if form is not None:
+            self._add_outputs(node, form[0], operands, form[1])
+            return
         ranks = tuple(
             variable.type.ndim if isinstance(variable.type, TensorType) else 0 for variable in node.inputs
         )
         opaque = OpaqueOp(node.op, ranks)
         position = self.opaque.setdefault(opaque, len(self.opaque))
-        constructor = opaque_constructor(node.op, len(operands))
+        self._add_outputs(node, opaque_constructor(node.op, len(operands)), operands, (position,))
+
+    def _add_outputs(
+        self, node: Apply, constructor: str, operands: Sequence[int], attributes: tuple[int, ...]
+    ) -> None:
+        """The term of a node whose results have sizes of their own, and one for each of several results."""
         if len(node.outputs) == 1:
-            self._add(node.outputs[0], constructor, operands, (position,), symbols=True)
+            self._add(node.outputs[0], constructor, operands, attributes, symbols=True)
             return
         first = node.outputs[0]
-        whole = self.builder.add(constructor, operands, (position,), self._type(first, None))
+        whole = self.builder.add(constructor, operands, attributes, self._type(first, None))
         for index, output in enumerate(node.outputs):
             self._add(output, "Output", [whole], (index,), symbols=True)
 

@@ -21,7 +21,28 @@ from esat.rules.reader import Sexp, read_forms, show
 from esat.rules.signature import Operator
 
 Typing = Literal[
-    "same", "bool", "real", "cast", "dimshuffle", "reduce", "argreduce", "matmul", "fill", "opaque", "leaf"
+    "same",
+    "bool",
+    "real",
+    "cast",
+    "dimshuffle",
+    "reduce",
+    "argreduce",
+    "matmul",
+    "fill",
+    "stored",
+    "structure",
+    "transpose",
+    "product",
+    "usmm",
+    "sparse_sum",
+    "square",
+    "system",
+    "determinant",
+    "diagonal",
+    "from_diagonal",
+    "opaque",
+    "leaf",
 ]
 """How a result is typed.
 
@@ -30,7 +51,22 @@ Typing = Literal[
 word. ``reduce``, ``argreduce``: the first attribute is the mask of the axes that shrink to size 1; dtype
 as the operand, or int64. ``matmul``: the first attribute is the rank. ``fill``: dtype of the second operand,
 shape of both. ``opaque``, ``leaf``: no rule; whoever makes such a term says its type.
+
+Of sparse matrices, which are typed as the dense matrices they stand for: ``stored``, a vector of stored values;
+``structure``, the shape of the first operand; ``transpose``; ``product``, of two matrices; ``usmm``, the product
+of the second and third operand; ``sparse_sum``: the first attribute is the axis that is summed and dropped. The
+dtype is that of the last operand.
+
+Of functions of matrices, whose last attribute is the rank of their operands: ``square``, as the operand;
+``system``, the right sides in the second operand, over both batches; ``determinant``, a number a matrix;
+``diagonal``, a vector a matrix; ``from_diagonal``, the matrix of a vector. The dtype is that of the last
+operand.
 """
+
+MATRIX_TYPINGS = ("square", "system", "determinant", "diagonal", "from_diagonal")
+"""How functions of matrices are typed."""
+PLACES_ONLY = ("stored", "structure")
+"""How results of ops are typed that, of their first operand of several, read the places only."""
 
 RULESETS = (
     "esat-types",
@@ -68,6 +104,8 @@ class ConstructorSignature:
         Whether its operands are always floats or complex numbers.
     operand_dtypes
         Per operand ``same``, ``bool`` or empty (any), where not all share one dtype.
+    kinds
+        Per operand ``sparse``, or the number of axes it must have, for ops on sparse matrices.
     """
 
     name: str
@@ -76,6 +114,7 @@ class ConstructorSignature:
     result: Typing = "opaque"
     floats: bool = False
     operand_dtypes: tuple[str, ...] | None = None
+    kinds: tuple[int | Literal["sparse"], ...] = ()
 
     @property
     def declaration(self) -> str:
@@ -94,6 +133,7 @@ class ConstructorSignature:
     def broadcast(self) -> str:
         """Broadcast word of the result, over the operands ``#0``, ``#1``, ...; empty without a rule."""
         first_attribute = f"#{self.operand_count}"
+        last_attribute = f"#{self.operand_count + len(self.attribute_sorts) - 1}"
         if self.result in ELEMENTWISE_TYPINGS or self.result == "fill":
             meet = "#0"
             for index in range(1, self.operand_count):
@@ -105,6 +145,17 @@ class ConstructorSignature:
             "reduce": normalized(f"(| #0 {first_attribute})"),
             "argreduce": normalized(f"(| #0 {first_attribute})"),
             "matmul": normalized(_matmul_broadcast("#0", "#1", first_attribute)),
+            "square": "#0",
+            "system": normalized(_system_broadcast("#0", "#1", last_attribute)),
+            "determinant": normalized(_batch_broadcast("#0", last_attribute, "2")),
+            "diagonal": normalized(_diagonal_broadcast("#0", last_attribute)),
+            "from_diagonal": normalized("(& (<< #0 1) (| 4 (<< #0 2)))"),
+            "stored": _VECTOR_WORD,
+            "structure": "#0",
+            "transpose": normalized("(ds-bp #0 (ds-transpose))"),
+            "product": normalized(_matmul_broadcast("#0", "#1", "2")),
+            "usmm": normalized(_matmul_broadcast("#1", "#2", "2")),
+            "sparse_sum": normalized(f"(| {_VECTOR_WORD} (& 1 (>> #0 (- 1 {first_attribute}))))"),
         }
         return expressions.get(self.result, "")
 
@@ -112,7 +163,8 @@ class ConstructorSignature:
     def operator(self) -> Operator:
         """What the rule compiler knows of it."""
         dtypes = {"same": "same", "bool": "bool", "cast": "#1", "dimshuffle": "same", "reduce": "same"}
-        dtype = dtypes.get(self.result, "same" if self.result == "matmul" else "")
+        shares = (*MATRIX_TYPINGS, "matmul", "stored", "structure", "transpose", "product", "usmm", "sparse_sum")
+        dtype = dtypes.get(self.result, "same" if self.result in shares else "")
         operand_dtypes = self.operand_dtypes
         if self.result == "fill" and operand_dtypes is None:
             dtype, operand_dtypes = "same", ("", "same")
@@ -204,6 +256,10 @@ class Signature(Mapping[str, ConstructorSignature]):
         return "\n".join(lines)
 
 
+_VECTOR_WORD = "2"
+"""Of a vector of unknown length."""
+
+
 def normalized(word: str) -> str:
     """Expression for ``word``, or -1 if all its axes have size 1 (``word & (word + 1) == 0``)."""
     return f"(| {word} (- (min 1 (& {word} (+ {word} 1))) 1))"
@@ -213,6 +269,23 @@ def _matmul_broadcast(left: str, right: str, rank: str) -> str:
     row, column = f"(<< 1 (- {rank} 2))", f"(<< 1 (- {rank} 1))"
     batch = f"(& (- {row} 1) (& {left} {right}))"
     return f"(| (<< 1 {rank}) (| {batch} (| (& {row} {left}) (& {column} {right}))))"
+
+
+def _batch_broadcast(matrix: str, rank: str, dropped: str) -> str:
+    """Of the axes before a matrix's two, when so many of the last axes are dropped."""
+    batch = f"(& (- (<< 1 (- {rank} 2)) 1) {matrix})"
+    return f"(| (<< 1 (- {rank} {dropped})) {batch})"
+
+
+def _system_broadcast(matrix: str, sides: str, rank: str) -> str:
+    batch = f"(& (- (<< 1 (- {rank} 2)) 1) (& {matrix} {sides}))"
+    return f"(| (<< 1 {rank}) (| {batch} (& {sides} (<< 3 (- {rank} 2)))))"
+
+
+def _diagonal_broadcast(matrix: str, rank: str) -> str:
+    row, column = f"(>> {matrix} (- {rank} 2))", f"(>> {matrix} (- {rank} 1))"
+    last = f"(<< (& 1 (| {row} {column})) (- {rank} 2))"
+    return f"(| {_batch_broadcast(matrix, rank, '1')} {last})"
 
 
 def typing_rules(record: ConstructorSignature) -> list[str]:

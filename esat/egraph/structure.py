@@ -14,6 +14,7 @@ from importlib import resources
 
 import numpy as np
 
+from esat.egraph.matrices import BY_CONSTRUCTOR
 from esat.egraph.terms import TermGraph
 from esat.ops.structure import STRUCTURES, ZERO_PATTERNS, pattern, structure_of
 from esat.rules.macros import expand
@@ -42,7 +43,7 @@ _CHOICES = {
     "FACT": (*RELATIONS, *MASKS),
     "SIDE": ("p", "n"),
 }
-STRUCTURAL = frozenset({"Inv_1", "Det_1", "SlogDet_1", "Solve_2", "Cholesky_1", "CholeskySolve_2", "QR_1"})
+STRUCTURAL = frozenset(BY_CONSTRUCTOR) - {"Diagonal"}
 """Constructors that make the structure of matrices matter."""
 _LARGEST_CONSTANT = 1 << 22
 """Elements up to which constants are looked at."""

@@ -15,15 +15,16 @@ else reads a value that can only be had as a transposed view reads it against it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from math import log2, prod
 
-import numpy as np
-
+from esat.egraph.matrices import BY_CONSTRUCTOR, instance
 from esat.egraph.terms import OpaqueOp
 from esat.extract.machine import MachineProfile
-from esat.extract.nary import Shape, plan_product, plan_sum
+from esat.extract.nary import plan_product, plan_sum
+from esat.extract.structured_cost import structured_seconds
+from esat.extract.value import IMPOSSIBLE, Value
 from esat.graph import Family, Op
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
@@ -32,33 +33,8 @@ from esat.ops.linalg.structured import PRODUCTS, StructuredProduct
 from esat.ops.reduction import REDUCERS
 
 Sizes = tuple[int, ...]
-UNKNOWN_SIZE = 256.0
-"""Assumed size of an axis that neither the types nor a hint tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """Shape and dtype number of an e-class, as far as costs need them. A scalar has no axes.
-
-    ``transposed``: it can only be had as a view whose axes are out of order.
-    """
-
-    shape: Shape
-    dtype: int
-    transposed: bool = False
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(np.dtype(DTYPES[self.dtype]).itemsize)
-
-    @property
-    def size(self) -> float:
-        """Number of elements."""
-        return prod(self.shape)
-
-
-IMPOSSIBLE = float("inf")
 _VIEW_SECONDS = 2.0e-8
 # Operations an element, in additions.
 REDUCTION_FLOPS = {
@@ -75,8 +51,6 @@ _SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against k
 # A routine works in blocks if it does more operations on each of n numbers than this times log2(n).
 _BLOCKED_FLOPS = 1.5
 _BLOCKED_SHARE = 0.15  # of the rate of matrix products that factorizations and the like reach
-_READING_DIAGONALS = 2.5  # structured calls that reading diagonals of a matrix takes
-_CACHE_LINE = 64.0  # bytes that come with one element of a diagonal
 _BATCH_SHARE = 0.1  # of a call, for each matrix of a batch after the first
 
 
@@ -152,7 +126,9 @@ class CostModel:
         op = self._ops.get(constructor)
         if op is not None and op.family is Family.ELEMENTWISE:
             return self._elementwise(flops_of(op), operands, result)
-        return self._library(attributes, operands, result)
+        if op is not None and op.family is Family.SPARSE:
+            return self._instance(op, operands, result)
+        return self._library(constructor, attributes, operands, result)
 
     def arithmetic(self, flops: float, result: Value) -> float:
         """Seconds of an elementwise op of so many flops an element, operands and result in cache."""
@@ -196,6 +172,9 @@ class CostModel:
 
     def product(self, op: MatMul, left: Value, right: Value, result: Value) -> float:
         """Seconds of a matrix product; operands and result with at least two axes, or rank-free."""
+        if isinstance(op, StructuredProduct):
+            whole = self.product(MATMUL, left, right, result)
+            return structured_seconds(self.machine, op, left, right, result, whole)
         machine = self.machine
         rows, columns = result.shape[-2:] if result.shape else (1.0, 1.0)
         inner = left.shape[-1] if left.shape else right.shape[-2] if right.shape else 1.0
@@ -219,15 +198,29 @@ class CostModel:
             + work / (machine.matrix_rate * speedup)
         )
 
-    def _library(self, attributes: Sequence[int | float], operands: Sequence[Value], result: Value) -> float:
-        number = int(attributes[-1]) if attributes else -1
-        if not 0 <= number < len(self.opaque):
+    def _library(
+        self,
+        constructor: str,
+        attributes: Sequence[int | float],
+        operands: Sequence[Value],
+        result: Value,
+    ) -> float:
+        known = instance(constructor, attributes, self.opaque)
+        if known is None:
             return IMPOSSIBLE
-        instance = self.opaque[number].op
+        ranked = [
+            replace(operand, shape=operand.shape or (1.0,) * rank)
+            for operand, rank in zip(operands, known.operand_ranks, strict=True)
+        ]
+        if constructor in BY_CONSTRUCTOR and not result.shape:
+            result = replace(result, shape=(1.0,) * known.operand_ranks[0])
+        return self._instance(known.op, ranked, result)
+
+    def _instance(self, op: Op, operands: Sequence[Value], result: Value) -> float:
         shapes = [tuple(int(size) for size in operand.shape) for operand in operands]
         sizes = [operand.itemsize for operand in operands] + [result.itemsize]
         return _VIEW_SECONDS + self.library_seconds(
-            instance, shapes, [tuple(int(size) for size in result.shape)], sizes
+            op, shapes, [tuple(int(size) for size in result.shape)], sizes
         )
 
     def library_seconds(

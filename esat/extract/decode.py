@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from esat.egraph.matrices import instance
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
 from esat.errors import CompileError, UserLine
 from esat.extract.nary import Shape, Step, plan_product, plan_sum
@@ -20,10 +21,12 @@ from esat.graph.folding import fold
 from esat.graph.registry import op_named, registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.cast import cast
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.contraction import MatMul
+from esat.ops.dimshuffle import dimshuffle
 from esat.ops.normalization import NORMALIZATIONS, Normalization
 from esat.ops.reduction import REDUCERS, Reducer, Reduction
+from esat.ops.sparse.products import SparseSum
+from esat.ops.sparse.record import SparseOp
 from esat.rules.macros import permutation_axes, permutation_input_rank
 
 
@@ -153,10 +156,21 @@ class _Decoder:
         if isinstance(op, MatMul):
             rank = int(term.attributes[0])
             return _single(op, [self._with_rank(operand, rank) for operand in term.operands])
+        if isinstance(op, SparseOp) and op.kinds:
+            return self._sparse(op, term)
         return self._opaque(term)
 
+    def _sparse(self, op: SparseOp, term: Term) -> Variable:
+        made = SparseSum(int(term.attributes[0])) if isinstance(op, SparseSum) else op
+        operands = [
+            self._value(operand) if kind == "sparse" else self._with_rank(operand, kind)
+            for operand, kind in zip(term.operands, op.kinds, strict=True)
+        ]
+        return _single(made, operands)
+
     def _opaque(self, term: Term) -> Variable | Apply:
-        opaque = self.chosen.opaque[int(term.attributes[-1])]
+        opaque = instance(term.constructor, term.attributes, self.chosen.opaque)
+        assert opaque is not None, "terms of a graph refer to its ops"
         operands = [
             self._with_rank(operand, rank) if self._is_scalar_tensor(operand) else self._value(operand)
             for operand, rank in zip(term.operands, opaque.operand_ranks, strict=True)

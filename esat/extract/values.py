@@ -7,23 +7,44 @@ their e-nodes; a class whose size cannot be told is never chosen.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from esat.egraph.matrices import BY_CONSTRUCTOR, matrix_shape
 from esat.egraph.terms import SCALAR, TermGraph, TermType
 from esat.extract.arrays import EGraphArrays
 from esat.extract.cost import CostModel
 from esat.extract.nary import Shape, broadcast_shape
 from esat.extract.value import IMPOSSIBLE, UNKNOWN_SIZE, Value
 from esat.ops.linalg.structured import PRODUCTS
-
 from esat.rules.macros import permutation_axes
+
 Hints = Mapping[tuple[int, int], float]
 """Expected sizes of axes that the types leave open: (term number, axis) -> size."""
 
-_KEEPS_SHAPE = ("Cast", "Softmax", "LogSoftmax")
+_KEEPS_SHAPE = ("Output", "Cast", "Softmax", "LogSoftmax")
+
+
+def _stored(shape: Shape) -> Shape:
+    """Shape of the vector of stored values; a sparse matrix of one element may hold that."""
+    return shape[2:] or (1.0,)
+
+
+_SPARSE: Mapping[str, Callable[[Sequence[Shape], Sequence[int | float]], Shape]] = {
+    "StoredValues": lambda shapes, _: _stored(shapes[0]),
+    "DenseAt": lambda shapes, _: _stored(shapes[0]),
+    "ValuesAt": lambda shapes, _: _stored(shapes[0]),
+    "SampledValues": lambda shapes, _: _stored(shapes[0]),
+    "WithValues": lambda shapes, _: shapes[0],
+    "DenseFromSparse": lambda shapes, _: shapes[0][:2],
+    "SparseTranspose": lambda shapes, _: (*shapes[0][1::-1], *shapes[0][2:]),
+    "SparseSum": lambda shapes, attributes: shapes[0][:2][1 - int(attributes[0]) :][:1],
+    "StructuredDot": lambda shapes, _: _matmul_shape(shapes[0][:2], shapes[1], 2),
+    "Usmm": lambda shapes, _: _matmul_shape(shapes[1][:2], shapes[2], 2),
+}
+"""Shapes of results, where that of a sparse matrix is rows, columns and the number of stored values."""
 
 
 def term_value(type: TermType, hints: Hints | None = None) -> Value:
@@ -118,8 +139,13 @@ def node_shape(
         return tuple(1.0 if axis == "x" else sizes[int(axis)] for axis in order)
     if constructor in PRODUCTS:
         return _matmul_shape(operands[0], operands[1], int(attributes[0]))
+    # Rules make outputs of one op only: signs and logarithms of determinants, which have one shape.
     if constructor in _KEEPS_SHAPE:
         return operands[0]
+    if constructor in BY_CONSTRUCTOR:
+        return matrix_shape(constructor, attributes, operands)
+    if constructor in _SPARSE:
+        return _SPARSE[constructor](operands, attributes)
     if constructor.startswith(("Reduce", "Arg")) or constructor == "LogSumExp":
         mask = int(attributes[0])
         return tuple(1.0 if mask >> axis & 1 else size for axis, size in enumerate(operands[0]))

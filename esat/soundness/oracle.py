@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.egraph.matrices import instance
 from esat.egraph.terms import SCALAR, Term, TermGraph, broadcast_word, rank_of
 from esat.errors import EsatError
 from esat.extract.arrays import Attribute, EGraphArrays
@@ -25,8 +26,8 @@ from esat.graph.types import DTYPES
 from esat.ops.cast import Cast
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.normalization import NORMALIZATIONS, Normalization
 from esat.ops.linalg.structured import PRODUCTS
+from esat.ops.normalization import NORMALIZATIONS, Normalization
 from esat.ops.reduction import REDUCERS, Reduction
 from esat.rules.macros import permutation_axes, permutation_input_rank
 from esat.soundness.evaluation import TRIALS, Outcome, perturbed, summarized
@@ -251,7 +252,8 @@ class _Oracle:
         op = self.ops.get(name)
         if isinstance(op, Elementwise):
             return op
-        return self.terms.opaque[int(attributes[-1])].op
+        known = instance(name, attributes, self.terms.opaque)
+        return None if known is None else known.op
 
     # ---- comparisons
 
@@ -321,7 +323,9 @@ def _ranked(
     elif name in _REDUCERS or name in _NORMALIZATIONS:
         ranks = [max(operands[0].ndim, int(attributes[0]).bit_length())]
     elif attributes and name != "Cast":
-        ranks = list(terms.opaque[int(attributes[-1])].operand_ranks)
+        known = instance(name, attributes, terms.opaque)
+        assert known is not None, "an op that can be computed has operands"
+        ranks = list(known.operand_ranks)
     else:
         return operands
     return [
