@@ -71,6 +71,18 @@ def compile(
         A subclass that says what is wrong with the graph, the mode or a rule.
     """
     profile = Profile(message="{}:{}".format(*(user_line() or ("<unknown>", 0))))
+    with profile.whole():
+        return _compile(graph, mode, rules, shapes, donate, profile)
+
+
+def _compile(
+    graph: Graph | FunctionGraph,
+    mode: str | Mode,
+    rules: RuleSources,
+    shapes: Mapping[Variable, Sequence[int]] | None,
+    donate: Iterable[Variable],
+    profile: Profile,
+) -> Executable:
     chosen = mode if isinstance(mode, Mode) else Mode(mode)
     with profile.stage("clone"):
         original, updated = _function_graph(graph)

@@ -91,6 +91,22 @@ class Profile:
     details: list[tuple[str, str]] = field(default_factory=list)
     optimizer: OptimizerProfile | None = None
     _running: list[list[float]] = field(default_factory=list, repr=False, compare=False)
+    _last: tuple[str, float] | None = field(default=None, repr=False, compare=False)
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Time all that is done: until this ends, each stage begins where the one before it ended.
+
+        So what is done between two stages counts as part of the later, and at the end of the last one.
+        """
+        self._last = ("", time.perf_counter())
+        try:
+            yield
+        finally:
+            name, ended = self._last
+            if name:
+                self.stages[name] += time.perf_counter() - ended
+            self._last = None
 
     @contextmanager
     def stage(self, name: str, phase: Phase = "optimizer") -> Iterator[None]:
@@ -100,17 +116,20 @@ class Profile:
         """
         self.stages.setdefault(name, 0.0)
         self.phases.setdefault(name, phase)
+        outermost = not self._running
+        start = self._last[1] if outermost and self._last else time.perf_counter()
         inner = [0.0]
         self._running.append(inner)
-        start = time.perf_counter()
         try:
             yield
         finally:
-            spent = time.perf_counter() - start
+            end = time.perf_counter()
             self._running.pop()
-            self.stages[name] += spent - inner[0]
+            self.stages[name] += end - start - inner[0]
             if self._running:
-                self._running[-1][0] += spent
+                self._running[-1][0] += end - start
+            elif self._last:
+                self._last = (name, end)
 
     @property
     def compile_seconds(self) -> float:

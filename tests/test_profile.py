@@ -29,6 +29,29 @@ def test_a_stage_inside_another_counts_once() -> None:
     assert profile.phase_seconds("linker") == profile.stages["inner"]
 
 
+def test_stages_of_a_whole_leave_no_gap() -> None:
+    profile = Profile()
+    start = time.perf_counter()
+    with profile.whole():
+        time.sleep(0.01)
+        with profile.stage("first"):
+            with profile.stage("inside"):
+                time.sleep(0.002)
+            time.sleep(0.003)
+        time.sleep(0.02)
+        with profile.stage("second"):
+            pass
+        time.sleep(0.005)
+    spent = time.perf_counter() - start
+    assert profile.compile_seconds == pytest.approx(spent, rel=0.01)
+    assert 0.013 <= profile.stages["first"] <= profile.stages["second"]
+    assert 0.025 <= profile.stages["second"]
+    time.sleep(0.01)
+    with profile.stage("later"):
+        pass
+    assert profile.stages["later"] < 0.01
+
+
 def test_a_stage_that_fails_is_timed_all_the_same() -> None:
     profile = Profile()
     with pytest.raises(ValueError), profile.stage("decode"):

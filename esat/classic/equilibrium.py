@@ -10,7 +10,7 @@ from esat.classic.local import LocalOptimizer
 from esat.classic.navigator import LocalApplication
 from esat.classic.optimizer import Optimizer
 from esat.classic.oscillation import ReplacementLog
-from esat.classic.profile import OptimizerProfile, PassProfile
+from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.errors import EsatWarning, OptimizerError
 from esat.graph import Apply, FunctionGraph
 from esat.graph.op import Op
@@ -63,16 +63,16 @@ class EquilibriumOptimizer(Optimizer):
             optimizer.add_requirements(fgraph)
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
-        profile = OptimizerProfile(self.label, "EquilibriumOptimizer")
+        profile, laps = OptimizerProfile(self.label, "EquilibriumOptimizer"), Laps()
         limit = max(LEAST_USE, int(self.maximum_use * max(len(fgraph), 1)))
 
         def within_limit() -> bool:
             return max(profile.applied.values(), default=0) < limit
 
         with LocalApplication(fgraph, profile) as application:
-            while self._one_pass(fgraph, application, within_limit):
+            while self._one_pass(fgraph, application, within_limit, laps):
                 restless = not within_limit() or len(profile.passes) == PATIENCE
-                if restless and self._is_endless(fgraph, application, within_limit):
+                if restless and self._is_endless(fgraph, application, within_limit, laps):
                     break
         return profile
 
@@ -83,11 +83,11 @@ class EquilibriumOptimizer(Optimizer):
         return [f"{type(self).__name__} {self.label} ({count})", *("  " + line for line in lines)]
 
     def _one_pass(
-        self, fgraph: FunctionGraph, application: LocalApplication, goes_on: Callable[[], bool]
+        self, fgraph: FunctionGraph, application: LocalApplication, goes_on: Callable[[], bool], laps: Laps
     ) -> bool:
         """Apply everything once; whether anything changed."""
         profile = application.profile
-        before, begin = dict(profile.applied), time.perf_counter()
+        before = dict(profile.applied)
         one = PassProfile()
         profile.passes.append(one)
         for optimizer in self.globals:
@@ -111,7 +111,7 @@ class EquilibriumOptimizer(Optimizer):
             for name, count in profile.applied.items()
             if count > before.get(name, 0)
         }
-        one.seconds = time.perf_counter() - begin
+        one.seconds = laps.lap()
         return bool(one.applied)
 
     def _change(self, node: Apply, application: LocalApplication) -> list[Apply] | None:
@@ -126,7 +126,11 @@ class EquilibriumOptimizer(Optimizer):
         return None
 
     def _is_endless(
-        self, fgraph: FunctionGraph, application: LocalApplication, within_limit: Callable[[], bool]
+        self,
+        fgraph: FunctionGraph,
+        application: LocalApplication,
+        within_limit: Callable[[], bool],
+        laps: Laps,
     ) -> bool:
         """Go on a little, watching who replaces what by what; warn if there is no end to it."""
         log = ReplacementLog()
@@ -138,8 +142,9 @@ class EquilibriumOptimizer(Optimizer):
             return sum(profile.applied.values()) < last_change
 
         fgraph.attach_feature(log)
-        while watched() and len(profile.passes) < last_pass and self._one_pass(fgraph, application, watched):
-            pass
+        while watched() and len(profile.passes) < last_pass:
+            if not self._one_pass(fgraph, application, watched, laps):
+                break
         fgraph.remove_feature(log)
         culprits = log.culprits(profile.applied)
         if len(culprits) > 1:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO
 
-from esat.classic.profile import OptimizerProfile
+from esat.classic.profile import Laps, OptimizerProfile
 from esat.errors import OptimizerError
 from esat.graph import FunctionGraph
 
@@ -118,13 +118,14 @@ class SeqOptimizer(Optimizer):
         self.after_each: Callable[[str, FunctionGraph], object] | None = None
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
-        profile = OptimizerProfile(self.label, "SeqOptimizer")
+        profile, laps = OptimizerProfile(self.label, "SeqOptimizer"), Laps()
         for name, optimizer in zip(self.names, self.optimizers, strict=True):
             part = optimizer.optimize(fgraph)
             part.name = name
             profile.parts.append(part)
             if self.after_each is not None:
                 self.after_each(name, fgraph)
+            part.seconds = laps.lap()
         return profile
 
     def summary(self) -> list[str]:

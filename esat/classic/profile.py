@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 NAMED_PER_PASS = 5
 """Optimizers that the line of one pass names."""
+
+
+class Laps:
+    """Times parts that follow each other without a gap: each begins where the one before it ended."""
+
+    def __init__(self) -> None:
+        self._ended = time.perf_counter()
+
+    def lap(self) -> float:
+        """Seconds since the last lap, or since this was made."""
+        begin, self._ended = self._ended, time.perf_counter()
+        return self._ended - begin
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from esat.classic.merge import MergeOptimizer
 from esat.classic.navigator import TopoOptimizer
 from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.plan import saturation_plan
-from esat.classic.profile import OptimizerProfile, PassProfile
+from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
 from esat.egraph.prepare import program_for
@@ -76,7 +75,8 @@ class SaturationOptimizer:
             For a rule or an optimizer that does not fit, an e-graph that breaks off, a wrong result.
         """
         profile = OptimizerProfile("equality saturation", "SeqOptimizer", nodes_before=len(graph))
-        begin = time.perf_counter()
+        whole, laps = Laps(), Laps()
+        stage = _recording(stage, profile.parts, laps)
         with stage("query"):
             plan = saturation_plan(self.database, self.query, self.options)
             selection = self.rules.query(
@@ -87,9 +87,9 @@ class SaturationOptimizer:
             _tidy.optimize(graph)
         if self.watch is not None:
             plan.before.after_each = plan.after.after_each = self.watch.check
-        self._run(plan.before, graph, profile, stage)
+        _run(plan.before, graph, profile, stage)
         collector = CollectEqualities(plan.equalities)
-        self._run(collector, graph, profile, stage)
+        _run(collector, graph, profile, stage)
         if self.watch is not None:
             claims = [(equality.left, equality.right, equality.source) for equality in collector.found]
             self.watch.check_pairs(graph, claims)
@@ -109,7 +109,7 @@ class SaturationOptimizer:
             method=self.method,
             shapes=self.options.shapes,
             equalities=[(equality.left, equality.right) for equality in collector.found],
-            stage=_recording(stage, profile.parts),
+            stage=stage,
             trace=trace,
             kept=kept_graphs() if self.watch is None else None,
         )
@@ -118,8 +118,7 @@ class SaturationOptimizer:
         if self.watch is not None:
             self.watch.check("equality saturation", result)
         result.attach_feature(Supervisor(permissions_of(graph)))
-        self._run(plan.after, result, profile, stage)
-        profile.seconds = time.perf_counter() - begin
+        _run(plan.after, result, profile, stage)
         profile.nodes_after, profile.nodes_most = len(result), max(len(result), profile.nodes_before)
         resizing = None
         if report.extraction is not None:
@@ -130,6 +129,7 @@ class SaturationOptimizer:
             if part.kind != "EqualitySaturation"
             for name, count in part.all_applied().items()
         }
+        profile.seconds = whole.lap()
         return (
             result,
             replace(
@@ -141,26 +141,29 @@ class SaturationOptimizer:
             profile,
         )
 
-    def _run(
-        self, optimizer: Optimizer, graph: FunctionGraph, profile: OptimizerProfile, stage: Stage
-    ) -> None:
-        with stage(optimizer.label):
-            part = optimizer.optimize(graph)
-        if part.parts or part.local_seconds:
-            profile.parts.append(part)
-            profile.validate_seconds += part.validate_seconds
-            profile.callback_seconds += part.callback_seconds
+
+def _run(optimizer: Optimizer, graph: FunctionGraph, profile: OptimizerProfile, stage: Stage) -> None:
+    """Run an optimizer as a stage, of which its own profile tells."""
+    with stage(optimizer.label):
+        part = optimizer.optimize(graph)
+    part.name, part.seconds = optimizer.label, profile.parts[-1].seconds
+    profile.parts[-1] = part
+    profile.validate_seconds += part.validate_seconds
+    profile.callback_seconds += part.callback_seconds
 
 
-def _recording(stage: Stage, parts: list[OptimizerProfile]) -> Stage:
-    """A stage that also notes how long it took as a part of a profile."""
+def _recording(stage: Stage, parts: list[OptimizerProfile], laps: Laps) -> Stage:
+    """A stage that also notes how long it took as a part of a profile; if it runs twice, the sum."""
 
     @contextmanager
     def recorded(name: str) -> Iterator[None]:
-        begin = time.perf_counter()
         with stage(name):
             yield
-        parts.append(OptimizerProfile(name, "Stage", time.perf_counter() - begin))
+        part = next((part for part in parts if part.name == name), None)
+        if part is None:
+            part = OptimizerProfile(name, "Stage")
+            parts.append(part)
+        part.seconds += laps.lap()
 
     return recorded
 

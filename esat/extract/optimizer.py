@@ -170,11 +170,13 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
         chosen, sizes = extraction.terms()
     with stage("decode"):
         result = decode(chosen, graph, sizes)
+    with stage("predict"):
+        before = predicted_seconds(written, model, hints_of(written, shapes))
     report = OptimizationReport(
         "egraph",
         len(graph),
         len(result),
-        predicted_seconds(written, model, hints_of(written, shapes)),
+        before,
         extraction.seconds,
         _fired(program, saturation),
         found.arrays.node_count,
@@ -195,9 +197,10 @@ def saturated(
     kept: KeptGraphs | None = None,
 ) -> tuple[SaturatedGraph, SaturationReport]:
     """The e-graph of the terms, after saturation; the parameters are those of :func:`optimize`."""
-    plan = flatten(terms, program.strict)
-    undeclared = undeclared_constructors(terms, program.signature)
-    texts = [*(record.declaration for record in undeclared), *load_text(terms, plan)]
+    with stage("encode"):
+        plan = flatten(terms, program.strict)
+        undeclared = undeclared_constructors(terms, program.signature)
+        texts = [*(record.declaration for record in undeclared), *load_text(terms, plan)]
     key = ""
     if kept is not None:
         with stage("e-graph cache"):
