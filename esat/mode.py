@@ -54,6 +54,9 @@ class Mode:
         Programs kept beside the first one, for sizes that types leave open; 0 for none. Where calls come with
         sizes for which another program of the same e-graph is predicted to be faster, and there have been
         enough of them to pay for it, that one is compiled and runs for these sizes.
+    threads
+        The most threads that a generated kernel may use; None for what NUMBA_NUM_THREADS and
+        ``numba.set_num_threads`` say at each call, and no more than there are processors.
     machine
         Throughputs the cost model uses; by default those that ``esat.calibrate()`` stored.
 
@@ -74,6 +77,7 @@ class Mode:
     debug: bool
     samples: tuple[Any, ...] | None = field(repr=False, compare=False)
     variants: int
+    threads: int | None
     machine: MachineProfile = field(repr=False)
 
     def __init__(self, name: str | Mode = "fast_run", **settings: Any) -> None:
@@ -86,6 +90,8 @@ class Mode:
                 raise ModeError(f"a Mode has no setting {key!r}{hint}; it has {', '.join(sorted(known))}")
         for key, value in {**start, **settings}.items():
             object.__setattr__(self, key, value)
+        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
+            raise ModeError(f"a kernel runs in one thread or more, or None; not in {self.threads!r}")
 
     def _settings(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
@@ -132,6 +138,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "debug": False,
     "samples": None,
     "variants": 8,
+    "threads": None,
 }
 
 _FAST_COMPILE: Mapping[str, Any] = {"strategy": "greedy", "query": Query(["fast_compile"])}

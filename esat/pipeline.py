@@ -28,6 +28,7 @@ from esat.profile import Profile
 from esat.rules import RULES
 from esat.runtime import Executable
 from esat.runtime.debug import DebugExecutable
+from esat.runtime.kernels import Kernels
 from esat.runtime.variants import Variants
 
 RuleSources = str | Path | Iterable[str | Path]
@@ -116,7 +117,11 @@ def _linked(
         final = work_in_place(optimized, permissions, rows)
     with profile.stage("fusion"):
         plan = fuse(final, codegen if mode.has("elemwise_fusion") else None, permissions=permissions)
-    executable = kind(final, plan, permissions, profile=profile, in_place=ELEMWISE in rows, variants=variants)
+    kernels = Kernels(mode.machine, mode.threads)
+    in_place = ELEMWISE in rows
+    executable = kind(
+        final, plan, permissions, kernels, profile=profile, in_place=in_place, variants=variants
+    )
     executable.optimized = optimized
     return executable
 

@@ -35,6 +35,8 @@ class StepProfile:
         Time in it.
     bytes
         Bytes of the arrays it read and wrote.
+    threads
+        The most threads that a generated kernel ran in.
     """
 
     name: str
@@ -42,9 +44,11 @@ class StepProfile:
     calls: int = 0
     seconds: float = 0.0
     bytes: int = 0
+    threads: int = 1
 
-    def add(self, seconds: float, bytes: int) -> None:
+    def add(self, seconds: float, bytes: int, threads: int = 1) -> None:
         """Count one run."""
+        self.threads = max(self.threads, threads)
         self.calls += 1
         self.seconds += seconds
         self.bytes += bytes
@@ -163,6 +167,7 @@ class Profile:
                     "seconds": step.seconds,
                     "bytes": step.bytes,
                     "bandwidth": step.bandwidth,
+                    "threads": step.threads,
                 }
                 for step in self.steps
             ],
@@ -205,8 +210,10 @@ class Profile:
         for step in sorted(self.steps, key=lambda step: -step.seconds):
             running += step.seconds
             each = step.seconds / step.calls if step.calls else 0.0
+            threads = f" [{step.threads} threads]" if step.threads > 1 else ""
             lines.append(
                 f"  {step.seconds / total:6.1%} {running / total:6.1%} {step.seconds:9.3e}s {each:9.3e}s"
-                f" {step.calls:6d} {step.bytes:11d} {step.bandwidth / 1e9:7.2f} {step.nodes:4d}   {step.name}"
+                f" {step.calls:6d} {step.bytes:11d} {step.bandwidth / 1e9:7.2f} {step.nodes:4d}"
+                f"   {step.name}{threads}"
             )
         return lines

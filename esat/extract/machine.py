@@ -59,6 +59,11 @@ class MachineProfile:
         e-nodes assumes, as it does not know the kernels.
     call
         Seconds of a call besides its steps: checks of arguments, new output arrays.
+    parallel_from
+        Seconds of a kernel in one thread from which several threads finish it sooner.
+    parallel_speedup, parallel_bandwidth
+        How many times faster all threads together compute, and read and write memory; 1 where that was
+        never measured.
     """
 
     element_rate: float = 7.5e10
@@ -81,6 +86,9 @@ class MachineProfile:
     fused_op: float = 2.0e-8
     fused_traffic: float = 0.35
     call: float = 4.0e-7
+    parallel_from: float = 1.0e-4
+    parallel_speedup: float = 1.0
+    parallel_bandwidth: float = 1.0
 
     def bandwidth(self, moved: float) -> float:
         """Bytes a second for a step that moves so many bytes."""

@@ -213,17 +213,29 @@ def _write_steps(writer: Writer, program: Program, profile: Sequence[StepProfile
         with _guarded(writer, group, scratch):
             steps.write(number, group)
             if profile is not None:
-                _write_measuring(writer, group, clock, writer.bind(f"step_{number}", profile[number]))
+                threads = _threads_text(writer, program, number, group)
+                _write_measuring(
+                    writer, group, clock, writer.bind(f"step_{number}", profile[number]), threads
+                )
         if ended:
             writer.line(f"del {', '.join(writer.names[variable] for variable in ended)}")
 
 
-def _write_measuring(writer: Writer, group: Group, clock: str, record: str) -> None:
+def _threads_text(writer: Writer, program: Program, number: int, group: Group) -> str:
+    """The number of threads that a step runs in."""
+    call = program.kernels.get(group)
+    if call is None or call.threaded is None:
+        return "1"
+    threaded = writer.bind(f"kernel_{number}_in_threads", call.threaded)
+    return f"{threaded}.threads() if {writer.fact(('large', group.outputs[0]))} else 1"
+
+
+def _write_measuring(writer: Writer, group: Group, clock: str, record: str, threads: str) -> None:
     moved_by = () if group.kind == "view" else (*group.inputs, *group.outputs)
     arrays = [variable for variable in moved_by if is_tensor(variable)]
     moved = " + ".join(f"{writer.operand(variable)}.nbytes" for variable in arrays)
     writer.line(f"stop = {clock}()")
-    writer.line(f"{record}.add(stop - start, {moved or 0})")
+    writer.line(f"{record}.add(stop - start, {moved or 0}, {threads})")
     writer.line(f"start = {clock}()")
 
 

@@ -188,13 +188,15 @@ class Executable:
         self._use(self._timed_driver if on and self._timed_driver is not None else self._plain_driver)
 
     def source(self) -> str:
-        """The driver's source, then that of each kernel."""
-        kernels = [
-            f"# kernel_{number}\n{self._program.kernels[group].source}"
-            for number, group in enumerate(self._program.steps)
-            if group.kind == "kernel"
-        ]
-        return "\n\n".join([self._plain_driver.source, *kernels])
+        """The driver's source, then that of each kernel, and of its variant for several threads."""
+        texts = [self._plain_driver.source]
+        for number, group in enumerate(self._program.steps):
+            if group.kind == "kernel":
+                call = self._program.kernels[group]
+                texts.append(f"# kernel_{number}\n{call.source}")
+                if call.threaded is not None:
+                    texts.append(f"# kernel_{number}_in_threads\n{call.threaded.source()}")
+        return "\n\n".join(texts)
 
     def explain(self, limit: int = 3) -> Any:
         """Why the program is what it is: for each part, up to ``limit`` forms that lost, and by how much.
@@ -262,7 +264,14 @@ class Executable:
         program = self._program
         nodes = self.graph.toposort()
         values = frozenset(program.facts.values)
-        table = SignatureTable(leaves, program.memory, nodes, values, program.record_facts)
+        table = SignatureTable(
+            leaves,
+            program.memory,
+            nodes,
+            values,
+            program.record_facts,
+            program.threaded,
+        )
         if self._variants is not None:
             table.choose = self._variants.choose
             self._variants.attach(self.graph.inputs, program.leaves, self._run_present, table.forget)

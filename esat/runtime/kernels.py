@@ -15,9 +15,12 @@ from esat.codegen import (
     overwrite,
     print_kernel,
 )
+from esat.codegen.parallel import is_divisible
+from esat.extract.machine import MachineProfile, machine_profile
 from esat.graph import Variable
 from esat.phases.group import Group
 from esat.runtime.program import KernelCall
+from esat.runtime.threads import ThreadedKernel
 
 
 class KernelSource(Protocol):
@@ -40,9 +43,19 @@ class KernelSource(Protocol):
 
 
 class Kernels:
-    """Generated kernels. Each group is lowered once."""
+    """Generated kernels. Each group is lowered once.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    machine
+        Tells from which sizes several threads are worth while.
+    threads
+        The most that a kernel may use; None for what numba's settings say at each call.
+    """
+
+    def __init__(self, machine: MachineProfile | None = None, threads: int | None = None) -> None:
+        self._machine = machine_profile() if machine is None else machine
+        self._threads = threads
         self._lowered: dict[Group, Kernel] = {}
 
     def _kernel(self, group: Group) -> Kernel:
@@ -78,7 +91,11 @@ class Kernels:
         contiguous = compile_kernel(kernel).function
         # Arrays of rank 0 have one layout.
         strided = _Later(kernel) if any(array.rank for array in kernel.inputs) else contiguous
-        return KernelCall(inputs, contiguous, strided, print_kernel(kernel))
+        threaded = None
+        if is_divisible(kernel):
+            variables = (*group.outputs, *inputs)
+            threaded = ThreadedKernel(kernel, variables, _Later(kernel), self._machine, self._threads)
+        return KernelCall(inputs, contiguous, strided, print_kernel(kernel), threaded)
 
 
 class _Later:

@@ -16,6 +16,7 @@ from esat.phases.memory import MemoryPlan
 from esat.phases.shape_values import ShapeFacts
 from esat.runtime.shapes import checked_by_shape
 from esat.runtime.signatures import Fact
+from esat.runtime.threads import ThreadedKernel
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,12 +36,16 @@ class KernelCall:
         The variant for inputs of any strides.
     source
         Its text, for the user to read.
+    threaded
+        The variant for arrays that are worth several threads, of any strides; None where threads have
+        nothing to share.
     """
 
     inputs: tuple[Variable, ...]
     contiguous: Callable[..., Any]
     strided: Callable[..., Any]
     source: str
+    threaded: ThreadedKernel | None = None
 
 
 Routine = Callable[..., Any]
@@ -129,10 +134,20 @@ class Program:
         facts: list[Fact] = [("value", variable) for variable in self.value_variables]
         facts += [("new", variable) for variable in self.memory.fresh if variable not in late]
         facts += [("shape", variable) for variable in self.result_places]
+        facts += [("large", variable) for variable in self.threaded if variable not in late]
         for group in self.steps:
             if group.kind != "kernel" and group.nodes[0] not in self.routines and not is_plain_view(group):
                 facts += [("shape", output) for output in group.outputs if output in self.facts.early]
         return tuple(facts)
+
+    @cached_property
+    def threaded(self) -> dict[Variable, ThreadedKernel]:
+        """Variants of kernels for several threads, each by the first of its results."""
+        return {
+            group.outputs[0]: call.threaded
+            for group, call in self.kernels.items()
+            if call.threaded is not None
+        }
 
     @cached_property
     def result_places(self) -> dict[Variable, int]:

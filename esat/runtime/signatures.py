@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from esat.errors import CompileError
@@ -15,13 +16,16 @@ from esat.phases.memory import MemoryPlan, plan_buffers
 from esat.runtime.buffers import ScratchFrames, allocator
 from esat.runtime.checks import InputCheck
 from esat.runtime.shapes import Shape, ShapeRules, ShapeWalk
+from esat.runtime.threads import ThreadedKernel
 
+NO_KERNELS: Mapping[Variable, ThreadedKernel] = MappingProxyType({})
 MAXIMUM_SIGNATURES = 128
 KEPT_SCRATCH_BYTES = 1 << 28
 """Bytes of idle scratch buffers beyond which those of other signatures are given back."""
 
-Fact: TypeAlias = tuple[Literal["new", "shape", "value"], Variable]
-"""One entry of a record: an allocator of, the shape of, or the value of a variable."""
+Fact: TypeAlias = tuple[Literal["new", "shape", "value", "large"], Variable]
+"""One entry of a record: an allocator of, the shape of, or the value of a variable; of the kernel whose first
+result it is, whether there is enough to do for several threads."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,6 +49,11 @@ class SignatureTable:
         Bytes of scratch and output buffers of the largest signature so far.
     choose
         Told of shapes seen for the first time and their frames; may set what runs for them.
+
+    Parameters
+    ----------
+    threaded
+        Kernels that can run in several threads, each by its first result.
     """
 
     def __init__(
@@ -54,6 +63,7 @@ class SignatureTable:
         nodes: Sequence[Apply],
         value_nodes: frozenset[Apply],
         facts: Sequence[Fact],
+        threaded: Mapping[Variable, ThreadedKernel] = NO_KERNELS,
     ) -> None:
         self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
         self.peak_bytes = 0
@@ -62,6 +72,7 @@ class SignatureTable:
         self._memory = memory
         self._rules = ShapeRules(nodes, value_nodes)
         self._facts = tuple(facts)
+        self._threaded = threaded
         self._frames: list[ScratchFrames] = []
         self._lock = threading.Lock()
 
@@ -82,7 +93,7 @@ class SignatureTable:
             {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}
         )
         frames = self._make_frames(walk)
-        record = (*(_fact(fact, walk) for fact in self._facts), frames)
+        record = (*(_fact(fact, walk, self._threaded) for fact in self._facts), frames)
         if self.choose is not None:
             self.choose(key, frames)
         with self._lock:
@@ -128,27 +139,38 @@ class LateTable:
     Attributes
     ----------
     records
-        Shapes of the group's inputs -> allocators of those of its outputs that have no scratch buffer.
+        Shapes of the group's inputs -> allocators of those of its outputs that have no scratch buffer, and
+        whether its kernel has enough to do for several threads.
     """
 
-    def __init__(self, group: Group, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
+    def __init__(
+        self,
+        group: Group,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        threaded: ThreadedKernel | None = None,
+    ) -> None:
         self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
         self._rules = ShapeRules(group.nodes)
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
+        self._threaded = threaded
 
     def add(self, key: tuple[Shape, ...]) -> tuple[Any, ...]:
         """The record for shapes seen for the first time. Raises ShapeError when they do not fit."""
         walk = self._rules.apply(dict(zip(self._inputs, key, strict=True)))
-        record = (*(_fact(("new", variable), walk) for variable in self._outputs), True)
+        large = self._threaded is not None and self._threaded.is_large(walk.shapes)
+        record = (*(_fact(("new", variable), walk) for variable in self._outputs), large)
         while len(self.records) >= MAXIMUM_SIGNATURES:
             self.records.pop(next(iter(self.records)), None)
         self.records[key] = record
         return record
 
 
-def _fact(fact: Fact, walk: ShapeWalk) -> Any:
+def _fact(fact: Fact, walk: ShapeWalk, threaded: Mapping[Variable, ThreadedKernel] = NO_KERNELS) -> Any:
     kind, variable = fact
+    if kind == "large":
+        return threaded[variable].is_large(walk.shapes)
     if kind == "value":
         return walk.values[variable]
     shape = walk.shapes.get(variable)

@@ -76,11 +76,14 @@ class StepWriter:
         writer = self.writer
         outputs = [output for output in group.outputs if output not in self._scratch]
         inputs = [variable for variable in group.inputs if not isinstance(variable, Constant)]
-        table = LateTable(group, inputs, outputs)
+        call = self.program.kernels.get(group)
+        threaded = None if call is None else call.threaded
+        table = LateTable(group, inputs, outputs, threaded)
         known = writer.bind(f"late_{number}", table.records.get)
         add = writer.bind(f"new_late_{number}", table.add)
         writer.line(f"key = {tuple_text([f'{writer.names[variable]}.shape' for variable in inputs])}")
-        targets = [*(writer.fact(("new", output)) for output in outputs), "_"]
+        large = "_" if threaded is None else writer.fact(("large", group.outputs[0]))
+        targets = [*(writer.fact(("new", output)) for output in outputs), large]
         writer.line(f"{targets_text(targets)} = {known}(key) or {add}(key)")
 
     # ---- kernels
@@ -89,8 +92,12 @@ class StepWriter:
         call = self.program.kernels[group]
         function = self.writer.bind(f"kernel_{number}", call.contiguous)
         condition = self._contiguity(call.inputs)
+        strided = self.writer.bind(f"kernel_{number}_strided", call.strided) if condition else ""
+        if call.threaded is not None:
+            threaded = self.writer.bind(f"kernel_{number}_in_threads", call.threaded)
+            large = self.writer.fact(("large", group.outputs[0]))
+            function, strided = (f"({threaded} if {large} else {alone})" for alone in (function, strided))
         if condition:
-            strided = self.writer.bind(f"kernel_{number}_strided", call.strided)
             function = f"({function} if {condition} else {strided})"
         outputs = [self.writer.names[output] for output in group.outputs]
         self.writer.line(f"{function}({', '.join([*outputs, *map(self.writer.operand, call.inputs)])})")

@@ -26,13 +26,9 @@ from esat.codegen.loop_ir import (
     Update,
     operands_of,
 )
+from esat.codegen.partition import INDEX_BLOCK_BITS, SUM_BLOCK_BITS
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 from esat.codegen.vector_math import reduction
-
-SUM_BLOCK_BITS = 10
-"""2**10 elements are summed before rounding errors are taken account of."""
-INDEX_BLOCK_BITS = 8
-"""The index of an extremum is looked for among 2**8 elements, one by one."""
 
 
 def is_index(accumulator: Accumulator) -> bool:
@@ -91,12 +87,12 @@ class LoopPrinter:
             self._declare(accumulator, loop, flat)
         with ExitStack() as stack:
             for axis in loop.axes[:-1]:
-                stack.enter_context(self.source.block(f"for i{axis} in range({size_name(axis)})"))
+                stack.enter_context(self.source.block(f"for i{axis} in {self.places(axis, names)}"))
             last = loop.axes[-1]
             if flat and any(is_float_sum(part) or is_index(part) for part in loop.accumulators):
                 self._blocks(loop, last, names)
             else:
-                with self.source.block(f"for i{last} in range({size_name(last)})"):
+                with self.source.block(f"for i{last} in {self.places(last, names)}"):
                     self.block(loop.body, names, loop, flat)
         for accumulator in loop.accumulators:
             self._finish(accumulator, loop, flat, names)
@@ -214,6 +210,14 @@ class LoopPrinter:
         with self.source.block("else"):
             for accumulator in sums:
                 self._compensated(accumulator.value, f"part{accumulator.value}")
+
+    def places(self, axis: int, names: Names) -> str:
+        """The range of places that a loop along an axis runs through."""
+        bounds = names.bounds.get(axis)
+        if bounds is None:
+            return f"range({size_name(axis)})"
+        uintp = self.source.use("uintp", types.uintp)
+        return f"range({uintp}({bounds[0]}), {uintp}({bounds[1]}))"
 
     def span(self, first: str, size: str, length: int) -> str:
         """A range of up to ``length`` places; unsigned, since signed bounds keep loops from vectorising."""

@@ -69,8 +69,8 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
     if kernel.comment:
         source.remark(kernel.comment)
     with source.block(f"def {ENTRY}({arguments})"):
-        _print_sizes(kernel, source)
-        _print_views(kernel, source)
+        print_sizes(kernel, source)
+        print_views(kernel, source)
         for statement in walk(kernel.body):
             if isinstance(statement, Tile):
                 declare_scratch(statement, source)
@@ -89,14 +89,15 @@ def _used_axes(kernel: Kernel) -> list[int]:
     return sorted(used)
 
 
-def _print_sizes(kernel: Kernel, source: Source) -> None:
+def print_sizes(kernel: Kernel, source: Source) -> None:
+    """Name the sizes of the axes that loops run along."""
     for axis in _used_axes(kernel):
         factors = kernel.axes[axis].factors
         text = " * ".join(f"{array_name(kernel, array)}.shape[{place}]" for array, place in factors)
         source.line(f"{size_name(axis)} = {text}")
 
 
-def _print_views(kernel: Kernel, source: Source) -> None:
+def print_views(kernel: Kernel, source: Source) -> None:
     """Name the arrays in the shapes that loads and stores index."""
     used = {statement.array for statement in walk(kernel.body) if isinstance(statement, Load | Store)}
     for number, array in enumerate(kernel.arrays):

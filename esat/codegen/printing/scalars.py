@@ -28,10 +28,13 @@ class Names:
     ----------
     values, positions
         Text for values and axes that are not called ``v0``, ``i0``.
+    bounds
+        The first place, and the one after the last, of axes that loops run through in part.
     """
 
     values: dict[int, str] = field(default_factory=dict)
     positions: dict[int, str] = field(default_factory=dict)
+    bounds: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def value(self, number: int) -> str:
         """The name of a value."""

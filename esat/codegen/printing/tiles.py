@@ -47,10 +47,13 @@ class TilePrinter:
     def tile(self, tile: Tile, names: Names) -> None:
         """Print a tile; the scratch arrays it names must exist."""
         plan = _Plan(tile)
-        size = size_name(tile.axis)
+        first, size = "", size_name(tile.axis)
+        if tile.axis in names.bounds:
+            begin, end = names.bounds[tile.axis]
+            first, size = f"{begin} + ", f"({end} - {begin})"
         uintp = self.source.use("uintp", types.uintp)
         with self.source.block(f"for tile in range(({size} + {WIDTH - 1}) >> {_WIDTH_BITS})"):
-            self.source.line(f"start = {uintp}(tile << {_WIDTH_BITS})")
+            self.source.line(f"start = {uintp}({first}(tile << {_WIDTH_BITS}))")
             self.source.line(f"width = {uintp}(min({size} - (tile << {_WIDTH_BITS}), {WIDTH}))")
             names = names.with_position(tile.axis, "start + place")
             for part in plan.parts:

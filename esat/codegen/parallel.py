@@ -1,0 +1,98 @@
+"""Kernels that several threads run together, compiled when one is first called for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numba.core import types
+
+from esat.codegen import cache
+from esat.codegen.blas_library import load_blas
+from esat.codegen.collapse import collapse
+from esat.codegen.compile import numba_type
+from esat.codegen.loop_ir import Kernel
+from esat.codegen.partition import Gather, Split, gathered, partition
+from esat.codegen.printing.parts import PARALLEL_ENTRY, part_names, print_parallel_source
+from esat.codegen.printing.printer import Layout
+from esat.codegen.template import NUMBA_TYPES
+from esat.codegen.threads import pool_address
+from esat.errors import CompileError
+
+Shape = tuple[int, ...]
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def axis_sizes(kernel: Kernel, shapes: Sequence[Shape]) -> tuple[int, ...]:
+    """The sizes of a kernel's axes, from the shapes of its arrays."""
+    return tuple(prod(shapes[array][place] for array, place in axis.factors) for axis in kernel.axes)
+
+
+def is_divisible(kernel: Kernel) -> bool:
+    """Whether a kernel has loops that several threads can share."""
+    return any(isinstance(part, Split | Gather) for part in partition(kernel))
+
+
+@dataclass(frozen=True)
+class ParallelKernel:
+    """A kernel for several threads, of one layout.
+
+    Attributes
+    ----------
+    kernel
+        As it was partitioned.
+    partial
+        For each accumulator that leaves partial results, what gathers it, and their dtype.
+    function
+        The machine code, called with the kernel's arrays, arrays for the partial results, the address of a
+        pool and a number of threads.
+    """
+
+    kernel: Kernel
+    partial: tuple[tuple[Gather, str], ...]
+    function: Callable[..., Any]
+
+    def __call__(self, threads: int, *arrays: Array) -> None:
+        """Run in so many threads; arrays as the kernel for one thread takes them."""
+        partial: list[Array] = []
+        if self.partial:
+            sizes = axis_sizes(self.kernel, [array.shape for array in arrays])
+            partial = [np.empty(part.partial_results(sizes), dtype) for part, dtype in self.partial]
+        self.function(*arrays, *partial, pool_address(threads), threads)
+
+
+@functools.lru_cache(maxsize=4096)
+def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C") -> ParallelKernel:
+    """The kernel in parts that several threads share.
+
+    Its results are the same bits in any number of threads; those of :func:`compile_kernel`, too, unless
+    LLVM chose another order in which to sum a block.
+
+    Raises
+    ------
+    CompileError
+        When there is nothing to share, or numba refuses the source.
+    """
+    printed = print_parallel_source(kernel, layout, comments=False)
+    if printed is None:
+        raise CompileError(f"codegen: several threads have nothing to share in ({kernel.comment})")
+    if layout == "C":
+        kernel = collapse(kernel)
+    partial = tuple((part, accumulator.dtype) for part, accumulator in gathered(partition(kernel)))
+    word = types.int64
+    signature = types.void(
+        *(numba_type(array, "C") for array in kernel.outputs),
+        *(numba_type(array, layout) for array in kernel.inputs),
+        *(types.Array(NUMBA_TYPES[dtype], 1, "C") for _, dtype in partial),
+        word,
+        word,
+    )
+    options = cache.CompileOptions(noalias=(PARALLEL_ENTRY, *part_names(kernel)))
+    compiled = cache.load_or_compile(
+        printed.text, PARALLEL_ENTRY, signature, printed.environment, options, load_blas
+    )
+    return ParallelKernel(kernel, partial, compiled.function)

@@ -1,0 +1,290 @@
+"""Kernels whose loops several threads share, as source text.
+
+Every loop that is shared becomes a function of its own, which runs through the units it is given; the
+kernel itself starts them one after another, and takes in the partial results they leave.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+from esat.codegen.collapse import collapse
+from esat.codegen.loop_ir import Accumulator, Kernel, Loop, Statement, Tile, walk
+from esat.codegen.partition import (
+    COLUMNS,
+    Gather,
+    Split,
+    captured,
+    constants,
+    definitions,
+    gathered,
+    is_constant,
+    partition,
+)
+from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_float_sum, is_index
+from esat.codegen.printing.printer import Layout, PrintedKernel, print_sizes, print_views
+from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
+from esat.codegen.printing.source import Source
+from esat.codegen.printing.tiles import TilePrinter, declare_scratch
+from esat.codegen.threads.tasks import in_parallel
+
+PARALLEL_ENTRY = "kernel_in_parallel"
+"""Name of the generated function. It takes the arrays of the kernel, an array for the partial results of each
+accumulator that leaves some, the address of a pool of threads, and how many of them to use."""
+
+_FEW_UNITS = 64
+"""An outermost axis that is shorter is shared less evenly than the innermost one of long rows."""
+
+
+def print_parallel_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKernel | None:
+    """The source of a kernel for several threads, and what it names; None if they have nothing to share.
+
+    Parameters
+    ----------
+    kernel, layout, comments
+        As for :func:`print_source`.
+    """
+    if layout == "C":
+        kernel = collapse(kernel)
+    parts = partition(kernel)
+    if not any(isinstance(part, Split | Gather) for part in parts):
+        return None
+    source = Source(comments)
+    _Printer(kernel, source, layout == "R").print()
+    return PrintedKernel(source.text(), source.environment)
+
+
+def part_names(kernel: Kernel) -> tuple[str, ...]:
+    """Names of the functions for the parts of a kernel that is collapsed if its arrays are contiguous."""
+    shared = sum(isinstance(part, Split | Gather) for part in partition(kernel))
+    return tuple(f"part_{number}" for number in range(shared))
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel, source: Source, rows_contiguous: bool) -> None:
+        self.kernel = kernel
+        self.source = source
+        self.rows_contiguous = rows_contiguous
+        self.parts = partition(kernel)
+        self.known = definitions(kernel)
+        self.arrays = [array_name(kernel, number) for number in range(len(kernel.arrays))]
+        self.results = [_results_name(accumulator) for _, accumulator in gathered(self.parts)]
+
+    def print(self) -> None:
+        if self.kernel.comment:
+            self.source.remark(self.kernel.comment)
+        shared = [part for part in self.parts if isinstance(part, Split | Gather)]
+        for name, part in zip(part_names(self.kernel), shared, strict=True):
+            self._function(name, part)
+        arguments = ", ".join([*self.arrays, *self.results, "pool", "threads"])
+        with self.source.block(f"def {PARALLEL_ENTRY}({arguments})"):
+            self._caller()
+
+    # ---- the functions that threads run
+
+    def _function(self, name: str, part: Split | Gather) -> None:
+        numbers = self._passed(part)
+        arguments = ["begin", "end", *self.arrays, *self._own_results(part), *(f"v{v}" for v in numbers)]
+        if isinstance(part, Split) and len(part.axes) > 1:
+            arguments.append("inner")
+        with self.source.block(f"def {name}({', '.join(arguments)})"):
+            printer = self._open((part.statement,))
+            for definition in constants(self._constants(part), self.known):
+                printer.scalars.definition(definition, Names())
+            if isinstance(part, Split):
+                self._run_split(part, printer)
+            else:
+                printer.run_units(part)
+        self.source.line("")
+
+    def _open(self, body: tuple[Statement, ...]) -> _GatherPrinter:
+        """Print what a function starts with; the printer of its loops."""
+        kernel = replace(self.kernel, body=body)
+        print_sizes(kernel, self.source)
+        print_views(kernel, self.source)
+        for statement in walk(body):
+            if isinstance(statement, Tile):
+                declare_scratch(statement, self.source)
+        scalars = ScalarPrinter(kernel, self.source, self.rows_contiguous)
+        return _GatherPrinter(scalars, TilePrinter(scalars).tile)
+
+    def _run_split(self, part: Split, printer: LoopPrinter) -> None:
+        """Run through the units from ``begin`` to ``end`` along one axis, and through all of the others."""
+        first, last = part.axes[0], part.axes[-1]
+        lines = f"begin * {COLUMNS}, min(end * {COLUMNS}, {size_name(last)})"
+        if len(part.axes) > 1:
+            self.source.line(f"begin{first}, end{first} = (0, {size_name(first)}) if inner else (begin, end)")
+            self.source.line(f"begin{last}, end{last} = ({lines}) if inner else (0, {size_name(last)})")
+        else:
+            units = lines if part.by_lines else "begin, end"
+            self.source.line(f"begin{first}, end{first} = {units}")
+        bounds = {axis: (f"begin{axis}", f"end{axis}") for axis in part.axes}
+        printer.block((part.statement,), Names(bounds=bounds), None, flat=False)
+
+    # ---- the caller
+
+    def _caller(self) -> None:
+        serial = [part for part in self.parts if not isinstance(part, Split | Gather)]
+        print_sizes(self.kernel, self.source)
+        print_views(self.kernel, self.source)
+        for statement in walk(tuple(serial)):
+            if isinstance(statement, Tile):
+                declare_scratch(statement, self.source)
+        scalars = ScalarPrinter(self.kernel, self.source, self.rows_contiguous)
+        printer = _GatherPrinter(scalars, TilePrinter(scalars).tile)
+        names = iter(part_names(self.kernel))
+        for part in self.parts:
+            if isinstance(part, Split | Gather):
+                self._start(next(names), part)
+                if isinstance(part, Gather):
+                    printer.take_in(part)
+            else:
+                printer.block((part,), Names(), None, flat=False)
+
+    def _start(self, name: str, part: Split | Gather) -> None:
+        arguments = [*self.arrays, *self._own_results(part), *(f"v{value}" for value in self._passed(part))]
+        if isinstance(part, Gather):
+            units = size_name(part.statement.axes[0])
+            if part.by_blocks:
+                units = _blocks(units, part.block_bits)
+        else:
+            units = self._split_units(part)
+            if len(part.axes) > 1:
+                arguments.append("inner")
+        run = self.source.use("in_parallel", in_parallel)
+        self.source.line(f"{run}(pool, threads, {units}, {name}, ({', '.join(arguments)},))")
+
+    def _split_units(self, part: Split) -> str:
+        first, last = part.axes[0], part.axes[-1]
+        lines = f"({size_name(last)} + {COLUMNS - 1}) // {COLUMNS}"
+        if len(part.axes) == 1:
+            return lines if part.by_lines else size_name(first)
+        self.source.line(f"inner = {size_name(first)} < {_FEW_UNITS} and {lines} > {size_name(first)}")
+        return f"{lines} if inner else {size_name(first)}"
+
+    # ---- what they share
+
+    def _passed(self, part: Split | Gather) -> list[int]:
+        return [value for value in captured(part.statement) if not is_constant(value, self.known)]
+
+    def _constants(self, part: Split | Gather) -> list[int]:
+        return [value for value in captured(part.statement) if is_constant(value, self.known)]
+
+    def _own_results(self, part: Split | Gather) -> list[str]:
+        if isinstance(part, Split):
+            return []
+        return [_results_name(accumulator) for accumulator in part.statement.accumulators]
+
+
+def _results_name(accumulator: Accumulator) -> str:
+    return f"partial{accumulator.value}"
+
+
+def _blocks(size: str, bits: int) -> str:
+    return f"({size} + {(1 << bits) - 1}) >> {bits}"
+
+
+class _GatherPrinter(LoopPrinter):
+    """Prints loops; those of a :class:`Gather` as units that leave partial results, and taking these in."""
+
+    _leaving: Loop | None = None
+
+    # ---- leaving partial results
+
+    def run_units(self, part: Gather) -> None:
+        """Print the loops over the units from ``begin`` to ``end``."""
+        loop = part.statement
+        names = Names(bounds={loop.axes[0]: ("begin", "end")})
+        if part.by_blocks:
+            with self.source.block("for place in range(begin, end)"):
+                self._block(part, "place", names)
+            return
+        if part.block_bits == 0:
+            self._leaving = loop
+            with ExitStack() as stack:
+                for axis in loop.axes:
+                    stack.enter_context(self.source.block(f"for i{axis} in {self.places(axis, names)}"))
+                self.block(loop.body, names, loop, flat=False)
+            return
+        *outer, last = loop.axes
+        blocks = _blocks(size_name(last), part.block_bits)
+        self.source.line(f"place = {' * '.join(['begin', *map(size_name, outer[1:]), f'({blocks})'])}")
+        with ExitStack() as stack:
+            for axis in outer:
+                stack.enter_context(self.source.block(f"for i{axis} in {self.places(axis, names)}"))
+            with self.source.block(f"for block in range({blocks})"):
+                self._block(part, "block", names)
+                self.source.line("place += 1")
+
+    def _block(self, part: Gather, number: str, names: Names) -> None:
+        """One block, whose results go where ``place`` says."""
+        loop, axis = part.statement, part.statement.axes[-1]
+        self.source.line(f"first{axis} = {number} << {part.block_bits}")
+        for accumulator in loop.accumulators:
+            self.source.line(f"{_gathered_name(accumulator)} = {self.scalars.start(accumulator)}")
+            if _notes_nan(accumulator):
+                self.source.line(f"nan{accumulator.value} = False")
+        span = self.span(f"first{axis}", size_name(axis), 1 << part.block_bits)
+        with self.source.block(f"for i{axis} in {span}"):
+            self.block(loop.body, names, loop, flat=True)
+        for accumulator in loop.accumulators:
+            name = _gathered_name(accumulator)
+            if _notes_nan(accumulator):
+                self._restore_nan(accumulator, name)
+            self.source.line(f"{_results_name(accumulator)}[place] = {name}")
+
+    def _nested_update(self, accumulator: Accumulator, operand: str, loop: Loop, names: Names) -> None:
+        if loop is self._leaving:
+            position = self._flat_position(loop, names)
+            self.source.line(f"{_results_name(accumulator)}[{position}] = {operand}")
+        else:
+            super()._nested_update(accumulator, operand, loop, names)
+
+    # ---- taking them in
+
+    def take_in(self, part: Gather) -> None:
+        """Print the loop over partial results, and what follows from the accumulators."""
+        loop, flat = part.statement, part.block_bits > 0
+        for accumulator in loop.accumulators:
+            self._declare(accumulator, loop, flat)
+        *outer, last = loop.axes
+        lasts = _blocks(size_name(last), part.block_bits) if flat else size_name(last)
+        with self.source.block(f"for place in range({' * '.join([*map(size_name, outer), f'({lasts})'])})"):
+            for accumulator in loop.accumulators:
+                self._take_result(accumulator, part)
+        for accumulator in loop.accumulators:
+            self._finish(accumulator, loop, flat, Names())
+
+    def _take_result(self, accumulator: Accumulator, part: Gather) -> None:
+        loop, value = part.statement, accumulator.value
+        result = f"{_results_name(accumulator)}[place]"
+        if part.block_bits == 0:
+            first = loop.axes[0]  # iterations are counted through all axes
+            flattened = replace(loop, axes=(first,))
+            self._nested_update(accumulator, result, flattened, Names(positions={first: "place"}))
+        elif is_index(accumulator):
+            with self.source.block(f"if {self._is_better(accumulator, result, f'best{value}')}"):
+                self.source.line(f"best{value} = {result}")
+                self.source.line(f"place{value}_{loop.axes[0]} = place << {part.block_bits}")
+        elif not is_float_sum(accumulator):
+            self.source.line(f"v{value} = {self.scalars.combination(accumulator, f'v{value}', result)}")
+        elif len(loop.axes) > 1:
+            self._compensated(value, result)
+        else:
+            with self.source.block("if place == 0"):
+                self.source.line(f"v{value} = {result}")
+            with self.source.block("else"):
+                self._compensated(value, result)
+
+
+def _gathered_name(accumulator: Accumulator) -> str:
+    """What a block is gathered in: the name that steps of flat loops use."""
+    prefix = "part" if is_float_sum(accumulator) or is_index(accumulator) else "v"
+    return f"{prefix}{accumulator.value}"
+
+
+def _notes_nan(accumulator: Accumulator) -> bool:
+    if is_index(accumulator):
+        return accumulator.dtype.startswith("float")
+    return is_float_extremum(accumulator)

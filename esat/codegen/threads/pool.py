@@ -1,0 +1,163 @@
+"""The process's pool: how many threads there are, and the memory that the protocol runs on.
+
+Helpers are daemon threads that start when they are first needed. A forked child has none of its parent's
+threads: it starts a pool of its own, so that it computes in parallel, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import inspect
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core import config as numba_config
+from numba.core import types
+
+from esat.codegen.cache import CompiledKernel, load_or_compile
+from esat.codegen.threads import memory, protocol
+
+
+def available_threads() -> int:
+    """Processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def default_threads() -> int:
+    """Threads that a kernel runs in where nothing else is said.
+
+    NUMBA_NUM_THREADS, or what ``numba.set_num_threads`` said in this thread, but no more than there are
+    processors.
+    """
+    return max(1, min(_numba_threads(), available_threads()))
+
+
+def _numba_threads() -> int:
+    # Asking numba before anyone has set a number would launch its own threading layer.
+    layer: Any = sys.modules.get("numba.np.ufunc.parallel")
+    if layer is not None and layer._is_initialized:
+        return int(layer.get_num_threads())
+    configured: Any = numba_config
+    return int(configured.NUMBA_NUM_THREADS)
+
+
+def pool_address(threads: int) -> int:
+    """The address of a pool with helpers for so many threads, the caller counted; 0 for a single one."""
+    if threads <= 1:
+        return 0
+    pool = _process.pool
+    if pool is None or pool.helpers < threads - 1:
+        pool = _process.pool_with(threads - 1)
+    return pool.address
+
+
+class _Pool:
+    """Helpers, and the memory they share with callers. Both last as long as the process."""
+
+    def __init__(self, capacity: int) -> None:
+        size = protocol.HELPERS + capacity * protocol.HELPER
+        self._memory = np.zeros(size + protocol.LINE, np.uint8)
+        self.address = self._memory.ctypes.data + -self._memory.ctypes.data % protocol.LINE
+        self.capacity = capacity
+        self.helpers = 0
+        self._put(protocol.SHARE, share_address())
+        self._put(protocol.ACQUIRE, _address_of("PyThread_acquire_lock"))
+        self._put(protocol.RELEASE, _address_of("PyThread_release_lock"))
+        self._put(protocol.DONE, _held_lock())
+
+    def _put(self, offset: int, value: int) -> None:
+        ctypes.c_int64.from_address(self.address + offset).value = value
+
+    def start(self, helpers: int) -> None:
+        """Have at least so many helpers."""
+        work = _work().function
+        for number in range(self.helpers, helpers):
+            self._put(protocol.HELPERS + number * protocol.HELPER + protocol.LINE, _held_lock())
+            name = f"esat kernel helper {number}"
+            threading.Thread(target=work, args=(self.address, number), name=name, daemon=True).start()
+            self.helpers = number + 1
+
+
+class _Process:
+    """The pool of this process, made anew in a forked child.
+
+    Attributes
+    ----------
+    pool
+        The present one; None before the first task.
+    """
+
+    def __init__(self) -> None:
+        self.pool: _Pool | None = None
+        self._lock = threading.Lock()
+        self._kept: list[_Pool] = []
+
+    def pool_with(self, helpers: int) -> _Pool:
+        """A pool with at least so many helpers."""
+        with self._lock:
+            pool = self.pool
+            if pool is None or pool.capacity < helpers:
+                pool = _Pool(max(helpers, available_threads() - 1))
+                self._kept.append(pool)  # helpers of smaller pools look at their memory for ever
+            pool.start(helpers)
+            self.pool = pool
+            return pool
+
+    def forget(self) -> None:
+        """In a forked child: helpers are gone, and whoever held the lock is gone, too."""
+        self.pool = None
+        self._lock = threading.Lock()
+
+
+_process = _Process()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.forget)
+
+
+def _address_of(function: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, function), ctypes.c_void_p).value or 0
+
+
+def _held_lock() -> int:
+    """A new lock of Python's, held: who acquires it sleeps until another thread releases it."""
+    allocate = ctypes.pythonapi.PyThread_allocate_lock
+    allocate.restype = ctypes.c_void_p
+    lock = allocate()
+    if not lock:
+        raise MemoryError("no lock for a pool of threads")
+    ctypes.pythonapi.PyThread_acquire_lock(ctypes.c_void_p(lock), 1)
+    return int(lock)
+
+
+# ---- compiled code
+
+
+_INTRINSICS = ("acquire", "add", "call_task", "exchange", "load", "release", "store")
+
+
+@functools.cache
+def _compiled(entry: Callable[..., None], parameters: int) -> CompiledKernel:
+    source = inspect.getsource(protocol.take_units) + "\n\n" + inspect.getsource(entry)
+    offsets = {name: value for name, value in vars(protocol).items() if isinstance(value, int)}
+    words = {name: getattr(memory, name) for name in _INTRINSICS}
+    signature = types.void(*[types.int64] * parameters)
+    return load_or_compile(source, entry.__name__, signature, {**offsets, **words})
+
+
+def _work() -> CompiledKernel:
+    return _compiled(protocol.work, 2)
+
+
+@functools.cache
+def share_address() -> int:
+    """The address of the compiled ``share``, in numba's calling convention."""
+    result = _compiled(protocol.share, 5).compile_result
+    return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))

@@ -1,0 +1,226 @@
+"""Kernels in several threads: the same bits, whoever calls them, in forked children too."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import esat
+from esat.codegen.threads import available_threads, default_threads
+from esat.errors import ModeError
+from esat.extract.machine import MachineProfile
+from esat.frontend.graph import Graph
+from esat.graph import Variable
+from esat.graph.evaluate import evaluate
+
+EAGER = MachineProfile(parallel_from=1e-30)
+"""A machine on which everything that can be shared is worth several threads."""
+
+
+def compiled(inputs: Sequence[Variable], outputs: Sequence[Variable], threads: int) -> Any:
+    mode = esat.Mode("o2", threads=threads, machine=EAGER)
+    return esat.compile(Graph(list(inputs), list(outputs)), mode)
+
+
+def programs() -> dict[str, tuple[list[Variable], list[Variable]]]:
+    x, y, v = esat.matrix("x"), esat.matrix("y"), esat.vector("v")
+    single = esat.matrix("single", dtype="float32")
+    whole = esat.matrix("whole", dtype="int64")
+    return {
+        "elementwise": ([x, y], [esat.exp(x) * y + 1.5]),
+        "broadcast": ([x, v], [x * v + 2.0 * x]),
+        "outer": ([v], [v[:, None] - v[None, :]]),
+        "sums": ([x, y], [esat.sum(x * y), esat.sum(x, axis=0), esat.sum(x, axis=1)]),
+        "sums in single precision": ([single], [esat.sum(single), esat.mean(single, axis=0)]),
+        "integers": ([whole], [esat.sum(whole), esat.max(whole), esat.sum(whole * 2, axis=1)]),
+        "extrema": ([x], [esat.max(x), esat.min(x, axis=0), esat.argmax(x), esat.argmin(x, axis=1)]),
+        "products": ([x], [esat.prod(x), esat.prod(x, axis=0)]),
+        "softmax": ([x], [esat.softmax(x, axis=1), esat.logsumexp(x, axis=0)]),
+        "sum of rows": ([x], [esat.sum(esat.logsumexp(x, axis=1))]),
+        "moments": ([x], [esat.mean((x - esat.mean(x)) ** 2), esat.mean(x)]),
+        "centred": ([x], [x - esat.mean(x), x - esat.mean(x, axis=1, keepdims=True)]),
+    }
+
+
+def data(inputs: Sequence[Variable], shape: tuple[int, int], special: bool = False) -> list[np.ndarray]:
+    generator = np.random.default_rng(shape)
+    arrays = []
+    for variable in inputs:
+        rank, dtype = variable.tensor_type.ndim, variable.tensor_type.dtype
+        values = generator.normal(size=shape[-rank:]) * (10.0 if dtype == "int64" else 1.0)
+        if special and values.size > 20 and dtype != "int64":
+            values.flat[[3, -2]] = np.nan, np.inf
+        arrays.append(values.astype(dtype))
+    return arrays
+
+
+def same_bits(results: Any, expected: Any) -> None:
+    results, expected = (value if isinstance(value, tuple) else (value,) for value in (results, expected))
+    for result, wanted in zip(results, expected, strict=True):
+        assert result.dtype == wanted.dtype
+        np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("name", programs())
+def test_any_number_of_threads_gives_the_same_bits(name: str) -> None:
+    inputs, outputs = programs()[name]
+    alone = compiled(inputs, outputs, 1)
+    together = [compiled(inputs, outputs, threads) for threads in (2, 3, 7)]
+    for shape in ((0, 3), (1, 1), (1, 2), (2, 4500), (70, 130), (3000, 3), (130, 1100)):
+        if 0 in shape and name in ("extrema", "integers", "softmax", "sum of rows", "moments", "centred"):
+            continue  # no value for nothing
+        for special in (False, True):
+            arrays = data(inputs, shape, special)
+            expected = alone(*arrays)
+            for function in together:
+                same_bits(function(*arrays), expected)
+        if not special:
+            wanted = evaluate(outputs, dict(zip(inputs, arrays, strict=True)))
+            for result, value in zip(expected, wanted, strict=True):
+                np.testing.assert_allclose(result, value, rtol=1e-10)
+
+
+@pytest.mark.parametrize("layout", ["rows", "transposed", "reversed"])
+def test_strided_arrays_in_threads(layout: str) -> None:
+    for name in ("elementwise", "sums", "softmax", "extrema", "moments"):
+        inputs, outputs = programs()[name]
+        arrays = [
+            {"rows": array[:, ::2][:, :900], "transposed": array.T, "reversed": array[::-1]}[layout]
+            for array in data(inputs, (70, 1900))
+        ]
+        if layout == "rows":
+            arrays = [array[:, :900] for array in data(inputs, (70, 1900))]
+        same_bits(compiled(inputs, outputs, 3)(*arrays), compiled(inputs, outputs, 1)(*arrays))
+
+
+def large_program() -> tuple[Any, np.ndarray, Any]:
+    x = esat.matrix("x")
+    outputs = [esat.exp(x) + 1.0, esat.sum(x), esat.softmax(x, axis=1)]
+    array = data([x], (300, 300))[0]
+    return compiled([x], outputs, 3), array, compiled([x], outputs, 1)(array)
+
+
+def test_several_python_threads_may_call_at_once() -> None:
+    function, array, expected = large_program()
+    failures: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            for _ in range(60):
+                same_bits(function(array), expected)
+        except BaseException as error:
+            failures.append(error)
+
+    callers = [threading.Thread(target=call) for _ in range(5)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60.0)
+        assert not caller.is_alive()
+    assert not failures
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_children_compute_in_threads_too() -> None:
+    function, array, expected = large_program()
+    same_bits(function(array), expected)
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                before = threading.active_count()
+                same_bits(function(array), expected)
+                status = 0 if threading.active_count() == before + 2 else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    same_bits(function(array), expected)
+
+
+_SETTINGS = """
+import numpy as np, numba, sys, threading
+import esat
+from esat.codegen.threads import default_threads
+from esat.extract.machine import MachineProfile
+from esat.frontend.graph import Graph
+x = esat.vector("x")
+mode = esat.Mode("o2", machine=MachineProfile(parallel_from=1e-30))
+function = esat.compile(Graph([x], [esat.exp(x)]), mode)
+print(default_threads(), end=" ")
+function.measure()
+result = function(np.ones(5000))
+assert (result == np.exp(1.0)).all() or np.allclose(result, np.exp(1.0), rtol=1e-15)
+print(function.profile.steps[0].threads, threading.active_count(), end=" ")
+print("numba.np.ufunc.omppool" in sys.modules)
+"""
+
+
+def run_with(**environment: str) -> list[str]:
+    command = [sys.executable, "-c", _SETTINGS]
+    done = subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_numba_num_threads_is_honoured() -> None:
+    assert run_with(NUMBA_NUM_THREADS="1") == ["1", "1", "1", "False"]
+    threads = min(2, available_threads())
+    assert run_with(NUMBA_NUM_THREADS="2") == [*[str(threads)] * 3, "False"]
+
+
+def test_set_num_threads_is_honoured_at_each_call() -> None:
+    import numba
+
+    before = numba.get_num_threads()
+    x = esat.vector("x")
+    mode = esat.Mode("o2", machine=EAGER)
+    function = esat.compile(Graph([x], [esat.exp(x)]), mode)
+    function.measure()
+    try:
+        numba.set_num_threads(1)
+        assert default_threads() == 1
+        function(np.ones(5000))
+        assert function.profile.steps[0].threads == 1
+    finally:
+        numba.set_num_threads(before)
+    assert default_threads() == min(before, available_threads())
+
+
+def test_small_arrays_stay_in_one_thread() -> None:
+    x = esat.vector("x")
+    function = esat.compile(Graph([x], [esat.exp(x)]), esat.Mode("o2", threads=2))
+    function.measure()
+    function(np.ones(1000))
+    assert function.profile.steps[0].threads == 1
+    function(np.ones(3_000_000))
+    assert function.profile.steps[0].threads == 2
+    assert "[2 threads]" in str(function.profile)
+    assert "def kernel_in_parallel(" in function.source()
+
+
+def test_kernels_after_results_of_unknown_shape() -> None:
+    x = esat.vector("x")
+    found = x[esat.nonzero(x)[0]] if hasattr(esat, "nonzero") else x
+    array = np.where(np.arange(9000) % 3 == 0, 0.0, np.arange(9000.0) / 9000.0)
+    results = [compiled([x], [esat.exp(found), esat.sum(found)], threads)(array) for threads in (1, 3)]
+    same_bits(results[1], results[0])
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "all"])
+def test_a_number_of_threads_is_positive(threads: Any) -> None:
+    with pytest.raises(ModeError, match="thread"):
+        esat.Mode(threads=threads)
