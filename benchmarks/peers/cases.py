@@ -33,11 +33,14 @@ class Input:
         Its shape for a size n.
     low, high
         Values are uniform between them.
+    structure
+        The fact about the matrix that esat is told, by the name that ``esat.assume`` takes.
     """
 
     shape: Callable[[int], Shape]
     low: float = -1.0
     high: float = 1.0
+    structure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Case:
     def arrays(self, size: int, dtype: str) -> tuple[np.ndarray, ...]:
         """Inputs for a size; the same in every process."""
         generator = np.random.default_rng(size)
-        return tuple(_aligned(generator, one.shape(size), one.low, one.high, dtype) for one in self.inputs)
+        return tuple(_structured(one, _aligned(generator, one, size, dtype)) for one in self.inputs)
 
     def static_shapes(self) -> tuple[tuple[int | None, ...], ...]:
         """Shapes as a program for all sizes knows them: 1 where an axis is always 1, else None."""
@@ -78,13 +81,24 @@ class Case:
         )
 
 
-def _aligned(generator: np.random.Generator, shape: Shape, low: float, high: float, dtype: str) -> np.ndarray:
+def _structured(one: Input, array: np.ndarray) -> np.ndarray:
+    """The array with zeros where its structure has them, in place."""
+    above = {"lower_triangular": 0, "tridiagonal": 1}
+    if one.structure is not None:
+        array[np.triu_indices(len(array), above[one.structure] + 1)] = 0
+        if one.structure == "tridiagonal":
+            array[np.tril_indices(len(array), -2)] = 0
+    return array
+
+
+def _aligned(generator: np.random.Generator, one: Input, size: int, dtype: str) -> np.ndarray:
     """Uniform values on a cache line's boundary, where every contender can take them without a copy."""
+    shape = one.shape(size)
     itemsize = np.dtype(dtype).itemsize
     memory = np.empty(prod(shape) * itemsize + 64, np.uint8)
     start = -memory.ctypes.data % 64
     array = memory[start : start + prod(shape) * itemsize].view(dtype).reshape(shape)
-    array[...] = generator.random(shape) * (high - low) + low
+    array[...] = generator.random(shape) * (one.high - one.low) + one.low
     return array
 
 
@@ -266,8 +280,3 @@ CASES: tuple[Case, ...] = (
     ),
     Case("20 kernels", twenty_kernels, (Input(square),)),
 )
-
-
-def case_named(name: str) -> Case:
-    """The case of this name. Raises KeyError when there is none."""
-    return {case.name: case for case in CASES}[name]

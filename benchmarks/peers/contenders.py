@@ -12,6 +12,9 @@ OURS = "esat"
 PEERS: tuple[str, ...] = ("numpy", "numexpr", "jax", "pytensor", "torch")
 """Contenders that esat is compared with."""
 
+BASELINES: tuple[str, ...] = ("handwritten", "greedy")
+"""Of the linear algebra benchmark: the best form in NumPy and SciPy, and esat's rules applied one by one."""
+
 
 class Unsupported(Exception):  # noqa: N818 (an answer rather than an error)
     """The library cannot express a case; the message says why."""

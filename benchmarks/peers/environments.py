@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.peers.client import ROOT
-from benchmarks.peers.contenders import OURS
+from benchmarks.peers.contenders import BASELINES, OURS
 
 FOLDER = ROOT / ".peers"
 
@@ -57,7 +57,7 @@ def interpreter_of(contender: str, given: Mapping[str, Path]) -> Path | None:
     variable = os.environ.get(f"ESAT_BENCH_{contender.upper()}")
     if variable:
         return Path(variable)
-    if contender in (OURS, "numpy"):
+    if contender in (OURS, "numpy", *BASELINES):
         return Path(sys.executable)
     made = _python_of(FOLDER / contender)
     if made.exists():

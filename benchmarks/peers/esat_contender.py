@@ -17,7 +17,11 @@ def executable(case: Case, dtype: str, mode: str = "fast_run") -> Executable:
     inputs = [
         esat.tensor(f"x{place}", shape=shape, dtype=dtype) for place, shape in enumerate(case.static_shapes())
     ]
-    results = case.function(esat, *inputs)
+    known = [
+        variable if one.structure is None else esat.assume(variable, one.structure)
+        for variable, one in zip(inputs, case.inputs, strict=True)
+    ]
+    results = case.function(esat, *known)
     outputs = list(results) if isinstance(results, tuple) else [results]
     return esat.compile(esat.Graph(inputs, outputs), mode=mode)
 

@@ -27,9 +27,12 @@ from typing import IO, Any
 import numpy as np
 
 from benchmarks.peers import machine
-from benchmarks.peers.cases import case_named
+from benchmarks.peers.cases import CASES
 from benchmarks.peers.contenders import Unsupported, module_name
+from benchmarks.peers.laab_cases import EXPRESSIONS
 from benchmarks.peers.numpy_contender import Reference
+
+_CASES = {case.name: case for case in (*CASES, *EXPRESSIONS)}
 
 
 class Worker:
@@ -43,7 +46,7 @@ class Worker:
 
     def prepare(self, case: str, size: int, dtype: str) -> dict[str, Any]:
         """Compile a case, make its arrays and compare its results with NumPy's in float64."""
-        chosen = case_named(case)
+        chosen = _CASES[case]
         start = time.perf_counter()
         if (case, dtype) not in self._prepared:
             self._prepared[case, dtype] = self.module.prepare(chosen, dtype)

@@ -1,0 +1,184 @@
+"""The linear algebra awareness benchmark: seventeen expressions, each against its best form by hand.
+
+``python -m benchmarks.laab [--n N ...] [--dtypes ...] [--cases NAME ...] [--peers ...] [--quick|--show]``.
+
+A contender passes an expression if it takes at most 5 % more time than the best form in NumPy and SciPy, for
+every size and dtype; two microseconds are allowed besides, for a call of a compiled function checks its
+arguments where an expression in NumPy does not. esat passes only if its program has the products of the cheap
+form as well, so that nothing passes through a faster library. Contenders run as in ``benchmarks.kernels``: each
+in a process of its own environment, on one thread, calls interleaved, results compared before they are timed.
+
+Results are kept in ``benchmarks/results/laab.json`` and ``laab.txt``; a run replaces what it measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.kernels import RESULTS
+from benchmarks.peers.contenders import BASELINES, OURS
+from benchmarks.peers.environments import interpreter_of
+from benchmarks.peers.esat_contender import executable
+from benchmarks.peers.laab_cases import EXPRESSIONS, Expression
+from benchmarks.peers.match import Contest, Settings
+from benchmarks.peers.record import Record, Run, load, save
+from esat.graph import Apply
+from esat.ops.accumulate import AccumulateProduct
+from esat.ops.contraction import MatMul
+
+HAND, GREEDY = BASELINES
+LIBRARIES = ("jax", "torch", "pytensor")
+CONTENDERS = (OURS, GREEDY, *LIBRARIES)
+"""Who is compared with the form by hand."""
+SLACK = 1.05
+CALL = 2e-6
+"""Seconds that a call may take besides."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, print and store; 0 if esat passes all expressions that were run."""
+    options = _parser().parse_args(arguments)
+    stem = options.output / "laab"
+    if options.show:
+        print(table(load(stem.with_suffix(".json"))))
+        return 0
+    interpreters = {name: interpreter_of(name, {}) for name in (OURS, *BASELINES, *options.peers)}
+    for name in [name for name, found in interpreters.items() if found is None]:
+        print(f"{name}: left out, no environment has it (make bench-peers)")
+    settings = (
+        Settings(rounds=5, seconds=0.005) if options.quick else Settings(rounds=options.rounds, seconds=0.05)
+    )
+    chosen = [case for case in EXPRESSIONS if not options.cases or case.name in options.cases]
+    records = []
+    with Contest({k: v for k, v in interpreters.items() if v is not None}, 1, settings) as contest:
+        limits = contest.limits(options.dtypes)
+        for case in chosen:
+            for dtype in options.dtypes:
+                for size in options.n:
+                    records.append(contest.play(case, size, dtype))
+                    print(line(records[-1]), flush=True)
+        run = Run(tuple(records), (limits,), contest.versions)
+    print()
+    print(table(run))
+    if not options.quick:
+        stored = merged(stem.with_suffix(".json"), run)
+        save(stored, stem)
+        stem.with_suffix(".txt").write_text(table(stored) + "\n", encoding="utf-8")
+    return 0 if all(passes(case, OURS, run) for case in chosen) else 1
+
+
+def merged(path: Path, run: Run) -> Run:
+    """A stored run with the records of a new one in the place of its own."""
+    if not path.exists():
+        return run
+    known = load(path)
+    records = {(record.case, record.size, record.dtype): record for record in (*known.records, *run.records)}
+    order = {case.name: place for place, case in enumerate(EXPRESSIONS)}
+    kept = sorted(records.values(), key=lambda record: (order[record.case], record.dtype, record.size))
+    return replace(run, records=tuple(kept), versions={**known.versions, **run.versions})
+
+
+# ---- structure
+
+
+def products(case: Expression, dtype: str) -> tuple[str, ...]:
+    """The kinds of the matrix products in esat's program, sorted."""
+    kinds = [kind for node in executable(case, dtype).graph.toposort() if (kind := _kind(node))]
+    return tuple(sorted(kinds))
+
+
+def _kind(node: Apply) -> str:
+    if isinstance(node.op, AccumulateProduct):
+        operands = node.inputs[2:4]
+    elif isinstance(node.op, MatMul):
+        if node.op.name != "matmul":
+            return node.op.name
+        operands = node.inputs[:2]
+    else:
+        return ""
+    rows, columns = operands[0].tensor_type.shape[0], operands[1].tensor_type.shape[1]
+    return "dot" if rows == columns == 1 else "gemv" if 1 in (rows, columns) else "gemm"
+
+
+def is_cheap(case: Expression, dtypes: Sequence[str]) -> bool:
+    """Whether esat's programs have the products of the cheap form, and no others."""
+    return all(products(case, dtype) == case.products for dtype in dtypes)
+
+
+# ---- judgement
+
+
+def ratio(record: Record, contender: str) -> float | None:
+    """Time by that of the form by hand, the allowance for a call taken off; None where one is missing."""
+    if contender not in record.seconds or HAND not in record.seconds:
+        return None
+    return max(record.seconds[contender] - CALL, 0.0) / record.seconds[HAND]
+
+
+def passes(case: Expression, contender: str, run: Run) -> bool:
+    """Whether a contender passes an expression at all sizes and dtypes of a run."""
+    records = [record for record in run.records if record.case == case.name]
+    ratios = [ratio(record, contender) for record in records]
+    fast = bool(ratios) and all(one is not None and one <= SLACK for one in ratios)
+    return fast and (contender != OURS or is_cheap(case, sorted({record.dtype for record in records})))
+
+
+def line(record: Record) -> str:
+    """One record: time by hand, and the ratio of each contender."""
+    hand = record.seconds.get(HAND)
+    time = "failed    " if hand is None else f"{hand * 1e3:8.3f} ms"
+    cells = [f"{record.case:18} {record.size:5} {record.dtype} {time}"]
+    for contender in CONTENDERS:
+        one = ratio(record, contender)
+        mark = " " if one is not None and one <= SLACK else "*"
+        cells.append("       -  " if one is None else f"{one:8.2f}{mark} ")
+    notes = [f"{name}: {note}" for name, note in record.notes.items()]
+    return "".join([*cells, *notes]).rstrip()
+
+
+def table(run: Run) -> str:
+    """All records, and the count of each contender."""
+    present = [case for case in EXPRESSIONS if any(record.case == case.name for record in run.records)]
+    rows = [
+        f"{run.machine}; {run.day}; one thread; {', '.join(f'{k} {v}' for k, v in run.versions.items())}",
+        "Time by hand, and time / time by hand; * is more than 5 % above it.",
+        f"{'':18} {'n':>5} {'dtype':7} {'by hand':>11}" + "".join(f"{name:>8}  " for name in CONTENDERS),
+    ]
+    rows += [line(record) for record in run.records]
+    rows += [
+        "",
+        f"{'passed':43}"
+        + "".join(f"{_count(present, name, run):>5}/{len(present)}  " for name in CONTENDERS),
+    ]
+    for case in present:
+        dtypes = sorted({record.dtype for record in run.records if record.case == case.name})
+        found = products(case, dtypes[0])
+        verdict = "cheap form" if is_cheap(case, dtypes) else f"NOT the cheap form, {case.products}"
+        rows.append(f"{case.name:18} {' + '.join(found) or 'no product'}: {verdict}")
+    return "\n".join(rows)
+
+
+def _count(cases: Sequence[Expression], contender: str, run: Run) -> int:
+    return sum(passes(case, contender, run) for case in cases)
+
+
+def _parser() -> argparse.ArgumentParser:
+    names = [case.name for case in EXPRESSIONS]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.laab", description=__doc__.split("\n")[0])
+    parser.add_argument("--n", nargs="+", type=int, default=[1500, 3000], help="sizes of the matrices")
+    parser.add_argument("--dtypes", nargs="+", choices=("float32", "float64"), default=["float32", "float64"])
+    parser.add_argument("--cases", nargs="+", choices=names, metavar="NAME", help="only these expressions")
+    parser.add_argument("--peers", nargs="*", choices=LIBRARIES, default=list(LIBRARIES))
+    parser.add_argument("--rounds", type=int, default=5, help="how often each contender is timed")
+    parser.add_argument("--quick", action="store_true", help="short turns, nothing stored")
+    parser.add_argument("--show", action="store_true", help="print the table of the stored run")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder for results")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

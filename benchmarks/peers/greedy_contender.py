@@ -1,0 +1,15 @@
+"""esat in the mode ``greedy``: the same rules, each replacing what it matches at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.peers.cases import Case
+from benchmarks.peers.esat_contender import VERSION, executable
+
+__all__ = ["VERSION", "prepare"]
+
+
+def prepare(case: Case, dtype: str) -> Callable[..., Any]:
+    return executable(case, dtype, mode="greedy")
