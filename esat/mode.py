@@ -49,7 +49,11 @@ class Mode:
     debug
         Whether every stage is checked against the unoptimized graph, and every call for NaN and Inf.
     samples
-        For debugging: one array an input, to check stages with; by default they are made up.
+        For debugging and autotuning: one array an input, to check stages or time programs with; by default
+        they are made up.
+    autotune
+        Whether programs predicted to take at most 10 % longer than the best are compiled and timed, for the
+        sizes that types, ``shapes=`` and shared variables tell. The winner is remembered on disk.
     variants
         Programs kept beside the first one, for sizes that types leave open; 0 for none. Where calls come with
         sizes for which another program of the same e-graph is predicted to be faster, and there have been
@@ -76,6 +80,7 @@ class Mode:
     extract: Literal["area", "tree", "optimal"]
     debug: bool
     samples: tuple[Any, ...] | None = field(repr=False, compare=False)
+    autotune: bool
     variants: int
     threads: int | None
     machine: MachineProfile = field(repr=False)
@@ -137,6 +142,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "extract": "area",
     "debug": False,
     "samples": None,
+    "autotune": False,
     "variants": 8,
     "threads": None,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from esat import codegen
@@ -29,6 +30,7 @@ from esat.rules import RULES
 from esat.runtime import Executable
 from esat.runtime.debug import DebugExecutable
 from esat.runtime.kernels import Kernels
+from esat.runtime.tuning import Tuner
 from esat.runtime.variants import Variants
 
 RuleSources = str | Path | Iterable[str | Path]
@@ -94,6 +96,9 @@ def _compile(
         options = _options(chosen, rules, expected_shapes(shapes or {}, graph.inputs))
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)
+    if chosen.autotune and report.resizing is not None:
+        with profile.stage("autotune"):
+            optimized, report = _autotuned(optimized, report, report.resizing, chosen)
     kind = Executable if checker is None else DebugExecutable
     variants = None if chosen.debug else _variants(chosen, permissions, report.resizing, profile)
     executable = _linked(optimized, chosen, permissions, profile, kind, variants)
@@ -124,6 +129,33 @@ def _linked(
     )
     executable.optimized = optimized
     return executable
+
+
+def _autotuned(
+    optimized: FunctionGraph, report: OptimizationReport, resizing: Resizing, mode: Mode
+) -> tuple[FunctionGraph, OptimizationReport]:
+    """The fastest of the programs that are predicted to take about as long as the best."""
+    harmless = Permissions(frozenset(), ())
+
+    def build(graph: FunctionGraph) -> Executable:
+        return _linked(graph, mode, harmless, Profile())
+
+    settings = repr((mode.query, mode.soundness, mode.threads))
+    tuner = Tuner(
+        resizing.program, build, mode.machine, len(optimized.inputs), settings, samples=mode.samples
+    )
+    found, tuning = tuner.best(resizing.first)
+    if found is not resizing.first:
+        optimized = resizing.program(found)
+    tuned = replace(
+        report,
+        cost_after=found.seconds,
+        nodes_after=len(optimized),
+        extraction=found,
+        resizing=replace(resizing, first=found),
+        tuning=tuning,
+    )
+    return optimized, tuned
 
 
 def _variants(

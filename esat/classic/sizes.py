@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from esat.errors import EsatError
 from esat.extract.shapes import Expected
-from esat.graph import Constant, FunctionGraph, SharedVariable, TensorType, Variable
+from esat.graph import Constant, FunctionGraph, SharedVariable, TensorType, Type, Variable
 from esat.graph.traversal import postorder_of
 
 Sizes = tuple[int | None, ...]
@@ -59,7 +59,9 @@ class ExpectedSizes:
             found = _admitted(type, np.shape(variable.get_value(borrow=True)))
         elif node is not None and isinstance(type, TensorType) and None in type.shape:
             try:
-                results = node.op.infer_types([self._stand_in(operand) for operand in node.inputs])
+                results: Sequence[Type] = node.op.infer_types(
+                    [self._stand_in(operand) for operand in node.inputs]
+                )
             except EsatError:
                 results = []  # expected sizes that do not fit each other say nothing
             for output, result in zip(node.outputs, results, strict=False):

@@ -59,6 +59,8 @@ class OptimizationReport:
         The choice and all there was to choose from; None for the other strategies.
     resizing
         Chooses anew for other sizes, where that is known to be possible.
+    tuning
+        What autotuning did; printed it is one line. None without autotuning.
     """
 
     strategy: str
@@ -73,6 +75,7 @@ class OptimizationReport:
     saturation: SaturationReport | None = field(default=None, repr=False)
     extraction: Extraction | None = field(default=None, repr=False, compare=False)
     resizing: Resizing | None = field(default=None, repr=False, compare=False)
+    tuning: object = field(default=None, compare=False)
 
     def explain(self, limit: int = 3) -> Explanation:
         """The parts of the program with the best forms that lost, and what these would have cost.
@@ -104,6 +107,8 @@ class OptimizationReport:
             f"  predicted time of a call: {self.cost_before * 1e6:.1f} us before,"
             f" {self.cost_after * 1e6:.1f} us after ({ratio:.2f} x)"
         )
+        if self.tuning is not None:
+            lines.append(f"  {self.tuning}")
         if self.rules:
             lines.append(f"  rules that fired ({len(self.rules)}), with their matches:")
             lines += _columns([f"{name} {count}" for name, count in self.rules.items()])

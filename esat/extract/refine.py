@@ -57,7 +57,7 @@ def alternatives(
     -------
     At most ``limit``; e-nodes of infinite cost, and those that need the class itself, are left out.
     """
-    editor = _Editor(Problem.of(arrays, costs, [*roots, klass]))
+    editor = Editor(Problem.of(arrays, costs, [*roots, klass]))
     found: list[Alternative] = []
     for node in arrays.nodes_of(klass):
         changed = None if node == selection.chosen[klass] else editor.apply(selection, ((klass, node),))
@@ -128,7 +128,7 @@ def refine(
     A selection whose ``cost`` is still the sum of ``costs``.
     """
     deadline = perf_counter() + time_limit
-    editor = _Editor(Problem.of(arrays, costs, roots))
+    editor = Editor(Problem.of(arrays, costs, roots))
     best, best_price = selection, price(selection)
     for move in candidates:
         if perf_counter() > deadline:
@@ -142,7 +142,7 @@ def refine(
     return best if best is selection else replace(best, method=f"{selection.method}+refine")
 
 
-class _Editor:
+class Editor:
     """Applies moves to selections of one problem."""
 
     def __init__(self, problem: Problem) -> None:
