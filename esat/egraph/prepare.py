@@ -33,6 +33,8 @@ from esat.rules.database import PACKAGE_RULES, RuleSelection
 
 EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
+SPARSE_RULES = "rules-sparse"
+"""Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, which ends."""
 PROGRAMS_KEPT = 8
 
 SUPERSEDED = "Superseded"
@@ -105,8 +107,12 @@ class Program:
         steps = []
         if self.compiled.rulesets:
             steps.append(RuleStep(self.compiled.rulesets))
-        if self.compiled.expanding:
-            steps.append(RuleStep(self.compiled.expanding, fuel=EXPANDING_FUEL, rounds=2))
+        sparse = tuple(name for name in self.compiled.expanding if name.startswith(SPARSE_RULES))
+        others = tuple(name for name in self.compiled.expanding if name not in sparse)
+        if others:
+            steps.append(RuleStep(others, fuel=EXPANDING_FUEL, rounds=2))
+        if sparse:
+            steps.append(RuleStep(sparse, fuel=EXPANDING_FUEL))
         return Schedule(tuple(steps), watched=self.users_rules)
 
     @cached_property

@@ -28,6 +28,7 @@ from esat.egraph.report import (
     StopReason,
     first_names,
 )
+from esat.egraph.terms import TermGraph
 from esat.errors import EsatWarning, RuleError, SaturationError
 
 
@@ -95,6 +96,16 @@ class Budgets:
     seconds: float = 5.0
     rounds: int = 8
     matches: int = 5_000
+
+
+SPARSE_ROUNDS = 5
+"""Rounds beyond a budget's for graphs with sparse matrices, which move through expressions a step a round."""
+
+
+def rounds_beyond(terms: TermGraph) -> int:
+    """Rounds that these terms need beyond those of a budget."""
+    is_sparse = any(term.constructor in ("DenseFromSparse", "DenseAt") for term in terms.terms)
+    return SPARSE_ROUNDS if is_sparse else 0
 
 
 EXPLOSIVE_GROWTH = 3.0

@@ -52,10 +52,10 @@ word. ``reduce``, ``argreduce``: the first attribute is the mask of the axes tha
 as the operand, or int64. ``matmul``: the first attribute is the rank. ``fill``: dtype of the second operand,
 shape of both. ``opaque``, ``leaf``: no rule; whoever makes such a term says its type.
 
-Of sparse matrices, which are typed as the dense matrices they stand for: ``stored``, a vector of stored values;
-``structure``, the shape of the first operand; ``transpose``; ``product``, of two matrices; ``usmm``, the product
-of the second and third operand; ``sparse_sum``: the first attribute is the axis that is summed and dropped. The
-dtype is that of the last operand.
+Of sparse matrices, which are typed as the dense matrices they stand for: ``stored``, a vector of stored
+values; ``structure``, the shape of the first operand; ``transpose``; ``product``, of two matrices; ``usmm``,
+the product of the second and third operand; ``sparse_sum``: the first attribute is the axis that is summed
+and dropped. The dtype is that of the last operand.
 
 Of functions of matrices, whose last attribute is the rank of their operands: ``square``, as the operand;
 ``system``, the right sides in the second operand, over both batches; ``determinant``, a number a matrix;
@@ -163,7 +163,16 @@ class ConstructorSignature:
     def operator(self) -> Operator:
         """What the rule compiler knows of it."""
         dtypes = {"same": "same", "bool": "bool", "cast": "#1", "dimshuffle": "same", "reduce": "same"}
-        shares = (*MATRIX_TYPINGS, "matmul", "stored", "structure", "transpose", "product", "usmm", "sparse_sum")
+        shares = (
+            *MATRIX_TYPINGS,
+            "matmul",
+            "stored",
+            "structure",
+            "transpose",
+            "product",
+            "usmm",
+            "sparse_sum",
+        )
         dtype = dtypes.get(self.result, "same" if self.result in shares else "")
         operand_dtypes = self.operand_dtypes
         if self.result == "fill" and operand_dtypes is None:

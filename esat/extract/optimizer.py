@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from esat.egraph.constructors import undeclared_constructors
@@ -12,7 +12,7 @@ from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine
 from esat.egraph.report import SaturationReport, StepTrace
-from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.saturate import Budgets, rounds_beyond, saturate
 from esat.egraph.terms import TermGraph
 from esat.errors import OptimizerError
 from esat.extract.cost import CostModel
@@ -220,7 +220,8 @@ def saturated(
             for text in texts:
                 engine.execute(text)
         with stage("saturate"):
-            report = saturate(engine, program.schedule, budgets, program.constructors, trace)
+            limits = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
+            report = saturate(engine, program.schedule, limits, program.constructors, trace)
         with stage("read out"):
             declared = (record.name for record in undeclared)
             names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import index
+from typing import Any
 
 import numpy as np
 
-from esat.egraph.terms import TermGraph
+from esat.egraph.terms import Dimension, TermGraph
 from esat.errors import GraphError, ShapeError
 from esat.extract.value import UNKNOWN_SIZE
 from esat.extract.values import Hints
 from esat.graph import SharedVariable, TensorType, Variable
+from esat.graph.sparse_type import SparseType, is_sparse_matrix
+from esat.ops.sparse.record import EXPECTED_DENSITY
 
 Expected = tuple[tuple[int, ...] | None, ...]
 """Shape of each input of a graph, by position, as far as it is known."""
@@ -23,7 +26,8 @@ def expected_shapes(shapes: Mapping[Variable, Sequence[int]], inputs: Sequence[V
     Parameters
     ----------
     shapes
-        Input -> its shape. Programs stay right for every other shape; they are chosen for this one.
+        Input -> its shape. Programs stay right for every other shape; they are chosen for this one. For a
+        sparse matrix a third number may follow, how many values are stored.
     inputs
         The inputs of the graph.
 
@@ -44,15 +48,18 @@ def expected_shapes(shapes: Mapping[Variable, Sequence[int]], inputs: Sequence[V
 
 def _checked(variable: Variable, shape: Sequence[int]) -> tuple[int, ...]:
     type = variable.type
-    if not isinstance(type, TensorType):
-        raise ShapeError(f"shapes: {variable} is no tensor but a {type}")
+    if not isinstance(type, TensorType | SparseType):
+        raise ShapeError(f"shapes: {variable} is neither a tensor nor a sparse matrix but a {type}")
     try:
         sizes = tuple(index(size) for size in shape)
     except TypeError:
         raise ShapeError(f"shapes: {variable}: {shape!r} is no sequence of whole numbers") from None
-    if len(sizes) != type.ndim:
-        raise ShapeError(f"shapes: {variable}: {sizes} has {len(sizes)} sizes for {type.ndim} axes")
-    for axis, (size, known) in enumerate(zip(sizes, type.shape, strict=True)):
+    by_type: tuple[int | None, ...] = type.shape
+    if isinstance(type, SparseType) and len(sizes) == 3:
+        by_type = (*by_type, None)
+    if len(sizes) != len(by_type):
+        raise ShapeError(f"shapes: {variable}: {sizes} has {len(sizes)} sizes for {len(by_type)} axes")
+    for axis, (size, known) in enumerate(zip(sizes, by_type, strict=True)):
         if size < 0:
             raise ShapeError(f"shapes: {variable}: axis {axis} cannot have size {size}")
         if known is not None and size != known:
@@ -92,9 +99,28 @@ def hints_of(terms: TermGraph, expected: Expected) -> Hints:
     for number, term in leaves:
         leaf = terms.inputs[int(term.attributes[0])]
         value = leaf.get_value(borrow=True) if isinstance(leaf, SharedVariable) else None
-        if isinstance(value, np.ndarray):
-            for size, symbol in zip(value.shape, terms.types[number].shape, strict=False):
-                if not isinstance(symbol, int):
-                    hints.setdefault(symbol, float(size))
+        for size, symbol in zip(_sizes_of(value), terms.types[number].shape, strict=False):
+            if not isinstance(symbol, int):
+                hints.setdefault(symbol, float(size))
+    _expect_stored_values(terms, hints)
     # What is best for empty arrays is best for nothing else.
     return {symbol: max(size, 1.0) for symbol, size in hints.items()}
+
+
+def _sizes_of(value: Any) -> tuple[int, ...]:
+    """Sizes of the value of a shared variable; of a sparse matrix also the number of stored values."""
+    if is_sparse_matrix(value):
+        return (*value.shape, value.nnz)
+    return value.shape if isinstance(value, np.ndarray) else ()
+
+
+def _expect_stored_values(terms: TermGraph, hints: dict[tuple[int, int], float]) -> None:
+    """Where nothing is said of a sparse matrix, it stores the usual share of its elements."""
+
+    def known(size: Dimension) -> float:
+        return float(size) if isinstance(size, int) else hints.get(size, UNKNOWN_SIZE)
+
+    for type in terms.types:
+        if len(type.shape) == type.rank + 1 and not isinstance(type.shape[-1], int):
+            rows, columns = map(known, type.shape[:2])
+            hints.setdefault(type.shape[-1], EXPECTED_DENSITY * rows * columns)

@@ -277,14 +277,20 @@ def add(left: Any, right: Any) -> Variable:
     if is_sparse(left) and is_sparse(right):
         total: Variable = SPARSE_ADD(as_sparse(left), as_sparse(right))
         return total
-    dense = [dense_from_sparse(value) if is_sparse(value) else as_variable(value) for value in (left, right)]
-    result: Variable = op_named("add")(*dense)
+    result: Variable = op_named("add")(_dense(left), _dense(right))
     return result
+
+
+def _dense(value: Any) -> Variable:
+    return dense_from_sparse(value) if is_sparse(value) else as_variable(value)
 
 
 def sub(left: Any, right: Any) -> Variable:
     """Difference of two matrices of one shape: sparse if both are, else dense."""
-    return add(left, neg(right) if is_sparse(right) else op_named("neg")(as_variable(right)))
+    if is_sparse(left) and is_sparse(right):
+        return add(left, neg(right))
+    result: Variable = op_named("sub")(_dense(left), _dense(right))
+    return result
 
 
 def mul(left: Any, right: Any) -> Variable:

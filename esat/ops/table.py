@@ -26,6 +26,16 @@ from esat.ops.linalg.solve import SOLVE
 from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import LOG_SOFTMAX, SOFTMAX
 from esat.ops.reduction import REDUCERS, Reduction
+from esat.ops.sparse.products import SAMPLED_VALUES, STRUCTURED_DOT, USMM, SparseSum
+from esat.ops.sparse.record import SparseOp
+from esat.ops.sparse.structure import (
+    DENSE_AT,
+    DENSE_FROM_SPARSE,
+    SPARSE_TRANSPOSE,
+    STORED_VALUES,
+    VALUES_AT,
+    WITH_VALUES,
+)
 
 ELEMENTWISE: tuple[Elementwise, ...] = (
     *arithmetic.OPS,
@@ -48,7 +58,21 @@ OVER_AXES: tuple[Op, ...] = (*(Reduction(reducer, ()) for reducer in REDUCERS), 
 LINEAR_ALGEBRA: tuple[Op, ...] = (SOLVE, CHOLESKY, INVERSE, DETERMINANT, COFACTORS, SLOGDET, EXPONENTIAL)
 """Those functions of matrices that have no attributes; of Cholesky factors, the lower one."""
 
-OPS: tuple[Op, ...] = (*ELEMENTWISE, *OVER_AXES, *PRODUCTS.values(), ALLOC, *LINEAR_ALGEBRA)
+SPARSE: tuple[SparseOp, ...] = (
+    STORED_VALUES,
+    WITH_VALUES,
+    DENSE_FROM_SPARSE,
+    DENSE_AT,
+    VALUES_AT,
+    SPARSE_TRANSPOSE,
+    STRUCTURED_DOT,
+    SAMPLED_VALUES,
+    USMM,
+    SparseSum(),
+)
+"""Ops on sparse matrices that rules speak of; of sums along an axis, the first."""
+
+OPS: tuple[Op, ...] = (*ELEMENTWISE, *OVER_AXES, *PRODUCTS.values(), ALLOC, *LINEAR_ALGEBRA, *SPARSE)
 """Every op that is found by name: those without attributes, and representatives of those over axes."""
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,14 +18,16 @@ from esat.ops.contraction import swap_last_axes
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.reduction import SUM, reduce
 from esat.ops.sparse.record import (
-    EXPECTED_DENSITY,
+    Kind,
     SparseOp,
+    count,
     dense_type,
     match,
     places,
     sparse_type,
     with_values,
 )
+from esat.ops.sparse.sampling import sampled
 from esat.ops.sparse.structure import (
     DENSE_AT,
     SPARSE_TRANSPOSE,
@@ -76,6 +78,8 @@ class StructuredDot(_Product):
 
     name: str = field(default="structured_dot", init=False)
     constructor: str = field(default="StructuredDot", init=False)
+    typing: str = field(default="product", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", 2)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         left, right = sparse_type(self.name, inputs[0]), dense_type(self.name, inputs[1], 2)
@@ -100,16 +104,8 @@ class StructuredDot(_Product):
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
     ) -> Work:
-        return product_work(inputs[0], inputs[1], outputs[0], itemsizes)
-
-
-def product_work(
-    sparse: tuple[int, ...], dense: tuple[int, ...], result: tuple[int, ...], itemsizes: Sequence[int]
-) -> Work:
-    """The cost of a product with a sparse matrix of the expected density, by the shapes of all three."""
-    stored = EXPECTED_DENSITY * np.prod(sparse, dtype=np.float64)
-    moved = stored * (itemsizes[0] + 4) + (np.prod(dense) + np.prod(result)) * itemsizes[-1]
-    return Work(flops=2.0 * float(stored) * dense[-1], bytes=float(moved), calls=1)
+        general = SparseOp.work(self, inputs, outputs, itemsizes)
+        return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,6 +118,8 @@ class SampledValues(_Product):
 
     name: str = field(default="sampled_values", init=False)
     constructor: str = field(default="SampledValues", init=False)
+    typing: str = field(default="stored", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", 2, 2)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         return (inputs[0], *common(self.name, inputs[1:]))
@@ -137,14 +135,7 @@ class SampledValues(_Product):
         pattern, left, right = inputs
         fits = pattern.shape == (left.shape[0], right.shape[1]) and left.shape[1] == right.shape[0]
         self.refuse(inputs, fits)
-        rows, columns = places(pattern)
-        result = np.empty(rows.size, left.dtype)
-        flipped = np.ascontiguousarray(right.T)
-        step = max(1, BLOCK // max(1, left.shape[1]))
-        for start in range(0, rows.size, step):
-            part = slice(start, start + step)
-            result[part] = np.einsum("ij,ij->i", left[rows[part]], flipped[columns[part]])
-        return (result,)
+        return (sampled(pattern, left, right),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
         (cotangent,) = cotangents
@@ -155,9 +146,11 @@ class SampledValues(_Product):
         by_right = STRUCTURED_DOT(SPARSE_TRANSPOSE(weighted), left)
         return [None, STRUCTURED_DOT(weighted, swap_last_axes(right)), swap_last_axes(by_right)]
 
-
-BLOCK = 1 << 16
-"""Elements that are gathered at a time."""
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        general = SparseOp.work(self, inputs, outputs, itemsizes)
+        return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -244,6 +237,8 @@ class SparseSum(SparseOp):
     axis: int = 0
     name: str = field(default="sparse_sum", init=False)
     constructor: str = field(default="SparseSum", init=False)
+    typing: str = field(default="sparse_sum", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = ("sparse",)
 
     def properties(self) -> tuple[object, ...]:
         return (self.axis,)
@@ -277,6 +272,8 @@ class Usmm(_Product):
 
     name: str = field(default="usmm", init=False)
     constructor: str = field(default="Usmm", init=False)
+    typing: str = field(default="usmm", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = (0, "sparse", 2, 2)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         alpha, sparse, dense, added = inputs
@@ -314,7 +311,8 @@ class Usmm(_Product):
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
     ) -> Work:
-        return product_work(inputs[1], inputs[2], outputs[0], itemsizes)
+        general = SparseOp.work(self, inputs, outputs, itemsizes)
+        return replace(general, flops=2.0 * count(inputs[1]) * inputs[2][1])
 
 
 STRUCTURED_DOT = StructuredDot()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -17,18 +17,45 @@ from esat.graph.variables import Constant, Variable
 EXPECTED_DENSITY = 0.01
 """Stored values for each element of a sparse matrix, where costs must be told before it is there."""
 
+Kind: TypeAlias = int | Literal["sparse"]
+"""What an operand is: a sparse matrix, or a dense array of so many axes."""
+
+INDEX_BYTES = 4
+"""Of the row or column that SciPy stores with each value."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseOp(Op):
-    """An op with a sparse operand or result."""
+    """An op with a sparse operand or result.
+
+    Where costs are told, the shape of a sparse matrix has three numbers: rows, columns, stored values.
+
+    Attributes
+    ----------
+    kinds
+        What the operands are, for an op that rules speak of; empty for others.
+    """
+
+    kinds: ClassVar[tuple[Kind, ...]] = ()
 
     family: Family = field(default=Family.SPARSE, init=False)
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
     ) -> Work:
-        general = Op.work(self, inputs, outputs, itemsizes)
-        return Work(flops=general.flops, bytes=general.bytes * EXPECTED_DENSITY, calls=1)
+        shapes = (*inputs, *outputs)
+        moved = sum(bytes_of(shape, size) for shape, size in zip(shapes, itemsizes, strict=True))
+        return Work(flops=float(sum(count(shape) for shape in outputs)), bytes=moved, calls=1)
+
+
+def count(shape: Sequence[int]) -> float:
+    """Numbers that are held: the stored values of a sparse matrix, all of a dense array."""
+    return float(shape[2]) if len(shape) == 3 else float(np.prod(shape, dtype=np.float64))
+
+
+def bytes_of(shape: Sequence[int], itemsize: int) -> float:
+    """Bytes of an operand or result, indices included."""
+    return count(shape) * (itemsize + INDEX_BYTES if len(shape) == 3 else itemsize)
 
 
 def as_sparse(value: Any) -> Variable:

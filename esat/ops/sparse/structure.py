@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.cast import cast
 from esat.ops.reduction import sum_to
-from esat.ops.sparse.record import SparseOp, dense_type, match, places, sparse_type, with_values
+from esat.ops.sparse.record import Kind, SparseOp, dense_type, match, places, sparse_type, with_values
 
 Cotangents = list[Variable | None]
 
@@ -27,6 +27,8 @@ class StoredValues(SparseOp):
 
     name: str = field(default="stored_values", init=False)
     constructor: str = field(default="StoredValues", init=False)
+    typing: str = field(default="stored", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = ("sparse",)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (sparse_type(self.name, inputs[0]).values,)
@@ -44,6 +46,8 @@ class WithValues(SparseOp):
 
     name: str = field(default="with_values", init=False)
     constructor: str = field(default="WithValues", init=False)
+    typing: str = field(default="structure", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", 1)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         values = dense_type(self.name, inputs[1], 1)
@@ -66,6 +70,8 @@ class DenseFromSparse(SparseOp):
 
     name: str = field(default="dense_from_sparse", init=False)
     constructor: str = field(default="DenseFromSparse", init=False)
+    typing: str = field(default="same", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = ("sparse",)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (sparse_type(self.name, inputs[0]).dense,)
@@ -123,6 +129,8 @@ class DenseAt(SparseOp):
 
     name: str = field(default="dense_at", init=False)
     constructor: str = field(default="DenseAt", init=False)
+    typing: str = field(default="stored", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", 2)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         pattern = sparse_type(self.name, inputs[0])
@@ -161,6 +169,8 @@ class ValuesAt(SparseOp):
 
     name: str = field(default="values_at", init=False)
     constructor: str = field(default="ValuesAt", init=False)
+    typing: str = field(default="stored", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", "sparse")
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         pattern, source = (sparse_type(self.name, variable) for variable in inputs)
@@ -313,6 +323,8 @@ class SparseTranspose(SparseOp):
 
     name: str = field(default="sparse_transpose", init=False)
     constructor: str = field(default="SparseTranspose", init=False)
+    typing: str = field(default="transpose", init=False)
+    kinds: ClassVar[tuple[Kind, ...]] = ("sparse",)
     view_map = MappingProxyType({0: (0,)})
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
