@@ -103,5 +103,13 @@ def test_the_same_as_data() -> None:
     data = profile.as_dict()
     assert data["stages"] == profile.stages
     assert data["steps"] == [
-        {"name": "view: x", "nodes": 1, "calls": 1, "seconds": 0.5, "bytes": 100, "bandwidth": 200.0}
+        {
+            "name": "view: x",
+            "nodes": 1,
+            "calls": 1,
+            "seconds": 0.5,
+            "bytes": 100,
+            "bandwidth": 200.0,
+            "threads": 1,
+        }
     ]
