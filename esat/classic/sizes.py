@@ -56,7 +56,7 @@ class ExpectedSizes:
         type, node = variable.type, variable.owner
         found: Sizes = type.shape if isinstance(type, TensorType) else ()
         if isinstance(variable, SharedVariable) and isinstance(type, TensorType):
-            found = _admitted(type, np.shape(variable.get_value(borrow=True)))
+            found = _admitted(type, np.shape(variable.look()))
         elif node is not None and isinstance(type, TensorType) and None in type.shape:
             try:
                 results: Sequence[Type] = node.op.infer_types(

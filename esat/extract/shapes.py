@@ -98,7 +98,7 @@ def hints_of(terms: TermGraph, expected: Expected) -> Hints:
             hints[symbol], source[symbol] = float(size), variable
     for number, term in leaves:
         leaf = terms.inputs[int(term.attributes[0])]
-        value = leaf.get_value(borrow=True) if isinstance(leaf, SharedVariable) else None
+        value = leaf.look() if isinstance(leaf, SharedVariable) else None
         for size, symbol in zip(_sizes_of(value), terms.types[number].shape, strict=False):
             if not isinstance(symbol, int):
                 hints.setdefault(symbol, float(size))

@@ -76,5 +76,5 @@ def _value_of(variable: Variable, known: Mapping[Variable, Any]) -> Any:
     if isinstance(variable, Constant):
         return variable.data
     if isinstance(variable, SharedVariable):
-        return variable.get_value(borrow=True)
+        return variable.look()
     raise GraphError(describe("evaluate", [variable.type], f"no value was given for {variable}"))

@@ -111,19 +111,35 @@ class SharedVariable(Variable):
     """A Variable with a value of its own that lasts between calls of compiled functions.
 
     Its value changes by :meth:`set_value` and by the ``updates`` of a compiled graph.
+
+    Attributes
+    ----------
+    version
+        Grows whenever the value changes, or may be about to.
+    lent
+        Whether somebody outside may hold the value's own memory, and change it unnoticed.
     """
 
     # Private is a value that only this variable holds, an array also contiguous, aligned and writable.
-    __slots__ = ("_private", "_value")
+    __slots__ = ("_private", "_value", "lent", "version")
 
     def __init__(self, type: Type, value: Any, name: str | None = None) -> None:
         super().__init__(type, name=name)
         self._value = _own(type, value)
         self._private = True
+        self.version = 0
+        self.lent = False
 
     def get_value(self, borrow: bool = False) -> Any:
         """The value; a copy unless ``borrow`` (then it may be overwritten by the next update)."""
-        return self._value if borrow or not hasattr(self._value, "copy") else self._value.copy()
+        if borrow or not hasattr(self._value, "copy"):
+            self.lent = True
+            return self._value
+        return self._value.copy()
+
+    def look(self) -> Any:
+        """The value itself, to be read now and neither changed nor kept."""
+        return self._value
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
         """Replace the value. With ``borrow`` an array that fits already is kept, not copied.
@@ -132,11 +148,15 @@ class SharedVariable(Variable):
         """
         self._value = self.type.filter(value) if borrow else _own(self.type, value)
         self._private = not borrow
+        self.lent = borrow
+        self.version += 1
 
     def give_value(self, value: Any) -> None:
         """Replace the value by one of the variable's type that nobody else holds."""
         self._value = value
         self._private = not isinstance(value, np.ndarray) or value.flags.carray
+        self.lent = False
+        self.version += 1
 
     def own_value(self) -> Any:
         """The value, to be overwritten: one nobody else was given to keep, an array contiguous in C order."""
@@ -146,6 +166,8 @@ class SharedVariable(Variable):
                 np.array(value, order="C") if isinstance(value, np.ndarray) else _own(self.type, value)
             )
             self._private = True
+            self.lent = False
+        self.version += 1
         return self._value
 
     def clone(self) -> SharedVariable:

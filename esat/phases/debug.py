@@ -133,7 +133,7 @@ def made_up_samples(graph: FunctionGraph) -> Iterator[Values]:
     fixed: dict[object, int] = {}
     for shared in graph.shared_variables:
         if isinstance(shared.type, TensorType):
-            shape = shared.get_value(borrow=True).shape
+            shape = shared.look().shape
             fixed.update(zip(terms.types[places[shared]].shape, shape, strict=False))
     for number, sizes in enumerate(SIZES):
         symbols = dict(fixed)

@@ -142,7 +142,7 @@ def _write_inputs(writer: Writer, program: Program, checks: Sequence[InputCheck]
 def _write_shared(writer: Writer, program: Program) -> None:
     for variable in program.shared:
         storage = writer.bind(f"{writer.names[variable]}_storage", variable)
-        value = "own_value()" if variable in program.overwritten else "get_value(borrow=True)"
+        value = "own_value()" if variable in program.overwritten else "look()"
         writer.line(f"{writer.names[variable]} = {storage}.{value}")
 
 
