@@ -5,8 +5,8 @@
 A contender passes an expression if it takes at most 5 % more time than the best form in NumPy and SciPy, for
 every size and dtype; two microseconds are allowed besides, for a call of a compiled function checks its
 arguments where an expression in NumPy does not. esat passes only if its program has the products of the cheap
-form as well, so that nothing passes through a faster library. Contenders run as in ``benchmarks.kernels``: each
-in a process of its own environment, on one thread, calls interleaved, results compared before they are timed.
+form as well, so that nothing passes through a faster library. Contenders run as in ``benchmarks.kernels``:
+each in a process of its own environment, on one thread, calls interleaved, results compared with NumPy's first.
 
 Results are kept in ``benchmarks/results/laab.json`` and ``laab.txt``; a run replaces what it measured again.
 """
@@ -113,10 +113,13 @@ def is_cheap(case: Expression, dtypes: Sequence[str]) -> bool:
 
 
 def ratio(record: Record, contender: str) -> float | None:
-    """Time by that of the form by hand, the allowance for a call taken off; None where one is missing."""
-    if contender not in record.seconds or HAND not in record.seconds:
+    """Time by that of the form by hand, the allowance for a call taken off; None where one is missing.
+
+    Times are first quartiles of the rounds: what else runs on the machine only ever adds to a time.
+    """
+    if contender not in record.quartiles or HAND not in record.quartiles:
         return None
-    return max(record.seconds[contender] - CALL, 0.0) / record.seconds[HAND]
+    return max(record.quartiles[contender][0] - CALL, 0.0) / record.quartiles[HAND][0]
 
 
 def passes(case: Expression, contender: str, run: Run) -> bool:
@@ -129,8 +132,8 @@ def passes(case: Expression, contender: str, run: Run) -> bool:
 
 def line(record: Record) -> str:
     """One record: time by hand, and the ratio of each contender."""
-    hand = record.seconds.get(HAND)
-    time = "failed    " if hand is None else f"{hand * 1e3:8.3f} ms"
+    hand = record.quartiles.get(HAND)
+    time = "failed     " if hand is None else f"{hand[0] * 1e3:8.3f} ms"
     cells = [f"{record.case:18} {record.size:5} {record.dtype} {time}"]
     for contender in CONTENDERS:
         one = ratio(record, contender)
