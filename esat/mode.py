@@ -54,6 +54,9 @@ class Mode:
     autotune
         Whether programs predicted to take at most 10 % longer than the best are compiled and timed, for the
         sizes that types, ``shapes=`` and shared variables tell. The winner is remembered on disk.
+    invariants
+        Whether results of constants and of shared variables that a function does not update are kept from
+        call to call where computing them takes long; they are computed anew when these have changed.
     variants
         Programs kept beside the first one, for sizes that types leave open; 0 for none. Where calls come with
         sizes for which another program of the same e-graph is predicted to be faster, and there have been
@@ -81,6 +84,7 @@ class Mode:
     debug: bool
     samples: tuple[Any, ...] | None = field(repr=False, compare=False)
     autotune: bool
+    invariants: bool
     variants: int
     threads: int | None
     machine: MachineProfile = field(repr=False)
@@ -143,6 +147,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "debug": False,
     "samples": None,
     "autotune": False,
+    "invariants": True,
     "variants": 8,
     "threads": None,
 }

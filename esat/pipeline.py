@@ -29,11 +29,15 @@ from esat.profile import Profile
 from esat.rules import RULES
 from esat.runtime import Executable
 from esat.runtime.debug import DebugExecutable
+from esat.runtime.invariants import keep_invariants
 from esat.runtime.kernels import Kernels
 from esat.runtime.tuning import Tuner
 from esat.runtime.variants import Variants
 
 RuleSources = str | Path | Iterable[str | Path]
+
+_NOTHING = Permissions(frozenset(), ())
+"""For programs that change neither arguments nor shared variables."""
 
 
 def compile(
@@ -118,8 +122,18 @@ def _linked(
 ) -> Executable:
     """The program of an optimized graph."""
     rows = _rows_in_place(mode)
+    running = optimized
+    if mode.invariants and not mode.debug:
+        alone = Mode(mode, invariants=False)
+        with profile.stage("invariants"):
+            running = keep_invariants(
+                optimized,
+                permissions.updated,
+                mode.machine,
+                lambda part: _linked(part, alone, _NOTHING, Profile()),
+            )
     with profile.stage("inplace"):
-        final = work_in_place(optimized, permissions, rows)
+        final = work_in_place(running, permissions, rows)
     with profile.stage("fusion"):
         plan = fuse(final, codegen if mode.has("elemwise_fusion") else None, permissions=permissions)
     kernels = Kernels(mode.machine, mode.threads)
@@ -135,10 +149,11 @@ def _autotuned(
     optimized: FunctionGraph, report: OptimizationReport, resizing: Resizing, mode: Mode
 ) -> tuple[FunctionGraph, OptimizationReport]:
     """The fastest of the programs that are predicted to take about as long as the best."""
-    harmless = Permissions(frozenset(), ())
+    # Variables that the function updates look constant where nothing is updated.
+    alone = Mode(mode, invariants=False)
 
     def build(graph: FunctionGraph) -> Executable:
-        return _linked(graph, mode, harmless, Profile())
+        return _linked(graph, alone, _NOTHING, Profile())
 
     settings = repr((mode.query, mode.soundness, mode.threads))
     tuner = Tuner(

@@ -22,6 +22,7 @@ from esat.phases.shape_values import ShapeFacts
 from esat.profile import Profile, StepProfile
 from esat.runtime.checks import InputCheck
 from esat.runtime.driver import Driver, make_driver, title
+from esat.runtime.invariants import KeptValue, kept_values
 from esat.runtime.kernels import Kernels, KernelSource
 from esat.runtime.program import Program, Routine
 from esat.runtime.shapes import place_text
@@ -233,6 +234,14 @@ class Executable:
         ``Mode(..., variants=0)`` has none. A call decides between them by its shapes.
         """
         return () if self._variants is None else self._variants.programs
+
+    @property
+    def kept(self) -> tuple[KeptValue, ...]:
+        """Results kept from call to call: nothing that a call is given, or changes, enters them.
+
+        ``Mode(..., invariants=False)`` keeps none.
+        """
+        return kept_values(self.graph)
 
     @property
     def donated(self) -> tuple[Variable, ...]:
