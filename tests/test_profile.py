@@ -45,7 +45,7 @@ def test_stages_of_a_whole_leave_no_gap() -> None:
     spent = time.perf_counter() - start
     assert profile.compile_seconds == pytest.approx(spent, rel=0.01)
     assert 0.013 <= profile.stages["first"] <= profile.stages["second"]
-    assert 0.025 <= profile.stages["second"]
+    assert profile.stages["second"] >= 0.025
     time.sleep(0.01)
     with profile.stage("later"):
         pass

@@ -10,13 +10,21 @@ step that can fail, but for those whose checks can be run ahead of it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from esat.errors import DestroyError
 from esat.graph import Apply, Feature, FunctionGraph, ReplaceValidate, SharedVariable, Variable
 from esat.graph.function_graph import Client
-from esat.phases.effects import Effect, Permissions, effect_of_node, effects_of_graph, running_nodes
+from esat.phases.effects import (
+    Effect,
+    Permissions,
+    destroyed_positions,
+    effect_of_node,
+    effects_of_graph,
+    running_nodes,
+)
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.step_order import StepOrder
 
@@ -266,6 +274,10 @@ class DestroyHandler(Feature):
     Attached to a graph, it publishes ``replace_validate`` and lets it undo replacements by ops that work in
     place where that is not safe. A :class:`Supervisor` of the graph says whose memory may be overwritten.
 
+    That a node works in place instead of on a copy is decided from the plan there is, in time that does not
+    grow with the graph (rarely it refuses what some order of all nodes would allow); after other changes a
+    new plan is made.
+
     Attributes
     ----------
     destroyers
@@ -274,28 +286,93 @@ class DestroyHandler(Feature):
 
     def __init__(self) -> None:
         self.destroyers = 0
-        self._changed = True
+        self._plan: DestroyPlan | None = None
+        self._steps: dict[Apply, int] = {}
+        # What differs from the graph that was last found to be safe.
+        self._added: set[Apply] = set()
+        self._removed: set[Apply] = set()
+        self._moved: dict[Client, tuple[Variable, Variable]] = {}
 
     def on_attach(self, graph: FunctionGraph) -> None:
         graph.attach_feature(ReplaceValidate())
         self.destroyers = sum(bool(node.op.destroy_map) for node in graph.apply_nodes)
-        self.validate(graph)
+        self._make_plan(graph)
 
     def on_import(self, graph: FunctionGraph, node: Apply) -> None:
         self.destroyers += bool(node.op.destroy_map)
-        self._changed = True
+        _toggle(node, self._removed, self._added)
 
     def on_prune(self, graph: FunctionGraph, node: Apply) -> None:
         self.destroyers -= bool(node.op.destroy_map)
-        self._changed = True
+        _toggle(node, self._added, self._removed)
 
     def on_change_input(
         self, graph: FunctionGraph, client: Client, old: Variable, new: Variable, reason: str
     ) -> None:
-        self._changed = True
+        first, _ = self._moved.pop(client, (old, old))
+        if first is not new:
+            self._moved[client] = (first, new)
 
     def validate(self, graph: FunctionGraph) -> None:
-        if self.destroyers and self._changed:
-            effects = [effect_of_node(node) for node in graph.toposort()]
-            DestroyPlan(effects, graph.inputs, graph.outputs, permissions_of(graph))
-        self._changed = False
+        if self._added or self._removed or self._moved:
+            changed = self._changed_op()
+            if changed is None:
+                self._make_plan(graph)
+            else:
+                self._change_op(graph, *changed)
+            self._added.clear()
+            self._removed.clear()
+            self._moved.clear()
+
+    def _make_plan(self, graph: FunctionGraph, undecided: Apply | None = None) -> None:
+        """Plan for the graph as it is; what one node overwrites may be left to be decided."""
+        self._plan = None
+        if self.destroyers:
+            nodes = graph.toposort()
+            effects = [effect_of_node(node) for node in nodes]
+            self._steps = {node: number for number, node in enumerate(nodes)}
+            if undecided is not None:
+                number = self._steps[undecided]
+                nothing = ((),) * len(undecided.outputs)
+                effects[number] = dataclasses.replace(effects[number], written_over=nothing)
+            self._plan = DestroyPlan(effects, graph.inputs, graph.outputs, permissions_of(graph))
+
+    def _changed_op(self) -> tuple[Apply, Apply] | None:
+        """The new and the old node, where all that changed is the op that is applied to the same inputs."""
+        if len(self._added) != 1 or len(self._removed) != 1:
+            return None
+        (new,), (old,) = self._added, self._removed
+        if list(map(id, new.inputs)) != list(map(id, old.inputs)) or len(new.outputs) != len(old.outputs):
+            return None
+        if old.op.destroy_map or dict(new.op.view_map) != dict(old.op.view_map):
+            return None
+        for before, now in self._moved.values():
+            if before.owner is not old or before.index is None or now is not new.outputs[before.index]:
+                return None
+        return new, old
+
+    def _change_op(self, graph: FunctionGraph, new: Apply, old: Apply) -> None:
+        """Let the plan know what a node overwrites now, or raise DestroyError."""
+        positions = destroyed_positions(new.op)
+        if self._plan is None and positions:
+            self._make_plan(graph, new)
+            self._steps[old] = self._steps.pop(new)
+        if self._plan is None:
+            return
+        step = self._steps[old]
+        for count, position in enumerate(positions):
+            reason = self._plan.destroy(step, position)
+            if reason is not None:
+                if count:
+                    self._plan = None  # it has taken a part of what is refused
+                place = f" ({new.where[0]}:{new.where[1]})" if new.where else ""
+                raise DestroyError(f"{new.op}{place} must not overwrite its input {position}: {reason}")
+        self._steps[new] = self._steps.pop(old)
+
+
+def _toggle(node: Apply, undone: set[Apply], done: set[Apply]) -> None:
+    """Note that something was done to a node, unless that undoes what was done to it before."""
+    if node in undone:
+        undone.remove(node)
+    else:
+        done.add(node)

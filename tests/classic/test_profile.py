@@ -82,7 +82,7 @@ def check_sum(whole: float, parts: float) -> None:
 
 @pytest.mark.parametrize("mode", ["fast_run", "greedy", "fast_compile"])
 def test_times_add_up_in_every_compilation(mode):
-    """To what a clock beside it measures, and each level to the one above it, within the documents' digits."""
+    """To what a clock beside it measures, and each level to the one above it."""
     for _ in range(5):
         graph = mlp(6)
         begin = time.perf_counter()

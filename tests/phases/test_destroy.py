@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import esat
+from esat.classic import OpSub, TopoOptimizer
 from esat.errors import CompileError, DestroyError, GraphError
 from esat.graph import Constant, FunctionGraph, Op, ReplaceValidate, TensorType, Variable
 from esat.graph.op import Family
@@ -135,6 +136,60 @@ def test_the_feature_undoes_replacements_that_are_not_safe() -> None:
     with pytest.raises(GraphError, match="is not donated"):
         graph.replace_validate(second, increment(second.owner.inputs[0]), "in place")
     assert [str(output.owner.op) for output in graph.outputs if output.owner] == ["increment", "plus"]
+
+
+def test_the_feature_decides_as_a_new_plan_would() -> None:
+    """Nodes in place one by one: whatever is allowed is safe, and hardly anything safe is refused."""
+    allowed = refused = needless = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        x = esat.matrix("x")
+        values = [x]
+        for _ in range(rng.randint(3, 16)):
+            one, other = rng.choice(values[-4:]), rng.choice(values[-4:])
+            make = [lambda o=one: plus(o), lambda o=one: plus(o.T), lambda o=one, p=other: o + p]
+            values.append(rng.choice(make)())
+        outputs = rng.sample(values[1:], 2)
+        graph = FunctionGraph([x], outputs, features=[ReplaceValidate(), DestroyHandler()])
+        nodes = [node for node in graph.toposort() if node.op is plus]
+        rng.shuffle(nodes)
+        for node in nodes:
+            before = repr(graph)
+            if rng.random() < 0.2:  # another change in between
+                graph.replace_validate(node.outputs[0], plus(node.inputs[0]))
+                continue
+            trial = graph.clone()
+            twin = trial.toposort()[graph.toposort().index(node)]
+            trial.replace(twin.outputs[0], increment(twin.inputs[0]))
+            try:
+                trial.attach_feature(DestroyHandler())
+                safe = True
+            except DestroyError:
+                safe = False
+            try:
+                graph.replace_validate(node.outputs[0], increment(node.inputs[0]))
+            except DestroyError:
+                assert repr(graph) == before
+                refused += 1
+                needless += safe
+            else:
+                assert safe
+                allowed += 1
+    assert min(allowed, refused) > 50
+    assert needless == 0
+
+
+def test_a_users_optimizer_in_place_takes_near_linear_time() -> None:
+    x = vector("x")
+    value = x
+    for _ in range(3000):
+        value = plus(value)
+    graph = FunctionGraph([x], [value, *(value[::-1].sum() for _ in range(3))])
+    graph.attach_feature(DestroyHandler())
+    begin = time.process_time()
+    profile = TopoOptimizer(OpSub(plus, increment)).optimize(graph)
+    assert time.process_time() - begin < 5.0
+    assert profile.changes == 2999, "all but the first, which reads the input"
 
 
 def test_random_graphs_have_legal_orders_and_keep_their_meaning() -> None:

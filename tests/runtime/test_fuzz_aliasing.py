@@ -147,7 +147,7 @@ def test_random_programs_of_interpreted_kernels(compiled: Build) -> None:
                 raise
 
 
-@pytest.mark.parametrize("mode", ["fast_compile", "fast_run"])
+@pytest.mark.parametrize("mode", ["fast_compile", "fast_run", "greedy"])
 def test_random_programs_through_the_whole_pipeline(mode: str) -> None:
     def build(inputs: Any, outputs: Any, updates: Any, donated: Any) -> Executable:
         graph = esat.Graph(inputs, list(outputs), updates=updates)
