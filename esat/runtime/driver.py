@@ -227,7 +227,7 @@ def _threads_text(writer: Writer, program: Program, number: int, group: Group) -
     if call is None or call.threaded is None:
         return "1"
     threaded = writer.bind(f"kernel_{number}_in_threads", call.threaded)
-    return f"{threaded}.threads() if {writer.fact(('large', group.outputs[0]))} else 1"
+    return f"{threaded}.used if {writer.fact(('large', group.outputs[0]))} else 1"
 
 
 def _write_measuring(writer: Writer, group: Group, clock: str, record: str, threads: str) -> None:

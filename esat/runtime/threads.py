@@ -1,8 +1,14 @@
-"""When kernels run in several threads: from sizes and the machine's profile, once a combination of shapes."""
+"""When kernels run in several threads: where sizes promise a gain, and calls have shown one.
+
+Sizes and the machine's profile tell, once a combination of shapes, whether a kernel has enough to do.
+Whether several threads are faster then depends on what else the machine does: where its other processors are
+busy they are not. So calls are timed, and the faster way is taken.
+"""
 
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,12 +27,48 @@ from esat.graph import Constant, Variable
 Shape = tuple[int, ...]
 
 
+MAXIMUM_CHOICES = 128
+RETRIED_AFTER = 50
+"""Calls after which the way that was slower is tried again."""
+_WEIGHT = 0.125
+"""Of the last call in the average of the way that is taken."""
+
+
+class Choice:
+    """Which way is faster for arrays of certain shapes: in one thread, or in several."""
+
+    __slots__ = ("_calls", "_seconds")
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._seconds = [0.0, 0.0]
+
+    def next(self) -> bool:
+        """Whether the next call runs in several threads. The first one, which may compile, does."""
+        self._calls += 1
+        if self._calls <= 3:
+            return self._calls < 3
+        together = self._seconds[True] < self._seconds[False]
+        return together != (self._calls % RETRIED_AFTER == 0)
+
+    def add(self, together: bool, seconds: float) -> None:
+        """Take account of a call. One that is slow by chance shall not decide for long."""
+        known = self._seconds[together]
+        if self._calls > 1:
+            self._seconds[together] = min(seconds, known + _WEIGHT * (seconds - known)) if known else seconds
+
+
 class ThreadedKernel:
     """A kernel as the driver calls it for arrays that are large enough for several threads.
 
     Its code is compiled when such arrays first come. Results do not depend on the number of threads: where
     the kernel for one thread might add in another order, the code for several threads runs in one, too.
     BLAS has threads of its own, which do nothing while kernels run: a program's steps follow each other.
+
+    Attributes
+    ----------
+    used
+        Threads that the last call ran in.
 
     Parameters
     ----------
@@ -57,14 +99,12 @@ class ThreadedKernel:
         self._limit = limit
         self._has_open_order = has_open_order(kernel)
         self._compiled: dict[Layout, ParallelKernel] = {}
+        self._choices: dict[tuple[Shape, ...], Choice] = {}
+        self.used = 1
 
     @functools.cached_property
     def _collapsed(self) -> Kernel:
         return collapse(self.kernel)
-
-    def threads(self) -> int:
-        """Threads of the next call."""
-        return default_threads() if self._limit is None else self._limit
 
     def source(self) -> str:
         """Its text, for the user to read."""
@@ -83,14 +123,32 @@ class ThreadedKernel:
         return seconds_in_threads(kernel, shapes, self._machine) >= self._machine.parallel_from
 
     def __call__(self, *arrays: Any) -> None:
-        threads = self.threads()
+        threads = default_threads() if self._limit is None else self._limit
+        shapes = tuple([array.shape for array in arrays])
         layout = layout_of(arrays[len(self.kernel.outputs) :])
-        if (threads == 1 and not self._has_open_order) or (
-            layout != "C" and not self._is_worth_it(self.kernel, [array.shape for array in arrays])
-        ):
+        if layout != "C" and not self._is_worth_it(self.kernel, shapes):
+            self.used = 1
+            self._alone(*arrays)
+        elif threads == 1:
+            self._run(1, layout, arrays)
+        else:
+            choice = self._choices.get(shapes) or self._new_choice(shapes)
+            together = choice.next()
+            start = time.perf_counter()
+            self._run(threads if together else 1, layout, arrays)
+            choice.add(together, time.perf_counter() - start)
+
+    def _run(self, threads: int, layout: Layout, arrays: Sequence[Any]) -> None:
+        self.used = threads
+        if threads == 1 and not self._has_open_order:
             self._alone(*arrays)
             return
         compiled = self._compiled.get(layout)
         if compiled is None:
             compiled = self._compiled[layout] = compile_parallel_kernel(self.kernel, layout)
         compiled(threads, *arrays)
+
+    def _new_choice(self, shapes: tuple[Shape, ...]) -> Choice:
+        while len(self._choices) >= MAXIMUM_CHOICES:
+            self._choices.pop(next(iter(self._choices)), None)
+        return self._choices.setdefault(shapes, Choice())
