@@ -5,17 +5,21 @@
 ``lowering``        groups to the loop IR
 ``overwriting``     kernels in place
 ``collapse``        fewer loops, for contiguous arrays
+``narrow``          kernels for one size of a short innermost axis
 ``printing``        the loop IR to numba source
 ``scalar``          functions with NumPy's semantics that op templates call
 ``vector_math``     elementary functions as branch-free LLVM IR
 ``compile``         source to machine code
+``native_call``     whole calls of small programs as one native function
+``small_products``  products of matrices in them
 ``cache``           compiled kernels in memory and on disk
 ==================  ==========================================================================
 """
 
-from esat.codegen.compile import compile_kernel
+from esat.codegen.compile import compile_kernel, compile_narrow
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.lowering.lower import can_fuse, lower, supported
+from esat.codegen.narrow import Narrow, find_narrow
 from esat.codegen.overwriting import overwritable, overwrite
 from esat.codegen.printing.printer import Layout, layout_of, print_kernel
 from esat.codegen.verify import verify
@@ -23,8 +27,11 @@ from esat.codegen.verify import verify
 __all__ = [
     "Kernel",
     "Layout",
+    "Narrow",
     "can_fuse",
     "compile_kernel",
+    "compile_narrow",
+    "find_narrow",
     "layout_of",
     "lower",
     "overwritable",

@@ -10,6 +10,8 @@ from numba.core import types
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
 from esat.codegen.loop_ir import Array, Kernel
+from esat.codegen.narrow import Narrow
+from esat.codegen.printing.narrow import print_narrow
 from esat.codegen.printing.printer import ENTRY, Layout, print_source
 from esat.codegen.template import NUMBA_TYPES
 
@@ -39,6 +41,15 @@ def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel
     options = cache.CompileOptions(noalias=(ENTRY,))
     # Numba, once it compiles a kernel, imports SciPy's BLAS for whatever core type that detects; loading
     # one does not, and SciPy takes long to import.
+    return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options, load_blas)
+
+
+@functools.lru_cache(maxsize=1024)
+def compile_narrow(narrow: Narrow, size: int) -> cache.CompiledKernel:
+    """The machine code of a narrow kernel for one size of its narrow axis; see :func:`compile_kernel`."""
+    printed = print_narrow(narrow, size, comments=False)
+    signature = types.void(*(numba_type(array, "C") for array in narrow.kernel.arrays))
+    options = cache.CompileOptions(noalias=(ENTRY,))
     return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options, load_blas)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from esat.phases.overwrite import nothing_overwritable
 from esat.phases.shape_values import ShapeFacts
 from esat.profile import Profile, StepProfile
 from esat.runtime.checks import InputCheck
+from esat.runtime.direct import FrequentCalls, may_be_direct
 from esat.runtime.driver import Driver, make_driver, title
 from esat.runtime.invariants import KeptValue, kept_values
 from esat.runtime.kernels import Kernels, KernelSource
@@ -162,7 +164,7 @@ class Executable:
         Results need not stand in the arrays given: where they do not, the caller copies them.
         """
         try:
-            return self._run(*arguments, out=out)
+            return self._run(*arguments) if out is None else self._run(*arguments, out=out)
         except Exception as error:
             located = self._located(error)
             if located is error:
@@ -280,6 +282,7 @@ class Executable:
             values,
             program.record_facts,
             program.threaded,
+            program.fitted,
         )
         if self._variants is not None:
             table.choose = self._variants.choose
@@ -291,7 +294,23 @@ class Executable:
 
     def _use(self, driver: Driver) -> None:
         self._driver = driver
-        self._run = driver.call if driver is self._plain_driver else self._clocked(driver.call)
+        if driver is not self._plain_driver:
+            self._run = self._clocked(driver.call)
+        elif may_be_direct(self._program):
+            self._run = FrequentCalls(self._program, self._table, driver.call, self._replacing())
+        else:
+            self._run = driver.call
+
+    def _replacing(self) -> Callable[[Callable[..., Any]], None]:
+        """What replaces the plain driver's function; it does not keep the executable alive."""
+        own = weakref.ref(self)
+
+        def use(function: Callable[..., Any]) -> None:
+            executable = own()
+            if executable is not None and executable._driver is executable._plain_driver:
+                executable._run = function
+
+        return use
 
     def _clocked(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def clocked(*arguments: Any, out: Any = None) -> Any:

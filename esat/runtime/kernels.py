@@ -8,7 +8,10 @@ from typing import Any, Protocol
 from esat.codegen import (
     Kernel,
     Layout,
+    Narrow,
     compile_kernel,
+    compile_narrow,
+    find_narrow,
     layout_of,
     lower,
     overwritable,
@@ -21,6 +24,9 @@ from esat.graph import Variable
 from esat.phases.group import Group
 from esat.runtime.program import KernelCall
 from esat.runtime.threads import ThreadedKernel
+
+MAXIMUM_VARIANTS = 4
+"""Sizes of a short axis for which a kernel is compiled anew; further ones run the variant for any size."""
 
 
 class KernelSource(Protocol):
@@ -88,14 +94,32 @@ class Kernels:
                 place = kernel.operands.index(group.inputs.index(taken[output]))
                 kernel = overwrite(kernel, number, place)
         inputs = tuple(group.inputs[place] for place in kernel.operands)
-        contiguous = compile_kernel(kernel).function
+        code = compile_kernel(kernel)
+        contiguous = code.function
         # Arrays of rank 0 have one layout.
         strided = _Later(kernel) if any(array.rank for array in kernel.inputs) else contiguous
         threaded = None
         if is_divisible(kernel):
             variables = (*group.outputs, *inputs)
             threaded = ThreadedKernel(kernel, variables, _Later(kernel), self._machine, self._threads)
-        return KernelCall(inputs, contiguous, strided, print_kernel(kernel), threaded)
+        narrow = find_narrow(kernel)
+        fitted = None if narrow is None else _Fitted(narrow)
+        return KernelCall(inputs, contiguous, strided, print_kernel(kernel), threaded, fitted, code)
+
+
+class _Fitted:
+    """Chooses the variant of a kernel for contiguous arrays of certain shapes, and compiles it."""
+
+    def __init__(self, narrow: Narrow) -> None:
+        self._narrow = narrow
+        self._sizes: set[int] = set()
+
+    def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Callable[..., Any] | None:
+        size = self._narrow.size_in(shapes)
+        if size is None or (size not in self._sizes and len(self._sizes) == MAXIMUM_VARIANTS):
+            return None
+        self._sizes.add(size)
+        return compile_narrow(self._narrow, size).function
 
 
 class _Later:

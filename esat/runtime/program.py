@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from esat.codegen.cache import CompiledKernel
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
 from esat.ops.dimshuffle import DimShuffle
@@ -15,7 +17,7 @@ from esat.phases.group import Group
 from esat.phases.memory import MemoryPlan
 from esat.phases.shape_values import ShapeFacts
 from esat.runtime.shapes import checked_by_shape
-from esat.runtime.signatures import Fact
+from esat.runtime.signatures import Fact, Fitting
 from esat.runtime.threads import ThreadedKernel
 
 
@@ -39,6 +41,11 @@ class KernelCall:
     threaded
         The variant for arrays that are worth several threads, of any strides; None where threads have
         nothing to share.
+    fitted
+        Called with the shapes of outputs and inputs: a variant for contiguous inputs of these shapes, or
+        None. Which one runs must not depend on the number of threads: they differ in rounding.
+    code
+        Of ``contiguous``; None where that is no compiled kernel.
     """
 
     inputs: tuple[Variable, ...]
@@ -46,6 +53,8 @@ class KernelCall:
     strided: Callable[..., Any]
     source: str
     threaded: ThreadedKernel | None = None
+    fitted: Callable[[Sequence[tuple[int, ...]]], Callable[..., Any] | None] | None = None
+    code: CompiledKernel | None = None
 
 
 Routine = Callable[..., Any]
@@ -134,6 +143,7 @@ class Program:
         facts: list[Fact] = [("value", variable) for variable in self.value_variables]
         facts += [("new", variable) for variable in self.memory.fresh if variable not in late]
         facts += [("shape", variable) for variable in self.result_places]
+        facts += [("kernel", variable) for variable in self.fitted]
         facts += [("large", variable) for variable in self.threaded if variable not in late]
         for group in self.steps:
             if group.kind != "kernel" and group.nodes[0] not in self.routines and not is_plain_view(group):
@@ -148,6 +158,15 @@ class Program:
             for group, call in self.kernels.items()
             if call.threaded is not None
         }
+
+    @cached_property
+    def fitted(self) -> dict[Variable, Fitting]:
+        """First result of a kernel -> what tells its variant from the shapes of all variables."""
+        found: dict[Variable, Fitting] = {}
+        for group, call in self.kernels.items():
+            if call.fitted is not None and not self.is_late(group):
+                found[group.outputs[0]] = functools.partial(_fitting, group, call)
+        return found
 
     @cached_property
     def result_places(self) -> dict[Variable, int]:
@@ -259,6 +278,17 @@ class Program:
     @cached_property
     def _scratch(self) -> frozenset[Variable]:
         return frozenset(self.memory.scratch)
+
+
+def _fitting(
+    group: Group, call: KernelCall, shapes: Mapping[Variable, tuple[int, ...]]
+) -> Callable[..., Any] | None:
+    assert call.fitted is not None
+    arrays = [
+        variable.data.shape if isinstance(variable, Constant) else shapes[variable]
+        for variable in (*group.outputs, *call.inputs)
+    ]
+    return call.fitted(arrays)
 
 
 def is_plain_view(group: Group) -> bool:

@@ -23,9 +23,11 @@ MAXIMUM_SIGNATURES = 128
 KEPT_SCRATCH_BYTES = 1 << 28
 """Bytes of idle scratch buffers beyond which those of other signatures are given back."""
 
-Fact: TypeAlias = tuple[Literal["new", "shape", "value", "large"], Variable]
+Fact: TypeAlias = tuple[Literal["new", "shape", "value", "large", "kernel"], Variable]
 """One entry of a record: an allocator of, the shape of, or the value of a variable; of the kernel whose first
-result it is, whether there is enough to do for several threads."""
+result it is, a variant for the shapes, or whether there is enough to do for several threads."""
+Fitting: TypeAlias = Callable[[Mapping[Variable, Shape]], Callable[..., Any] | None]
+"""Called with the shapes of all variables: the variant of a kernel for them, or None."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,6 +56,8 @@ class SignatureTable:
     ----------
     threaded
         Kernels that can run in several threads, each by its first result.
+    fitted
+        Kernels with variants for certain shapes, each by its first result.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class SignatureTable:
         value_nodes: frozenset[Apply],
         facts: Sequence[Fact],
         threaded: Mapping[Variable, ThreadedKernel] = NO_KERNELS,
+        fitted: Mapping[Variable, Fitting] = MappingProxyType({}),
     ) -> None:
         self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
         self.peak_bytes = 0
@@ -73,6 +78,7 @@ class SignatureTable:
         self._rules = ShapeRules(nodes, value_nodes)
         self._facts = tuple(facts)
         self._threaded = threaded
+        self._fitted = fitted
         self._frames: list[ScratchFrames] = []
         self._lock = threading.Lock()
 
@@ -93,12 +99,17 @@ class SignatureTable:
             {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}
         )
         frames = self._make_frames(walk)
-        record = (*(_fact(fact, walk, self._threaded) for fact in self._facts), frames)
+        record = (*(self._fact(fact, walk) for fact in self._facts), frames)
         if self.choose is not None:
             self.choose(key, frames)
         with self._lock:
             self._remember(key, record, frames, walk)
         return record
+
+    def shapes(self, key: tuple[Shape, ...]) -> Mapping[Variable, Shape]:
+        """The shapes of everything for a key that has a record."""
+        given = {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}
+        return self._rules.apply(given).shapes
 
     def forget(self, condition: Callable[[ScratchFrames], bool]) -> None:
         """Drop the records whose frames fit a condition: their shapes count as not seen."""
@@ -107,6 +118,13 @@ class SignatureTable:
                 if condition(record[-1]):
                     del self.records[key]
                     self._frames.remove(record[-1])
+
+    def _fact(self, fact: Fact, walk: ShapeWalk) -> Any:
+        kind, variable = fact
+        variant = self._fitted[variable](walk.shapes) if variable in self._fitted else None
+        if kind == "kernel":
+            return variant
+        return (kind != "large" or variant is None) and _fact(fact, walk, self._threaded)
 
     def _make_frames(self, walk: ShapeWalk) -> ScratchFrames:
         scratch = self._memory.scratch

@@ -97,6 +97,9 @@ class StepWriter:
             threaded = self.writer.bind(f"kernel_{number}_in_threads", call.threaded)
             large = self.writer.fact(("large", group.outputs[0]))
             function, strided = (f"({threaded} if {large} else {alone})" for alone in (function, strided))
+        if group.outputs[0] in self.program.fitted:
+            # Before threads: one that has a variant of its own runs it, in any number of threads.
+            function = f"({self.writer.fact(('kernel', group.outputs[0]))} or {function})"
         if condition:
             function = f"({function} if {condition} else {strided})"
         outputs = [self.writer.names[output] for output in group.outputs]

@@ -74,6 +74,12 @@ class CompiledKernel:
         return self.function(*arguments)
 
     @property
+    def address(self) -> int:
+        """Of the native function, which is called by numba's convention."""
+        result = self.compile_result
+        return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+    @property
     def assembly(self) -> str:
         """The machine code as assembly text; only for kernels that this process compiled."""
         if self.from_disk:

@@ -1,0 +1,350 @@
+"""A whole call as one native function: checks of arguments, new arrays, and every step.
+
+For small arrays the interpreter takes longer between kernels than the kernels themselves. For one
+combination of shapes all that a call does is known: which arguments it admits, what it allocates, and what
+it passes to each kernel. That is written as LLVM IR without a loop in it and called by Python like any
+built-in function. Arguments of other types, shapes or layouts go to the function it stands in for.
+
+It reads array objects as C programs do, through the layout of ``PyArrayObject`` and NumPy's table of C
+functions, and it holds the interpreter's lock: it is for calls that take microseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import itertools
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from llvmlite import binding
+
+_NEW_FROM_DESCRIPTOR = 94
+"""Place of ``PyArray_NewFromDescr`` in NumPy's table of functions, part of its stable interface."""
+_TYPE, _DATA, _RANK, _SIZES, _DESCRIPTOR, _FLAGS = 8, 16, 24, 32, 56, 64
+"""Bytes from the start of an array object to its fields."""
+_CONTIGUOUS_AND_ALIGNED = 0x101
+_FAST_CALL_WITH_KEYWORDS = 0x82
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where elements are: those of an argument or of a result, by number, or at a fixed address."""
+
+    kind: Literal["input", "output", "fixed"]
+    number: int
+
+
+@dataclass(frozen=True)
+class ArraySpecification:
+    """An argument that is admitted, or a result to be made: C-contiguous and aligned."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """A kernel compiled by numba, called with arrays.
+
+    Attributes
+    ----------
+    address
+        Of its native function.
+    arrays
+        Where each array is, and what it is like.
+    """
+
+    address: int
+    arrays: tuple[tuple[Place, ArraySpecification], ...]
+
+
+@dataclass(frozen=True)
+class RoutineStep:
+    """A function that takes pointers only, as BLAS does."""
+
+    address: int
+    pointers: tuple[Place, ...]
+
+
+Step = KernelStep | RoutineStep
+
+
+def native_call(
+    inputs: Sequence[ArraySpecification],
+    outputs: Sequence[ArraySpecification],
+    steps: Sequence[Step],
+    otherwise: Callable[..., Any],
+    kept: object,
+) -> Callable[..., Any]:
+    """A built-in function that runs the steps.
+
+    Parameters
+    ----------
+    inputs
+        The arguments it admits.
+    outputs
+        The results it makes; one is returned as it is, several in a tuple.
+    steps
+        What is done, in order.
+    otherwise
+        Called with the arguments when they are not admitted.
+    kept
+        What must live as long as the function: owners of code and memory that steps refer to.
+
+    Raises
+    ------
+    RuntimeError
+        When :func:`is_available` denies it.
+    """
+    if not is_available():
+        raise RuntimeError("arrays of this interpreter have an unknown layout")
+    owner = _Owner((otherwise, kept))
+    module = binding.parse_assembly(_Text(inputs, outputs, steps, otherwise, owner).module())
+    owner.engine = binding.create_mcjit_compiler(module, _target_machine())
+    owner.engine.finalize_object()
+    owner.definition = _MethodDefinition(
+        b"run", owner.engine.get_function_address("run"), _FAST_CALL_WITH_KEYWORDS, None
+    )
+    made: Callable[..., Any] = _new_function()(ctypes.byref(owner.definition), owner, None)
+    return made
+
+
+@functools.cache
+def is_available() -> bool:
+    """Whether array objects are laid out as expected and the interpreter's lock protects a call."""
+    locked = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+    plain = sys.implementation.name == "cpython" and struct.calcsize("P") == 8
+    if not (locked and plain and object.__basicsize__ == 16 and np.ndarray.__basicsize__ >= 72):
+        return False
+    array = np.zeros((3, 5), np.float32)
+
+    def field(offset: int, kind: Any) -> int:
+        return int(kind.from_address(id(array) + offset).value or 0)
+
+    word = ctypes.c_size_t
+    sizes = (word * 2).from_address(field(_SIZES, word))
+    return (
+        field(_TYPE, word) == id(np.ndarray)
+        and field(_DATA, word) == array.ctypes.data
+        and field(_RANK, ctypes.c_int) == 2
+        and tuple(sizes) == array.shape
+        and field(_DESCRIPTOR, word) == id(array.dtype)
+        and field(_FLAGS, ctypes.c_int) == array.flags.num
+    )
+
+
+class _Owner:
+    """Keeps what a native function uses; the function holds it."""
+
+    def __init__(self, kept: object) -> None:
+        self.kept: list[object] = [kept]
+        self.engine: Any = None
+        self.definition: Any = None
+
+    def sizes(self, shape: tuple[int, ...]) -> int:
+        """The address of the sizes of an array."""
+        memory = np.array(shape or (0,), np.intp)
+        self.kept.append(memory)
+        return int(memory.ctypes.data)
+
+
+class _MethodDefinition(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+@functools.cache
+def _new_function() -> Any:
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+def _target_machine() -> Any:
+    """A machine of its own for each engine, which frees it."""
+    return binding.Target.from_default_triple().create_target_machine(opt=1, jit=True)
+
+
+@functools.cache
+def _python_function(name: str) -> str:
+    address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    return _pointer(int(address or 0))
+
+
+@functools.cache
+def _new_array() -> str:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = (ctypes.c_size_t * (_NEW_FROM_DESCRIPTOR + 1)).from_address(
+        get(importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API, None)
+    )
+    return _pointer(table[_NEW_FROM_DESCRIPTOR])
+
+
+def _pointer(address: int) -> str:
+    return f"inttoptr (i64 {address} to ptr)"
+
+
+class _Text:
+    """The IR of one function."""
+
+    def __init__(
+        self,
+        inputs: Sequence[ArraySpecification],
+        outputs: Sequence[ArraySpecification],
+        steps: Sequence[Step],
+        otherwise: Callable[..., Any],
+        owner: _Owner,
+    ) -> None:
+        self.inputs, self.outputs, self.steps = inputs, outputs, steps
+        self.otherwise, self.owner = otherwise, owner
+        self.lines: list[str] = []
+        self._names = itertools.count()
+
+    def module(self) -> str:
+        """The function as a module."""
+        self._check_arguments()
+        result = self._make_outputs()
+        for step in self.steps:
+            if isinstance(step, KernelStep):
+                self._call_kernel(step)
+            else:
+                pointers = ", ".join(f"ptr {self._address(place)}" for place in step.pointers)
+                self._line(f"call void {_pointer(step.address)}({pointers})")
+        self._line(f"ret ptr {result}")
+        body = "\n".join(self.lines)
+        called = f"call ptr {_python_function('PyObject_Vectorcall')}(ptr {_pointer(id(self.otherwise))}"
+        return (
+            f"; call {next(_numbers)}\n"
+            "define ptr @run(ptr %self, ptr %arguments, i64 %count, ptr %names) {\n"
+            "  %nothing = alloca ptr\n"
+            f"{body}\n"
+            "otherwise:\n"
+            f"  %other = {called}, ptr %arguments, i64 %count, ptr %names)\n"
+            "  ret ptr %other\n"
+            "failed:\n"
+            "  ret ptr null\n"
+            "}\n"
+        )
+
+    def _line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def _value(self, text: str) -> str:
+        name = f"%v{next(self._names)}"
+        self._line(f"{name} = {text}")
+        return name
+
+    def _field(self, base: str, offset: int, type_: str) -> str:
+        place = self._value(f"getelementptr i8, ptr {base}, i64 {offset}")
+        return self._value(f"load {type_}, ptr {place}")
+
+    def _require(self, conditions: Sequence[str], unless: str) -> None:
+        """Go on where all conditions hold."""
+        joint = conditions[0]
+        for condition in conditions[1:]:
+            joint = self._value(f"and i1 {joint}, {condition}")
+        label = f"next{next(self._names)}"
+        self._line(f"br i1 {joint}, label %{label}, label %{unless}")
+        self.lines.append(f"{label}:")
+
+    def _check_arguments(self) -> None:
+        self._require(
+            [self._value(f"icmp eq i64 %count, {len(self.inputs)}"), self._value("icmp eq ptr %names, null")],
+            "otherwise",
+        )
+        for number, wanted in enumerate(self.inputs):
+            slot = self._value(f"getelementptr ptr, ptr %arguments, i64 {number}")
+            self._line(f"%x{number} = load ptr, ptr {slot}")
+            kind = self._field(f"%x{number}", _TYPE, "ptr")
+            self._require([self._value(f"icmp eq ptr {kind}, {_pointer(id(np.ndarray))}")], "otherwise")
+            descriptor = self._field(f"%x{number}", _DESCRIPTOR, "ptr")
+            flags = self._field(f"%x{number}", _FLAGS, "i32")
+            masked = self._value(f"and i32 {flags}, {_CONTIGUOUS_AND_ALIGNED}")
+            rank = self._field(f"%x{number}", _RANK, "i32")
+            self._require(
+                [
+                    self._value(f"icmp eq ptr {descriptor}, {_pointer(id(wanted.dtype))}"),
+                    self._value(f"icmp eq i32 {masked}, {_CONTIGUOUS_AND_ALIGNED}"),
+                    self._value(f"icmp eq i32 {rank}, {len(wanted.shape)}"),
+                ],
+                "otherwise",
+            )
+            if wanted.shape:
+                sizes = self._field(f"%x{number}", _SIZES, "ptr")
+                found = [self._field(sizes, 8 * axis, "i64") for axis in range(len(wanted.shape))]
+                self._require(
+                    [
+                        self._value(f"icmp eq i64 {one}, {size}")
+                        for one, size in zip(found, wanted.shape, strict=True)
+                    ],
+                    "otherwise",
+                )
+            place = self._value(f"getelementptr i8, ptr %x{number}, i64 {_DATA}")
+            self._line(f"%input{number} = load ptr, ptr {place}")
+            self.owner.kept.append(wanted.dtype)
+
+    def _make_outputs(self) -> str:
+        """Allocate everything before any element is touched: allocation may run code of the user's."""
+        several = len(self.outputs) != 1
+        if several:
+            self._line(f"%tuple = call ptr {_python_function('PyTuple_New')}(i64 {len(self.outputs)})")
+            self._require([self._value("icmp ne ptr %tuple, null")], "failed")
+        for number, made in enumerate(self.outputs):
+            descriptor = _pointer(id(made.dtype))
+            self.owner.kept.append(made.dtype)
+            self._line(f"call void {_python_function('Py_IncRef')}(ptr {descriptor})")
+            sizes = _pointer(self.owner.sizes(made.shape))
+            self._line(
+                f"%y{number} = call ptr {_new_array()}(ptr {_pointer(id(np.ndarray))}, ptr {descriptor},"
+                f" i32 {len(made.shape)}, ptr {sizes}, ptr null, ptr null, i32 0, ptr null)"
+            )
+            there = self._value(f"icmp ne ptr %y{number}, null")
+            if several:
+                self._drop_tuple_unless(there)
+                setter = _python_function("PyTuple_SetItem")
+                self._value(f"call i32 {setter}(ptr %tuple, i64 {number}, ptr %y{number})")
+            else:
+                self._require([there], "failed")
+            place = self._value(f"getelementptr i8, ptr %y{number}, i64 {_DATA}")
+            self._line(f"%output{number} = load ptr, ptr {place}")
+        return "%tuple" if several else "%y0"
+
+    def _drop_tuple_unless(self, condition: str) -> None:
+        name = next(self._names)
+        self._line(f"br i1 {condition}, label %made{name}, label %lost{name}")
+        self.lines.append(f"lost{name}:")
+        self._line(f"call void {_python_function('Py_DecRef')}(ptr %tuple)")
+        self._line("br label %failed")
+        self.lines.append(f"made{name}:")
+
+    def _address(self, place: Place) -> str:
+        if place.kind == "fixed":
+            return _pointer(place.number)
+        return f"%{place.kind}{place.number}"
+
+    def _call_kernel(self, step: KernelStep) -> None:
+        """By numba's convention: where results and errors would go, then each array's fields one by one."""
+        arguments = ["ptr %nothing", "ptr %nothing"]
+        for place, array in step.arrays:
+            itemsize = array.dtype.itemsize
+            strides = [itemsize]
+            for size in reversed(array.shape[1:]):
+                strides.insert(0, strides[0] * size)
+            count = int(np.prod(array.shape, dtype=np.int64))
+            arguments += ["ptr null", "ptr null", f"i64 {count}", f"i64 {itemsize}"]
+            arguments.append(f"ptr {self._address(place)}")
+            arguments += [f"i64 {size}" for size in array.shape]
+            arguments += [f"i64 {stride}" for stride in strides[: len(array.shape)]]
+        self._value(f"call i32 {_pointer(step.address)}({', '.join(arguments)})")

@@ -1,0 +1,142 @@
+"""Products of small matrices as calls of BLAS by address: pointers, all of them known but the data's."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from esat.codegen.blas_library import LETTERS, blas_function
+
+Argument = int | Literal["left", "right", "output"]
+"""An address, or that of an operand's elements."""
+
+_Matrix = tuple[Literal["left", "right"], int, int, tuple[int, int]]
+"""Which operand, its rows, columns and strides."""
+
+
+def product_pointers(
+    dtype: str,
+    left_shape: Sequence[int],
+    left_strides: Sequence[int],
+    right_shape: Sequence[int],
+    right_strides: Sequence[int],
+) -> tuple[int, tuple[Argument, ...], object] | None:
+    """How BLAS computes ``left @ right`` into a C-contiguous matrix.
+
+    Parameters
+    ----------
+    dtype
+        float32 or float64.
+    left_shape, left_strides, right_shape, right_strides
+        Of two matrices, strides in elements.
+
+    Returns
+    -------
+    The address of a function of BLAS, what it is called with, and an owner of what these addresses point to;
+    None where an operand lies in memory in neither C nor Fortran order.
+    """
+    (rows, inner), columns = left_shape, right_shape[1]
+    left: _Matrix = ("left", rows, inner, (left_strides[0], left_strides[1]))
+    right: _Matrix = ("right", inner, columns, (right_strides[0], right_strides[1]))
+    if columns == 1:
+        return _matrix_vector(dtype, left, right, by_column=True)
+    if rows == 1:
+        turned: _Matrix = ("right", columns, inner, (right_strides[1], right_strides[0]))
+        return _matrix_vector(dtype, turned, left, by_column=False)
+    first, second = _order(right), _order(left)
+    if first is None or second is None:
+        return None
+    numbers = _Numbers(dtype)
+    # Row-major matrices are the transposed column-major ones, and (AB)' = B'A'.
+    return (
+        _address(f"{LETTERS[dtype]}gemm"),
+        (
+            numbers.letter("N" if first[0] == "C" else "T"),
+            numbers.letter("N" if second[0] == "C" else "T"),
+            *map(numbers.integer, (columns, rows, inner)),
+            numbers.scalar(1.0),
+            "right",
+            numbers.integer(first[1]),
+            "left",
+            numbers.integer(second[1]),
+            numbers.scalar(0.0),
+            "output",
+            numbers.integer(columns),
+        ),
+        numbers,
+    )
+
+
+def _matrix_vector(
+    dtype: str, matrix: _Matrix, vector: _Matrix, by_column: bool
+) -> tuple[int, tuple[Argument, ...], object] | None:
+    name, rows, columns, _ = matrix
+    order = _order(matrix)
+    stride = vector[3][0 if by_column else 1]
+    if order is None or (columns > 1 and stride != 1):
+        return None
+    numbers = _Numbers(dtype)
+    transposed = order[0] == "C"
+    sizes = (columns, rows) if transposed else (rows, columns)
+    return (
+        _address(f"{LETTERS[dtype]}gemv"),
+        (
+            numbers.letter("T" if transposed else "N"),
+            *map(numbers.integer, sizes),
+            numbers.scalar(1.0),
+            name,
+            numbers.integer(order[1]),
+            vector[0],
+            numbers.integer(1),
+            numbers.scalar(0.0),
+            "output",
+            numbers.integer(1),
+        ),
+        numbers,
+    )
+
+
+def _order(matrix: _Matrix) -> tuple[Literal["C", "F"], int] | None:
+    """In which order a matrix lies in memory, and the distance of its rows or columns."""
+    _, rows, columns, (down, across) = matrix
+    if (columns == 1 or across == 1) and (rows == 1 or down == columns):
+        return "C", columns
+    if (rows == 1 or down == 1) and (columns == 1 or across == rows):
+        return "F", rows
+    return None
+
+
+class _Numbers:
+    """Owns the numbers that BLAS is called with pointers to."""
+
+    def __init__(self, dtype: str) -> None:
+        self._dtype = dtype
+        self._kept: list[np.ndarray] = []
+
+    def integer(self, value: int) -> int:
+        """The address of an integer as BLAS takes it."""
+        return self._keep(np.array([value], np.int32))
+
+    def scalar(self, value: float) -> int:
+        """The address of a scale."""
+        return self._keep(np.array([value], self._dtype))
+
+    def letter(self, value: str) -> int:
+        """The address of a letter."""
+        return self._keep(np.array([ord(value), 0], np.uint8))
+
+    def _keep(self, array: np.ndarray) -> int:
+        self._kept.append(array)
+        return int(array.ctypes.data)
+
+
+@functools.cache
+def _address(name: str) -> int:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    function: object = blas_function(name)
+    return int(get(getattr(function, "_cpointer"), None))  # noqa: B009 (it is no part of the declared type)

@@ -1,0 +1,265 @@
+"""Frequent calls of small programs as one native function, for the shapes that come again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from esat.codegen.native_call import (
+    ArraySpecification,
+    KernelStep,
+    Place,
+    RoutineStep,
+    Step,
+    is_available,
+    native_call,
+)
+from esat.codegen.small_products import product_pointers
+from esat.graph import Constant, SharedVariable, TensorType, Variable
+from esat.ops.contraction import MatMul
+from esat.ops.dimshuffle import DimShuffle
+from esat.phases.group import Group
+from esat.runtime.program import Program, is_plain_view
+from esat.runtime.signatures import SignatureTable
+
+CALLS = 500
+"""Calls of a program from which a native function pays for being made."""
+LARGEST = 1 << 18
+"""Bytes of all arrays of a call up to which it takes little longer than the interpreter's own work."""
+MAXIMUM_FUNCTIONS = 4
+MAXIMUM_ATTEMPTS = 8
+
+Shape = tuple[int, ...]
+
+
+class FrequentCalls:
+    """Runs a program, counts, and puts a native function in its own place when calls are many.
+
+    That function admits one combination of shapes; others come back here and are counted as well.
+
+    Parameters
+    ----------
+    program, table
+        The program and its records.
+    call
+        Its driver.
+    use
+        Told what to call from now on.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        table: SignatureTable,
+        call: Callable[..., Any],
+        use: Callable[[Callable[..., Any]], None],
+    ) -> None:
+        self._program = program
+        self._table = table
+        self._call = call
+        self._use = use
+        self._left = CALLS
+        self._functions = 0
+        self._attempts = 0
+
+    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+        self._left -= 1
+        results = self._call(*arguments, out=out)
+        if self._left <= 0:
+            self._left = CALLS
+            self._replace(arguments)
+        return results
+
+    def _replace(self, arguments: Sequence[Any]) -> None:
+        self._attempts += 1
+        last = self._functions + 1 == MAXIMUM_FUNCTIONS or self._attempts >= MAXIMUM_ATTEMPTS
+        key = tuple(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
+        made = direct_call(self._program, self._table, key, self._call if last else self)
+        if made is not None:
+            self._functions += 1
+            self._use(made)
+        elif last:
+            self._use(self._call)
+
+
+def may_be_direct(program: Program) -> bool:
+    """Whether calls of a program could be native: only kernels, products of matrices, and views of axes."""
+    if not is_available() or program.shared or program.updated or program.overwritten:
+        return False
+    if not program.graph.outputs or not all(isinstance(v.type, TensorType) for v in program.graph.inputs):
+        return False
+    if not all(map(_is_simple, program.steps)):
+        return False
+    results = [_base(program, output) for output in program.graph.outputs]
+    return len(set(results)) == len(results) and set(results) == set(program.memory.fresh)
+
+
+def direct_call(
+    program: Program, table: SignatureTable, key: tuple[Shape, ...], otherwise: Callable[..., Any]
+) -> Callable[..., Any] | None:
+    """The native function of a program for the shapes of a key; None where it would not pay."""
+    record = table.records.get(key)
+    if record is None or record[-1].elsewhere is not None:
+        return None
+    facts = dict(zip(program.record_facts, record, strict=False))
+    chosen = [value for (kind, _), value in facts.items() if kind in ("large", "kernel")]
+    shapes = table.shapes(key)
+    if any(chosen) or sum(_bytes(variable, shapes) for variable in shapes) > LARGEST:
+        return None
+    values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
+    return _Calls(program, shapes, values, record[-1].make()).function(otherwise)
+
+
+def _is_simple(group: Group) -> bool:
+    if group.guard:
+        return False
+    if group.kind == "kernel" or is_plain_view(group):
+        return True
+    (node,) = group.nodes
+    types = [variable.tensor_type for variable in (*node.inputs, *node.outputs)]
+    return isinstance(node.op, MatMul) and types[0].dtype in ("float32", "float64") and types[0].ndim == 2
+
+
+def _base(program: Program, variable: Variable) -> Variable:
+    """The result in whose buffer a result stands."""
+    while variable in program.memory.taken:
+        variable = program.memory.taken[variable]
+    return variable
+
+
+def _bytes(variable: Variable, shapes: Mapping[Variable, Shape]) -> int:
+    if not isinstance(variable.type, TensorType):
+        return 0
+    return int(np.prod(shapes[variable], dtype=np.int64)) * variable.type.numpy_dtype.itemsize
+
+
+@dataclass(frozen=True)
+class _View:
+    """Elements in memory.
+
+    Attributes
+    ----------
+    strides
+        In elements; those of axes of size 1 mean nothing.
+    """
+
+    place: Place
+    shape: Shape
+    strides: tuple[int, ...]
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether it lies in memory in C order."""
+        wanted = _contiguous(self.shape)
+        pairs = zip(self.shape, self.strides, wanted, strict=True)
+        return all(size == 1 or stride == other for size, stride, other in pairs)
+
+    def shuffled(self, op: DimShuffle) -> _View:
+        """The view with its axes in another order."""
+        shape = tuple(1 if axis == "x" else self.shape[int(axis)] for axis in op.order)
+        strides = tuple(0 if axis == "x" else self.strides[int(axis)] for axis in op.order)
+        return _View(self.place, shape, strides)
+
+
+def _contiguous(shape: Shape) -> tuple[int, ...]:
+    strides: list[int] = []
+    count = 1
+    for size in reversed(shape):
+        strides.insert(0, count)
+        count *= size
+    return tuple(strides)
+
+
+class _Calls:
+    """The steps of a program for one combination of shapes."""
+
+    def __init__(
+        self,
+        program: Program,
+        shapes: Mapping[Variable, Shape],
+        values: Mapping[Variable, Any],
+        frame: Sequence[np.ndarray[Any, Any]],
+    ) -> None:
+        self.program = program
+        self.shapes = shapes
+        self.values = {variable: np.ascontiguousarray(value) for variable, value in values.items()}
+        self.kept: list[object] = [frame, self.values]
+        self.places: dict[Variable, Place] = {}
+        self.views: dict[Variable, _View] = {}
+        for number, variable in enumerate(program.graph.inputs):
+            self.places[variable] = Place("input", number)
+        for number, output in enumerate(program.graph.outputs):
+            self.places[_base(program, output)] = Place("output", number)
+        for variable, array in (*self.values.items(), *zip(program.memory.scratch, frame, strict=True)):
+            self.places[variable] = Place("fixed", int(array.ctypes.data))
+
+    def function(self, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+        """The native function; None where a step needs more than its kernel or routine."""
+        steps: list[Step] = []
+        for group in self.program.steps:
+            if is_plain_view(group):
+                node = group.nodes[0]
+                assert isinstance(node.op, DimShuffle)
+                self.views[node.outputs[0]] = self._view(node.inputs[0]).shuffled(node.op)
+                continue
+            step = self._kernel(group) if group.kind == "kernel" else self._product(group)
+            if step is None:
+                return None
+            steps.append(step)
+        inputs = [self._specification(variable) for variable in self.program.graph.inputs]
+        outputs = [self._specification(variable) for variable in self.program.graph.outputs]
+        return native_call(inputs, outputs, steps, otherwise, self.kept)
+
+    def _shape(self, variable: Variable) -> Shape:
+        if isinstance(variable, Constant):
+            return tuple(np.shape(variable.data))
+        return self.shapes[variable]
+
+    def _specification(self, variable: Variable) -> ArraySpecification:
+        return ArraySpecification(variable.tensor_type.numpy_dtype, self._shape(variable))
+
+    def _view(self, variable: Variable) -> _View:
+        known = self.views.get(variable)
+        if known is None:
+            shape = self._shape(variable)
+            known = self.views[variable] = _View(self._place(variable), shape, _contiguous(shape))
+        return known
+
+    def _place(self, variable: Variable) -> Place:
+        base = _base(self.program, variable)
+        if isinstance(base, Constant) and not isinstance(base, SharedVariable) and base not in self.places:
+            data = np.ascontiguousarray(base.data)
+            self.kept.append(data)
+            self.places[base] = Place("fixed", int(data.ctypes.data))
+        return self.places[base]
+
+    def _kernel(self, group: Group) -> KernelStep | None:
+        call = self.program.kernels[group]
+        if call.code is None:
+            return None
+        arrays = [(self._place(output), self._specification(output)) for output in group.outputs]
+        for variable in call.inputs:
+            view = self._view(variable)
+            if not view.is_contiguous:
+                return None
+            arrays.append((view.place, self._specification(variable)))
+        self.kept.append(call.code)
+        return KernelStep(call.code.address, tuple(arrays))
+
+    def _product(self, group: Group) -> RoutineStep | None:
+        node = group.nodes[0]
+        left, right = map(self._view, node.inputs)
+        output = self._view(node.outputs[0])
+        found = product_pointers(
+            node.outputs[0].tensor_type.dtype, left.shape, left.strides, right.shape, right.strides
+        )
+        if found is None or 0 in (*left.shape, *right.shape):
+            return None
+        address, arguments, kept = found
+        self.kept.append(kept)
+        places = {"left": left.place, "right": right.place, "output": output.place}
+        pointers = tuple(places[one] if isinstance(one, str) else Place("fixed", one) for one in arguments)
+        return RoutineStep(address, pointers)

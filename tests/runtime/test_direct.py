@@ -1,0 +1,191 @@
+"""Frequent calls as native functions: the driver's results, for the shapes they were made for and others."""
+
+import gc
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import esat
+from esat.codegen.native_call import ArraySpecification, is_available, native_call
+from esat.errors import InputError, ShapeError
+from esat.runtime import direct
+
+X, Y, Z = (esat.vector(name) for name in "xyz")
+M, W = esat.matrix("m"), esat.matrix("w")
+S = esat.matrix("s", dtype="float32")
+COLUMN = esat.tensor("column", shape=(None, 1), dtype="float64")
+
+PROGRAMS = {
+    "elementwise": ([X, Y, Z], [X * Y + Z]),
+    "several results": ([X, Y], [esat.exp(X) * Y, esat.sum(X * Y)]),
+    "sizes": ([M], [(M - esat.mean(M, axis=0, keepdims=True)) / esat.sum(M * M, axis=1, keepdims=True)]),
+    "product": ([M, W], [esat.tanh(M @ W) @ W]),
+    "transposed products": ([M, W], [esat.exp(M.T @ W), W @ esat.tanh(M.T)]),
+    "single": ([S], [esat.tanh(S @ S.T)]),
+    "columns": ([M, COLUMN], [M @ esat.exp(COLUMN), (COLUMN * COLUMN).T @ M]),
+    "constants": ([M], [M * np.arange(5.0) + np.float64(0.5)]),
+    "kept": ([M], [M + 1.0, M.T @ (M + 1.0)]),
+}
+
+
+def arrays_for(inputs, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = {1: (5,), 2: (5, 5)}
+    return [
+        rng.standard_normal((5, 1) if v is COLUMN else shape[v.type.ndim]).astype(v.type.dtype)
+        for v in inputs
+    ]
+
+
+def frequent(inputs, outputs):
+    """A program that was called until its calls are native."""
+    program = esat.compile(esat.Graph(inputs, outputs))
+    arrays = arrays_for(inputs)
+    for _ in range(direct.CALLS + 1):
+        program(*arrays)
+    return program
+
+
+def is_native(program):
+    return type(program._run).__name__ == "builtin_function_or_method"
+
+
+def as_tuple(results):
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.fixture(autouse=True)
+def few_calls(monkeypatch):
+    monkeypatch.setattr(direct, "CALLS", 3)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_native_calls_give_the_drivers_results(name):
+    inputs, outputs = PROGRAMS[name]
+    program = frequent(inputs, outputs)
+    assert is_native(program)
+    arrays = arrays_for(inputs, seed=1)
+    before = [array.copy() for array in arrays]
+    wanted = as_tuple(program._plain_driver.call(*arrays))
+    found = as_tuple(program(*arrays))
+    again = as_tuple(program(*arrays))
+    for one, other, third in zip(found, wanted, again, strict=True):
+        assert (one.dtype, one.shape, one.flags.owndata) == (other.dtype, other.shape, True)
+        np.testing.assert_array_equal(one, other)
+        assert not np.shares_memory(one, third)
+    for array, kept in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+def test_other_arguments_go_to_the_driver():
+    program = frequent([X, Y, Z], [X * Y + Z])
+    x, y, z = arrays_for([X, Y, Z])
+    wanted = x * y + z
+    np.testing.assert_array_equal(program(list(x), y, z), wanted)
+    np.testing.assert_array_equal(program(np.repeat(x, 2)[::2], y, z), wanted)
+    np.testing.assert_array_equal(program(x.astype(np.float32), y, z), x.astype(np.float32) * y + z)
+    np.testing.assert_array_equal(program(np.r_[x, x], np.r_[y, y], np.r_[z, z]), np.r_[wanted, wanted])
+    out = np.empty(5)
+    assert program(x, y, z, out=out) is out
+    np.testing.assert_array_equal(out, wanted)
+    with pytest.raises(InputError, match="takes 3 inputs"):
+        program(x, y)
+    with pytest.raises(InputError, match="shape"):
+        program(x[:, None], y, z)
+    with pytest.raises(ShapeError):
+        program(x[:4], y, z)
+    assert is_native(program)
+
+
+def test_shapes_take_turns_until_functions_are_no_longer_made():
+    program = esat.compile(esat.Graph([X], esat.exp(X)))
+    functions = set()
+    for size in range(1, 20):
+        data = np.linspace(0, 1, size)
+        for _ in range(5):
+            np.testing.assert_array_equal(program(data), program._plain_driver.call(data))
+            if is_native(program):
+                functions.add(program._run)
+    assert 1 <= len(functions) <= direct.MAXIMUM_FUNCTIONS
+
+
+def test_large_calls_stay_with_the_driver():
+    program = esat.compile(esat.Graph([X], esat.exp(X)))
+    data = np.zeros(direct.LARGEST // 8)
+    for _ in range(10):
+        program(data)
+    assert not is_native(program)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"), [([X], [X]), ([X], [esat.sort(X) + 1.0]), ([M], [M.T]), ([X], [esat.exp(X)] * 2)]
+)
+def test_programs_with_other_steps_stay_with_the_driver(inputs, outputs):
+    assert not is_native(frequent(inputs, outputs))
+
+
+def test_updates_stay_with_the_driver():
+    shared = esat.shared(np.zeros(5))
+    program = esat.compile(esat.Graph([X], [shared * X], updates={shared: shared + X}))
+    for _ in range(10):
+        program(np.ones(5))
+    assert not is_native(program)
+    np.testing.assert_array_equal(shared.get_value(), np.full(5, 10.0))
+
+
+def test_no_reference_is_lost_or_kept():
+    program = frequent([X, Y], [esat.exp(X) * Y, X - Y])
+    x, y = arrays_for([X, Y])
+    results = program(x, y)
+    kept = [x, x.dtype, *results]
+    before = [sys.getrefcount(one) for one in kept]
+    for _ in range(1000):
+        program(x, y)
+    after = [sys.getrefcount(one) for one in kept]
+    assert before == after
+
+
+def test_a_program_that_is_gone_takes_its_native_function_with_it():
+    program = frequent([X, Y], [X * Y + 0.25])
+    gone = weakref.ref(program)
+    run = program._run
+    x, y = arrays_for([X, Y])
+    del program
+    gc.collect()
+    np.testing.assert_array_equal(run(x, y), x * y + 0.25)
+    del run
+    gc.collect()
+    assert gone() is None
+
+
+def test_threads_share_a_native_function():
+    program = frequent([M], [(M - esat.mean(M, axis=0)) @ M.T])
+    data = [np.random.default_rng(seed).standard_normal((5, 5)) for seed in range(4)]
+    wanted = [program._plain_driver.call(one) for one in data]
+    wrong = []
+
+    def work(number):
+        wrong.extend(number for _ in range(2000) if not np.array_equal(program(data[number]), wanted[number]))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_failed_allocation_raises():
+    huge = ArraySpecification(np.dtype(np.float64), (1 << 60,))
+    small = ArraySpecification(np.dtype(np.float64), (2,))
+    for outputs in ([huge], [small, huge]):
+        function = native_call([], outputs, [], lambda *_: None, None)
+        with pytest.raises((MemoryError, ValueError)):
+            function()
+
+
+def test_arrays_of_this_interpreter_are_laid_out_as_expected():
+    assert is_available()
