@@ -10,6 +10,7 @@ from esat.classic.rewriting import (
     determinants,
     fills,
     joins,
+    kronecker,
     labels,
     reshapes,
     subtensor_lift,
@@ -74,5 +75,6 @@ LOCALS: tuple[Local, ...] = (
     Local(checks.local_remove_all_assert, tags=("unsafe",)),
     Local(determinants.local_log_det, "stabilize"),
     Local(determinants.local_inverse_to_solve),
+    Local(kronecker.local_kron_dot),
 )
 """All of them, in the order they are asked."""

@@ -130,6 +130,9 @@ CASES = [
     ("local_log_det", esat.log(abs(esat.linalg.det(square))), ""),
     ("local_inverse_to_solve", esat.linalg.inv(square) @ square.T, ""),
     ("local_inverse_to_solve", square.T @ esat.linalg.inv(square), ""),
+    ("local_kron_dot", esat.kron(x, y).T @ (esat.arange(25) * 0.5), ""),
+    ("local_kron_dot", esat.kron(square, square) @ esat.reshape(esat.concatenate([square, square]), (9, 2)), ""),
+    ("local_kron_dot", esat.reshape(square, (1, 9)) @ esat.kron(square, square), ""),
 ]  # fmt: skip
 
 

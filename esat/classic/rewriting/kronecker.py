@@ -1,0 +1,97 @@
+"""Products with Kronecker products, which need not be formed: ``kron(A, B) vec(X) = vec(A X B')``."""
+
+from __future__ import annotations
+
+from esat.classic.local import Transformed, local_optimizer
+from esat.classic.rewriting.parts import fitting
+from esat.graph import Apply, Constant, Variable
+from esat.graph.registry import op_named
+from esat.ops.contraction import MATMUL, MatMul, swap_last_axes
+from esat.ops.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.shape import ShapeI, size_of
+from esat.ops.vectors import MakeVector
+from esat.ops.view import Reshape, reshape
+
+_SPREAD = ((0, "x", 1, "x"), ("x", 0, "x", 1))
+"""Orders of axes that put the rows and columns of the factors side by side."""
+
+
+@local_optimizer([MatMul])
+def local_kron_dot(node: Apply) -> Transformed:
+    """kron(a, b) @ x and x @ kron(a, b) by products with a and with b."""
+    left, right = node.inputs
+    factors = _factors(left)
+    if factors is not None:
+        return fitting(node, _applied(*factors, right))
+    factors = _factors(right)
+    if factors is not None:
+        first, second = map(swap_last_axes, factors)
+        return fitting(node, swap_last_axes(_applied(first, second, swap_last_axes(left))))
+    return False
+
+
+def _applied(first: Variable, second: Variable, operand: Variable) -> Variable:
+    """``kron(first, second) @ operand``: every column is a matrix, multiplied from both sides."""
+    sizes = [size_of(first, 1), size_of(second, 1)]
+    rows = op_named("mul")(size_of(first, 0), size_of(second, 0))
+    if operand.tensor_type.broadcastable[1]:
+        matrix = reshape(operand, sizes)
+        product = MATMUL(MATMUL(first, matrix), swap_last_axes(second))
+        return reshape(product, [rows, 1])
+    columns = size_of(operand, 1)
+    wide = MATMUL(first, reshape(operand, [sizes[0], op_named("mul")(sizes[1], columns)]))
+    batch = reshape(wide, [size_of(first, 0), sizes[1], columns])
+    return reshape(MATMUL(dimshuffle(second, ("x", 0, 1)), batch), [rows, columns])
+
+
+def _factors(matrix: Variable) -> tuple[Variable, Variable] | None:
+    """The factors of a matrix that is a Kronecker product, or the transpose of one."""
+    node = matrix.owner
+    if node is None:
+        return None
+    if isinstance(node.op, DimShuffle) and node.op.order == (1, 0) and node.op.input_rank == 2:
+        factors = _factors(node.inputs[0])
+        return None if factors is None else (swap_last_axes(factors[0]), swap_last_axes(factors[1]))
+    inner = node.inputs[0].owner if isinstance(node.op, Reshape) else None
+    if inner is None or inner.op.name != "mul" or matrix.tensor_type.ndim != 2:
+        return None
+    spread = {
+        part.owner.op.order: part.owner.inputs[0]
+        for part in inner.inputs
+        if part.owner is not None and isinstance(part.owner.op, DimShuffle)
+    }
+    if set(spread) != set(_SPREAD):
+        return None
+    first, second = (spread[order] for order in _SPREAD)
+    return (first, second) if _joins_axes(node, first, second) else None
+
+
+def _joins_axes(node: Apply, first: Variable, second: Variable) -> bool:
+    """Whether a reshape makes one axis of the rows of both, and one of the columns."""
+    shape, vector = node.inputs[1], node.inputs[1].owner
+    assert isinstance(node.op, Reshape)
+    for axis, known in enumerate(shape.data.tolist() if isinstance(shape, Constant) else node.op.shape):
+        sizes = [variable.tensor_type.shape[axis] for variable in (first, second)]
+        if known is not None and None not in sizes:
+            if known != (sizes[0] or 0) * (sizes[1] or 0):
+                return False
+        elif not _is_product(vector, axis, first, second):
+            return False
+    return True
+
+
+def _is_product(vector: Apply | None, axis: int, first: Variable, second: Variable) -> bool:
+    """Whether an element of a vector of sizes is written as the product of the sizes of both."""
+    owner = vector.inputs[axis].owner if vector is not None and isinstance(vector.op, MakeVector) else None
+    if owner is None or owner.op.name != "mul":
+        return False
+    left, right = owner.inputs
+    return _is_size(left, axis, first) and _is_size(right, axis, second)
+
+
+def _is_size(size: Variable, axis: int, of: Variable) -> bool:
+    known = of.tensor_type.shape[axis]
+    if isinstance(size, Constant):
+        return known is not None and int(size.data) == known
+    owner = size.owner
+    return owner is not None and owner.op == ShapeI(axis) and owner.inputs[0] is of
