@@ -87,3 +87,13 @@ def test_softmax_gradient_is_stable() -> None:
     function = esat.compile(esat.Graph([scores, classes], esat.grad(loss, scores)))
     gradient = function(np.array([[0.0, 2000.0]]), np.array([[1.0, 0.0]]))
     np.testing.assert_allclose(gradient, [[-1.0, 1.0]])
+
+
+def test_sigmoid_gradient_is_the_difference_and_stable() -> None:
+    scores, classes = esat.vector("scores"), esat.vector("classes")
+    p = esat.sigmoid(scores)
+    loss = -(classes * esat.log(p) + (1 - classes) * esat.log(1 - p)).sum()
+    function = esat.compile(esat.Graph([scores, classes], esat.grad(loss, scores)))
+    assert sorted(node.op.name for node in function.optimized.toposort()) == ["sigmoid", "sub"]
+    gradient = function(np.array([-1000.0, -1000.0, 1000.0, 1000.0]), np.array([0.0, 1.0, 0.0, 1.0]))
+    np.testing.assert_allclose(gradient, [0.0, -1.0, 1.0, 0.0])
