@@ -19,7 +19,7 @@
 from esat.codegen.compile import compile_kernel, compile_narrow
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.lowering.lower import can_fuse, lower, supported
-from esat.codegen.narrow import Narrow, find_narrow
+from esat.codegen.narrow import Narrow, computes_functions, find_narrow
 from esat.codegen.overwriting import overwritable, overwrite
 from esat.codegen.printing.printer import Layout, layout_of, print_kernel
 from esat.codegen.verify import verify
@@ -31,6 +31,7 @@ __all__ = [
     "can_fuse",
     "compile_kernel",
     "compile_narrow",
+    "computes_functions",
     "find_narrow",
     "layout_of",
     "lower",

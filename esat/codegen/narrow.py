@@ -111,6 +111,14 @@ def _merged(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
+def computes_functions(kernel: Kernel) -> bool:
+    """Whether a kernel computes elementary functions: these take long unless the loop around vectorises."""
+    return any(
+        isinstance(statement, Compute) and VECTOR_MATH.intersection(_NAME.findall(statement.template))
+        for statement in walk(kernel.body)
+    )
+
+
 def is_turned_around(loop: Loop, around: int) -> bool:
     """Whether arrays can be turned outside the other loops of a nest: its last axis becomes its first."""
     inner = any(isinstance(statement, Loop) for statement in loop.body)
@@ -122,11 +130,8 @@ def _widest(kernel: Kernel, axis: int, turned: bool) -> int:
         return _WIDEST_TURNED
     if not any(loop.accumulators for loop in _loops(kernel.body)):
         return _WIDEST_BROADCAST
-    statements = list(walk(kernel.body))
-    if any(
-        isinstance(s, Compute) and VECTOR_MATH.intersection(_NAME.findall(s.template)) for s in statements
-    ):
-        stored = any(isinstance(s, Store) and axis in s.index for s in statements)
+    if computes_functions(kernel):
+        stored = any(isinstance(s, Store) and axis in s.index for s in walk(kernel.body))
         return _WIDEST_COSTLY_STORED if stored else _WIDEST_COSTLY
     return _WIDEST_REDUCED_BYTES // max(np.dtype(array.dtype).itemsize for array in kernel.arrays)
 

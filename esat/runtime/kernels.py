@@ -11,6 +11,7 @@ from esat.codegen import (
     Narrow,
     compile_kernel,
     compile_narrow,
+    computes_functions,
     find_narrow,
     layout_of,
     lower,
@@ -18,6 +19,7 @@ from esat.codegen import (
     overwrite,
     print_kernel,
 )
+from esat.codegen.loop_ir import Loop, walk
 from esat.codegen.parallel import is_divisible
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.graph import Variable
@@ -25,6 +27,8 @@ from esat.phases.group import Group
 from esat.runtime.program import KernelCall
 from esat.runtime.threads import ThreadedKernel
 
+LARGEST_COPIED = 1 << 24
+"""Bytes of a kernel's arrays up to which inputs are copied: beyond, fresh memory costs too much."""
 MAXIMUM_VARIANTS = 4
 """Sizes of a short axis for which a kernel is compiled anew; further ones run the variant for any size."""
 
@@ -123,17 +127,28 @@ class _Fitted:
 
 
 class _Later:
-    """The variants of a kernel for other layouts, each compiled when it is first needed."""
+    """The variants of a kernel for other layouts, each compiled when it is first needed.
 
-    __slots__ = ("_first_input", "_functions", "_kernel")
+    Loops over scattered elements do not vectorise. Where they would compute elementary functions, it takes
+    less to copy such inputs first.
+    """
+
+    __slots__ = ("_copies", "_first_input", "_functions", "_kernel")
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._first_input = len(kernel.outputs)
         self._functions: dict[Layout, Callable[..., Any]] = {}
+        reduces = any(
+            isinstance(statement, Loop) and statement.accumulators for statement in walk(kernel.body)
+        )
+        self._copies = computes_functions(kernel) and not reduces
 
     def __call__(self, *arrays: Any) -> None:
         layout = layout_of(arrays[self._first_input :])
+        if layout == "A" and self._copies and sum(array.nbytes for array in arrays) <= LARGEST_COPIED:
+            arrays = tuple(one if one.flags.c_contiguous else one.copy(order="C") for one in arrays)
+            layout = "C"
         function = self._functions.get(layout)
         if function is None:
             function = self._functions[layout] = compile_kernel(self._kernel, layout).function

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import esat
 from esat import codegen
 from esat.graph import FunctionGraph, TensorType, Variable
 from esat.graph.evaluate import evaluate
@@ -133,3 +134,15 @@ def test_kernels_overwrite_donated_inputs(case: str) -> None:
         expected = evaluate(outputs, dict(zip(inputs, data, strict=True)))
         for result, wanted in zip(function(*(array.copy() for array in data)), expected, strict=True):
             np.testing.assert_allclose(result, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_functions_of_scattered_elements_are_computed_of_copies():
+    x, y = esat.matrix("x"), esat.matrix("y")
+    program = esat.compile(esat.Graph([x, y], esat.exp(x) * y))
+    data = np.random.default_rng(4).standard_normal((40, 60))
+    before = data.copy()
+    wanted = np.exp(data[::2, ::3]) * data.T[:20, :20]
+    np.testing.assert_allclose(program(data[::2, ::3], data.T[:20, :20]), wanted, rtol=1e-15)
+    np.testing.assert_array_equal(data, before)
+    large = np.broadcast_to(np.linspace(0, 1, 2000)[:, None], (2000, 1100))
+    np.testing.assert_allclose(program(large, large), np.exp(large) * large, rtol=1e-15)
