@@ -10,19 +10,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 
+from esat import codegen
+from esat.codegen.parallel import compile_parallel_kernel
+from esat.codegen.threads import default_threads
 from esat.extract.machine import MachineProfile, store_profile
 from esat.frontend.elementwise import exp, log, reciprocal, sqrt, tanh
 from esat.frontend.graph import Graph
 from esat.frontend.tensor import matrix, vector
-from esat.graph import Variable
+from esat.graph import FunctionGraph, Variable
 from esat.ops.cumulative import cumsum
 from esat.ops.reduction import SUM, reduce
 from esat.ops.sorting import sort
+from esat.phases.fusion import fuse
 from esat.pipeline import compile as compile_graph
 
 VECTOR = 8192
@@ -38,8 +42,9 @@ Step = Callable[[Variable], Variable]
 def calibrate(store: bool = True) -> MachineProfile:
     """Measure this machine: rates, bandwidths and overheads the cost model uses.
 
-    Takes some seconds (more the first time, when the kernels are compiled), on one thread. Modes made
-    afterwards use the result, in this process and, if it is stored, in later ones.
+    Takes some seconds (more the first time, when the kernels are compiled), in one thread but for what
+    several of them gain. Modes made afterwards use the result, in this process and, if it is stored, in
+    later ones.
 
     Parameters
     ----------
@@ -113,6 +118,7 @@ class _Bench:
             fused_op=default.fused_op,
             fused_traffic=default.fused_traffic,
             call=call,
+            **self.threads(),
         )
 
     def values(self, *shape: int, dtype: str = "float64") -> Array:
@@ -161,6 +167,24 @@ class _Bench:
         last = min(last, own)
         return own, last, min(memory, last)
 
+    def threads(self) -> dict[str, float]:
+        """What several threads gain, and from how much work on they do; nothing where there is but one."""
+        threads = default_threads()
+        if threads == 1:
+            return {}
+        busy, copying = (_ForThreads(step, threads) for step in (_many_exponentials, _plus_one))
+        speedup = busy.gain(self.values(200_000))
+        bandwidth = copying.gain(self.values(6_000_000))
+        small = self.values(VECTOR)
+        alone, together = busy.rested(small, 1), busy.rested(small, threads)
+        lost = max(together - alone / speedup, 1e-6)
+        # As much again has to be gained, at the least.
+        return {
+            "parallel_from": min(max(2.0 * lost, 1e-5), 1e-2),
+            "parallel_speedup": min(max(speedup, 1.0), float(threads)),
+            "parallel_bandwidth": min(max(bandwidth, 1.0), float(threads)),
+        }
+
     def reduction(self, overhead: float, bandwidth: float) -> float:
         """Elements a second of row sums, beside reading them."""
         x = matrix("x")
@@ -198,6 +222,45 @@ class _Bench:
         operands = self.values(size, size, dtype=dtype), self.values(size, columns, dtype=dtype)
         elapsed = seconds_of(_compiled([x, y], x @ y), *operands, samples=_PRODUCT_SAMPLES)
         return 2.0 * size * size * columns / max(elapsed - overhead, 1e-8)
+
+
+class _ForThreads:
+    """A kernel of one vector that can be run in one thread or in several."""
+
+    def __init__(self, step: Step, threads: int) -> None:
+        x = vector("x")
+        graph = FunctionGraph([x], [step(x)])
+        (group,) = fuse(graph, codegen).groups
+        self._kernel = compile_parallel_kernel(codegen.lower(group))
+        self._threads = threads
+
+    def gain(self, operand: Array) -> float:
+        """How many times faster several threads are."""
+        result = np.empty_like(operand)
+        alone, together = (
+            seconds_of(self._kernel, threads, result, operand) for threads in (1, self._threads)
+        )
+        return alone / together
+
+    def rested(self, operand: Array, threads: int) -> float:
+        """Seconds of a call that finds the other threads asleep: the median of some."""
+        result = np.empty_like(operand)
+        self._kernel(threads, result, operand)
+        found = []
+        for _ in range(4 * _SAMPLES):
+            time.sleep(5e-4)
+            begin = time.perf_counter()
+            self._kernel(threads, result, operand)
+            found.append(time.perf_counter() - begin)
+        return median(found)
+
+
+def _plus_one(x: Variable) -> Variable:
+    return x + 1.0
+
+
+def _many_exponentials(x: Variable) -> Variable:
+    return _repeated(lambda y: exp(-y), x, 6)
 
 
 def _chain(step: Step, count: int, dtype: str) -> Any:

@@ -157,7 +157,7 @@ class CostModel:
             return self.machine.library_call + _SLOWER * work + moved / self.machine.bandwidth(moved)
         moved = result.size * result.itemsize
         traffic = self.machine.fused_traffic * moved / self.machine.bandwidth(moved)
-        return self.machine.fused_op + work + traffic + self._against_order(operands)
+        return self.machine.fused_op + self.machine.kernel(work, traffic) + self._against_order(operands)
 
     def _against_order(self, operands: Sequence[Value]) -> float:
         return sum(operand.size for operand in operands if operand.transposed) / self.machine.transposed_rate
@@ -168,7 +168,8 @@ class CostModel:
         moved = (self.machine.fused_traffic * operand.size + result.size) * operand.itemsize
         traffic = moved / self.machine.bandwidth(moved)
         work = self.reducing(constructor, operand)
-        return self.machine.kernel_call + work + traffic + self._against_order([operand])
+        seconds = self.machine.kernel_call + self.machine.kernel(work, traffic)
+        return seconds + self._against_order([operand])
 
     def product(self, op: MatMul, left: Value, right: Value, result: Value) -> float:
         """Seconds of a matrix product; operands and result with at least two axes, or rank-free."""

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import tempfile
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +20,7 @@ VARIABLE = "ESAT_MACHINE_PROFILE"
 
 @dataclass(frozen=True, slots=True)
 class MachineProfile:
-    """Rates and overheads of one machine, one thread of it; the defaults are those of a server of 2022.
+    """Rates and overheads of one thread of a machine; the defaults are those of a server of 2022.
 
     Attributes
     ----------
@@ -94,6 +94,26 @@ class MachineProfile:
         """Bytes a second for a step that moves so many bytes."""
         own, last = self.cache_sizes
         return self.bandwidths[0 if moved <= own else 1 if moved <= last else 2]
+
+    def kernel(self, work: float, traffic: float) -> float:
+        """Seconds of a kernel, in one thread or in several, whichever is faster.
+
+        Parameters
+        ----------
+        work, traffic
+            Seconds of one thread for its arithmetic, and for reading and writing memory.
+        """
+        # Of what makes several threads worth while, one half is lost in starting them: with two, the
+        # other half is what is gained.
+        together = work / self.parallel_speedup + traffic / self.parallel_bandwidth + self.parallel_from / 2.0
+        return min(work + traffic, together)
+
+    def in_threads(self, threads: int) -> MachineProfile:
+        """The profile for kernels in at most so many threads."""
+        speedup, bandwidth = (
+            min(gain, float(threads)) for gain in (self.parallel_speedup, self.parallel_bandwidth)
+        )
+        return replace(self, parallel_speedup=speedup, parallel_bandwidth=bandwidth)
 
     def to_json(self) -> str:
         """The profile as text."""

@@ -37,7 +37,7 @@ def group_seconds(group: Group, model: CostModel) -> float:
     machine = model.machine
     moved = sum(_bytes(variable) for variable in (*group.inputs, *group.outputs))
     work = sum(_work_seconds(node, model) for node in group.nodes)
-    return machine.kernel_call + work + moved / machine.bandwidth(moved)
+    return machine.kernel_call + machine.kernel(work, moved / machine.bandwidth(moved))
 
 
 def _work_seconds(node: Apply, model: CostModel) -> float:

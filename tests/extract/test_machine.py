@@ -71,3 +71,15 @@ def test_a_profile_of_another_version_is_refused() -> None:
 def test_bandwidth_falls_with_the_level() -> None:
     profile = MachineProfile()
     assert profile.bandwidth(1e3) > profile.bandwidth(1e7) > profile.bandwidth(1e9)
+
+
+def test_large_kernels_take_what_several_threads_take() -> None:
+    alone = MachineProfile(parallel_from=1e-4)
+    assert alone.kernel(0.75, 0.25) == 1.0  # nothing was measured
+    machine = replace(alone, parallel_speedup=4.0, parallel_bandwidth=2.0)
+    assert machine.kernel(1e-6, 1e-6) == 2e-6
+    assert machine.kernel(0.8, 0.2) == pytest.approx(0.2 + 0.1, rel=1e-3)
+    assert machine.kernel(1e-4, 0.0) <= 1e-4
+    assert machine.in_threads(1).kernel(0.8, 0.2) == 1.0
+    assert machine.in_threads(2).kernel(0.8, 0.2) == pytest.approx(0.4 + 0.1, rel=1e-3)
+    assert machine.in_threads(64) == machine
