@@ -106,12 +106,13 @@ def _sign_holds(fact: str, array: Array) -> NDArray[np.bool_]:
 def pattern(fact: str, rows: int, columns: int) -> NDArray[np.bool_]:
     """Where a matrix with a pattern of zeros may have other elements."""
     offset = np.arange(columns)[None, :] - np.arange(rows)[:, None]
-    return {
+    patterns: dict[str, NDArray[np.bool_]] = {
         "diagonal": offset == 0,
         "lower_triangular": offset <= 0,
         "upper_triangular": offset >= 0,
         "tridiagonal": np.abs(offset) <= 1,
-    }[fact]
+    }
+    return patterns[fact]
 
 
 def shaped(array: Array, facts: Iterable[str]) -> Array:

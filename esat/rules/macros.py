@@ -27,6 +27,7 @@ The macros below expand to plain `&`, `|`, `<<`, `>>` on 64-bit integers:
 (ds-rank p)          output rank of p
 (ds-transpose)       the word that exchanges the axes of a matrix
 (ds-row), (ds-column)  the words that make a row, or a column, of a vector
+(ds-first)           the word that drops the second axis of a matrix, of size 1
 ===================  =================================================================================
 """
 
@@ -161,6 +162,7 @@ MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
     "ds-used": (1, _used_axes),
     "ds-nth": (2, _source_axis),
     "ds-rank": (1, _output_rank),
+    "ds-first": (0, lambda: str(permutation_word((0,), 2))),
     "ds-transpose": (0, lambda: str(permutation_word((1, 0), 2))),
     "ds-row": (0, lambda: str(permutation_word(("x", 0), 1))),
     "ds-column": (0, lambda: str(permutation_word((0, "x"), 1))),

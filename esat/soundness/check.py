@@ -26,6 +26,7 @@ import numpy as np
 from esat.classic.terms import broadcast_of, dtype_of
 from esat.egraph.constructors import op_signature
 from esat.egraph.signature import Signature as OpSignature
+from esat.egraph.structure import RELATIONS
 from esat.errors import EsatError
 from esat.graph import Variable
 from esat.ops.table import register_all
@@ -40,7 +41,7 @@ from esat.soundness.judging import Verdict, exact, first, real
 from esat.soundness.report import Failure, RuleVerdict, SoundnessReport
 from esat.soundness.situation import Situation, SituationSampler, dtype_plans
 from esat.soundness.statement import Statement, operators_for, statement_of
-from esat.soundness.values import Array, Population, draw, holds
+from esat.soundness.values import Array, Population, draw, holds, well_conditioned
 
 SITUATIONS = 5
 """Situations wanted for each dtype."""
@@ -179,8 +180,9 @@ class _RuleTrial:
         for variable, shape in situation.leaves.values():
             facts = {fact for fact, of in situation.required if of is variable}
             dtype = variable.tensor_type.dtype
-            leaves[variable] = draw(dtype, shape, facts, population, share, self.generator)
-        inner = [(fact, of) for fact, of in situation.required if of not in leaves]
+            array = draw(dtype, shape, facts, population, share, self.generator)
+            leaves[variable] = well_conditioned(array, facts) if self.sampler.inverts else array
+        inner = [(fact, of) for fact, of in situation.required if of not in leaves or fact in RELATIONS]
         try:
             values = plain([of for _, of in inner], leaves)
         except EsatError:
@@ -218,7 +220,8 @@ class _RuleTrial:
             verdict = exact(ours, theirs) if same else _shapes_differ(ours.shape, theirs.shape)
             self._note(verdict, situation, leaves, (ours, theirs))
             return
-        one, other = outcomes([left, right], leaves, self.generator)
+        rounded = {variable for fact, variable in situation.required if fact in RELATIONS} & leaves.keys()
+        one, other = outcomes([left, right], leaves, self.generator, rounded)
         ours, theirs = _normal(one.value, left), _normal(other.value, right)
         if ours.shape != theirs.shape:
             self._note(_shapes_differ(ours.shape, theirs.shape), situation, leaves, (ours, theirs))

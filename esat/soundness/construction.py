@@ -8,9 +8,11 @@ from esat.classic.conditions import Bindings, Conditions, Unknown, Value
 from esat.classic.terms import Literal, TermFactory, broadcast_of, dtype_of
 from esat.egraph.facts import SIGNS
 from esat.egraph.signature import Signature
+from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import OpaqueOp
 from esat.errors import EsatError
 from esat.graph import Variable
+from esat.ops.structure import REAL_STRUCTURES
 from esat.rules.reader import Sexp, head_of, show
 from esat.rules.signature import TENSOR, Operator
 
@@ -70,7 +72,7 @@ class Judge(Conditions):
             return dtype_of(variable) if name == "dt" else broadcast_of(variable)
 
     def _fact(self, name: str, operands: list[Sexp], bindings: Bindings) -> bool:
-        if name not in (*SIGNS, "integral"):
+        if name not in (*SIGNS, "integral", *RELATIONS):
             return super()._fact(name, operands, bindings)
         variable = bindings.get(str(operands[0]))
         if not isinstance(variable, Variable) or not is_derivable(name, variable):
@@ -82,9 +84,14 @@ class Judge(Conditions):
 def is_derivable(fact: str, variable: Variable) -> bool:
     """Whether the e-graph can know such a fact of a value of this dtype at all.
 
-    Integers wrap around and complex numbers have no order: of them only what their dtype says is known.
+    Integers wrap around and complex numbers have no order: of them only what their dtype says is known. Rows
+    and columns have no structure.
     """
     kind = variable.tensor_type.kind
+    if fact in RELATIONS:
+        real = fact.replace("-", "_") in REAL_STRUCTURES
+        flags = variable.tensor_type.broadcastable
+        return len(flags) >= 2 and True not in flags[-2:] and (kind == "f" or not real)
     if fact == "integral":
         return kind in "iuf"
     return kind == "f" or (kind == "u" and fact == "nonnegative")

@@ -71,6 +71,13 @@ class Dimensions:
             sizes[symbol] = prod(sizes[factor] for factor in factors)
         return sizes
 
+    def square(self, shape: Shape) -> None:
+        """Give the last two axes of a matrix, or of a scalar, one size."""
+        if len(shape) == 1:
+            raise UnfitError
+        if shape and shape[-1] != shape[-2]:
+            self.merge(shape[-1], shape[-2])
+
     # ---- shapes of results
 
     def elementwise(self, shapes: Sequence[Shape]) -> Shape:

@@ -10,7 +10,7 @@ amount, since they may have underflowed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from esat.graph import Apply, Constant, Family, Variable
 from esat.graph.evaluate import apply_node
 from esat.graph.traversal import toposort
+from esat.ops.linalg.record import MatrixOp
 from esat.soundness.values import Array
 
 TRIALS = 3
@@ -79,9 +80,15 @@ def _value(variable: Variable, values: Mapping[Variable, Array]) -> Array:
 
 
 def outcomes(
-    wanted: Sequence[Variable], leaves: Mapping[Variable, Array], generator: np.random.Generator
+    wanted: Sequence[Variable],
+    leaves: Mapping[Variable, Array],
+    generator: np.random.Generator,
+    rounded: Collection[Variable] = (),
 ) -> list[Outcome]:
-    """Values with the spread that errors in intermediate results cause."""
+    """Values with the spread that errors in intermediate results cause, and in leaves that are rounded.
+
+    Such are matrices of which a structure holds up to rounding only.
+    """
     nodes = toposort(wanted, stop=leaves)
     base = dict(leaves)
     taints: dict[Variable, NDArray[np.bool_]] = {
@@ -95,6 +102,7 @@ def outcomes(
     floats = any(value.dtype.kind in "fc" for value in leaves.values())
     for _ in range(TRIALS_OF_CHOICES if chooses and floats else TRIALS):
         values = dict(leaves)
+        values.update((leaf, shaken(leaves[leaf], generator)) for leaf in rounded)
         for node in nodes:
             _step(node, values, generator)
         trials.append(values)
@@ -104,7 +112,20 @@ def outcomes(
 def _step(node: Apply, values: dict[Variable, Array], noise: np.random.Generator | None) -> None:
     operands = [_value(variable, values) for variable in node.inputs]
     for output, result in zip(node.outputs, apply_node(node, operands), strict=True):
-        values[output] = result if noise is None else perturbed(result, noise)
+        whole = isinstance(node.op, MatrixOp)
+        values[output] = result if noise is None else disturbed(result, noise, whole)
+
+
+def disturbed(array: Array, generator: np.random.Generator, as_a_whole: bool) -> Array:
+    """A result with errors: of each element, or as functions of matrices have them, of the whole."""
+    return shaken(array, generator) if as_a_whole else perturbed(array, generator)
+
+
+def shaken(array: Array, generator: np.random.Generator) -> Array:
+    """The array with errors on all elements that are small beside the largest, and beside 1."""
+    finite = np.abs(array)[np.isfinite(array)]
+    largest = max(float(finite.max(initial=0.0)), 1.0)
+    return np.asarray(array + (perturbed(np.full(array.shape, largest, array.dtype), generator) - largest))
 
 
 def perturbed(array: Array, generator: np.random.Generator) -> Array:

@@ -15,6 +15,7 @@ from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine, program_for
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.structure import RELATIONS, with_structure
 from esat.egraph.terms import TermBuilder, TermGraph, TermType
 from esat.extract.arrays import EGraphArrays
 from esat.extract.readout import Layout, read_out
@@ -164,6 +165,7 @@ class _Terms:
             self.numbers[name] = self._add(term)
         roots = [self._add(left) for left, _ in self.statement.equalities]
         roots += [self._add(right) for _, right in self.statement.equalities]
+        facts = [(self.numbers[name], fact) for name in self.numbers for fact in self._structure(name)]
         terms = TermGraph(
             tuple(self.builder.terms),
             tuple(self.builder.types),
@@ -171,9 +173,13 @@ class _Terms:
             tuple(self.inputs),
             tuple(self.arrays),
             tuple(self.construction.opaque),
+            facts=tuple(facts),
         )
         terms.verify()
-        return terms
+        return with_structure(terms)
+
+    def _structure(self, name: str) -> list[str]:
+        return sorted(self.statement.facts_of(name).intersection(RELATIONS))
 
     def _leaf(self, name: str, variable: Variable) -> int:
         if isinstance(variable, Constant):
@@ -185,7 +191,7 @@ class _Terms:
         self.inputs.append(variable)
         number = self.builder.add("In", (), (len(self.inputs) - 1,), _type_of(variable))
         if variable.tensor_type.kind == "f":
-            for fact in sorted(self.statement.facts_of(name)):
+            for fact in sorted(self.statement.facts_of(name) & GIVERS.keys()):
                 for giver in GIVERS[fact]:
                     number = self.builder.add(giver, (number,), (), _type_of(variable))
         return number

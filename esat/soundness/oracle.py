@@ -16,7 +16,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.egraph.matrices import instance
+from esat.egraph.matrices import BY_CONSTRUCTOR, instance
+from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import SCALAR, Term, TermGraph, broadcast_word, rank_of
 from esat.errors import EsatError
 from esat.extract.arrays import Attribute, EGraphArrays
@@ -30,7 +31,7 @@ from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import NORMALIZATIONS, Normalization
 from esat.ops.reduction import REDUCERS, Reduction
 from esat.rules.macros import permutation_axes, permutation_input_rank
-from esat.soundness.evaluation import TRIALS, Outcome, perturbed, summarized
+from esat.soundness.evaluation import TRIALS, Outcome, disturbed, perturbed, summarized
 from esat.soundness.judging import real
 from esat.soundness.statement import FACTS
 from esat.soundness.values import Array, holds
@@ -183,7 +184,9 @@ class _Oracle:
                 for trial in range(TRIALS + 1):
                     result = np.asarray(function([operand.trials[trial] for operand in known], trial > 0))
                     result = result.reshape(()) if broadcast == SCALAR and result.size == 1 else result
-                    trials.append(perturbed(result, self.generator) if trial and operands else result)
+                    if trial and operands:
+                        result = disturbed(result, self.generator, term.constructor in BY_CONSTRUCTOR)
+                    trials.append(result)
         except EsatError:
             return None
         except ValueError as error:
@@ -292,6 +295,9 @@ class _Oracle:
                 else rank_of(int(stated)) == value.ndim and int(stated) | word == word
             )
         outcome = sample.outcome
+        if fact in RELATIONS:
+            kept = np.where(np.abs(value) <= 8 * outcome.spread, 0, value)
+            return bool(outcome.tainted.any() or holds(fact, kept, strict=False).all())
         judged = outcome.steady & ~outcome.tainted
         slack = 8 * outcome.spread
         if fact == "val":

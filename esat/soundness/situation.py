@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from esat.classic.conditions import Value
 from esat.classic.terms import Literal
-from esat.egraph.signature import Signature
+from esat.egraph.signature import MATRIX_TYPINGS, Signature
+from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import OpaqueOp, dtype_number
 from esat.graph import Constant, TensorType, Variable
 from esat.graph.types import DTYPES
+from esat.ops.structure import SQUARE_STRUCTURES
 from esat.ops.view import Reshape
 from esat.rules.macros import expand, permutation_word
 from esat.rules.reader import Sexp, head_of, is_number
@@ -47,6 +49,9 @@ PRIMES = (5, 3, 2, 7)
 
 LONG = (37, 11, 3, 2)
 """Sizes where nothing is reduced or contracted: more points for the same effort."""
+
+
+_INVERTING = ("square", "system", "determinant")
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,8 @@ class SituationSampler:
 
     Attributes
     ----------
+    inverts
+        Whether the rule speaks of inverses or determinants.
     matched
         Whether the patterns and guards of the last draw held, even if the right side could not be built.
     """
@@ -136,7 +143,11 @@ class SituationSampler:
         self.random = random
         names = {head_of(part) for _, term in statement.patterns for part in parts_of(term)}
         results = {signature[name].result for name in names if name in signature}
-        self.is_matrix_rule = "matmul" in results
+        self.is_matrix_rule = not results.isdisjoint(("matmul", *MATRIX_TYPINGS))
+        sides = [side for pair in statement.equalities for side in pair]
+        terms = [*(term for _, term in statement.patterns), *sides]
+        every = {head_of(part) for term in terms for part in parts_of(term)}
+        self.inverts = any(signature[name].result in _INVERTING for name in every if name in signature)
         masks = any(signature[name].attribute_sorts for name in names if name in signature)
         self.sizes = PRIMES if masks or "opaque" in results else LONG
         values = [
@@ -194,6 +205,7 @@ class _Draw:
             if variable in self.shapes:
                 shape = self.dimensions.elementwise([shape, self.shapes[variable]])
             self.shapes[variable] = shape
+        self._square_up()
         leaves = self._leaves()
         build = self.sampler.construction.build
         for variable, term in self.statement.patterns:
@@ -212,6 +224,14 @@ class _Draw:
         claims = tuple(self._claim(claim) for claim in self.statement.claims)
         dtypes = tuple(dict.fromkeys(self.plan.values()))
         return Situation(dict(self.bindings), leaves, required, equalities, claims, dtypes)
+
+    def _square_up(self) -> None:
+        """Give matrices that the guards call square as many rows as columns."""
+        for guard in self.statement.guards:
+            if head_of(guard).replace("-", "_") in SQUARE_STRUCTURES:
+                if str(guard[1]) not in self.shapes:
+                    self.shapes[str(guard[1])] = self._leaf_shape(str(guard[1]))
+                self.dimensions.square(self.shapes[str(guard[1])])
 
     def _claim(self, claim: Sexp) -> tuple[str, Variable, Literal | None]:
         if head_of(claim) == "=":
@@ -235,6 +255,8 @@ class _Draw:
             return self._reshaped(term)
         shapes = [self._shape(operand) for operand in term[1 : 1 + count]]
         attributes = term[1 + count :]
+        if record.result in MATRIX_TYPINGS or record.name == "Output":
+            return self._of_matrices(record.result, shapes, attributes)
         match record.result:
             case "cast":
                 self._literal(attributes[0], lambda: dtype_number(self.plan[str(attributes[0])]))
@@ -245,10 +267,8 @@ class _Draw:
             case "reduce" | "argreduce" | "same" if attributes:
                 index = record.result == "argreduce"
                 mask = self._literal(attributes[0], lambda: random_mask(shapes[0], self.random, index=index))
-                if record.result == "same":
-                    reduced(shapes[0], int(mask))
-                    return shapes[0]
-                return reduced(shapes[0], int(mask))
+                shrunk = reduced(shapes[0], int(mask))
+                return shapes[0] if record.result == "same" else shrunk
             case "matmul":
                 rank = self._literal(attributes[0], lambda: max(map(len, shapes)) or self.rank)
                 return self.dimensions.matmul(shapes[0], shapes[1], int(rank))
@@ -259,6 +279,31 @@ class _Draw:
             case "same" | "bool" | "real" | "fill":
                 return self.dimensions.elementwise(shapes)
         raise UnfitError
+
+    def _of_matrices(self, typing: str, shapes: Sequence[Shape], attributes: Sequence[Sexp]) -> Shape:
+        """The shape of a function of matrices, whose attributes are flags and then the rank.
+
+        Of those with several results rules speak of signs and logarithms of determinants, which are alike.
+        """
+        if typing == "opaque":
+            self._literal(attributes[0], lambda: self.random.randint(0, 1))
+            return shapes[0]
+        for flag in attributes[:-1]:
+            self._literal(flag, lambda: self.random.randint(0, 1))
+        rank = int(self._literal(attributes[-1], lambda: max(map(len, shapes)) or self.rank))
+        first, *others = (shape or (1,) * rank for shape in shapes)
+        if any(len(shape) != rank for shape in (first, *others)):
+            raise UnfitError
+        if typing == "from_diagonal":
+            return normalized((*first, *first))
+        self.dimensions.square(first)
+        kept = {"square": rank, "determinant": rank - 2, "diagonal": rank - 1}
+        if typing in kept:
+            return normalized(first[: kept[typing]])
+        (sides,) = others
+        self.dimensions.merge(first[-1], sides[-2])
+        batch = self.dimensions.elementwise([first[:-2], sides[:-2]]) or (1,) * (rank - 2)
+        return normalized((*batch, *sides[-2:]))
 
     def _random_word(self, shape: Shape) -> int:
         axes, rank = random_axes(shape, self.random)
@@ -279,11 +324,14 @@ class _Draw:
     def _leaf_shape(self, name: str) -> Shape:
         kind = self.random.random()
         rank = self.rank
-        if kind < 0.15:
+        structured = self.statement.facts_of(name).intersection(RELATIONS)
+        if kind < 0.15 and not structured:
             rank = self.random.randint(0, 3)
         shape = tuple(1 if self.random.random() < 0.25 else self.dimensions.new() for _ in range(rank))
         if self.statement.reads_value(name) and self.random.random() < 0.7:
             shape = ()
+        elif structured:
+            shape = (*shape[:-2], self.dimensions.new(), self.dimensions.new())
         elif kind > 0.9:
             shape = (1,) * self.random.randint(0, rank)
         self.leaf_shapes[name] = shape

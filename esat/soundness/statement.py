@@ -14,13 +14,15 @@ from esat.egraph.facts import FACT_OPERATORS, SIGNS
 from esat.egraph.rule_compiler.driver import CORE
 from esat.egraph.rule_compiler.dtypes import Dtypes
 from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
+from esat.egraph.rule_compiler.shapes import stored_word
 from esat.egraph.rule_compiler.surface import GENERATED, prepare
 from esat.egraph.signature import Signature as OpSignature
+from esat.egraph.structure import RELATIONS
 from esat.rules.reader import Form, Sexp, head_of, is_variable
 from esat.rules.rule import Rule
 from esat.rules.signature import TENSOR, Operator, Signature, declared_signature
 
-FACTS = (*SIGNS, "integral")
+FACTS = (*SIGNS, "integral", *RELATIONS)
 """Facts that a rule may ask of a value."""
 
 
@@ -110,7 +112,7 @@ class _Reader:
         for fact in self.rule.body:
             self._split(self._renamed(fact))
         added = [guard for guard in guarded.guards if guard not in surface.guards]
-        added += [("=", ("bp", variable), word) for variable, word in guarded.shape_guards]
+        added += [("=", ("bp", variable), stored_word(word)) for variable, word in guarded.shape_guards]
         if not concerns_bools(surface):
             # Of bools they are "or" and "and" and no n-ary terms, so patterns of sums and products miss them.
             added += Dtypes(surface).number_guards()

@@ -8,7 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.egraph.structure import RELATIONS
+from esat.ops.structure import holds as structured
+from esat.ops.structure import shaped
+
 Array = NDArray[Any]
+ROUNDINGS = 100.0
+"""How much more than one op the ops behind a value may have rounded its structure."""
 NARROW = 0.4
 """Share of the arrays with special elements that hold three different ones at most: ties, and zeros alone."""
 
@@ -36,8 +42,8 @@ def draw(
         Of the array.
     facts
         What must be true of every element: ``positive``, ``nonnegative``, ``negative``, ``nonpositive``,
-        ``integral``. As in the e-graph NaN satisfies all of them, and a positive number may have
-        underflowed to zero: such elements are among the special ones.
+        ``integral``; and structures of matrices. As in the e-graph NaN satisfies all of them, and a positive
+        number may have underflowed to zero: such elements are among the special ones.
     population
         Which numbers.
     share
@@ -45,6 +51,18 @@ def draw(
     generator
         Source of randomness.
     """
+    array = _unstructured(dtype, shape, facts, population, share, generator)
+    return shaped(array, (fact.replace("-", "_") for fact in facts if fact in RELATIONS))
+
+
+def _unstructured(
+    dtype: str,
+    shape: tuple[int, ...],
+    facts: Collection[str],
+    population: Population,
+    share: float,
+    generator: np.random.Generator,
+) -> Array:
     kind = np.dtype(dtype).kind
     if kind == "b":
         return generator.integers(0, 2, shape).astype(bool)
@@ -57,6 +75,15 @@ def draw(
         result.real, result.imag = parts
         return result
     return _floats(dtype, shape, facts, population, share, generator)
+
+
+def well_conditioned(array: Array, facts: Collection[str]) -> Array:
+    """Square matrices with a diagonal that outweighs the rest, unless a fact says as much."""
+    square = array.ndim >= 2 and array.shape[-1] == array.shape[-2] and array.dtype.kind in "fc"
+    if not square or {"orthogonal", "orthonormal-columns", "permutation"}.intersection(facts):
+        return array
+    weight = np.abs(array).sum(axis=-1).max(initial=1.0)
+    return np.asarray(array + 2 * weight * np.eye(array.shape[-1])).astype(array.dtype)
 
 
 def _integers(
@@ -122,25 +149,28 @@ def with_facts(array: Array, facts: Collection[str], population: Population) -> 
 
 
 def holds(fact: str, array: Array, *, strict: bool) -> NDArray[np.bool_]:
-    """Where a fact is true of the elements of a real array.
+    """Where a fact is true of the elements of a real array; everywhere or nowhere, if it is one of matrices.
 
     Parameters
     ----------
     fact
-        One of the signs, or ``integral``.
+        One of the signs, ``integral``, or a structure.
     array
         The values; NaN satisfies every fact.
     strict
         Whether zero is neither positive nor negative. Otherwise it may have underflowed.
     """
+    if fact in RELATIONS:
+        true = array.ndim < 2 or structured(fact.replace("-", "_"), array, scale=ROUNDINGS)
+        return np.full(array.shape, true)
     if fact == "integral":
         whole: NDArray[np.bool_] = ~np.isfinite(array) | (np.rint(array) == array)
         return whole
-    true = {
+    signs = {
         "positive": (array > 0) | ((array == 0) & (not strict)),
         "nonnegative": array >= 0,
         "negative": (array < 0) | ((array == 0) & (not strict)),
         "nonpositive": array <= 0,
     }[fact]
-    result: NDArray[np.bool_] = true | np.isnan(array) if array.dtype.kind == "f" else true
+    result: NDArray[np.bool_] = signs | np.isnan(array) if array.dtype.kind == "f" else signs
     return result

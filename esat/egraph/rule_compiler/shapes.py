@@ -135,6 +135,11 @@ def normalised(computed: Sexp) -> Sexp:
     return ("|", computed, scalar)
 
 
+def stored_word(word: Sexp) -> Sexp:
+    """A broadcast word that was computed without regard to scalars, as the e-graph stores it."""
+    return word if is_meet_of_leaves(word) else normalised(word)
+
+
 def _without_normalisation(expression: Sexp) -> Sexp:
     """The word that `normalised` was applied to."""
     if isinstance(expression, str) or head_of(expression) != "|":
