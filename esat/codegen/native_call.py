@@ -173,6 +173,9 @@ def _new_function() -> Any:
 
 def _target_machine() -> Any:
     """A machine of its own for each engine, which frees it."""
+    # Numba does this when it is first used, which a program of library calls alone never does.
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
     return binding.Target.from_default_triple().create_target_machine(opt=1, jit=True)
 
 
