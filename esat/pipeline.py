@@ -11,8 +11,10 @@ from esat.classic.greedy import optimize_greedily
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.saturation import SaturationOptimizer
 from esat.classic.standard import optdb
+from esat.codegen.threads import default_threads
 from esat.egraph.saturate import Budgets
 from esat.errors import GraphError
+from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport
 from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, expected_shapes
@@ -225,7 +227,12 @@ def _checker(graph: FunctionGraph, mode: Mode) -> GraphChecker:
 def _options(mode: Mode, rules: RuleSources, shapes: Expected) -> RuleOptions:
     sources = [rules] if isinstance(rules, (str, Path)) else list(rules)
     extra = tuple(RULES.read(source) for source in sources)
-    return RuleOptions(mode.soundness, extra, mode.machine, shapes)
+    return RuleOptions(mode.soundness, extra, _machine(mode), shapes)
+
+
+def _machine(mode: Mode) -> MachineProfile:
+    """The machine as kernels of a mode find it."""
+    return mode.machine.in_threads(default_threads() if mode.threads is None else mode.threads)
 
 
 def _optimize(
@@ -240,7 +247,7 @@ def _optimize(
             classic = optdb.query(mode.query, options)
             classic.after_each = None if checker is None else checker.check
         result, report, details = optimize_greedily(
-            graph, classic, machine=mode.machine, shapes=options.shapes, stage=profile.stage
+            graph, classic, machine=options.machine, shapes=options.shapes, stage=profile.stage
         )
     else:
         budgets = Budgets(mode.node_limit, mode.time_limit, mode.round_limit)
