@@ -23,7 +23,9 @@ from esat.frontend.elementwise import exp, log, reciprocal, sqrt, tanh
 from esat.frontend.graph import Graph
 from esat.frontend.tensor import matrix, vector
 from esat.graph import FunctionGraph, Variable
+from esat.ops.contraction import MATMUL
 from esat.ops.cumulative import cumsum
+from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.reduction import SUM, reduce
 from esat.ops.sorting import sort
 from esat.phases.fusion import fuse
@@ -97,6 +99,7 @@ class _Bench:
         call, kernel_call, matrix_call, library_call = self.overheads()
         bandwidths = self.bandwidths(call + kernel_call)
         rates = self.matrices(call + matrix_call)
+        block, structured_call = self.structured()
         return MachineProfile(
             element_rate=1.0 / plain,
             single_speedup=single,
@@ -109,6 +112,8 @@ class _Bench:
             matrix_rate=rates[0],
             matrix_single_speedup=rates[1],
             matrix_half=rates[2],
+            diagonal_block=block,
+            structured_call=structured_call,
             cache_sizes=default.cache_sizes,
             bandwidths=bandwidths,
             kernel_call=kernel_call,
@@ -215,6 +220,16 @@ class _Bench:
         cube = 64.0 * (max(rate / self.rate("float64", 64, 64, overhead), 1.0) ** (1.0 / 3.0) - 1.0)
         skinny = 4.0 * (max(rate / self.rate("float64", 256, 4, overhead), 1.0) - 1.0)
         return rate, large["float32"] / rate, max(float(np.sqrt(cube * skinny)), 0.1)
+
+    def structured(self) -> tuple[float, float]:
+        """Size of the blocks that a triangular product computes in full, and seconds besides."""
+        x, y = matrix("x"), matrix("y")
+        whole, half = (_compiled([x, y], op(x, y)) for op in (MATMUL, StructuredProduct("lower")))
+        size = 256
+        large, small = ((self.values(n, n), self.values(n, n)) for n in (size, 4))
+        share = seconds_of(half, *large) / seconds_of(whole, *large)
+        besides = seconds_of(half, *small) - seconds_of(whole, *small)
+        return min(max(2.0 * share - 1.0, 0.01), 1.0) * size, max(besides, 1e-8)
 
     def rate(self, dtype: str, size: int, columns: int, overhead: float) -> float:
         """Flops a second of a square matrix times one with so many columns."""

@@ -28,6 +28,7 @@ def structured_routine(op: StructuredProduct, dtype: str) -> Routine:
     if op.structure == "gram":
         syrk = blas_function(f"{letter}syrk")
         return functools.partial(_gram, syrk, compiled(mirror, dtype, 2))
+    multiply: Routine
     if op.structure in ("lower", "upper"):
         trmm, trmv = (blas_function(letter + name) for name in ("trmm", "trmv"))
         multiply = functools.partial(_triangular, trmm, trmv, op.structure == "lower")

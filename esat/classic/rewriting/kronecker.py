@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
 from esat.graph import Apply, Constant, Variable
@@ -12,7 +14,7 @@ from esat.ops.shape import ShapeI, size_of
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape, reshape
 
-_SPREAD = ((0, "x", 1, "x"), ("x", 0, "x", 1))
+_SPREAD: tuple[tuple[int | Literal["x"], ...], ...] = ((0, "x", 1, "x"), ("x", 0, "x", 1))
 """Orders of axes that put the rows and columns of the factors side by side."""
 
 

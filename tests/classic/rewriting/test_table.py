@@ -131,7 +131,8 @@ CASES = [
     ("local_inverse_to_solve", esat.linalg.inv(square) @ square.T, ""),
     ("local_inverse_to_solve", square.T @ esat.linalg.inv(square), ""),
     ("local_kron_dot", esat.kron(x, y).T @ (esat.arange(25) * 0.5), ""),
-    ("local_kron_dot", esat.kron(square, square) @ esat.reshape(esat.concatenate([square, square]), (9, 2)), ""),
+    ("local_kron_dot", esat.kron(square, square) @ esat.reshape(square, (9, 1)), ""),
+    ("local_kron_dot", esat.kron(square, square) @ (esat.arange(9)[:, None] * v[None, :]), ""),
     ("local_kron_dot", esat.reshape(square, (1, 9)) @ esat.kron(square, square), ""),
 ]  # fmt: skip
 
