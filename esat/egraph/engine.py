@@ -3,11 +3,17 @@
 egglog reports most mistakes as ``EggSmolError``, and panics as ``PanicException``, a
 ``BaseException``. After a panic the e-graph may be in any state, so an Engine that failed is
 broken for good: every later call raises. KeyboardInterrupt passes through, and breaks it too.
+
+egglog asks its threads for help when an e-graph is freed. A forked process has no such threads, and would
+wait for ever; there no e-graph is freed.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import re
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,7 +83,42 @@ def chunks(text: str, size: int = FORMS_PER_CALL) -> Iterator[str]:
         yield "".join(pieces)
 
 
-@dataclass(slots=True)
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+"""Of this process, and of those that it was forked from."""
+_home: list[int] = []
+"""The process that has egglog's threads, once there is one."""
+_held: list[Any] = []
+
+
+def in_forked_process() -> bool:
+    """Whether egglog's threads are those of another process, so that no e-graph can be freed."""
+    return bool(_home) and _home[0] != os.getpid()
+
+
+def _keep_for_good(egraph: Any) -> None:
+    """Count a reference that nothing gives up, the end of the interpreter included."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(egraph))
+
+
+def _hold_all() -> None:
+    """Before a fork: the child drops what belonged to other threads before any Python code of it runs."""
+    _held[:] = [engine._egraph for engine in _engines]
+    for egraph in _held:
+        _keep_for_good(egraph)
+
+
+def _release_all() -> None:
+    """After a fork, in the parent."""
+    for egraph in _held:
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(egraph))
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_all, after_in_parent=_release_all)
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Engine:
     """An e-graph. Not safe to share between threads.
 
@@ -96,6 +137,11 @@ class Engine:
 
     def __post_init__(self) -> None:
         self._egraph = native_module().EGraph()
+        if not _home:
+            _home.append(os.getpid())
+        if in_forked_process():
+            _keep_for_good(self._egraph)
+        _engines.add(self)
 
     def load(self, text: str, file: str = "") -> None:
         """Parse and run a program text of any length.
@@ -153,7 +199,7 @@ class Engine:
         self.execute("(push)")
 
     def pop(self) -> None:
-        """Return to the state of the last :meth:`push`."""
+        """Return to the state of the last :meth:`push`. Not :func:`in_forked_process`."""
         self.execute("(pop)")
 
     def sizes(self) -> dict[str, int]:

@@ -2,7 +2,8 @@
 
 Loading the rules takes far longer than a small graph's saturation, and an e-graph cannot be copied;
 but ``push`` and ``pop`` around each use cost about a millisecond. They leak a little memory, so an
-engine is replaced after a number of uses. Engines belong to one thread.
+engine is replaced after a number of uses. Engines belong to one thread. A forked process, which cannot pop,
+uses each once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from esat.egraph.engine import Engine
+from esat.egraph.engine import Engine, in_forked_process
 
 USES = 50
 """Uses after which an engine is replaced."""
@@ -64,6 +65,9 @@ class EnginePool:
             extend(slot.engine)
             slot.engine.push()
             yield slot.engine
+            if in_forked_process():
+                self._discard(key, slot)
+                return
             slot.engine.pop()
         except BaseException:
             self._discard(key, slot)
