@@ -23,7 +23,9 @@ _TEMPORARY_SUFFIX = ".partial"
 _STALE_AFTER_SECONDS = 3600.0
 _EVICTION_TARGET = 0.8
 """Eviction goes below the limit by this factor, so that not every write has to evict."""
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_READ_FLAGS = (
+    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+)
 _FOREIGN_WRITE_BITS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -80,11 +82,16 @@ class EntryDirectory:
             descriptor = os.open(path, _READ_FLAGS)
         except OSError:
             return None
-        with open(descriptor, "rb") as file:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or not _is_private(status):
                 return None
-            content = file.read()
+            with open(descriptor, "rb", closefd=False) as file:
+                content = file.read()
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
         # Access times are set by hand: most file systems are mounted so that reading does not.
         with contextlib.suppress(OSError):
             os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))

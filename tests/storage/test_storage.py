@@ -49,6 +49,18 @@ def test_an_entry_of_another_kind_is_refused(folder):
     assert Store(folder, "kernel").load(KEY, bytes) == b"code"
 
 
+def test_what_is_no_file_is_no_entry(folder):
+    store = Store(folder, "kernel")
+    (folder / NAME).mkdir()
+    assert store.load(KEY, bytes) is None
+    (folder / NAME).rmdir()
+    os.mkfifo(folder / NAME)
+    assert store.load(KEY, bytes) is None
+    os.unlink(folder / NAME)
+    store.save(KEY, b"code")
+    assert store.load(KEY, bytes) == b"code"
+
+
 def test_least_recently_used_entries_go_first(folder):
     store = EntryDirectory(folder, limit=10_000)
     keys = [f"{number:064x}" for number in range(12)]
