@@ -22,6 +22,7 @@ from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, SharedVariable, Variable
 from esat.graph.variables import user_line
 from esat.mode import Mode
+from esat.phases.assumptions import remove_assumptions
 from esat.phases.debug import GraphChecker
 from esat.phases.destroy import Supervisor
 from esat.phases.effects import Permissions
@@ -249,6 +250,7 @@ def _optimize(
         result, report, details = optimize_greedily(
             graph, classic, machine=options.machine, shapes=options.shapes, stage=profile.stage
         )
+        remove_assumptions(result)
     else:
         budgets = Budgets(mode.node_limit, mode.time_limit, mode.round_limit)
         saturating = SaturationOptimizer(

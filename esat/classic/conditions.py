@@ -9,10 +9,13 @@ from functools import reduce
 from esat.classic.terms import Literal, broadcast_of, dtype_of, value_of
 from esat.egraph.facts import SIGNS, lossless
 from esat.egraph.signature import Signature
+from esat.egraph.structure import RELATIONS, relation_of
 from esat.graph import Constant, Variable
 from esat.graph.types import DTYPES
+from esat.ops.assume import Assume
 from esat.ops.elementwise.facts import ANY
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.structure import structure_of
 from esat.rules.macros import expand, permutation_axes, permutation_input_rank
 from esat.rules.reader import Sexp, is_number
 
@@ -142,6 +145,9 @@ class Conditions:
         if name in (*SIGNS, "integral"):
             variable = bindings.get(str(operands[0]))
             return isinstance(variable, Variable) and has_fact(variable, name)
+        if name in RELATIONS:
+            variable = bindings.get(str(operands[0]))
+            return isinstance(variable, Variable) and has_structure(variable, name)
         numbers = [int(self.literal(operand, bindings)) for operand in operands]
         if name == "lossless":
             return lossless(DTYPES[numbers[0]], DTYPES[numbers[1]])
@@ -163,6 +169,30 @@ def _signed(number: int) -> int:
     """As a 64-bit two's complement, which is what i64 holds."""
     number &= (1 << _BITS) - 1
     return number - (1 << _BITS) if number >> (_BITS - 1) else number
+
+
+_IMPLIED = {
+    "diagonal": ("lower_triangular", "upper_triangular", "tridiagonal"),
+    "positive_definite": ("positive_semidefinite", "symmetric", "square"),
+    "positive_semidefinite": ("symmetric", "square"),
+    "symmetric": ("square",),
+    "orthogonal": ("orthonormal_columns", "square"),
+    "permutation": ("square",),
+}
+
+
+def has_structure(variable: Variable, relation: str) -> bool:
+    """Whether a fact about matrices is assumed of a Variable, or shown by a Constant; ops tell nothing."""
+    node = variable.owner
+    if isinstance(variable, Constant):
+        facts: tuple[str, ...] = structure_of(variable.data)
+    elif node is None or not isinstance(node.op, Assume) or 1 in node.outputs[0].tensor_type.shape[-2:]:
+        return False
+    else:
+        facts = node.op.facts
+        if relation not in map(relation_of, facts) and has_structure(node.inputs[0], relation):
+            return True
+    return any(relation in map(relation_of, (fact, *_IMPLIED.get(fact, ()))) for fact in facts)
 
 
 def has_fact(variable: Variable, fact: str, depth: int = 12) -> bool:

@@ -43,7 +43,7 @@ _CHOICES = {
     "FACT": (*RELATIONS, *MASKS),
     "SIDE": ("p", "n"),
 }
-STRUCTURAL = frozenset(BY_CONSTRUCTOR) - {"Diagonal"}
+STRUCTURAL = frozenset(BY_CONSTRUCTOR)
 """Constructors that make the structure of matrices matter."""
 _LARGEST_CONSTANT = 1 << 22
 """Elements up to which constants are looked at."""

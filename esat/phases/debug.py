@@ -13,6 +13,7 @@ from esat.egraph.encode import encode
 from esat.errors import DebugError, EsatError, EsatWarning, describe
 from esat.graph import Apply, FunctionGraph, TensorType, Variable
 from esat.graph.evaluate import apply_node, evaluate
+from esat.phases.assumptions import check_assumptions, satisfying
 
 Values = Sequence[Any]
 
@@ -49,6 +50,7 @@ class GraphChecker:
         self.expected: list[list[Any]] = []
         for sample in given:
             try:
+                check_assumptions(graph, dict(zip(graph.inputs, sample, strict=True)))
                 expected = evaluate(graph.outputs, dict(zip(graph.inputs, sample, strict=True)))
             except (EsatError, ArithmeticError, ValueError, IndexError):
                 if samples is not None:
@@ -150,7 +152,7 @@ def made_up_samples(graph: FunctionGraph) -> Iterator[Values]:
                 for size in known
             ]
             sample.append(_random(rng, type, tuple(numbers)))
-        yield sample
+        yield satisfying(graph, sample)
 
 
 def _input_terms(terms: Sequence[Any]) -> list[int]:

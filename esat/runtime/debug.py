@@ -9,6 +9,7 @@ import numpy as np
 
 from esat.errors import DebugError, EsatError
 from esat.graph.evaluate import evaluate
+from esat.phases.assumptions import check_assumptions
 from esat.phases.debug import GraphChecker, difference, guard
 from esat.runtime.executable import Executable
 
@@ -26,6 +27,8 @@ class DebugExecutable(Executable):
     DebugError
         When a result is not that of the given graph, when finite inputs lead to NaN or Inf (naming the first
         node that makes them, and the user's line), or when an argument was changed.
+    AssertionFailed
+        When something assumed is not true of a value; it names the user's line.
     """
 
     checker: GraphChecker
@@ -43,6 +46,7 @@ class DebugExecutable(Executable):
             return super().__call__(*arguments, out=out)
         # The call may change shared variables.
         known |= {variable: variable.get_value() for variable in graph.shared_variables}
+        check_assumptions(graph, known)
         before = [copy(argument) for argument in arguments]
         results = super().__call__(*arguments, out=out)
         for own, variable, argument, kept in zip(
