@@ -1,7 +1,7 @@
 """Faults of the disk cache: whatever happens to it, no wrong result and no crash.
 
 Run ``python -m benchmarks.cache_faults --rounds 1000``. Each round does one kind of harm to a cache directory
-that holds kernels and e-graphs, then a fresh process takes everything from it, runs it, and compares. The harm
+that holds kernels and e-graphs, then a fresh process takes all from it, runs it, and compares. The harm
 is real: writers killed by SIGKILL, files cut and flipped on disk, disks that end a write in the middle.
 """
 
