@@ -51,7 +51,9 @@ _SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against k
 # A routine works in blocks if it does more operations on each of n numbers than this times log2(n).
 _BLOCKED_FLOPS = 1.5
 _BLOCKED_SHARE = 0.15  # of the rate of matrix products that factorizations and the like reach
-_BATCH_SHARE = 0.1  # of a call, for each matrix of a batch after the first
+_BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
+# The shorter the axes, the further a product stays below its rate; a batch of short ones at most so far.
+_BATCH_SLOWDOWN = 4.0
 
 
 def flops_of(op: Op) -> float:
@@ -190,9 +192,9 @@ class CostModel:
             return seconds
         speedup = machine.matrix_single_speedup if name in ("float32", "complex64") else 1.0
         work = flops * (4.0 if name.startswith("complex") else 1.0)
-        for size in (rows, columns, inner):
-            work *= 1.0 + machine.matrix_half / max(size, 1.0)
         separate = batch if right.size > inner * columns else 1.0
+        slowdown = prod(1.0 + machine.matrix_half / max(size, 1.0) for size in (rows, columns, inner))
+        work *= slowdown if separate == 1.0 else min(slowdown, _BATCH_SLOWDOWN)
         return (
             seconds
             + (separate - 1.0) * _BATCH_SHARE * machine.matrix_call
@@ -256,6 +258,23 @@ class CostModel:
     ) -> float:
         if not operands:
             return IMPOSSIBLE
+        # Which operands are the same value matters, not which value it is.
+        first: dict[int, int] = {}
+        pattern = tuple(first.setdefault(identity, place) for place, identity in enumerate(identities))
+        key = (constructor, positives, tuple(operands), result, pattern)
+        known = self._memo.get(key)
+        if known is None:
+            known = self._memo[key] = self._plan_seconds(constructor, positives, operands, result, identities)
+        return known
+
+    def _plan_seconds(
+        self,
+        constructor: str,
+        positives: int,
+        operands: Sequence[Value],
+        result: Value,
+        identities: Sequence[int],
+    ) -> float:
         shapes = [operand.shape for operand in operands]
         if constructor == "NarySum":
             steps = plan_sum(shapes, positives)
