@@ -14,11 +14,12 @@ from functools import cached_property
 
 from esat.classic.conditions import Conditions, Unknown, Value
 from esat.classic.local import LocalOptimizer, Transformed
-from esat.classic.terms import TermFactory, bare, fitted, is_tensor, same, value_of, view
+from esat.classic.terms import TermFactory, bare, fitted, same, value_of, view
 from esat.egraph.signature import Signature
 from esat.errors import EsatError
-from esat.graph import Apply, Op, Variable
+from esat.graph import Apply, Op, TensorType, Variable
 from esat.graph.registry import registered_ops
+from esat.graph.sparse_type import SparseType
 from esat.ops.elementwise.record import Elementwise
 from esat.rules.macros import expand
 from esat.rules.reader import Sexp, is_number
@@ -83,7 +84,7 @@ class RuleRewriter(LocalOptimizer):
         return isinstance(part, tuple) and part[0] == "=" and self.root in part[1:] and self.pattern in part
 
     def transform(self, node: Apply) -> Transformed:
-        if len(node.outputs) != 1 or not is_tensor(node.outputs[0]):
+        if len(node.outputs) != 1 or not isinstance(node.outputs[0].type, TensorType | SparseType):
             return False
         output = node.outputs[0]
         for pattern, replacement in self._forms(output):

@@ -13,7 +13,7 @@ import numpy as np
 
 from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
-from esat.egraph.encode import uniform_value
+from esat.egraph.encode import as_tensor, uniform_value
 from esat.egraph.matrices import BY_CONSTRUCTOR, instance, matrix_term
 from esat.egraph.signature import Signature
 from esat.egraph.terms import SCALAR, broadcast_word, dtype_number
@@ -21,6 +21,7 @@ from esat.errors import CompileError
 from esat.graph import Constant, Family, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import registered_ops
+from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPES
 from esat.ops.cast import Cast, cast
 from esat.ops.contraction import MatMul
@@ -28,6 +29,8 @@ from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import NORMALIZATIONS, Normalization
 from esat.ops.reduction import REDUCERS, Reduction, restore_axes
+from esat.ops.sparse.products import SparseSum
+from esat.ops.sparse.record import SparseOp
 from esat.rules.macros import permutation_axes, permutation_input_rank, permutation_word
 
 Literal = int | float
@@ -72,12 +75,12 @@ class DropReducedAxes(Optimizer):
 
 def broadcast_of(variable: Variable) -> int:
     """The broadcast word of a Variable, -1 for all-size-1 values."""
-    return broadcast_word(variable.tensor_type.broadcastable)
+    return broadcast_word(as_tensor(variable.type).broadcastable)
 
 
 def dtype_of(variable: Variable) -> int:
     """The dtype number of a Variable."""
-    return dtype_number(variable.tensor_type.dtype)
+    return dtype_number(as_tensor(variable.type).dtype)
 
 
 def bare(variable: Variable) -> Variable:
@@ -95,7 +98,7 @@ def value_of(variable: Variable) -> float | None:
     """The one value all elements have, where it is known and a float64 can hold it."""
     variable = bare(variable)
     if isinstance(variable, Constant):
-        return uniform_value(variable.data)
+        return uniform_value(variable.data) if is_tensor(variable) else None
     if variable.owner is not None and variable.owner.op.constructor == "Fill":
         return value_of(variable.owner.inputs[1])
     return None
@@ -116,7 +119,7 @@ def view(variable: Variable) -> tuple[str, Sequence[Variable], tuple[Literal, ..
     """A Variable as a term: constructor, operands, literals; None for one that rules cannot look into."""
     variable = bare(variable)
     if isinstance(variable, Constant):
-        value = uniform_value(variable.data) if variable.data.size == 1 else None
+        value = uniform_value(variable.data) if is_tensor(variable) and variable.data.size == 1 else None
         return None if value is None else ("K", (), (value, dtype_of(variable)))
     node = variable.owner
     if node is None or len(node.outputs) != 1:
@@ -135,8 +138,15 @@ def view(variable: Variable) -> tuple[str, Sequence[Variable], tuple[Literal, ..
         return op.constructor, node.inputs, (node.inputs[0].tensor_type.ndim,)
     if op.family is Family.ELEMENTWISE:
         return op.constructor, node.inputs, ()
-    form = matrix_term(node, [broadcast_of(operand) for operand in node.inputs])
+    form = _sparse_term(op) or matrix_term(node, [broadcast_of(operand) for operand in node.inputs])
     return None if form is None else (form[0], node.inputs, form[1])
+
+
+def _sparse_term(op: Op) -> tuple[str, tuple[int, ...]] | None:
+    """Constructor and numbers of an op on sparse matrices that rules speak of."""
+    if not (isinstance(op, SparseOp) and op.kinds):
+        return None
+    return op.constructor, tuple(int(str(part)) for part in op.properties())
 
 
 class TermFactory:
@@ -170,11 +180,26 @@ class TermFactory:
         if constructor == "Output":
             whole = operands[0].owner
             return None if whole is None else whole.outputs[int(literals[0])]
+        return self._of_registered(constructor, operands, literals)
+
+    def _of_registered(
+        self, constructor: str, operands: Sequence[Variable], literals: Sequence[Literal]
+    ) -> Variable | None:
         op = self._ops.get(constructor)
+        if isinstance(op, SparseOp) and op.kinds:
+            return _of_sparse(op, operands, literals)
         if op is None or op.family is not Family.ELEMENTWISE:
             return None
         rank = max((_own_rank(operand) for operand in operands), default=0)
         return _output(op, [with_rank(operand, rank) for operand in operands])
+
+
+def _of_sparse(op: SparseOp, operands: Sequence[Variable], literals: Sequence[Literal]) -> Variable:
+    ranked = [
+        operand if kind == "sparse" else with_rank(operand, kind)
+        for operand, kind in zip(operands, op.kinds, strict=True)
+    ]
+    return _output(SparseSum(int(literals[0])) if isinstance(op, SparseSum) else op, ranked)
 
 
 def _own_rank(operand: Variable) -> int:
@@ -206,6 +231,8 @@ def with_rank(variable: Variable, rank: int) -> Variable:
 
 def fitted(variable: Variable, like: Variable) -> Variable | None:
     """``variable`` in the rank of ``like``, or None where it could not stand for it."""
+    if isinstance(like.type, SparseType):
+        return variable if like.type.admits(variable.type) else None
     if variable.tensor_type.dtype != like.tensor_type.dtype:
         return None
     if broadcast_of(variable) != broadcast_of(like):

@@ -341,7 +341,7 @@ class _Encoder:
         self.places += [where] * (len(self.builder.terms) - len(self.places))
 
     def _type(self, variable: Variable, value: float | None) -> TermType:
-        type = _as_tensor(variable.type)
+        type = as_tensor(variable.type)
         return TermType(
             dtype_number(type.dtype), broadcast_word(type.broadcastable), self.shape.get(variable, ()), value
         )
@@ -380,7 +380,7 @@ class _Encoder:
         return with_structure(graph)
 
 
-def _as_tensor(type: Type) -> TensorType:
+def as_tensor(type: Type) -> TensorType:
     """What rules are told of a value: of a sparse matrix its dense type, of a random state nothing."""
     if isinstance(type, TensorType):
         return type
@@ -390,7 +390,7 @@ def _as_tensor(type: Type) -> TensorType:
 def _sizes(variable: Variable) -> tuple[int | None, ...]:
     """Sizes of the axes; of a sparse matrix also the number of stored values."""
     if not isinstance(variable.type, SparseType):
-        return _as_tensor(variable.type).shape
+        return as_tensor(variable.type).shape
     return (*variable.type.shape, variable.data.nnz if isinstance(variable, Constant) else None)
 
 

@@ -17,7 +17,7 @@ sides must have one dtype and one broadcast word, and terms must give ops the dt
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -29,6 +29,9 @@ from esat.egraph.signature import Signature as OpSignature
 from esat.egraph.structure import RELATIONS
 from esat.errors import EsatError
 from esat.graph import Variable
+from esat.graph.sparse_type import SparseType
+from esat.graph.types import DTYPES, Type
+from esat.ops.sparse.structure import DENSE_FROM_SPARSE, STORED_VALUES
 from esat.ops.table import register_all
 from esat.rules import RULES
 from esat.rules.rule import Rule, RuleFile, read_rules
@@ -36,12 +39,12 @@ from esat.rules.signature import Signature
 from esat.rules.signature import check as check_names
 from esat.soundness.construction import Construction, IllTypedError
 from esat.soundness.derivation import derived_facts
-from esat.soundness.evaluation import Outcome, outcomes, plain
+from esat.soundness.evaluation import Outcome, dense, outcomes, plain
 from esat.soundness.judging import Verdict, exact, first, real
 from esat.soundness.report import Failure, RuleVerdict, SoundnessReport
 from esat.soundness.situation import Situation, SituationSampler, dtype_plans
 from esat.soundness.statement import Statement, operators_for, statement_of
-from esat.soundness.values import Array, Population, draw, holds, well_conditioned
+from esat.soundness.values import Array, Population, draw, holds, scattered, well_conditioned
 
 SITUATIONS = 5
 """Situations wanted for each dtype."""
@@ -155,10 +158,12 @@ class _RuleTrial:
     def _try(self, situation: Situation) -> None:
         self.situations += 1
         for left, right in situation.equalities:
-            ours, theirs = left.tensor_type, right.tensor_type
-            if ours.dtype != theirs.dtype or broadcast_of(left) != broadcast_of(right):
+            ours, theirs = left.type, right.type
+            same = dtype_of(left) == dtype_of(right) and broadcast_of(left) == broadcast_of(right)
+            if not same or _format(ours) != _format(theirs):
                 self._fail(f"the sides have different types, {ours} and {theirs}", situation.dtypes)
                 return
+        situation = replace(situation, equalities=tuple(_as_tensors(situation.equalities)))
         for population, share in self._populations(situation):
             leaves = self._values(situation, population, share)
             if leaves is not None:
@@ -179,9 +184,16 @@ class _RuleTrial:
         leaves = {}
         for variable, shape in situation.leaves.values():
             facts = {fact for fact, of in situation.required if of is variable}
-            dtype = variable.tensor_type.dtype
-            array = draw(dtype, shape, facts, population, share, self.generator)
-            leaves[variable] = well_conditioned(array, facts) if self.sampler.inverts else array
+            dtype = DTYPES[dtype_of(variable)]
+            if not isinstance(variable.type, SparseType):
+                array = draw(dtype, shape, facts, population, share, self.generator)
+                leaves[variable] = well_conditioned(array, facts) if self.sampler.inverts else array
+                continue
+            rows, columns, stored = shape
+            if stored > rows * columns:
+                return None
+            numbers = draw(dtype, (stored,), facts, population, share, self.generator)
+            leaves[variable] = scattered(numbers, (rows, columns), variable.type.format, self.generator)
         inner = [(fact, of) for fact, of in situation.required if of not in leaves or fact in RELATIONS]
         try:
             values = plain([of for _, of in inner], leaves)
@@ -298,6 +310,20 @@ class _RuleTrial:
         self.failures.setdefault((reason, dtypes), Failure(reason, dtypes, operands, values))
 
 
+def _format(type: Type) -> str:
+    return type.format if isinstance(type, SparseType) else ""
+
+
+def _as_tensors(equalities: Iterable[tuple[Variable, Variable]]) -> Iterator[tuple[Variable, Variable]]:
+    """Sparse matrices are equal if they store the same values at the same places."""
+    for left, right in equalities:
+        if isinstance(left.type, SparseType):
+            yield DENSE_FROM_SPARSE(left), DENSE_FROM_SPARSE(right)
+            yield STORED_VALUES(left), STORED_VALUES(right)
+        else:
+            yield left, right
+
+
 def _shapes_differ(left: tuple[int, ...], right: tuple[int, ...]) -> Verdict:
     return Verdict(0, (), f"the sides have different shapes, {left} and {right}")
 
@@ -318,6 +344,7 @@ def _reshaped(outcome: Outcome, shape: tuple[int, ...]) -> Outcome:
 
 def _shown(array: Array, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """The element of an operand that belongs to an element of the result, or the operand's shape."""
+    array = dense(array)
     if array.ndim == 0:
         return repr(array.item())
     try:

@@ -12,6 +12,7 @@ from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import OpaqueOp
 from esat.errors import EsatError
 from esat.graph import Variable
+from esat.graph.types import DTYPES
 from esat.ops.structure import REAL_STRUCTURES
 from esat.rules.reader import Sexp, head_of, show
 from esat.rules.signature import TENSOR, Operator
@@ -166,7 +167,7 @@ def _require_no_cast(name: str, operands: Sequence[Variable], result: Variable) 
     node = result.owner
     if node is None or len(node.inputs) != len(operands) or name in ("Cast", "DimShuffle"):
         return
-    given = [operand.tensor_type.dtype for operand in operands]
-    taken = [operand.tensor_type.dtype for operand in node.inputs]
+    given = [DTYPES[dtype_of(operand)] for operand in operands]
+    taken = [DTYPES[dtype_of(operand)] for operand in node.inputs]
     if given != taken:
         raise IllTypedError(f"{name} is given {', '.join(given)}, but computes in {', '.join(taken)}")

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from esat.graph import Apply, Constant, Family, Variable
 from esat.graph.evaluate import apply_node
+from esat.graph.sparse_type import is_sparse_matrix
 from esat.graph.traversal import toposort
 from esat.ops.linalg.record import MatrixOp
+from esat.ops.sparse.record import with_values
 from esat.soundness.values import Array
 
 TRIALS = 3
@@ -62,13 +65,20 @@ def plain(wanted: Sequence[Variable], leaves: Mapping[Variable, Array]) -> list[
     """
     values = dict(leaves)
     for node in toposort(wanted, stop=values):
-        operands = [np.ascontiguousarray(_value(variable, values)) for variable in node.inputs]
-        operands = [
-            operand.reshape(np.shape(_value(variable, values)))
-            for operand, variable in zip(operands, node.inputs, strict=True)
-        ]
+        operands = [_contiguous(_value(variable, values)) for variable in node.inputs]
         values.update(zip(node.outputs, apply_node(node, operands), strict=True))
     return [_value(variable, values) for variable in wanted]
+
+
+def _contiguous(value: Array) -> Array:
+    return value if is_sparse_matrix(value) else np.ascontiguousarray(value).reshape(np.shape(value))
+
+
+def dense(value: Array) -> Array:
+    """A sparse matrix as a dense one, anything else as it is."""
+    matrix: Any = value
+    result: Array = matrix.toarray() if is_sparse_matrix(value) else value
+    return result
 
 
 def _value(variable: Variable, values: Mapping[Variable, Array]) -> Array:
@@ -129,7 +139,14 @@ def shaken(array: Array, generator: np.random.Generator) -> Array:
 
 
 def perturbed(array: Array, generator: np.random.Generator) -> Array:
-    """The array with a random error on every element; integers and bools as they are."""
+    """The array with a random error on every element; integers and bools as they are.
+
+    Of a sparse matrix the stored values get errors.
+    """
+    if is_sparse_matrix(array):
+        stored: Any = array
+        result: Array = with_values(stored, perturbed(stored.data, generator))
+        return result
     if array.dtype.kind not in "fc":
         return array
     real = np.empty(0, array.dtype).real.dtype
@@ -150,6 +167,7 @@ def perturbed(array: Array, generator: np.random.Generator) -> Array:
 
 
 def _not_finite(array: Array) -> NDArray[np.bool_]:
+    array = dense(array)
     return np.asarray(~np.isfinite(array)) if array.dtype.kind in "fc" else np.zeros(array.shape, bool)
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from esat.classic.terms import broadcast_of, dtype_of, value_of
+from esat.classic.terms import broadcast_of, dtype_of, is_tensor, value_of
 from esat.egraph.constructors import op_signature, undeclared_constructors
+from esat.egraph.encode import as_tensor
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine, program_for
 from esat.egraph.report import SaturationReport
@@ -20,6 +21,7 @@ from esat.egraph.terms import TermBuilder, TermGraph, TermType
 from esat.extract.arrays import EGraphArrays
 from esat.extract.readout import Layout, read_out
 from esat.graph import Constant, Variable
+from esat.graph.sparse_type import SparseType
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.rules.reader import Sexp, head_of
@@ -190,7 +192,7 @@ class _Terms:
             return self.builder.add("Array", (), (len(self.arrays) - 1,), _type_of(variable))
         self.inputs.append(variable)
         number = self.builder.add("In", (), (len(self.inputs) - 1,), _type_of(variable))
-        if variable.tensor_type.kind == "f":
+        if is_tensor(variable) and variable.tensor_type.kind == "f":
             for fact in sorted(self.statement.facts_of(name) & GIVERS.keys()):
                 for giver in GIVERS[fact]:
                     number = self.builder.add(giver, (number,), (), _type_of(variable))
@@ -223,7 +225,10 @@ def _sizes(variable: Variable) -> tuple[int | tuple[int, int], ...]:
     """Sizes are not known; symbols need no meaning here, but one an axis."""
     if broadcast_of(variable) == -1:
         return ()
-    return tuple(1 if size == 1 else (0, axis) for axis, size in enumerate(variable.tensor_type.shape))
+    sizes: tuple[int | None, ...] = as_tensor(variable.type).shape
+    if isinstance(variable.type, SparseType):
+        sizes = (*sizes, None)
+    return tuple(1 if size == 1 else (0, axis) for axis, size in enumerate(sizes))
 
 
 def never_fired(

@@ -23,6 +23,7 @@ from esat.errors import EsatError
 from esat.extract.arrays import Attribute, EGraphArrays
 from esat.graph import Op, Variable
 from esat.graph.registry import registered_ops
+from esat.graph.sparse_type import is_sparse_matrix
 from esat.graph.types import DTYPES
 from esat.ops.cast import Cast
 from esat.ops.dimshuffle import DimShuffle
@@ -30,8 +31,11 @@ from esat.ops.elementwise.record import Elementwise
 from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import NORMALIZATIONS, Normalization
 from esat.ops.reduction import REDUCERS, Reduction
+from esat.ops.sparse.products import SparseSum
+from esat.ops.sparse.record import SparseOp
+from esat.ops.table import SPARSE
 from esat.rules.macros import permutation_axes, permutation_input_rank
-from esat.soundness.evaluation import TRIALS, Outcome, disturbed, perturbed, summarized
+from esat.soundness.evaluation import TRIALS, Outcome, dense, disturbed, perturbed, summarized
 from esat.soundness.judging import real
 from esat.soundness.statement import FACTS
 from esat.soundness.values import Array, holds
@@ -43,6 +47,8 @@ _NARY = {
     "NaryProd": (np.multiply, np.divide, 1),
 }
 _MARKS = "Superseded"
+SPARSE_KINDS = {op.constructor: op.kinds for op in SPARSE}
+"""Constructor -> what its operands are, for ops on sparse matrices."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,8 @@ class _Sample:
 
     @property
     def outcome(self) -> Outcome:
-        return summarized(self.trials[0], self.trials[1:], self.tainted)
+        value, *others = map(dense, self.trials)
+        return summarized(value, others, self.tainted)
 
 
 class _Oracle:
@@ -182,7 +189,11 @@ class _Oracle:
         try:
             with np.errstate(all="ignore"):
                 for trial in range(TRIALS + 1):
-                    result = np.asarray(function([operand.trials[trial] for operand in known], trial > 0))
+                    result = function([operand.trials[trial] for operand in known], trial > 0)
+                    if is_sparse_matrix(result):
+                        trials.append(perturbed(result, self.generator) if trial and operands else result)
+                        continue
+                    result = np.asarray(result)
                     result = result.reshape(()) if broadcast == SCALAR and result.size == 1 else result
                     if trial and operands:
                         result = disturbed(result, self.generator, term.constructor in BY_CONSTRUCTOR)
@@ -194,7 +205,7 @@ class _Oracle:
             shapes = ", ".join(str(operand.value.shape) for operand in known)
             self._note(f"{term.constructor} of shapes {shapes} cannot be computed: {error}")
             return None
-        return _Sample(tuple(trials), self._tainted(term, trials[0], known))
+        return _Sample(tuple(trials), self._tainted(term, dense(trials[0]), known))
 
     @staticmethod
     def _tainted(term: Term, value: Array, operands: Sequence[_Sample]) -> NDArray[np.bool_]:
@@ -206,7 +217,8 @@ class _Oracle:
                     tainted = tainted | np.broadcast_to(operand.tainted, value.shape)
                 except ValueError:
                     tainted = np.ones(value.shape, bool)
-        if term.constructor in (*_REDUCERS, *_NORMALIZATIONS, *PRODUCTS, "DimShuffle") and tainted.any():
+        mixing = (*_REDUCERS, *_NORMALIZATIONS, *PRODUCTS, *SPARSE_KINDS, "DimShuffle")
+        if term.constructor in mixing and tainted.any():
             tainted = np.ones(value.shape, bool)
         return tainted
 
@@ -235,7 +247,8 @@ class _Oracle:
 
     def _leaf(self, name: str, attributes: Sequence[Attribute]) -> Array:
         if name == "In":
-            return np.asarray(self.inputs[self.terms.inputs[int(attributes[0])]])
+            value = self.inputs[self.terms.inputs[int(attributes[0])]]
+            return value if is_sparse_matrix(value) else np.asarray(value)
         if name == "Array":
             return np.asarray(self.terms.arrays[int(attributes[0])].data)
         return np.asarray(attributes[0]).astype(DTYPES[int(attributes[1])])
@@ -253,6 +266,8 @@ class _Oracle:
         if name in _NORMALIZATIONS:
             return Normalization(_NORMALIZATIONS[name], name, _axes(attributes[0]))
         op = self.ops.get(name)
+        if isinstance(op, SparseOp) and op.kinds:
+            return SparseSum(int(attributes[0])) if isinstance(op, SparseSum) else op
         if isinstance(op, Elementwise):
             return op
         known = instance(name, attributes, self.terms.opaque)
@@ -263,7 +278,7 @@ class _Oracle:
     def _compare(self, what: str, klass: int, sample: _Sample) -> None:
         known = self.samples[klass]
         self.compared += 1
-        one, other = known.value, sample.value
+        one, other = dense(known.value), dense(sample.value)
         if one.dtype != other.dtype or one.shape != other.shape:
             self._note(f"{what} is {other.dtype} {other.shape}, its class c{klass} {one.dtype} {one.shape}")
             return
@@ -326,6 +341,8 @@ def _ranked(
         ranks = [int(attributes[0])] * 2
     elif name == "DimShuffle":
         ranks = [permutation_input_rank(int(attributes[0]))]
+    elif name in SPARSE_KINDS:
+        ranks = [2 if kind == "sparse" else kind for kind in SPARSE_KINDS[name]]
     elif name in _REDUCERS or name in _NORMALIZATIONS:
         ranks = [max(operands[0].ndim, int(attributes[0]).bit_length())]
     elif attributes and name != "Cast":

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from esat.classic.conditions import Value
-from esat.classic.terms import Literal
-from esat.egraph.signature import MATRIX_TYPINGS, Signature
+from esat.classic.terms import Literal as Number
+from esat.egraph.signature import MATRIX_TYPINGS, ConstructorSignature, Signature
 from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import OpaqueOp, dtype_number
 from esat.graph import Constant, TensorType, Variable
+from esat.graph.sparse_type import Format, SparseType
 from esat.graph.types import DTYPES
 from esat.ops.structure import SQUARE_STRUCTURES
 from esat.ops.view import Reshape
 from esat.rules.macros import expand, permutation_word
 from esat.rules.reader import Sexp, head_of, is_number
-from esat.soundness.construction import Construction, is_derivable
+from esat.soundness.construction import Construction, IllTypedError, is_derivable
 from esat.soundness.dimensions import (
     SCALAR,
     Dimensions,
@@ -78,7 +79,7 @@ class Situation:
     leaves: Mapping[str, tuple[Variable, tuple[int, ...]]]
     required: tuple[tuple[str, Variable], ...]
     equalities: tuple[tuple[Variable, Variable], ...]
-    claims: tuple[tuple[str, Variable, Literal | None], ...]
+    claims: tuple[tuple[str, Variable, Number | None], ...]
     dtypes: tuple[str, ...]
 
 
@@ -148,6 +149,7 @@ class SituationSampler:
         terms = [*(term for _, term in statement.patterns), *sides]
         every = {head_of(part) for term in terms for part in parts_of(term)}
         self.inverts = any(signature[name].result in _INVERTING for name in every if name in signature)
+        self.is_sparse_rule = any(signature[name].kinds for name in names if name in signature)
         masks = any(signature[name].attribute_sorts for name in names if name in signature)
         self.sizes = PRIMES if masks or "opaque" in results else LONG
         values = [
@@ -194,8 +196,11 @@ class _Draw:
         self.shapes: dict[str, Shape] = {}
         self.leaf_shapes: dict[str, tuple[int, ...]] = {}
         self.targets: dict[str, tuple[int, ...]] = {}
+        self.sparse: dict[str, Format] = {}
         self.bindings: dict[str, Value] = {}
         self.rank = self.random.choice((2, 3) if sampler.is_matrix_rule else (0, 1, 2, 2, 3, 3))
+        if sampler.is_sparse_rule:
+            self.rank = 2
         sampler.construction.opaque.clear()
 
     def situation(self) -> Situation | None:
@@ -233,7 +238,7 @@ class _Draw:
                     self.shapes[str(guard[1])] = self._leaf_shape(str(guard[1]))
                 self.dimensions.square(self.shapes[str(guard[1])])
 
-    def _claim(self, claim: Sexp) -> tuple[str, Variable, Literal | None]:
+    def _claim(self, claim: Sexp) -> tuple[str, Variable, Number | None]:
         if head_of(claim) == "=":
             function, value = claim[1], claim[2]
             variable = self.sampler.construction.build(function[1], self.bindings)
@@ -251,8 +256,8 @@ class _Draw:
         if record is None:
             raise UnfitError
         count = record.operand_count
-        if head_of(term) == "Reshape":
-            return self._reshaped(term)
+        if record.kinds or head_of(term) == "Reshape":
+            return self._sparse(record, term) if record.kinds else self._reshaped(term)
         shapes = [self._shape(operand) for operand in term[1 : 1 + count]]
         attributes = term[1 + count :]
         if record.result in MATRIX_TYPINGS or record.name == "Output":
@@ -305,11 +310,65 @@ class _Draw:
         batch = self.dimensions.elementwise([first[:-2], sides[:-2]]) or (1,) * (rank - 2)
         return normalized((*batch, *sides[-2:]))
 
+    # ---- sparse matrices: rows, columns, number of stored values
+
+    def _sparse(self, record: ConstructorSignature, term: tuple[Sexp, ...]) -> Shape:
+        """The shape of an op on sparse matrices."""
+        merge = self.dimensions.merge
+        shapes = [self._of_kind(part, kind) for part, kind in zip(term[1:], record.kinds, strict=False)]
+        first, others = shapes[0], shapes[1:]
+        match record.result:
+            case "stored":
+                if others:
+                    self._require_places(first, self._product(*others) if len(others) == 2 else others[0])
+                return first[2:]
+            case "structure":
+                (values,) = others
+                if len(values) != 1:
+                    raise UnfitError
+                return (*first[:2], merge(first[2], values[0]))
+            case "same":
+                return normalized(first[:2])
+            case "transpose":
+                return (first[1], first[0], first[2])
+            case "sparse_sum":
+                axis = int(self._literal(term[-1], lambda: self.random.randint(0, 1)))
+                return normalized((first[1 - axis],))
+            case "product":
+                return self._product(first, others[0])
+            case "usmm":
+                product = self._product(others[0], others[1])
+                self._require_places((*(product or (1, 1)), 0), others[2])
+                return product
+        raise UnfitError
+
+    def _of_kind(self, part: Sexp, kind: int | Literal["sparse"]) -> Shape:
+        """The shape of an operand that is a sparse matrix, or has so many axes."""
+        if kind != "sparse":
+            rank, self.rank = self.rank, kind
+            shape = self._shape(part)
+            self.rank = rank
+            return shape
+        if isinstance(part, str) and part not in self.shapes:
+            sizes = [1 if self.random.random() < 0.1 else self.dimensions.new() for _ in range(2)]
+            self.shapes[part] = self.leaf_shapes[part] = (*sizes, self.dimensions.new())
+            self.sparse[part] = self.random.choice(("csr", "csc"))
+        return self._shape(part)
+
+    def _product(self, left: Shape, right: Shape) -> Shape:
+        return self.dimensions.matmul(left[:2], right[:2], 2)
+
+    def _require_places(self, pattern: Shape, dense: Shape) -> None:
+        """A dense operand may be stretched over the places of a sparse one, and not the other way round."""
+        for place, size in zip(pattern[:2], dense[:2], strict=False):
+            if size != 1:
+                self.dimensions.merge(place, size)
+
     def _random_word(self, shape: Shape) -> int:
         axes, rank = random_axes(shape, self.random)
         return permutation_word(axes, rank)
 
-    def _literal(self, part: Sexp, drawn: Any) -> Literal:
+    def _literal(self, part: Sexp, drawn: Any) -> Number:
         part = expand(part)  # a macro without operands is a number
         if not isinstance(part, str):
             raise UnfitError
@@ -382,6 +441,11 @@ class _Draw:
         if self.statement.reads_value(name):
             data = self._constant(dtype, shape)
             return Constant(TensorType(dtype, shape=shape), data, name)
+        if name in self.sparse:
+            if dtype == "float16":
+                raise IllTypedError("SciPy has no sparse matrices of float16")
+            rows, columns = (1 if size == 1 else None for size in self.leaf_shapes[name][:2])
+            return SparseType(self.sparse[name], dtype, (rows, columns)).make_variable(name.lstrip("?"))
         flags = tuple(size == 1 for size in self.leaf_shapes[name])
         leaf = Variable(TensorType(dtype, flags), name=name.lstrip("?"))
         if not all(is_derivable(fact, leaf) for fact in self.statement.facts_of(name)):

@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
 
 from esat.egraph.structure import RELATIONS
+from esat.graph.sparse_type import Format, canonical
 from esat.ops.structure import holds as structured
 from esat.ops.structure import shaped
 
@@ -146,6 +148,13 @@ def with_facts(array: Array, facts: Collection[str], population: Population) -> 
         one = array.dtype.type(1 if "positive" in facts else -1)
         array = np.where(array == 0, one, array)
     return array
+
+
+def scattered(values: Array, shape: tuple[int, int], format: Format, generator: np.random.Generator) -> Any:
+    """A sparse matrix of this shape that stores the values at random places."""
+    places = generator.permutation(shape[0] * shape[1])[: values.size]
+    rows, columns = np.divmod(places, max(shape[1], 1))
+    return canonical(coo_array((values, (rows, columns)), shape=shape), format, values.dtype)
 
 
 def holds(fact: str, array: Array, *, strict: bool) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 ::
 
     (input x float64 (4 3))        ; a name, a dtype, and sizes: 1 broadcasts, the others are unknown to types
+    (sparse x float64 (4 3))       ; likewise, a sparse matrix
     (fires "neg-neg" TERM)         ; the rule of this name matches when TERM is saturated with all rules
     (proves LEFT RIGHT)            ; both are one class then
     (refuses LEFT RIGHT)           ; they are not
@@ -16,7 +17,8 @@ from pathlib import Path
 from esat.egraph.constructors import op_signature
 from esat.egraph.facts import FACT_OPERATORS
 from esat.graph import TensorType, Variable
-from esat.rules.macros import permutation_word
+from esat.graph.sparse_type import SparseType
+from esat.rules.macros import expand, permutation_word
 from esat.rules.reader import head_of, read_forms, show, string_value
 from esat.soundness.construction import Construction
 
@@ -55,6 +57,11 @@ def read_cases(path: Path) -> list[Case]:
             type = TensorType(dtype, tuple(size == "1" for size in sizes))
             inputs = {**inputs, name: Variable(type, name=name)}
             continue
+        if kind == "sparse":
+            name, dtype, sizes = rest
+            type = SparseType("csr", dtype, tuple(1 if size == "1" else None for size in sizes))
+            inputs = {**inputs, name: Variable(type, name=name)}
+            continue
         assert kind in ("fires", "proves", "refuses"), form.position
         rule = string_value(rest[0]) if kind == "fires" else ""
         terms = tuple(map(_with_words, rest[1:] if kind == "fires" else rest))
@@ -67,6 +74,8 @@ def _with_words(sexp):
     """A term with its axes packed into permutation words."""
     if isinstance(sexp, str):
         return sexp
+    if head_of(sexp).startswith("ds-"):
+        return expand(sexp)
     if head_of(sexp) == "axes":
         order, rank = sexp[1:]
         return str(permutation_word([axis if axis == "x" else int(axis) for axis in order], int(rank)))

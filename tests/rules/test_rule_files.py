@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+from esat.graph.sparse_type import SparseType
 from esat.rules import PACKAGE_RULES
 from esat.soundness import check
 from esat.soundness.firing import never_fired
@@ -63,6 +65,11 @@ def require_truth(terms, arrays):
     generator = np.random.default_rng(0)
     values = {}
     for variable in terms.inputs:
+        if isinstance(variable.type, SparseType):
+            sizes = [4 if size is None else size for size in variable.type.shape]
+            stored = generator.normal(0.2, 1.0, sizes) * (generator.random(sizes) < 0.5)
+            values[variable] = variable.type.filter(csr_array(stored))
+            continue
         shape = tuple(
             1 if flag else size
             for flag, size in zip(variable.tensor_type.broadcastable, (4, 4, 4), strict=False)
