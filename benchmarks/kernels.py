@@ -86,7 +86,7 @@ def measure(plan: Plan, settings: Settings, interpreters: dict[str, Path]) -> Ru
                     for size in plan.sizes:
                         if size <= case.largest:
                             records.append(contest.play(case, size, dtype))
-                            print(line(records[-1], interpreters), flush=True)
+                            print(line(records[-1], interpreters, limits[-1]), flush=True)
             versions.update(contest.versions)
     return Run(tuple(records), tuple(limits), versions)
 

@@ -22,13 +22,15 @@ from esat.graph import Constant, SharedVariable, TensorType, Variable
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
 from esat.phases.group import Group
+from esat.runtime.buffers import POOLED_FROM
 from esat.runtime.program import Program, is_plain_view
 from esat.runtime.signatures import SignatureTable
 
 CALLS = 500
 """Calls of a program from which a native function pays for being made."""
-LARGEST = 1 << 18
-"""Bytes of all arrays of a call up to which it takes little longer than the interpreter's own work."""
+LARGEST = 1 << 20
+"""Bytes of all arrays of a call up to which the interpreter's own work counts. Outputs whose memory is kept
+for reuse are made by the driver."""
 MAXIMUM_FUNCTIONS = 4
 MAXIMUM_ATTEMPTS = 8
 
@@ -107,7 +109,10 @@ def direct_call(
     facts = dict(zip(program.record_facts, record, strict=False))
     chosen = [value for (kind, _), value in facts.items() if kind in ("large", "kernel")]
     shapes = table.shapes(key)
-    if any(chosen) or sum(_bytes(variable, shapes) for variable in shapes) > LARGEST:
+    made = [output for group in program.steps for output in group.outputs]
+    if any(chosen) or sum(_bytes(variable, shapes) for variable in (*program.graph.inputs, *made)) > LARGEST:
+        return None
+    if any(_bytes(output, shapes) >= POOLED_FROM for output in program.graph.outputs):
         return None
     values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
     return _Calls(program, shapes, values, record[-1].make()).function(otherwise)

@@ -114,7 +114,7 @@ def test_shapes_take_turns_until_functions_are_no_longer_made():
 
 def test_large_calls_stay_with_the_driver():
     program = esat.compile(esat.Graph([X], esat.exp(X)))
-    data = np.zeros(direct.LARGEST // 8)
+    data = np.zeros(direct.LARGEST // 16)
     for _ in range(10):
         program(data)
     assert not is_native(program)
