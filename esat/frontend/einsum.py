@@ -13,7 +13,7 @@ from esat.errors import ShapeError, describe
 from esat.frontend.linear import as_matrix, from_matrix
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
-from esat.graph.variables import Variable
+from esat.graph.variables import SharedVariable, Variable
 from esat.ops.broadcasting import broadcast_types
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL
@@ -25,12 +25,15 @@ from esat.ops.shape import size_of
 
 _UNKNOWN_SIZE = 32
 """Stands for a size known only at run time when the order of contractions is chosen."""
+_OPTIMAL_UP_TO = 6
+"""Operands up to which the best of all orders is found; their number grows as that of binary trees."""
 
 
 def einsum(subscripts: str, *operands: Any) -> Variable:
     """Sum of products over named axes, as ``numpy.einsum``.
 
-    Operands are contracted pairwise, in the greedy order of ``numpy.einsum_path``.
+    Operands are contracted pairwise, in the order that ``numpy.einsum_path`` finds best for the sizes that
+    types and the values of constants and shared variables tell.
 
     Parameters
     ----------
@@ -130,11 +133,22 @@ def _path(inputs: Sequence[str], output: str, operands: Sequence[Variable]) -> l
         return [tuple(range(len(operands)))]
     sizes: dict[str, int] = {}
     for labels, operand in zip(inputs, operands, strict=True):
-        for label, size in zip(labels, operand.tensor_type.shape, strict=True):
-            sizes[label] = max(sizes.get(label, 1), _UNKNOWN_SIZE if size is None else size)
-    examples = [np.broadcast_to(0.0, [sizes[label] for label in labels]) for labels in inputs]
-    path, _ = np.einsum_path(",".join(inputs) + "->" + output, *examples, optimize="greedy")
+        for label, size in zip(labels, _expected_shape(operand), strict=True):
+            if size is not None:
+                sizes[label] = max(sizes.get(label, 1), size)
+    examples = [
+        np.broadcast_to(0.0, [sizes.get(label, _UNKNOWN_SIZE) for label in labels]) for labels in inputs
+    ]
+    method = "optimal" if len(operands) <= _OPTIMAL_UP_TO else "greedy"
+    path, _ = np.einsum_path(",".join(inputs) + "->" + output, *examples, optimize=method)
     return [tuple(pair) for pair in path[1:]]
+
+
+def _expected_shape(operand: Variable) -> tuple[int | None, ...]:
+    """Sizes by the type, or else those of the present value of a shared variable."""
+    if isinstance(operand, SharedVariable):
+        return np.shape(operand.look())
+    return operand.tensor_type.shape
 
 
 def _without_repeats(variable: Variable, labels: str) -> Term:

@@ -4,6 +4,7 @@ from oracle import agree
 
 import esat
 from esat.errors import ShapeError
+from esat.frontend.einsum import _path
 from esat.ops.contraction import MATMUL
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 2, "f": 3, "i": 3, "j": 4, "k": 5, "l": 2, "m": 6}
@@ -64,3 +65,11 @@ def test_errors():
     for subscripts, operands in cases:
         with pytest.raises(ShapeError, match="einsum"):
             esat.einsum(subscripts, *operands)
+
+
+def test_the_order_follows_known_sizes():
+    x, v = esat.matrix("x"), esat.shared(np.ones(700))
+    weights = esat.shared(np.ones((700, 700)))
+    assert _path(["ij", "jk", "k"], "i", [x, weights, v])[0] == (1, 2)
+    thin, wide = esat.shared(np.ones((2, 700))), esat.shared(np.ones((700, 700)))
+    assert _path(["ij", "jk", "kl"], "il", [thin, wide, wide])[0] == (0, 1)
