@@ -97,3 +97,17 @@ def test_sigmoid_gradient_is_the_difference_and_stable() -> None:
     assert sorted(node.op.name for node in function.optimized.toposort()) == ["sigmoid", "sub"]
     gradient = function(np.array([-1000.0, -1000.0, 1000.0, 1000.0]), np.array([0.0, 1.0, 0.0, 1.0]))
     np.testing.assert_allclose(gradient, [0.0, -1.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("rows", ["scores", "labels"])
+def test_gradient_at_labels_adds_to_the_softmax_and_is_stable(rows: str) -> None:
+    scores, labels = esat.matrix("scores"), esat.lvector("labels")
+    every = esat.arange({"scores": scores, "labels": labels}[rows].shape[0])
+    loss = -esat.log(esat.softmax(scores, axis=1)[every, labels]).sum()
+    function = esat.compile(esat.Graph([scores, labels], [loss, esat.grad(loss, scores)]))
+    names = [node.op.name for node in function.optimized.toposort()]
+    assert "log_softmax" in names
+    assert not {"log", "exp"} & set(names)
+    value, gradient = function(np.array([[0.0, 2000.0], [1.0, 1.0]]), np.array([0, 1]))
+    np.testing.assert_allclose(value, 2000.0 + np.log(2.0))
+    np.testing.assert_allclose(gradient, [[-1.0, 1.0], [0.5, -0.5]])

@@ -11,7 +11,9 @@ from esat.graph.folding import fold
 from esat.ops.contraction import MatMul
 from esat.ops.creation import Alloc
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.advanced import AdvancedSetSubtensor
 from esat.ops.index.basic import SetSubtensor
+from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
 from esat.ops.shape import ShapeI, size_of
 from esat.ops.view import Reshape
@@ -49,6 +51,18 @@ def local_shape_lift(node: Apply) -> Transformed:
     return False if size is None else [size]
 
 
+def traced_size(variable: Variable, axis: int) -> Variable:
+    """The size of an axis, read off as far back as it can be followed; a Constant where it is known."""
+    size = size_of(variable, axis)
+    while size.owner is not None and isinstance(size.owner.op, ShapeI):
+        source = size.owner.inputs[0].owner
+        before = None if source is None else _size_before(source, size.owner.op.axis)
+        if before is None:
+            break
+        size = before
+    return size
+
+
 def _size_before(node: Apply, axis: int) -> Variable | None:
     op, operands = node.op, node.inputs
     if op.family is Family.ELEMENTWISE:
@@ -62,7 +76,7 @@ def _size_before(node: Apply, axis: int) -> Variable | None:
         rank = operands[0].tensor_type.ndim
         kept = [one for one in range(rank) if op.keepdims or one not in op.axes]
         return None if kept[axis] in op.axes else size_of(operands[0], kept[axis])
-    if isinstance(op, SetSubtensor):
+    if isinstance(op, (SetSubtensor, AdvancedSetSubtensor, Normalization)):
         return size_of(operands[0], axis)
     if isinstance(op, Alloc):
         return operands[1 + axis]

@@ -10,20 +10,30 @@ from esat.graph.registry import op_named
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSubtensor
 from esat.ops.index.basic import IncSubtensor, Subtensor
+from esat.ops.normalization import Normalization, log_softmax
 from esat.ops.reduction import SUM, Reduction, reduce
 
 
 @local_optimizer([Elementwise])
 def local_log_of_chosen(node: Apply) -> Transformed:
-    """log(softmax(x)[rows, labels]) -> log(softmax(x))[rows, labels], which has a stable form."""
+    """log(softmax(x)[rows, labels]) -> log_softmax(x)[rows, labels]; -softplus(-x[i]) for sigmoids.
+
+    The stable form is made at once: log(softmax(x))[rows, labels] would be taken back to what it came from.
+    """
     part = node.inputs[0].owner
     if node.op.name != "log" or part is None or not isinstance(part.op, (AdvancedSubtensor, Subtensor)):
         return False
     whole = part.inputs[0].owner
-    if whole is None or whole.op.name not in ("softmax", "sigmoid"):
+    if whole is None:
         return False
-    logarithm = node.op.make_node(part.inputs[0]).outputs[0]
-    return fitting(node, part.op.make_node(logarithm, *part.inputs[1:]).outputs[0])
+    if isinstance(whole.op, Normalization) and whole.op.name == "softmax":
+        logarithm = log_softmax(whole.inputs[0], whole.op.axes)
+        return fitting(node, part.op.make_node(logarithm, *part.inputs[1:]).outputs[0])
+    if whole.op.name == "sigmoid":
+        negative = op_named("neg")
+        chosen = part.op.make_node(whole.inputs[0], *part.inputs[1:]).outputs[0]
+        return fitting(node, negative(op_named("softplus")(negative(chosen))))
+    return False
 
 
 @local_optimizer([AdvancedSubtensor])

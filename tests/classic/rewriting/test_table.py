@@ -41,6 +41,8 @@ VALUES = {
 rows = esat.arange(ROWS)
 zeros = esat.zeros((ROWS, COLUMNS))
 filled = esat.full((n, COLUMNS), s)
+blank = esat.inc_subtensor(esat.zeros_like(x)[rows, labels], x[:, 1])
+every = esat.arange(x.shape[0])
 
 
 def fill(shape, value):
@@ -121,6 +123,16 @@ CASES = [
     ("local_reshape_lift", esat.reshape(esat.exp(x), (4, 5)), ""),
     ("local_shape_of_reshape", esat.shape(esat.reshape(x, (x.shape[1], x.shape[0])))[0] * 2, ""),
     ("local_log_of_chosen", esat.log(esat.softmax(x, axis=1)[rows, labels]), ""),
+    ("local_log_of_chosen", esat.log(esat.sigmoid(v)[labels]), ""),
+    ("local_subtract_increments", blank - x * y, ""),
+    ("local_subtract_increments", x - blank, ""),
+    ("local_increments_times", y * blank, ""),
+    ("local_increments_times", esat.inc_subtensor(zeros[1:3], v) * known, ""),
+    ("local_sum_of_labeled", blank.sum(axis=1), ""),
+    ("local_sum_of_labeled", esat.sum(blank * x, axis=1, keepdims=True), ""),
+    ("local_sum_of_labeled", esat.inc_subtensor(zeros[[3, 1, 3], [0, 2, 1]], s).sum(axis=1), ""),
+    ("local_sum_of_labeled", esat.inc_subtensor(esat.zeros_like(x)[every, labels], s).sum(axis=1),
+     "fill(arange(0, shape_i{0}(x), 1), dimshuffle{x}(s))"),
     ("local_advanced_subtensor_lift", esat.exp(x * y)[rows, labels], ""),
     ("local_sum_of_increments", esat.sum(esat.inc_subtensor(zeros[rows, labels], s)), ""),
     ("local_sum_of_increments", esat.sum(esat.inc_subtensor(zeros[1:3], v)), ""),
