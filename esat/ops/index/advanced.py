@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from esat.errors import IndexingError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.errors import IndexingError, describe
+from esat.graph.op import Array, Family, Op
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.creation import arange
-from esat.ops.index.basic import check_fits, check_same_kind, fit_rank, select, written_value, zeros_like
+from esat.ops.index.basic import zeros_like
 from esat.ops.index.entries import (
     ARRAY,
     NEW_AXIS,
@@ -25,10 +24,11 @@ from esat.ops.index.entries import (
     entries_text,
     make_entry,
     numpy_index,
+    select,
     split_index,
 )
+from esat.ops.index.write import Adding, Replacing
 from esat.ops.promotion import wrap
-from esat.ops.reduction import sum_to
 from esat.ops.shape import element_count, sizes_of
 from esat.ops.view import reshape
 
@@ -76,44 +76,22 @@ class AdvancedSubtensor(Op):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AdvancedSetSubtensor(Op):
+class AdvancedSetSubtensor(Replacing):
     """A copy of an array with chosen elements replaced: ``(array, value, *numbers and index arrays)``.
 
     Where an element is chosen more than once the last value stays, as in NumPy.
-
-    Attributes
-    ----------
-    entries
-        As those of :class:`AdvancedSubtensor`.
-    inplace
-        Whether to overwrite the array instead of a copy.
     """
 
-    entries: tuple[Entry, ...]
-    inplace: bool = False
     name: str = field(default="advanced_set_subtensor", init=False)
     constructor: str = field(default="AdvancedSetSubtensor", init=False)
-    family: Family = field(default=Family.INDEX, init=False)
+    traffic = 3
 
-    def __post_init__(self) -> None:
-        if self.inplace:
-            object.__setattr__(self, "destroy_map", MappingProxyType({0: (0,)}))
+    def part_shape(self, target: TensorType, indices: Sequence[Variable]) -> tuple[int | None, ...]:
+        return chosen_shape(self.name, self.entries, target, indices)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.entries, self.inplace)
-
-    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        target = as_variable(inputs[0])
-        indices = tuple(map(as_variable, inputs[2:]))
-        value = written_value(self.name, target, inputs[1])
-        shape = chosen_shape(self.name, self.entries, target.tensor_type, indices)
-        return (target, fit_rank(self.name, value, len(shape)), *indices)
-
-    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
-        target, value, *indices = inputs
-        shape = chosen_shape(self.name, self.entries, target.tensor_type, indices)
-        check_fits(self.name, target.tensor_type, value.tensor_type, shape)
-        return (target.tensor_type,)
+    def part_of(self, array: Variable, indices: Sequence[Variable]) -> Variable:
+        part: Variable = AdvancedSubtensor(self.entries)(array, *indices)
+        return part
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         target, value, *indices = inputs
@@ -130,32 +108,15 @@ class AdvancedSetSubtensor(Op):
         """Write ``value`` to ``result[index]``."""
         result[index] = value
 
-    def check_operands(self, node: Apply, operands: Sequence[Array]) -> None:
-        target, value, *indices = operands
-        part = select(self.name, self.entries, target, indices)
-        flags = node.inputs[1].tensor_type.broadcastable
-        if any(
-            wanted != given and not stretched
-            for wanted, given, stretched in zip(part.shape, value.shape, flags, strict=True)
-        ):
-            reason = f"a value of shape {value.shape} does not fit the part of shape {part.shape}"
-            raise ShapeError(describe(self.name, [f"shape {target.shape}"], reason, node.where))
-
-    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
-        (cotangent,) = cotangents
-        target, value, *indices = node.inputs
-        rest: list[Variable | None] = [None] * len(indices)
-        if cotangent is None:
-            return [None, None, *rest]
-        zero = wrap(self.name, 0, cotangent.tensor_type.dtype)
-        outside: Variable = AdvancedSetSubtensor(self.entries)(cotangent, zero, *indices)
-        part: Variable = AdvancedSubtensor(self.entries)(cotangent, *indices)
-        single_mask = [variable.tensor_type.dtype for variable in _array_operands(self.entries, indices)] == [
-            "bool"
-        ]
-        if not single_mask:
-            part = op_named("switch")(self._stays(target, part, indices), part, zero)
-        return [outside, sum_to(part, value.tensor_type.broadcastable), *rest]
+    def gradient(
+        self, target: Variable, cotangent: Variable, part: Variable, indices: Sequence[Variable]
+    ) -> tuple[Variable, Variable]:
+        outside, kept = super().gradient(target, cotangent, part, indices)
+        dtypes = [variable.tensor_type.dtype for variable in _array_operands(self.entries, indices)]
+        if dtypes != ["bool"]:
+            zero = wrap(self.name, 0, cotangent.tensor_type.dtype)
+            kept = op_named("switch")(self._stays(target, part, indices), part, zero)
+        return outside, kept
 
     def _stays(self, target: Variable, part: Variable, indices: Sequence[Variable]) -> Variable:
         """Which elements of the value are not overwritten by a later one.
@@ -169,21 +130,9 @@ class AdvancedSetSubtensor(Op):
         stays: Variable = op_named("eq")(read, numbers)
         return stays
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        general = Op.work(self, inputs, outputs, itemsizes)
-        if not self.inplace:
-            return general
-        part = float(np.prod(inputs[1], dtype=np.float64))
-        return Work(flops=part, bytes=3 * part * itemsizes[0], calls=1)
-
-    def __str__(self) -> str:
-        return f"{self.name}{{{entries_text(self.entries)}{', inplace' if self.inplace else ''}}}"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AdvancedIncSubtensor(AdvancedSetSubtensor):
+class AdvancedIncSubtensor(Adding, AdvancedSetSubtensor):
     """A copy of an array with a value added to chosen elements: ``(array, value, *index operands)``.
 
     An element chosen several times gets all the values, as by ``numpy.add.at``.
@@ -192,22 +141,8 @@ class AdvancedIncSubtensor(AdvancedSetSubtensor):
     name: str = field(default="advanced_inc_subtensor", init=False)
     constructor: str = field(default="AdvancedIncSubtensor", init=False)
 
-    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        operands = AdvancedSetSubtensor.prepare(self, inputs)
-        check_same_kind(self.name, operands[0], inputs[1])
-        return operands
-
     def store(self, result: Array, index: Any, value: Array) -> None:
         np.add.at(result, index, value)
-
-    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
-        (cotangent,) = cotangents
-        _, value, *indices = node.inputs
-        rest: list[Variable | None] = [None] * len(indices)
-        if cotangent is None:
-            return [None, None, *rest]
-        part: Variable = AdvancedSubtensor(self.entries)(cotangent, *indices)
-        return [cotangent, sum_to(part, value.tensor_type.broadcastable), *rest]
 
 
 def chosen_shape(

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, IndexingError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.errors import DtypeError, ShapeError, describe
+from esat.graph.op import Array, Family, Op, Work
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.broadcasting import pad_rank
-from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.entries import (
     NEW_AXIS,
@@ -24,11 +22,11 @@ from esat.ops.index.entries import (
     entries_text,
     is_array_item,
     make_entry,
-    numpy_index,
+    select,
     split_index,
 )
+from esat.ops.index.write import Adding, Replacing, mismatch
 from esat.ops.promotion import wrap
-from esat.ops.reduction import sum_to
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,120 +74,45 @@ class Subtensor(Op):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SetSubtensor(Op):
-    """A copy of an array with one part replaced: ``(array, value, *numbers)``.
+class SetSubtensor(Replacing):
+    """A copy of an array with one part replaced: ``(array, value, *numbers)``."""
 
-    The value is broadcast to the part. NumPy's assignment rules hold: the value is cast to the
-    array's dtype.
-
-    Attributes
-    ----------
-    entries
-        As those of :class:`Subtensor`.
-    inplace
-        Whether to overwrite the array instead of a copy.
-    """
-
-    entries: tuple[Entry, ...]
-    inplace: bool = False
     name: str = field(default="set_subtensor", init=False)
     constructor: str = field(default="SetSubtensor", init=False)
-    family: Family = field(default=Family.INDEX, init=False)
+    traffic = 2
 
-    def __post_init__(self) -> None:
-        if self.inplace:
-            object.__setattr__(self, "destroy_map", MappingProxyType({0: (0,)}))
+    def part_shape(self, target: TensorType, indices: Sequence[Variable]) -> tuple[int | None, ...]:
+        return region_shape(self.name, self.entries, target)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.entries, self.inplace)
-
-    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        target = as_variable(inputs[0])
-        value = written_value(self.name, target, inputs[1])
-        shape = region_shape(self.name, self.entries, target.tensor_type)
-        return (target, fit_rank(self.name, value, len(shape)), *map(as_variable, inputs[2:]))
-
-    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
-        target, value = inputs[0].tensor_type, inputs[1].tensor_type
-        check_fits(self.name, target, value, region_shape(self.name, self.entries, target))
-        return (target,)
+    def part_of(self, array: Variable, indices: Sequence[Variable]) -> Variable:
+        part: Variable = Subtensor(self.entries)(array, *indices)
+        return part
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         target, value, *numbers = inputs
         result = target if self.inplace else target.copy()
         part = select(self.name, self.entries, result, numbers)
-        with np.errstate(all="ignore"):
-            self.write(part, value)
+        try:
+            with np.errstate(all="ignore"):
+                self.write(part, value)
+        except ValueError as error:
+            raise ShapeError(mismatch(self.name, part, value)) from error
         return (result,)
 
     def write(self, part: Array, value: Array) -> None:
         """Store ``value`` in the part of the result that the entries choose."""
-        try:
-            part[...] = value
-        except ValueError as error:
-            raise ShapeError(_mismatch(self.name, part, value)) from error
-
-    def check_operands(self, node: Apply, operands: Sequence[Array]) -> None:
-        target, value, *numbers = operands
-        part = select(self.name, self.entries, target, numbers)
-        flags = node.inputs[1].tensor_type.broadcastable
-        for wanted, given, stretched in zip(part.shape, value.shape, flags, strict=True):
-            if wanted != given and not stretched:
-                raise ShapeError(_mismatch(self.name, part, value, node))
-
-    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
-        (cotangent,) = cotangents
-        _, value, *numbers = node.inputs
-        rest: list[Variable | None] = [None] * len(numbers)
-        if cotangent is None:
-            return [None, None, *rest]
-        part: Variable = Subtensor(self.entries)(cotangent, *numbers)
-        zero = wrap(self.name, 0, cotangent.tensor_type.dtype)
-        outside: Variable = SetSubtensor(self.entries)(cotangent, zero, *numbers)
-        return [outside, sum_to(part, value.tensor_type.broadcastable), *rest]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        general = Op.work(self, inputs, outputs, itemsizes)
-        if not self.inplace:
-            return general
-        part = float(np.prod(inputs[1], dtype=np.float64))
-        return Work(flops=part, bytes=2 * part * itemsizes[0], calls=1)
-
-    def __str__(self) -> str:
-        return f"{self.name}{{{entries_text(self.entries)}{', inplace' if self.inplace else ''}}}"
+        part[...] = value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IncSubtensor(SetSubtensor):
+class IncSubtensor(Adding, SetSubtensor):
     """A copy of an array with a value added to one part: ``(array, value, *numbers)``."""
 
     name: str = field(default="inc_subtensor", init=False)
     constructor: str = field(default="IncSubtensor", init=False)
 
-    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        operands = SetSubtensor.prepare(self, inputs)
-        check_same_kind(self.name, operands[0], inputs[1])
-        return operands
-
     def write(self, part: Array, value: Array) -> None:
-        try:
-            np.add(part, value, out=part)
-        except ValueError as error:
-            raise ShapeError(_mismatch(self.name, part, value)) from error
-
-    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
-        (cotangent,) = cotangents
-        _, value, *numbers = node.inputs
-        rest: list[Variable | None] = [None] * len(numbers)
-        if cotangent is None:
-            return [None, None, *rest]
-        part: Variable = Subtensor(self.entries)(cotangent, *numbers)
-        return [cotangent, sum_to(part, value.tensor_type.broadcastable), *rest]
-
-
-# ---- shared by all writes and reads
+        np.add(part, value, out=part)
 
 
 def region_shape(name: str, entries: Sequence[Entry], source: TensorType) -> tuple[int | None, ...]:
@@ -203,58 +126,11 @@ def region_shape(name: str, entries: Sequence[Entry], source: TensorType) -> tup
     )
 
 
-def select(name: str, entries: Sequence[Entry], array: Array, operands: Sequence[Array]) -> Array:
-    """``array[...]`` with the operands' values; raises IndexingError where NumPy raises IndexError."""
-    try:
-        result: Array = array[numpy_index(entries, operands)]
-    except (IndexError, ValueError) as error:
-        shown = [f"shape {array.shape}", f"[{entries_text(entries)}]"]
-        raise IndexingError(describe(name, shown, str(error))) from error
-    return result
-
-
-def written_value(name: str, target: Variable, value: Any) -> Variable:
-    """``value`` in the dtype of the array it is written to, as NumPy's assignment casts it."""
-    dtype = target.tensor_type.dtype
-    given = value.tensor_type.kind if isinstance(value, Variable) else np.asarray(value).dtype.kind
-    if given == "c" and target.tensor_type.kind != "c":
-        raise DtypeError(describe(name, [target.type, value], "a complex value does not fit real elements"))
-    return cast(wrap(name, value, dtype), dtype)
-
-
-def check_same_kind(name: str, target: Variable, value: Any) -> None:
-    """Raise DtypeError where NumPy's ``+=`` would: for a value that is not of the target's kind."""
-    given = value.tensor_type.numpy_dtype if isinstance(value, Variable) else np.asarray(value).dtype
-    if not np.can_cast(given, target.tensor_type.numpy_dtype, "same_kind"):
-        reason = f"adding {given} to {target.tensor_type.dtype} would lose its kind; cast it first"
-        raise DtypeError(describe(name, [target.type, given], reason))
-
-
-def fit_rank(name: str, value: Variable, rank: int) -> Variable:
-    """``value`` with new axes in front up to ``rank``."""
-    if value.tensor_type.ndim > rank:
-        raise ShapeError(describe(name, [value.type], f"the part has only {rank} axes"))
-    return pad_rank(value, rank)
-
-
-def check_fits(name: str, target: TensorType, value: TensorType, part: Sequence[int | None]) -> None:
-    """Raise ShapeError when sizes known of the value and of the part do not go together."""
-    for axis, (given, wanted) in enumerate(zip(value.shape, part, strict=True)):
-        if given not in (1, None) and wanted is not None and given != wanted:
-            reason = f"sizes {given} and {wanted} of axis {axis} of the part do not match"
-            raise ShapeError(describe(name, [target, value], reason))
-
-
 def zeros_like(variable: Variable) -> Variable:
     """Zeros of the variable's shape and dtype."""
     zero = wrap("zeros_like", 0, variable.tensor_type.dtype)
     result: Variable = op_named("fill")(variable, zero)
     return result
-
-
-def _mismatch(name: str, part: Array, value: Array, node: Apply | None = None) -> str:
-    reason = f"a value of shape {value.shape} does not fit the part of shape {part.shape}"
-    return describe(name, [], reason, node.where if node is not None else None)
 
 
 def subtensor(operand: Variable, index: Any) -> Variable:

@@ -211,3 +211,15 @@ def entries_text(entries: Sequence[Entry]) -> str:
     """The entries as they would stand between brackets, ``?`` for an operand."""
     texts = {OPERAND: "?", ARRAY: "array", NEW_AXIS: "None"}
     return ",".join(texts[entry] if isinstance(entry, Slot) else str(entry) for entry in entries)
+
+
+def select(
+    name: str, entries: Sequence[Entry], array: np.ndarray[Any, Any], operands: Sequence[np.ndarray[Any, Any]]
+) -> np.ndarray[Any, Any]:
+    """``array[...]`` with the operands' values; raises IndexingError where NumPy raises IndexError."""
+    try:
+        result: np.ndarray[Any, Any] = array[numpy_index(entries, operands)]
+    except (IndexError, ValueError) as error:
+        shown = [f"shape {array.shape}", f"[{entries_text(entries)}]"]
+        raise IndexingError(describe(name, shown, str(error))) from error
+    return result

@@ -1,0 +1,160 @@
+"""Writes to a part of an array: what those by slices and those by index arrays have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from esat.errors import DtypeError, ShapeError, describe
+from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.types import TensorType, Type
+from esat.graph.variables import Apply, Variable
+from esat.ops.broadcasting import pad_rank
+from esat.ops.cast import cast
+from esat.ops.index.entries import Entry, entries_text, select
+from esat.ops.promotion import wrap
+from esat.ops.reduction import sum_to
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartWrite(Op):
+    """A copy of an array with a part written: ``(array, value, *operands of the index)``.
+
+    The value is broadcast to the part. NumPy's assignment rules hold: the value is cast to the
+    array's dtype.
+
+    Attributes
+    ----------
+    entries
+        Those of the op that reads the part.
+    inplace
+        Whether to overwrite the array instead of a copy.
+    """
+
+    entries: tuple[Entry, ...]
+    inplace: bool = False
+    family: Family = field(default=Family.INDEX, init=False)
+
+    traffic: ClassVar[int]
+    """How often a write in place reads or writes as many bytes as its part has."""
+
+    def part_shape(self, target: TensorType, indices: Sequence[Variable]) -> tuple[int | None, ...]:
+        """The static shape of the part."""
+        raise NotImplementedError
+
+    def part_of(self, array: Variable, indices: Sequence[Variable]) -> Variable:
+        """The part, read from an array of the same shape."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        if self.inplace:
+            object.__setattr__(self, "destroy_map", MappingProxyType({0: (0,)}))
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.entries, self.inplace)
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        target = as_variable(inputs[0])
+        indices = tuple(map(as_variable, inputs[2:]))
+        value = _written_value(self.name, target, inputs[1])
+        rank = len(self.part_shape(target.tensor_type, indices))
+        if value.tensor_type.ndim > rank:
+            raise ShapeError(describe(self.name, [value.type], f"the part has only {rank} axes"))
+        return (target, pad_rank(value, rank), *indices)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        target, value = inputs[0].tensor_type, inputs[1].tensor_type
+        part = self.part_shape(target, inputs[2:])
+        for axis, (given, wanted) in enumerate(zip(value.shape, part, strict=True)):
+            if given not in (1, None) and wanted is not None and given != wanted:
+                reason = f"sizes {given} and {wanted} of axis {axis} of the part do not match"
+                raise ShapeError(describe(self.name, [target, value], reason))
+        return (target,)
+
+    def check_operands(self, node: Apply, operands: Sequence[Array]) -> None:
+        target, value, *indices = operands
+        part = select(self.name, self.entries, target, indices)
+        flags = node.inputs[1].tensor_type.broadcastable
+        for wanted, given, stretched in zip(part.shape, value.shape, flags, strict=True):
+            if wanted != given and not stretched:
+                raise ShapeError(mismatch(self.name, part, value, node))
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        (cotangent,) = cotangents
+        target, value, *indices = node.inputs
+        rest: list[Variable | None] = [None] * len(indices)
+        if cotangent is None:
+            return [None, None, *rest]
+        part = self.part_of(cotangent, indices)
+        of_array, of_part = self.gradient(target, cotangent, part, indices)
+        return [of_array, sum_to(of_part, value.tensor_type.broadcastable), *rest]
+
+    def gradient(
+        self, target: Variable, cotangent: Variable, part: Variable, indices: Sequence[Variable]
+    ) -> tuple[Variable, Variable]:
+        """What of the result's cotangent, and of the part of it, goes to the array and to the value."""
+        raise NotImplementedError
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        general = Op.work(self, inputs, outputs, itemsizes)
+        if not self.inplace:
+            return general
+        part = float(np.prod(inputs[1], dtype=np.float64))
+        return Work(flops=part, bytes=self.traffic * part * itemsizes[0], calls=1)
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{entries_text(self.entries)}{', inplace' if self.inplace else ''}}}"
+
+
+class Replacing(PartWrite):
+    """Writes after which the array's part no longer matters."""
+
+    def gradient(
+        self, target: Variable, cotangent: Variable, part: Variable, indices: Sequence[Variable]
+    ) -> tuple[Variable, Variable]:
+        zero = wrap(self.name, 0, cotangent.tensor_type.dtype)
+        outside: Variable = type(self)(self.entries)(cotangent, zero, *indices)
+        return outside, part
+
+
+class Adding(PartWrite):
+    """Writes that add to what is there."""
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        operands = super().prepare(inputs)
+        _check_same_kind(self.name, operands[0], inputs[1])
+        return operands
+
+    def gradient(
+        self, target: Variable, cotangent: Variable, part: Variable, indices: Sequence[Variable]
+    ) -> tuple[Variable, Variable]:
+        return cotangent, part
+
+
+def mismatch(name: str, part: Array, value: Array, node: Apply | None = None) -> str:
+    """The message for a value that does not fit its part."""
+    reason = f"a value of shape {value.shape} does not fit the part of shape {part.shape}"
+    return describe(name, [], reason, node.where if node is not None else None)
+
+
+def _written_value(name: str, target: Variable, value: Any) -> Variable:
+    """``value`` in the dtype of the array it is written to, as NumPy's assignment casts it."""
+    dtype = target.tensor_type.dtype
+    given = value.tensor_type.kind if isinstance(value, Variable) else np.asarray(value).dtype.kind
+    if given == "c" and target.tensor_type.kind != "c":
+        raise DtypeError(describe(name, [target.type, value], "a complex value does not fit real elements"))
+    return cast(wrap(name, value, dtype), dtype)
+
+
+def _check_same_kind(name: str, target: Variable, value: Any) -> None:
+    """Raise DtypeError where NumPy's ``+=`` would: for a value that is not of the target's kind."""
+    given = value.tensor_type.numpy_dtype if isinstance(value, Variable) else np.asarray(value).dtype
+    if not np.can_cast(given, target.tensor_type.numpy_dtype, "same_kind"):
+        reason = f"adding {given} to {target.tensor_type.dtype} would lose its kind; cast it first"
+        raise DtypeError(describe(name, [target.type, given], reason))
