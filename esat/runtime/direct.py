@@ -109,10 +109,10 @@ def direct_call(
     facts = dict(zip(program.record_facts, record, strict=False))
     chosen = [value for (kind, _), value in facts.items() if kind in ("large", "kernel")]
     shapes = table.shapes(key)
-    made = [output for group in program.steps for output in group.outputs]
-    if any(chosen) or sum(_bytes(variable, shapes) for variable in (*program.graph.inputs, *made)) > LARGEST:
-        return None
-    if any(_bytes(output, shapes) >= POOLED_FROM for output in program.graph.outputs):
+    outputs = [_bytes(output, shapes) for output in program.graph.outputs]
+    inputs = [_bytes(variable, shapes) for variable in program.graph.inputs]
+    used = sum(inputs) + sum(outputs) + record[-1].plan.peak_bytes
+    if any(chosen) or used > LARGEST or max(outputs) >= POOLED_FROM:
         return None
     values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
     return _Calls(program, shapes, values, record[-1].make()).function(otherwise)
