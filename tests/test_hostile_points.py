@@ -47,6 +47,7 @@ UNARY = {
     "1 / (1 + exp(-x))": (lambda x: 1 / (1 + esat.exp(-x)), special.expit, FAR),
     "exp(x) / (1 + exp(x))": (lambda x: esat.exp(x) / (1 + esat.exp(x)), special.expit, FAR),
     "1 - sigmoid(x)": (lambda x: 1 - esat.sigmoid(x), lambda x: special.expit(-x), FAR),
+    "log(cosh(x))": (lambda x: esat.log(esat.cosh(x)), lambda x: np.logaddexp(x, -x) - np.log(2), FAR),
     "log(1 - exp(-x))": (lambda x: esat.log(1 - esat.exp(-x)), lambda x: log1mexp(-x), POSITIVE),
     "log1p(-exp(-x))": (lambda x: esat.log1p(-esat.exp(-x)), lambda x: log1mexp(-x), POSITIVE),
     "log(1 + x)": (lambda x: esat.log(1 + x), np.log1p, TINY),
