@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,15 +14,17 @@ StopReason = Literal["saturated", "round limit", "match limit", "node limit", "t
 The other limits are those of the budgets.
 """
 
-_RESOLUTION = 1e-3
-
 _MILLISECONDS_AS_MICROSECONDS = 1000.0
 """egglog 13.2 reports milliseconds in the microseconds of its timedeltas."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleStatistics:
-    """How often a rule matched (matches without effect included), and the seconds it took."""
+    """How often a rule matched (matches without effect included), and the seconds it took.
+
+    egglog's clock of a rule counts whole milliseconds. The time of a step that it does not account for is
+    shared among the rules that matched in it, by their matches.
+    """
 
     name: str
     matches: int
@@ -117,19 +118,20 @@ class RuleLog:
     matches: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def add(self, report: Any, seconds: float = math.inf) -> None:
-        """Add a RunReport of egglog, of a step that took so many seconds.
-
-        egglog measures the time of a rule in whole milliseconds, so short steps have no times to ask for.
-        """
-        matches = self.matches
-        for name, count in report.num_matches_per_rule.items():
-            if count:
-                matches[name] = matches.get(name, 0) + count
-        if seconds >= _RESOLUTION:
-            for name, time in report.search_and_apply_time_per_rule.items():
-                if time:
-                    self.seconds[name] = self.seconds.get(name, 0.0) + true_seconds(time)
+    def add(self, report: Any, seconds: float = 0.0) -> None:
+        """Add a RunReport of egglog, of a step that took so many seconds; 0.0: only egglog's times count."""
+        counts = {name: count for name, count in report.num_matches_per_rule.items() if count}
+        for name, count in counts.items():
+            self.matches[name] = self.matches.get(name, 0) + count
+        times = report.search_and_apply_time_per_rule
+        known = {name: true_seconds(time) for name, time in times.items() if time}
+        for name, time in known.items():
+            self.seconds[name] = self.seconds.get(name, 0.0) + time
+        rest = {name: count for name, count in counts.items() if name not in known}
+        share = (seconds - sum(known.values())) / max(sum(rest.values()), 1)
+        if share > 0.0:
+            for name, count in rest.items():
+                self.seconds[name] = self.seconds.get(name, 0.0) + share * count
 
     def statistics(self) -> tuple[RuleStatistics, ...]:
         """All rules that matched, most matches first, then by name."""

@@ -41,16 +41,19 @@ class RuleStep:
     rulesets
         In the order they run.
     fuel
-        Matches a rule may have in one run, once there are more e-nodes than that; a rule with more matches
-        is left out of the run. None: no limit, as long as the rule sets behave. A run with a limit is
-        slow: it compiles the rules again and finds all matches anew.
+        Matches a rule may have in one run, from ``from_nodes`` on; a rule with more matches is left out of
+        the run. None: no limit, as long as the rule sets behave. A run with a limit is slow: it compiles the
+        rules again and finds all matches anew.
     rounds
         The step runs in the first so many rounds only; None: in all.
+    from_nodes
+        E-nodes above which the fuel counts; None: as many as there is fuel.
     """
 
     rulesets: tuple[str, ...]
     fuel: int | None = None
     rounds: int | None = None
+    from_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +309,8 @@ class _Saturation:
         changed = False
         for ruleset in rules.rulesets:
             fuel = self.budgets.matches if rules.fuel is None else rules.fuel
-            limited = ruleset in self.limited or (rules.fuel is not None and self.nodes > fuel)
+            least = fuel if rules.from_nodes is None else rules.from_nodes
+            limited = ruleset in self.limited or (rules.fuel is not None and self.nodes > least)
             program = _WITH_FUEL.format(fuel, ruleset) if limited else f"(run {ruleset})"
             if self.forecast.seconds(program, self.nodes) > _LARGEST_SHARE * self.left():
                 self.hurried = True

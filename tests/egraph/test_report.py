@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from esat.egraph.engine import Engine
 from esat.egraph.report import RuleLog, RuleStatistics, SaturationReport, rule_name
 
@@ -33,6 +35,19 @@ def test_times_are_seconds():
     (statistics,) = log.statistics()
     assert statistics.matches == 360_000
     assert 0.01 * wall < statistics.seconds <= 1.1 * wall + 1e-3
+
+
+def test_short_steps_have_times_too():
+    engine = Engine()
+    engine.load("(relation r (i64)) (relation s (i64)) (ruleset rules)")
+    engine.load('(rule ((r x)) ((s x)) :ruleset rules :name "often")')
+    engine.load('(rule ((r x) (= x 1)) ((s (+ x 9))) :ruleset rules :name "once")')
+    engine.load('(rule ((r x) (= x 7)) ((s (+ x 8))) :ruleset rules :name "never")')
+    engine.execute("(r 1) (r 2) (r 3)")
+    log = RuleLog()
+    log.add(engine.execute("(run-schedule (run rules))")[0].report, 4e-4)
+    seconds = {rule.name: rule.seconds for rule in log.statistics()}
+    assert seconds == pytest.approx({"often": 3e-4, "once": 1e-4})
 
 
 def test_text():

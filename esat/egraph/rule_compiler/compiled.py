@@ -79,7 +79,8 @@ class CompiledRules:
     rulesets
         The rule sets to run in every round, in the order of their first rule.
     expanding
-        Rule sets of expanding rules: to be run once, or under a match limit.
+        Rule sets of expanding rules: to be run once, or under a match limit; those that end in ``-wide``
+        always under one.
     origins
         Name of every generated rule -> the rule it came from.
     dropped

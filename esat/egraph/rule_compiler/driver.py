@@ -15,6 +15,7 @@ from esat.egraph.rule_compiler.shapes import is_meet_of_leaves, normalised
 from esat.egraph.rule_compiler.surface import SurfaceRule, prepare, simplify
 from esat.egraph.rule_compiler.variants import (
     EXPANSION_LIMIT,
+    WIDE_EXPANSION_LIMIT,
     all_variants,
     is_expanding,
     is_no_operation,
@@ -31,6 +32,8 @@ RULESET_PREFIX = "rules-"
 """Keeps the rule sets of files apart from those of the core and from functions."""
 
 EXPANDING_SUFFIX = "-expanding"
+WIDE_SUFFIX = "-wide"
+"""Ends the names of rule sets in which expanding rules match long groups, too."""
 
 CORE = {
     # Uniform constants: rank-free, with the dtype id as second operand.
@@ -147,7 +150,14 @@ class _Compiler:
             first = len(bodies) + len(late_bodies)
             self._emit(rule, keys.rules, INDEX_RULESET, first=first)
         if expands:
-            self._emit(rule, [*bodies, *late_bodies], self._expanding_ruleset(rule))
+            own = [*bodies, *late_bodies]
+            self._emit(rule, own, self._expanding_ruleset(rule))
+            wide = [
+                (keys.with_keys(variant.body), variant.head)
+                for variant in all_variants(guarded, WIDE_EXPANSION_LIMIT)
+            ]
+            ruleset = self._expanding_ruleset(rule, WIDE_SUFFIX)
+            self._emit(rule, wide, ruleset, first=len(own) + len(keys.rules))
             return
         self._emit(rule, bodies, self._ruleset(rule))
         if late_bodies:
@@ -158,8 +168,8 @@ class _Compiler:
         self.rulesets.setdefault(name)
         return name
 
-    def _expanding_ruleset(self, rule: Rule) -> str:
-        name = RULESET_PREFIX + rule.ruleset + EXPANDING_SUFFIX
+    def _expanding_ruleset(self, rule: Rule, suffix: str = "") -> str:
+        name = RULESET_PREFIX + rule.ruleset + EXPANDING_SUFFIX + suffix
         self.expanding.setdefault(name)
         return name
 

@@ -36,7 +36,7 @@ def test_every_generated_rule_has_a_name_that_leads_back() -> None:
 def test_expanding_rules_have_a_rule_set_of_their_own() -> None:
     rules = compiled("(rewrite (Mul x (Add y z)) (Add (Mul x y) (Mul x z)))" + FACTOR)
     assert rules.rulesets == ("rules-user",)
-    assert rules.expanding == ("rules-user-expanding",)
+    assert rules.expanding == ("rules-user-expanding", "rules-user-expanding-wide")
     assert {chunk.ruleset for chunk in rules.chunks if chunk.rule and chunk.rule.name == "factor"} == {
         "rules-user"
     }
