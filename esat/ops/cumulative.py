@@ -3,52 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from esat.errors import AxisError, describe
-from esat.graph.op import Array, Family, Op, as_variable
+from esat.graph.op import Array, as_variable
 from esat.graph.registry import op_named
-from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.axes import normalize_axis
+from esat.ops.along_axis import AlongAxis, apply_along
 from esat.ops.cast import cast
 from esat.ops.index.basic import subtensor
 from esat.ops.reduction import accumulator_dtype
-from esat.ops.view import flatten
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cumulative(Op):
-    """``cumsum`` or ``cumprod`` along an axis; integers are accumulated in 64 bits as NumPy does.
-
-    Attributes
-    ----------
-    name
-        ``cumsum`` or ``cumprod``.
-    axis
-        Non-negative.
-    """
-
-    name: str
-    constructor: str
-    axis: int
-    family: Family = field(default=Family.LIBRARY, init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.axis,)
+class Cumulative(AlongAxis):
+    """``cumsum`` or ``cumprod`` along an axis; integers are accumulated in 64 bits as NumPy does."""
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         operand = as_variable(inputs[0])
         return (cast(operand, accumulator_dtype(operand.tensor_type.dtype)),)
-
-    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
-        source = inputs[0].tensor_type
-        if not 0 <= self.axis < source.ndim:
-            raise AxisError(describe(str(self), [source], f"there is no axis {self.axis}"))
-        return (source,)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         function: Callable[..., Array] = np.cumsum if self.name == "cumsum" else np.cumprod
@@ -82,9 +57,6 @@ class Cumulative(Op):
         derivative: Variable = switch(eq(zeros, 0), before, switch(first_zero, at_zero, 0))
         return derivative
 
-    def __str__(self) -> str:
-        return f"{self.name}{{{self.axis}}}"
-
 
 def cumsum(operand: Any, axis: Any = None, dtype: Any = None) -> Variable:
     """Running sums along ``axis``, or of all elements in C order."""
@@ -97,11 +69,6 @@ def cumprod(operand: Any, axis: Any = None, dtype: Any = None) -> Variable:
 
 
 def _accumulate(name: str, constructor: str, operand: Any, axis: Any, dtype: Any) -> Variable:
-    variable = as_variable(operand)
-    if dtype is not None:
-        variable = cast(variable, dtype)
-    if axis is None:
-        variable, axis = flatten(variable), 0
-    index = normalize_axis(name, axis, variable.tensor_type.ndim)
-    result: Variable = Cumulative(name, constructor, index)(variable)
+    given = operand if dtype is None else cast(as_variable(operand), dtype)
+    result = apply_along(Cumulative, name, constructor, given, axis)
     return result if dtype is None else cast(result, dtype)
