@@ -127,3 +127,21 @@ def test_all_errors_are_of_one_family() -> None:
         ours = isinstance(item, type) and item.__module__ == "esat.errors"
         if ours and issubclass(item, Exception) and not issubclass(item, Warning):
             assert issubclass(item, EsatError), name
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "fast_compile", "debug"])
+def test_known_sizes_that_contradict_each_other_are_refused(mode):
+    x, y, z = esat.vector("x"), esat.tensor("y", shape=(5,)), esat.tensor("z", shape=(6,))
+    five = esat.sum(x + y)
+    six = esat.sum(x * z)
+    place = rf"at .*test_bad_input\.py:{five.owner.where[1] + 1}"
+    with pytest.raises(esat.ShapeError, match=rf"(?s)mul\(.*sizes 5 and 6 meet.*{place}"):
+        esat.compile(esat.Graph([x, y, z], [five, six]), mode)
+
+
+def test_graphs_with_branches_are_not_refused_for_their_sizes():
+    """Of two branches only one is computed, so sizes that both tell need not agree."""
+    condition = esat.scalar("c", dtype="bool")
+    x, y, z = esat.vector("x"), esat.tensor("y", shape=(5,)), esat.tensor("z", shape=(6,))
+    chosen = esat.ifelse(condition, esat.sum(x + y), esat.sum(x * z))
+    assert len(esat.compile(esat.Graph([condition, x, y, z], [chosen])).graph.inputs) == 4

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from esat.egraph.terms import (
     broadcast_word,
     dtype_number,
 )
-from esat.errors import UserLine
+from esat.errors import ShapeError, UserLine, describe
 from esat.graph import (
     Apply,
     Constant,
@@ -46,6 +47,7 @@ from esat.graph.types import Type
 from esat.ops.assume import Assume
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
+from esat.ops.control import IfElse
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
@@ -68,24 +70,44 @@ def encode(graph: FunctionGraph, equalities: Sequence[tuple[Variable, Variable]]
 
     Raises
     ------
+    ShapeError
+        When two sizes that are known would have to be equal for an op to work; names it and the user's line.
     CompileError
         When the result fails its own verifier.
     """
-    encoder = _Encoder()
     sides = [side for pair in equalities for side in pair]
+    nodes = toposort([*graph.outputs, *sides], stop=graph.input_set) if sides else graph.toposort()
+    encoder = _Encoder(lenient=any(isinstance(node.op, IfElse) for node in nodes))
     leaves = [leaf for leaf in inputs_of(sides) if isinstance(leaf, SharedVariable)]
     encoder.add_inputs(list(dict.fromkeys([*graph.inputs, *graph.shared_variables, *leaves])))
-    for node in toposort([*graph.outputs, *sides], stop=graph.input_set) if sides else graph.toposort():
-        encoder.add_node(node)
+    for node in nodes:
+        try:
+            encoder.add_node(node)
+        except _ContradictionError as error:
+            raise _contradiction(node, error) from None
     result = encoder.finish(graph.outputs, equalities)
     result.verify()
     return result
 
 
-class _Dimensions:
-    """Sizes of axes, merged as they are found to be equal. A known size wins over a symbol."""
+class _ContradictionError(Exception):
+    """Two known sizes would have to be equal."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: int, right: int) -> None:
+        self.sizes = (left, right)
+
+
+class _Dimensions:
+    """Sizes of axes, merged as they are found to be equal. A known size wins over a symbol.
+
+    Attributes
+    ----------
+    lenient
+        Whether sizes may contradict each other: of two branches only one is computed.
+    """
+
+    def __init__(self, lenient: bool = False) -> None:
+        self.lenient = lenient
         self._parent: dict[Dimension, Dimension] = {}
 
     def find(self, size: Dimension) -> Dimension:
@@ -98,7 +120,9 @@ class _Dimensions:
         if left == right:
             return left
         if isinstance(left, int) and isinstance(right, int):
-            return left  # a mismatch that run time will report
+            if self.lenient:
+                return left
+            raise _ContradictionError(left, right)
         kept, merged = (left, right) if isinstance(left, int) else (right, left)
         if not isinstance(kept, int) and not isinstance(merged, int) and merged < kept:
             kept, merged = merged, kept
@@ -107,9 +131,9 @@ class _Dimensions:
 
 
 class _Encoder:
-    def __init__(self) -> None:
+    def __init__(self, lenient: bool) -> None:
         self.builder = TermBuilder()
-        self.dimensions = _Dimensions()
+        self.dimensions = _Dimensions(lenient)
         self.number: dict[Variable, int] = {}
         self.folded: dict[Variable, Variable] = {}
         self.shape: dict[Variable, tuple[Dimension, ...]] = {}
@@ -349,7 +373,8 @@ class _Encoder:
     def _equate(self, left: Variable, right: Variable) -> tuple[int, int]:
         pair = self._operand(left), self._operand(right)
         for sizes in zip(self._shape_of(left), self._shape_of(right), strict=False):
-            self.dimensions.merge(*sizes)
+            with suppress(_ContradictionError):  # then an op of the graph fails when it runs
+                self.dimensions.merge(*sizes)
         return pair
 
     def finish(
@@ -378,6 +403,13 @@ class _Encoder:
             tuple(dict.fromkeys(self.assumed)),
         )
         return with_structure(graph)
+
+
+def _contradiction(node: Apply, error: _ContradictionError) -> ShapeError:
+    types = [variable.type for variable in node.inputs]
+    left, right = error.sizes
+    reason = f"sizes {left} and {right} meet, as other ops on these values tell: no input fits this graph"
+    return ShapeError(describe(str(node.op), types, reason, node.where))
 
 
 def as_tensor(type: Type) -> TensorType:

@@ -1,0 +1,82 @@
+"""Programs of linear algebra through the whole compiler: the form that structure allows, and its result."""
+
+import numpy as np
+import pytest
+
+import esat
+
+N = 400
+la = esat.linalg
+generator = np.random.default_rng(0)
+A = generator.normal(size=(N, N)) / np.sqrt(N)
+B = generator.normal(size=N)
+LOWER = np.tril(A) + 2 * np.eye(N)
+DEFINITE = A @ A.T + np.eye(N)
+ORTHOGONAL = np.linalg.qr(A)[0]
+U, V = generator.normal(size=(2, N, 3)) / N
+D = generator.normal(size=N) / N
+
+a = esat.tensor("a", shape=(N, N))
+u, v = esat.tensor("u", shape=(N, 3)), esat.tensor("v", shape=(N, 3))
+b, d = esat.vector("b"), esat.vector("d")
+lower, definite = esat.assume(a, "lower_triangular"), esat.assume(a, "positive_definite")
+orthogonal, symmetric = esat.assume(a, "orthogonal"), esat.assume(a, "symmetric")
+low_rank = esat.diag(esat.exp(d)) + u @ v.T
+
+CASES = {
+    "inverse times vector": (la.inv(a) @ b, {a: A, b: B}, {"solve"}, {"inv"}),
+    "vector times inverse": (b @ la.inv(a), {a: A, b: B}, {"solve"}, {"inv"}),
+    "triangular": (la.solve(lower, b), {a: LOWER, b: B}, {"solve_triangular"}, {"solve"}),
+    "transposed triangular": (la.solve(lower.T, b), {a: LOWER, b: B}, {"solve_triangular"}, {"solve"}),
+    "product of triangles": (la.inv(lower @ lower.T) @ b, {a: LOWER, b: B}, set(), {"inv", "solve"}),
+    "positive definite": (la.solve(definite, b), {a: DEFINITE, b: B}, {"cholesky", "cho_solve"}, {"solve"}),
+    "ridge": (la.solve(a.T @ a + np.eye(N), b), {a: A, b: B}, {"cholesky", "cho_solve"}, {"solve"}),
+    "orthogonal": (la.solve(orthogonal, b), {a: ORTHOGONAL, b: B}, {"matmul"}, {"solve"}),
+    "inverse of orthogonal": (la.inv(orthogonal) @ b, {a: ORTHOGONAL, b: B}, {"matmul"}, {"inv", "solve"}),
+    "diagonal": (la.solve(esat.diag(esat.exp(d)), b), {d: D, b: B}, set(), {"solve", "diag"}),
+    "Woodbury": (la.solve(low_rank, b), {d: D, u: U, v: V, b: B}, {"solve"}, set()),
+    "determinant of triangular": (la.det(lower), {a: LOWER / 2}, {"diagonal", "prod"}, {"det"}),
+    "determinant lemma": (la.det(low_rank), {d: D, u: U, v: V}, {"det", "prod"}, set()),
+    "log of determinant": (esat.log(la.det(lower @ lower.T)), {a: LOWER}, set(), {"det", "slogdet"}),
+    "trace of product": (esat.trace(a @ a), {a: A}, {"sum"}, {"matmul", "diagonal"}),
+    "transpose of symmetric": (symmetric.T * 2.0, {a: A + A.T}, {"mul"}, {"dimshuffle"}),
+    "norm of product": (esat.sum((u @ v.T) ** 2), {u: U, v: V}, {"matmul"}, set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_form_that_structure_allows(name):
+    output, values, present, absent = CASES[name]
+    function = esat.compile(esat.Graph(list(values), [output]))
+    with np.errstate(all="ignore"):
+        expected = esat.evaluate(output, values)
+    np.testing.assert_allclose(function(*values.values()), expected, rtol=1e-6, atol=1e-8)
+    names = {node.op.name for node in function.optimized.toposort()}
+    assert present <= names, names
+    assert not absent & names, names
+
+
+@pytest.mark.parametrize("name", ["Woodbury", "determinant lemma", "norm of product"])
+def test_low_rank_forms_make_no_large_matrix(name):
+    output, values, _, _ = CASES[name]
+    function = esat.compile(esat.Graph(list(values), [output]))
+    for node in function.optimized.toposort():
+        for variable in node.outputs:
+            sizes = [N if size is None else size for size in variable.tensor_type.shape]
+            assert np.prod(sizes) < N * N, node.op
+
+
+@pytest.mark.parametrize("output", [la.solve(a, b), la.inv(a) @ b, la.det(a) * b])
+def test_without_an_assumption_nothing_is_taken_for_granted(output):
+    function = esat.compile(esat.Graph([a, b], [output]))
+    names = {node.op.name for node in function.optimized.toposort()}
+    assert not names & {"solve_triangular", "cholesky", "cho_solve"}
+
+
+@pytest.mark.parametrize("mode", ["greedy", "fast_compile", "strict", "debug"])
+def test_other_modes_are_right(mode):
+    for name in ("triangular", "product of triangles", "orthogonal"):
+        output, values, _, _ = CASES[name]
+        chosen = esat.Mode("debug", samples=tuple(values.values())) if mode == "debug" else mode
+        function = esat.compile(esat.Graph(list(values), [output]), chosen)
+        np.testing.assert_allclose(function(*values.values()), esat.evaluate(output, values), rtol=1e-6)
