@@ -8,6 +8,8 @@ from esat.ops.linalg.structured import StructuredProduct
 
 _CACHE_LINE = 64.0
 """Bytes that come with one element of a diagonal."""
+_NARROW = 4.0
+"""Columns of the other operand that a triangular product does not gain anything on."""
 _READING_DIAGONALS = 2.5
 """Structured calls that reading diagonals of a matrix takes."""
 
@@ -39,7 +41,7 @@ def structured_seconds(
             return machine.structured_call + whole * _share(machine, result.shape[0]) + mirrored
         case "lower" | "upper" if not narrow:
             copied = 2.0 * result.size * result.itemsize
-            work = whole * _share(machine, matrix.shape[-1])
+            work = whole * min(1.0, _share(machine, matrix.shape[-1]) + _NARROW / min(result.shape))
             return machine.structured_call + work + copied / machine.bandwidth(copied)
         case "lower" | "upper" | "symmetric":
             moved = 0.5 * matrix.size * matrix.itemsize
