@@ -6,12 +6,16 @@
 ``overwriting``     kernels in place
 ``collapse``        fewer loops, for contiguous arrays
 ``narrow``          kernels for one size of a short innermost axis
+``partition``       loops that several threads can share
+``effort``          how long these take
 ``printing``        the loop IR to numba source
 ``scalar``          functions with NumPy's semantics that op templates call
 ``vector_math``     elementary functions as branch-free LLVM IR
 ``compile``         source to machine code
 ``native_call``     whole calls of small programs as one native function
 ``small_products``  products of matrices in them
+``parallel``        kernels for several threads
+``threads``         the pool that runs them
 ``cache``           compiled kernels in memory and on disk
 ==================  ==========================================================================
 """

@@ -63,7 +63,8 @@ class ThreadedKernel:
 
     Its code is compiled when such arrays first come. Results do not depend on the number of threads: where
     the kernel for one thread might add in another order, the code for several threads runs in one, too.
-    BLAS has threads of its own, which do nothing while kernels run: a program's steps follow each other.
+    BLAS has threads of its own, which have no work while kernels run: a program's steps follow each other.
+    OpenBLAS's look for more for some milliseconds; where they are in the way, the times show it.
 
     Attributes
     ----------

@@ -1,0 +1,129 @@
+"""Kernels in parts, and the pool that runs them: every unit once, whoever comes to help."""
+
+import threading
+
+import numpy as np
+import pytest
+from codegen.kernel_cases import group_of, op, variable
+from numba.core import types
+
+from esat.codegen import cache, compile_kernel, lower
+from esat.codegen.collapse import collapse
+from esat.codegen.effort import seconds_in_threads
+from esat.codegen.loop_ir import Kernel
+from esat.codegen.parallel import compile_parallel_kernel, is_divisible
+from esat.codegen.partition import Gather, Split, partition
+from esat.codegen.threads import pool_address
+from esat.codegen.threads.tasks import in_parallel
+from esat.errors import CompileError
+from esat.extract.machine import MachineProfile
+from esat.graph import Variable
+from esat.ops.normalization import softmax
+from esat.ops.reduction import ARGMAX, MAX, PROD, SUM, reduce
+
+COUNTING = """
+def part_0(begin, end, counts, calls):
+    for i in range(begin, end):
+        counts[i] += 1
+    calls[begin] = end - begin
+
+def kernel(counts, calls, units, pool, threads):
+    in_parallel(pool, threads, units, part_0, (counts, calls))
+"""
+
+
+@pytest.fixture(scope="module")
+def count() -> cache.CompiledKernel:
+    counts, calls = types.Array(types.int64, 1, "C"), types.Array(types.int64, 1, "C")
+    signature = types.void(counts, calls, types.int64, types.int64, types.int64)
+    return cache.load_or_compile(COUNTING, "kernel", signature, {"in_parallel": in_parallel})
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_every_unit_is_run_once(count: cache.CompiledKernel, threads: int) -> None:
+    for units in (0, 1, 2, 3, 10, 1000, 4001):
+        for _ in range(20):
+            counts, calls = np.zeros(units + 1, np.int64), np.zeros(units + 1, np.int64)
+            count(counts, calls, units, pool_address(threads), threads)
+            assert (counts[:units] == 1).all()
+            assert counts[units] == 0
+            assert calls.sum() == units
+            # Parts are small enough for each thread to take some.
+            assert threads == 1 or units < 100 * threads or calls.max() <= units // (4 * threads)
+
+
+def test_callers_that_find_the_pool_busy_work_alone(count: cache.CompiledKernel) -> None:
+    failures = []
+
+    def call() -> None:
+        for units in range(3000):
+            counts, calls = np.zeros(units + 1, np.int64), np.zeros(units + 1, np.int64)
+            count(counts, calls, units, pool_address(3), 3)
+            if not (counts[:units] == 1).all():
+                failures.append(units)
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60.0)
+        assert not caller.is_alive()
+    assert not failures
+
+
+def kernel_of(*outputs: Variable) -> Kernel:
+    read = [v for node in [output.owner for output in outputs] for v in node.inputs]
+    return collapse(lower(group_of(list(outputs), list(dict.fromkeys(read)))))
+
+
+def test_loops_are_split_or_gathered() -> None:
+    x, y = variable("float64", None, None), variable("float64", None)
+    cases = {
+        op("exp", x): Split,
+        reduce(SUM, x, 0): Split,
+        reduce(SUM, x): Gather,
+        reduce(SUM, x, 1): Split,
+        reduce(ARGMAX, y): Gather,
+        softmax(x, 1): Split,
+    }
+    for output, kind in cases.items():
+        parts = partition(kernel_of(output))
+        assert [type(part) for part in parts if isinstance(part, Split | Gather)] == [kind], output.owner
+    (part,) = [p for p in partition(kernel_of(reduce(SUM, x))) if isinstance(p, Gather)]
+    sizes = [0] * 2
+    sizes[part.statement.axes[0]] = 2049
+    assert part.partial_results(tuple(sizes)) == part.units(tuple(sizes)) == 3
+
+
+def test_what_rounds_in_a_fixed_order_stays_whole() -> None:
+    x, whole = variable("float64", None), variable("int64", None)
+    product = kernel_of(reduce(PROD, x))
+    assert not is_divisible(product)
+    with pytest.raises(CompileError, match="nothing to share"):
+        compile_parallel_kernel(product)
+    assert is_divisible(kernel_of(reduce(PROD, whole)))
+    assert is_divisible(kernel_of(reduce(MAX, x)))
+
+
+def test_parts_give_the_bits_of_the_whole() -> None:
+    x = variable("float32", None)
+    kernel = kernel_of(op("tanh", x))
+    data = np.linspace(-3.0, 3.0, 10_007, dtype=np.float32)
+    expected, result = np.empty_like(data), np.empty_like(data)
+    compile_kernel(kernel)(expected, data)
+    for threads in (1, 2, 5):
+        result.fill(99.0)
+        compile_parallel_kernel(kernel)(threads, result, data)
+        assert np.array_equal(result.view(np.uint32), expected.view(np.uint32))
+
+
+def test_effort_grows_with_work_and_is_nothing_where_sharing_does_not_pay() -> None:
+    x = variable("float64", None, None)
+    machine = MachineProfile()
+    cheap, costly = kernel_of(op("neg", x)), kernel_of(op("tanh", x))
+    few, many = [(100, 100)] * 2, [(3000, 1000)] * 2
+    assert 0.0 < seconds_in_threads(cheap, few, machine) < seconds_in_threads(cheap, many, machine)
+    assert seconds_in_threads(cheap, many, machine) < seconds_in_threads(costly, many, machine)
+    columns = kernel_of(reduce(SUM, x, 0))
+    assert seconds_in_threads(columns, [(10,), (10**6, 10)], machine) == 0.0  # one cache line
+    assert seconds_in_threads(columns, [(10**6,), (10, 10**6)], machine) > machine.parallel_from
