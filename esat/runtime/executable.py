@@ -21,6 +21,7 @@ from esat.phases.memory import plan_memory
 from esat.phases.overwrite import nothing_overwritable
 from esat.phases.shape_values import ShapeFacts
 from esat.profile import Profile, StepProfile
+from esat.progress import progress
 from esat.runtime.checks import InputCheck
 from esat.runtime.direct import FrequentCalls, may_be_direct
 from esat.runtime.driver import Driver, make_driver, title
@@ -120,10 +121,10 @@ class Executable:
                 overwritable=source.overwritable if in_place else nothing_overwritable,
             )
         with self.profile.stage("kernels", "linker"):
+            groups = [group for group in memory.steps if group.kind == "kernel"]
             compiled = {
                 group: source.compile(group, {v: memory.taken[v] for v in group.outputs if v in memory.taken})
-                for group in memory.steps
-                if group.kind == "kernel"
+                for group in progress(groups, "compiling kernels")
             }
         with self.profile.stage("driver", "linker"):
             self._program = Program(graph, memory, facts, compiled, found)
