@@ -124,3 +124,41 @@ def test_a_column_is_added_to_a_vector() -> None:
 def test_products_without_blas_are_left_to_kernels() -> None:
     graph = FunctionGraph([x, y, c], [c + x @ y])
     assert "gemm" not in names(work_in_place(graph, Permissions(frozenset([2])), set(ROWS) - {BLAS}))
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_increments_of_zeros_become_one_chain_in_place(mode: str) -> None:
+    """The documents' inc_subtensor serialization, as gradients have it: sums of increments of zeros."""
+    b, c = esat.matrix("b"), esat.matrix("c")
+    table = esat.shared(np.arange(24.0).reshape(6, 4), name="table")
+    zeros = esat.zeros_like(table)
+    steps = [esat.inc_subtensor(zeros[0:2], b), esat.inc_subtensor(zeros[1:3], c)]
+    steps += [esat.inc_subtensor(zeros[4:6], b * c)]
+    function = esat.compile(
+        esat.Graph([b, c], [], updates={table: table + steps[0] + steps[1] + steps[2]}), mode
+    )
+    written = [node for node in function.graph.toposort() if node.op.name == "inc_subtensor"]
+    assert len(written) == 3
+    assert all(node.op.destroy_map for node in written)
+    place, ones = table.get_value(borrow=True), np.ones((2, 4))
+    expected = place.copy()
+    function(ones, 2.0 * ones)
+    for rows, added in [(slice(0, 2), 1.0), (slice(1, 3), 2.0), (slice(4, 6), 2.0)]:
+        expected[rows] += added
+    assert table.get_value(borrow=True) is place
+    np.testing.assert_array_equal(place, expected)
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+@pytest.mark.parametrize(("kept", "scale"), [(1.0, 1.0), (0.9, 0.1), (1.0, -0.5)])
+def test_a_rank_one_update_is_one_kernel_over_the_old_value(mode: str, kept: float, scale: float) -> None:
+    """What BLAS calls ger: the product of the vectors is never stored; a call of BLAS would save nothing."""
+    x, y = esat.vector("x"), esat.vector("y")
+    a = esat.shared(np.ones((5, 3)), name="a")
+    function = esat.compile(esat.Graph([x, y], [], updates={a: kept * a + scale * esat.outer(x, y)}), mode)
+    assert [step.kind for step in function.steps] == ["kernel"]
+    assert list(function.overwrites.values()) == [a]
+    place = a.get_value(borrow=True)
+    function(np.arange(5.0), np.arange(3.0))
+    assert a.get_value(borrow=True) is place
+    np.testing.assert_allclose(place, kept + scale * np.outer(np.arange(5.0), np.arange(3.0)), rtol=1e-14)
