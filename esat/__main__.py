@@ -5,7 +5,7 @@
     python -m esat rules check [FILE ...]     try rules on samples; without a file, all that come with esat
     python -m esat rules list [--tag TAG]     names, classes and places of rules
     python -m esat rules show NAME            one rule as text
-    python -m esat cache info                 where compiled kernels are kept, and how much room they take
+    python -m esat cache info                 where kernels and e-graphs are kept, and how much room they take
     python -m esat cache clear                remove them
 """
 
@@ -16,6 +16,9 @@ import sys
 from collections.abc import Sequence
 
 from esat.errors import EsatError
+from esat.storage import KINDS, Store, StoredFile, default_directory
+
+_ENTRIES = {"kernel": "kernels", "egraph": "e-graphs", "rules": "sets of compiled rules", "choice": "choices"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,21 +109,24 @@ def _show_rule(chosen: argparse.Namespace) -> int:
 
 
 def _cache_info(chosen: argparse.Namespace) -> int:
-    from esat.codegen.cache import info
-
-    found = info()
-    place = found.path if found.path is not None else "in memory only"
-    print(f"{place}\n{found.entries} kernels, {found.bytes / 2**20:.1f} MiB")
+    print(default_directory())
+    for kind, files in _cached().items():
+        size = sum(file.size for file in files) / 2**20
+        print(f"{len(files)} {_ENTRIES[kind]}, {size:.1f} MiB")
     return 0
 
 
 def _cache_clear(chosen: argparse.Namespace) -> int:
-    from esat.codegen.cache import clear, info
-
-    entries = info().entries
-    clear()
-    print(f"{entries} kernels removed")
+    found = _cached()
+    Store(default_directory(), "kernel").clear()
+    removed = (f"{len(files)} {_ENTRIES[kind]}" for kind, files in found.items())
+    print(f"{', '.join(removed)} removed")
     return 0
+
+
+def _cached() -> dict[str, list[StoredFile]]:
+    """The entries in the cache, by kind."""
+    return {kind: Store(default_directory(), kind).files() for kind in KINDS}
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 that reveals damage, ``store`` puts both together so that no fault of a disk reaches a compilation.
 """
 
-from esat.storage.directory import EntryDirectory, StoredFile, UnusableDirectoryError
+from esat.storage.directory import KINDS, EntryDirectory, StoredFile, UnusableDirectoryError
 from esat.storage.entry import DamagedEntryError
 from esat.storage.sources import digest_of_sources
 from esat.storage.store import DEFAULT_LIMIT, DIRECTORY_VARIABLE, CacheWarning, Store, default_directory
@@ -12,6 +12,7 @@ from esat.storage.store import DEFAULT_LIMIT, DIRECTORY_VARIABLE, CacheWarning, 
 __all__ = [
     "DEFAULT_LIMIT",
     "DIRECTORY_VARIABLE",
+    "KINDS",
     "CacheWarning",
     "DamagedEntryError",
     "EntryDirectory",
