@@ -20,6 +20,7 @@ from functools import cached_property
 from math import log2, prod
 
 from esat.egraph.matrices import BY_CONSTRUCTOR, instance
+from esat.egraph.prepare import SUPERSEDED
 from esat.egraph.terms import OpaqueOp
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import plan_product, plan_sum
@@ -117,6 +118,8 @@ class CostModel:
     ) -> float:
         if constructor in ("In", "K", "Array"):
             return 0.0
+        if constructor.startswith(SUPERSEDED):
+            return IMPOSSIBLE  # a mark at what a rule replaced for good, and nothing to compute
         if constructor in ("DimShuffle", "Output"):
             return _VIEW_SECONDS
         if constructor == "Cast":

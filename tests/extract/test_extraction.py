@@ -64,3 +64,16 @@ def test_a_replaced_form_comes_back_in_no_method() -> None:
     for method in ("tree", "area", "optimal"):
         found = extract(graph, model, method=method)
         assert "LogSumExp" in {term.constructor for term in found.terms()[0].terms}
+
+
+def test_marks_of_what_was_replaced_are_no_ops() -> None:
+    """A stabilized sum of exponentials beside parts of arrays: the mark has as many attributes as an op."""
+    x, m, s = esat.tensor("x", shape=(40,)), esat.tensor("m", shape=(2,)), esat.tensor("s", shape=(2,))
+    terms = [-0.5 * ((x - m[i]) / s[i]) ** 2 - esat.log(s[i]) for i in range(2)]
+    loss = esat.log(esat.exp(terms[0]) + esat.exp(terms[1])).sum()
+    outputs = [loss, esat.grad(loss, m), esat.grad(loss, s)]
+    values = [np.linspace(-1.0, 1.0, 40), np.array([0.2, 0.7]), np.array([0.5, 1.5])]
+    results = esat.compile(esat.Graph([x, m, s], outputs))(*values)
+    wanted = esat.evaluate(outputs, dict(zip([x, m, s], values, strict=True)))
+    for result, expected in zip(results, wanted, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-10)
