@@ -1,9 +1,9 @@
 """Rewrites that would be a loss: fewer operations that take longer are not taken.
 
-Run ``python -m benchmarks.losses``. Each case has two equal forms, of which the second does fewer floating-point
-operations. Both are compiled as they are written and timed in turns, at sizes where the second is slower and at
-sizes where it is faster; then ``fast_run`` gets the first form, and chooses. The exit status is the number of
-choices that are slower than the faster form by more than a tenth.
+Run ``python -m benchmarks.losses``. Each case has two equal forms, of which the second does fewer
+floating-point operations from some size on. Both are compiled as they are written and timed in turns, at sizes
+where the second is slower and at sizes where it is faster; then ``fast_run`` gets the first form, and chooses.
+The exit status is the number of choices that are slower than the faster form by more than a tenth.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def _strassen(a: esat.Variable, b: esat.Variable, half: int) -> esat.Variable:
 def compiled(form: Form, shapes: tuple[Shape, ...], mode: str | esat.Mode) -> Callable[..., object]:
     """A form as a function of arrays of these shapes."""
     inputs = [esat.tensor(f"x{place}", shape=shape) for place, shape in enumerate(shapes)]
-    return esat.compile(esat.Graph(inputs, [form(*inputs)]), mode=mode)
+    function: Callable[..., object] = esat.compile(esat.Graph(inputs, [form(*inputs)]), mode=mode)
+    return function
 
 
 def seconds(functions: list[Callable[..., object]], arrays: list[np.ndarray], budget: float) -> list[float]:
