@@ -6,7 +6,7 @@ A contender passes an expression if it takes at most 5 % more time than the best
 every size and dtype; two microseconds are allowed besides, for a call of a compiled function checks its
 arguments where an expression in NumPy does not. esat passes only if its program has the products of the cheap
 form as well, so that nothing passes through a faster library. Contenders run as in ``benchmarks.kernels``:
-each in a process of its own environment, on one thread, calls interleaved, results compared with NumPy's first.
+each in a process of its own environment, on one thread, calls interleaved, results compared before.
 
 Results are kept in ``benchmarks/results/laab.json`` and ``laab.txt``; a run replaces what it measured again.
 """
@@ -86,7 +86,7 @@ def merged(path: Path, run: Run) -> Run:
 
 
 def products(case: Expression, dtype: str) -> tuple[str, ...]:
-    """The kinds of the matrix products in esat's program, sorted."""
+    """The kinds of the matrix products in esat's program, sorted; a product of two vectors is none."""
     kinds = [kind for node in executable(case, dtype).graph.toposort() if (kind := _kind(node))]
     return tuple(sorted(kinds))
 
@@ -101,7 +101,9 @@ def _kind(node: Apply) -> str:
     else:
         return ""
     rows, columns = operands[0].tensor_type.shape[0], operands[1].tensor_type.shape[1]
-    return "dot" if rows == columns == 1 else "gemv" if 1 in (rows, columns) else "gemm"
+    if rows == columns == 1:
+        return ""
+    return "gemv" if 1 in (rows, columns) else "gemm"
 
 
 def is_cheap(case: Expression, dtypes: Sequence[str]) -> bool:

@@ -28,7 +28,7 @@ class Expression(Case):
         The best form that NumPy and SciPy have for it: ``by_hand(*arrays)``.
     products
         Kinds of the matrix products in the cheap form, sorted: ``gemm`` for two matrices, ``gemv`` for a
-        matrix and a vector, ``dot`` for two vectors, otherwise the structured product's name.
+        matrix and a vector, otherwise the structured product's name.
     """
 
     by_hand: Callable[..., Any] = np.matmul
@@ -196,7 +196,6 @@ EXPRESSIONS: tuple[Expression, ...] = (
         lambda _, a, b: (a @ b)[2, 2],
         (MATRIX,) * 2,
         by_hand=lambda a, b: a[2] @ b[:, 2],
-        products=("dot",),
     ),
 )
 """In the order of the publication's tables."""
