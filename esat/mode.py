@@ -11,6 +11,7 @@ from typing import IO, Any, Literal
 from esat.classic.rows import ROWS
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.standard import optdb
+from esat.classic.trace import Writer
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.rules import RULES
@@ -64,6 +65,9 @@ class Mode:
     threads
         The most threads that a generated kernel may use; None for what NUMBA_NUM_THREADS and
         ``numba.set_num_threads`` say at each call, and no more than there are processors.
+    trace
+        Told, line by line, of each replacement that a Python optimizer or a greedy rule makes, and of each
+        step of saturation: ``Mode(trace=print)``.
     machine
         Throughputs the cost model uses; by default those that ``esat.calibrate()`` stored.
 
@@ -82,6 +86,7 @@ class Mode:
     round_limit: int
     extract: Literal["area", "tree", "optimal"]
     debug: bool
+    trace: Writer | None
     samples: tuple[Any, ...] | None = field(repr=False, compare=False)
     autotune: bool
     invariants: bool
@@ -145,6 +150,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "round_limit": 3,
     "extract": "area",
     "debug": False,
+    "trace": None,
     "samples": None,
     "autotune": False,
     "invariants": True,

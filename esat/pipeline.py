@@ -248,13 +248,18 @@ def _optimize(
             classic = optdb.query(mode.query, options)
             classic.after_each = None if checker is None else checker.check
         result, report, details = optimize_greedily(
-            graph, classic, machine=options.machine, shapes=options.shapes, stage=profile.stage
+            graph,
+            classic,
+            machine=options.machine,
+            shapes=options.shapes,
+            stage=profile.stage,
+            trace=mode.trace,
         )
         remove_assumptions(result)
     else:
         budgets = Budgets(mode.node_limit, mode.time_limit, mode.round_limit)
         saturating = SaturationOptimizer(
-            optdb, RULES, mode.query, options, budgets, mode.extract, watch=checker
+            optdb, RULES, mode.query, options, budgets, mode.extract, checker, mode.trace
         )
         result, report, details = saturating.optimize(graph, profile.stage)
     details.name = mode.name

@@ -108,6 +108,20 @@ def test_modes_compose():
     assert hash(mode) == hash(Mode(mode))
 
 
+@pytest.mark.parametrize("mode", ["greedy", "fast_run"])
+def test_a_trace_tells_of_each_replacement_and_step(mode):
+    lines = []
+    x = esat.vector("x")
+    graph = esat.Graph([x], esat.tanh(esat.neg(-x)) * 2.0)
+    function = esat.compile(graph, Mode(mode, trace=lines.append))
+    assert "neg" not in [node.op.name for node in function.optimized.toposort()]
+    if mode == "greedy":
+        assert "neg-neg: neg(neg.0) -> x" in lines
+    else:
+        assert any(line.startswith("saturation, round 1: ") for line in lines)
+    assert Mode(mode).trace is None
+
+
 def test_unknown_names_are_errors():
     with pytest.raises(ModeError, match="did you mean 'fast_run'"):
         Mode("fastrun")

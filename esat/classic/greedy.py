@@ -10,6 +10,7 @@ from contextlib import nullcontext
 
 from esat.classic.database import QueriedOptimizer
 from esat.classic.profile import OptimizerProfile
+from esat.classic.trace import ReplacementTrace, Writer
 from esat.egraph.encode import encode
 from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
@@ -26,6 +27,7 @@ def optimize_greedily(
     machine: MachineProfile | None = None,
     shapes: Expected = (),
     stage: Stage = lambda _: nullcontext(),
+    trace: Writer | None = None,
 ) -> tuple[FunctionGraph, OptimizationReport, OptimizerProfile]:
     """The graph after a classic optimizer; it is not changed itself.
 
@@ -41,6 +43,8 @@ def optimize_greedily(
         Expected shapes of the inputs, by position, for the prediction.
     stage
         Called with the name of each stage, to time it.
+    trace
+        Told of each replacement.
 
     Raises
     ------
@@ -50,6 +54,8 @@ def optimize_greedily(
     costs = machine or MachineProfile()
     result = graph.clone()
     result.attach_feature(Supervisor(permissions_of(graph)))
+    if trace is not None:
+        result.attach_feature(ReplacementTrace(trace))
     with stage("optimize"):
         profile = optimizer.optimize(result)
     with stage("predict"):

@@ -16,6 +16,7 @@ from esat.classic.plan import saturation_plan
 from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
+from esat.classic.trace import ReplacementTrace, Writer
 from esat.egraph.prepare import program_for
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import Budgets
@@ -54,6 +55,8 @@ class SaturationOptimizer:
         How far to saturate, and how to choose from the e-graph.
     watch
         See :class:`Watcher`.
+    trace
+        Told of each replacement, and of each step of saturation.
     """
 
     database: SequenceDB
@@ -63,6 +66,7 @@ class SaturationOptimizer:
     budgets: Budgets
     method: Literal["area", "tree", "optimal"]
     watch: Watcher | None = None
+    trace: Writer | None = None
 
     def optimize(
         self, graph: FunctionGraph, stage: Stage
@@ -82,6 +86,8 @@ class SaturationOptimizer:
             selection = self.rules.query(
                 self.query, soundness=self.options.soundness, extra=self.options.extra
             )
+        if self.trace is not None:
+            graph.attach_feature(ReplacementTrace(self.trace))
         if len(plan.before) or plan.equalities:
             # Users' optimizers see what they would see in the classic system.
             _tidy.optimize(graph)
@@ -100,7 +106,7 @@ class SaturationOptimizer:
             result.attach_feature(Supervisor(permissions_of(graph)))
             plan.after.optimize(result)
 
-        trace: list[StepTrace] = []
+        steps: list[StepTrace] = []
         result, report = optimize(
             graph,
             program,
@@ -110,11 +116,16 @@ class SaturationOptimizer:
             shapes=self.options.shapes,
             equalities=[(equality.left, equality.right) for equality in collector.found],
             stage=stage,
-            trace=trace,
+            trace=steps,
             kept=kept_graphs() if self.watch is None else None,
         )
         if report.saturation is not None:
-            _describe(profile.parts, report.saturation, trace)
+            _describe(profile.parts, report.saturation, steps)
+        if self.trace is not None:
+            for step in steps:
+                names = ", ".join(step.rulesets)
+                self.trace(f"saturation, round {step.round}: {names}: {step.nodes} e-nodes")
+            result.attach_feature(ReplacementTrace(self.trace))
         if self.watch is not None:
             self.watch.check("equality saturation", result)
         result.attach_feature(Supervisor(permissions_of(graph)))
