@@ -127,9 +127,21 @@ def test_dot22(mode):
 @MODES
 def test_sparse_dot(mode):
     matrix = sparse.csr_matrix("m")
-    function = esat.compile(esat.Graph([matrix, a], [sparse.dot(matrix, a) * 2.0]), mode)
-    data = scipy.sparse.random(4, 3, 0.5, "csr", random_state=0)
-    np.testing.assert_allclose(function(data, VALUES[a]), (data @ VALUES[a]) * 2)
+    dense = sparse.dense_from_sparse(matrix)
+    data = scipy.sparse.random_array((3, 3), density=0.5, format="csr", rng=0)
+    products = {
+        sparse.dot(matrix, a) * 2.0: (data @ VALUES[a]) * 2,
+        dense @ a: data @ VALUES[a],
+        a @ dense: VALUES[a] @ data.toarray(),
+    }
+    # For these sizes the sparse product pays.
+    expected = {matrix: (20_000, 20_000, 40_000), a: (20_000, 20_000)}
+    for product, wanted in products.items():
+        function = esat.compile(esat.Graph([matrix, a], [product]), mode, shapes=expected)
+        np.testing.assert_allclose(function(data, VALUES[a]), wanted)
+        names = {node.op.name for node in function.optimized.toposort()}
+        assert names & {"structured_dot", "usmm"}
+        assert "dense_from_sparse" not in names
 
 
 @MODES

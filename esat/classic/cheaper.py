@@ -7,16 +7,21 @@ the cost model, or more stable.
 
 from __future__ import annotations
 
+from math import prod
+
 from esat.classic.local import Transformed
 from esat.classic.rule_rewriter import RuleContext, RuleRewriter
 from esat.classic.sizes import ExpectedSizes
 from esat.classic.terms import view
+from esat.egraph.encode import as_tensor
 from esat.egraph.terms import TermType, broadcast_word, dtype_number
 from esat.extract.cost import CostModel
 from esat.extract.value import Value
 from esat.extract.values import term_value
 from esat.graph import Apply, Variable
+from esat.graph.sparse_type import SparseType
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.rules.rule import Rule
 
 
@@ -65,11 +70,14 @@ class CheaperRule(RuleRewriter):
         )
 
     def _value(self, variable: Variable) -> Value:
-        type = variable.tensor_type
-        sizes = tuple(
+        type = as_tensor(variable.type)
+        sizes: tuple[int | tuple[int, int], ...] = tuple(
             (0, axis) if size is None else size for axis, size in enumerate(self.sizes.of(variable))
         )
-        return term_value(TermType(dtype_number(type.dtype), broadcast_word(type.broadcastable), sizes))
+        value = term_value(TermType(dtype_number(type.dtype), broadcast_word(type.broadcastable), sizes))
+        if isinstance(variable.type, SparseType):
+            return Value((*value.shape, EXPECTED_DENSITY * prod(value.shape)), value.dtype)
+        return value
 
 
 def _unknown_nodes(variable: Variable) -> list[Apply]:

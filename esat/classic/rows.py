@@ -57,7 +57,7 @@ ROWS: tuple[Row, ...] = (
     Row("add canonical.", _RUN, ("local_add_canonizer",), "(a + b + ...) - (x + y + ...)"),
     Row("mul canonical.", _RUN, ("local_mul_canonizer",), "(a * b * ...) / (x * y * ...)"),
     Row("dot22", _RUN, ("contractions",), "matrix products by BLAS"),
-    Row("sparse_dot", _RUN, (), "products with sparse matrices"),
+    Row("sparse_dot", _RUN, ("sparse-dot-left", "sparse-dot-right"), "products with sparse matrices"),
     Row("sum_scalar_mul", _RUN, ("sum-of-scaled",), "sum(a * x) = a * sum(x)"),
     Row("neg_neg", _RUN, ("neg-neg",), "-(-x) = x"),
     Row("neg_div_neg", _RUN, ("neg-div-neg",), "(-x) / (-y) = x / y"),

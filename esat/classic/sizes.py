@@ -10,6 +10,7 @@ import numpy as np
 from esat.errors import EsatError
 from esat.extract.shapes import Expected
 from esat.graph import Constant, FunctionGraph, SharedVariable, TensorType, Type, Variable
+from esat.graph.sparse_type import SparseType
 from esat.graph.traversal import postorder_of
 
 Sizes = tuple[int | None, ...]
@@ -34,6 +35,8 @@ class ExpectedSizes:
         for variable, shape in zip(graph.inputs, self._shapes, strict=False):
             if shape is not None and isinstance(variable.type, TensorType):
                 self._known[variable] = _admitted(variable.type, shape)
+            elif shape is not None and isinstance(variable.type, SparseType):
+                self._known[variable] = shape[:2]
 
     def of(self, variable: Variable) -> Sizes:
         """Size of each axis of a tensor, None where nothing tells."""
@@ -54,7 +57,7 @@ class ExpectedSizes:
     def _learn(self, variable: Variable) -> None:
         """Sizes from those of the operands, by the op's own typing rule."""
         type, node = variable.type, variable.owner
-        found: Sizes = type.shape if isinstance(type, TensorType) else ()
+        found: Sizes = type.shape if isinstance(type, TensorType | SparseType) else ()
         if isinstance(variable, SharedVariable) and isinstance(type, TensorType):
             found = _admitted(type, np.shape(variable.look()))
         elif node is not None and isinstance(type, TensorType) and None in type.shape:
@@ -70,6 +73,9 @@ class ExpectedSizes:
         self._known[variable] = found
 
     def _stand_in(self, variable: Variable) -> Variable:
+        if isinstance(variable.type, SparseType) and not isinstance(variable, Constant):
+            rows, columns = self._known[variable]
+            return Variable(SparseType(variable.type.format, variable.type.dtype, (rows, columns)))
         if isinstance(variable, Constant) or not isinstance(variable.type, TensorType):
             return variable
         return Variable(variable.type.with_shape(self._known[variable]))

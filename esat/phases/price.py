@@ -7,13 +7,17 @@ entering it, for its arithmetic, and for the bytes of what it reads and writes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from esat.egraph.encode import as_tensor
 from esat.extract.cost import REDUCING, CostModel, flops_of
 from esat.extract.value import UNKNOWN_SIZE, Value
 from esat.graph import Apply, Family, Variable
+from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPE_NUMBER
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.group import Group
 
 VIEW_SECONDS = 1.0e-7
@@ -66,12 +70,13 @@ def _library_seconds(node: Apply, model: CostModel) -> float:
 
 def expected_value(variable: Variable) -> Value:
     """Expected shape and dtype of a variable; all axes stay, those of size 1 too."""
-    return Value(_shape(variable), DTYPE_NUMBER[variable.tensor_type.dtype])
+    return Value(_shape(variable), DTYPE_NUMBER[as_tensor(variable.type).dtype])
 
 
 def _shape(variable: Variable) -> tuple[float, ...]:
-    sizes = variable.tensor_type.shape
-    return tuple(UNKNOWN_SIZE if size is None else float(size) for size in sizes)
+    sizes = as_tensor(variable.type).shape
+    known = tuple(UNKNOWN_SIZE if size is None else float(size) for size in sizes)
+    return (*known, EXPECTED_DENSITY * prod(known)) if isinstance(variable.type, SparseType) else known
 
 
 def _bytes(variable: Variable) -> float:
