@@ -181,7 +181,7 @@ def run(program: Program, graph: FunctionGraph, equal: bool = False) -> Outcome:
     with prepared_engine(program, terms) as engine:
         for text in load_text(terms, flatten(terms, program.strict)):
             engine.execute(text)
-        report = saturate(engine, program.schedule, Budgets(), program.constructors)
+        report = saturate(engine, program.schedule_for(terms), Budgets(), program.constructors)
         frozen = engine.freeze()
         total = time.perf_counter() - begun
         found = not equal or len(_classes(engine, frozen, terms.roots)) == 1

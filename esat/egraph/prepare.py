@@ -22,7 +22,7 @@ from esat.egraph.identity import program_digest
 from esat.egraph.kept_rules import compiled_rules
 from esat.egraph.modules import Module, declared_tables, modules_of, relevant, rulesets
 from esat.egraph.pool import POOL
-from esat.egraph.rule_compiler import CompiledRules, compile_rules
+from esat.egraph.rule_compiler import WIDE_SUFFIX, CompiledRules, compile_rules
 from esat.egraph.saturate import RuleStep, Schedule
 from esat.egraph.signature import RULESETS, Signature
 from esat.egraph.structure import given_tables, structure_program
@@ -93,7 +93,11 @@ class Program:
         operators = {**self.signature.operators, **FACT_OPERATORS}
         declarations = tuple(form for file in self.selection.files for form in file.declarations)
         return compile_rules(
-            self.selection.rules, operators, exact_only=self.strict, declarations=declarations
+            self.selection.rules,
+            operators,
+            exact_only=self.strict,
+            declarations=declarations,
+            wide=self.users_rules,
         )
 
     @property
@@ -103,22 +107,39 @@ class Program:
 
     @property
     def schedule(self) -> Schedule:
-        """The steps of one round of saturation."""
-        steps = []
-        if self.compiled.rulesets:
-            steps.append(RuleStep(self.compiled.rulesets))
-        sparse = tuple(name for name in self.compiled.expanding if name.startswith(SPARSE_RULES))
-        others = tuple(name for name in self.compiled.expanding if name not in sparse)
-        if others:
-            steps.append(RuleStep(others, fuel=EXPANDING_FUEL, rounds=2))
-        if sparse:
-            steps.append(RuleStep(sparse, fuel=EXPANDING_FUEL))
-        return Schedule(tuple(steps), watched=self.users_rules)
+        """The steps of one round of saturation, whatever the terms."""
+        return self._schedule(frozenset((*self.compiled.rulesets, *self.compiled.expanding)))
+
+    def schedule_for(self, terms: TermGraph) -> Schedule:
+        """The steps of one round, without rule sets of which no rule can matter to the terms.
+
+        Even an empty rule set takes time to run.
+        """
+        numbers = self.relevant(_tables_of(terms))
+        return self._schedule(frozenset(self.modules[number].ruleset for number in numbers))
+
+    def _schedule(self, rulesets: frozenset[str]) -> Schedule:
+        expanding = [name for name in self.compiled.expanding if name in rulesets]
+        steps = (
+            RuleStep(tuple(name for name in self.compiled.rulesets if name in rulesets)),
+            RuleStep(
+                tuple(name for name in expanding if not name.endswith(WIDE_SUFFIX)),
+                fuel=EXPANDING_FUEL,
+                rounds=2,
+            ),
+            RuleStep(
+                tuple(name for name in expanding if name.endswith(WIDE_SUFFIX)),
+                fuel=EXPANDING_FUEL,
+                rounds=2,
+                from_nodes=0,
+            ),
+        )
+        return Schedule(tuple(step for step in steps if step.rulesets), watched=self.users_rules)
 
     @cached_property
     def users_rules(self) -> frozenset[str]:
         """Names of the rules that do not come with esat."""
-        rules = self.compiled.origins.values()
+        rules = self.selection.rules
         return frozenset(rule.name for rule in rules if not rule.file.startswith(str(PACKAGE_RULES)))
 
     @property
@@ -215,8 +236,13 @@ def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterato
     if terms is None:
         numbers: Sequence[int] = range(len(program.modules))
     else:
-        numbers = program.relevant({term.constructor for term in terms.terms} | {*given_tables(terms)})
+        numbers = program.relevant(_tables_of(terms))
     with POOL.engine(program.digest, Engine, lambda engine: program.extend(engine, numbers)) as engine:
         for text in rulesets((program.modules[number] for number in numbers), program.rulesets):
             engine.execute(text)
         yield engine
+
+
+def _tables_of(terms: TermGraph) -> set[str]:
+    """Tables that hold rows once the terms are loaded."""
+    return {term.constructor for term in terms.terms} | {*given_tables(terms)}

@@ -221,7 +221,7 @@ def saturated(
                 engine.execute(text)
         with stage("saturate"):
             limits = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
-            report = saturate(engine, program.schedule, limits, program.constructors, trace)
+            report = saturate(engine, program.schedule_for(terms), limits, program.constructors, trace)
         with stage("read out"):
             declared = (record.name for record in undeclared)
             names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}

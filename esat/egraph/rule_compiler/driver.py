@@ -51,6 +51,7 @@ def compile_rules(
     exact_only: bool = False,
     declarations: Sequence[Form] = (),
     taken: Collection[str] = (),
+    wide: Collection[str] | None = None,
 ) -> CompiledRules:
     """Compile rules over binary constructors to rules over the n-ary e-graph.
 
@@ -67,6 +68,9 @@ def compile_rules(
         Further declarations that the rules need.
     taken
         Names of generated rules that are loaded already.
+    wide
+        Names of the rules that match long groups even if they expand; None: all. That takes time in every
+        saturation.
 
     Errors
     ------
@@ -80,7 +84,7 @@ def compile_rules(
     rules = tuple(rules)
     signature = {**signature, **CORE, **declared_signature(declarations)}
     check(rules, signature)
-    compiler = _Compiler(signature, exact_only, taken)
+    compiler = _Compiler(signature, exact_only, taken, wide)
     for rule in rules:
         compiler.add(rule)
     return compiler.result(declarations)
@@ -89,8 +93,11 @@ def compile_rules(
 class _Compiler:
     """Collects chunks, rule by rule."""
 
-    def __init__(self, signature: Signature, exact_only: bool, taken: Collection[str]) -> None:
+    def __init__(
+        self, signature: Signature, exact_only: bool, taken: Collection[str], wide: Collection[str] | None
+    ) -> None:
         self.signature = signature
+        self.wide = wide
         self.exact_only = exact_only
         self.taken = taken
         self.rulesets: dict[str, None] = {}
@@ -152,6 +159,8 @@ class _Compiler:
         if expands:
             own = [*bodies, *late_bodies]
             self._emit(rule, own, self._expanding_ruleset(rule))
+            if self.wide is not None and rule.name not in self.wide:
+                return
             wide = [
                 (keys.with_keys(variant.body), variant.head)
                 for variant in all_variants(guarded, WIDE_EXPANSION_LIMIT)

@@ -34,7 +34,7 @@ EXPANSION_LIMIT = 4
 """Most elements a group may have for an expanding rule to look at it in the first place."""
 
 WIDE_EXPANSION_LIMIT = 24
-"""Most elements a group may have for an expanding rule of the user, at a rule set and with fuel of its own.
+"""Most elements a group may have for an expanding rule of the user, in a rule set and with fuel of its own.
 
 A rule that runs out of fuel does nothing at all in its run: so what it does on short groups stands apart.
 """
