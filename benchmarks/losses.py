@@ -1,9 +1,9 @@
 """Rewrites that would be a loss: fewer operations that take longer are not taken.
 
 Run ``python -m benchmarks.losses``. Each case has two equal forms, of which the second does fewer
-floating-point operations from some size on. Both are compiled as they are written and timed in turns, at sizes
-where the second is slower and at sizes where it is faster; then ``fast_run`` gets the first form, and chooses.
-The exit status is the number of choices that are slower than the faster form by more than a tenth.
+floating-point operations from some size on. Both are compiled as they are written and timed in turns, at
+sizes where the second is slower and at sizes where it is faster; then ``fast_run`` gets the first form, and
+chooses. The exit status is the number of choices slower than the faster form by more than a tenth.
 """
 
 from __future__ import annotations
