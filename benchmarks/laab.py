@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Settings(rounds=5, seconds=0.005) if options.quick else Settings(rounds=options.rounds, seconds=0.05)
     )
     chosen = [case for case in EXPRESSIONS if not options.cases or case.name in options.cases]
-    records = []
+    records: list[Record] = []
     with Contest({k: v for k, v in interpreters.items() if v is not None}, 1, settings) as contest:
         limits = contest.limits(options.dtypes)
         for case in chosen:
@@ -61,12 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for size in options.n:
                     records.append(contest.play(case, size, dtype))
                     print(line(records[-1]), flush=True)
-        run = Run(tuple(records), (limits,), contest.versions)
+                    run = Run(tuple(records), (limits,), contest.versions)
+                    if not options.quick:
+                        save(merged(stem.with_suffix(".json"), run), stem)
     print()
     print(table(run))
     if not options.quick:
-        stored = merged(stem.with_suffix(".json"), run)
-        save(stored, stem)
+        stored = load(stem.with_suffix(".json"))
         stem.with_suffix(".txt").write_text(table(stored) + "\n", encoding="utf-8")
     return 0 if all(passes(case, OURS, run) for case in chosen) else 1
 

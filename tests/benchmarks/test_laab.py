@@ -70,3 +70,15 @@ def test_a_run_replaces_what_it_measured_again(tmp_path: Path) -> None:
         (first.name, 1.0),
         (second.name, 3.0),
     ]
+
+
+def test_a_run_through_processes_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--n", "30", "--dtypes", "float64", "--cases", "T B", "--rounds", "1", "--peers"]
+    laab.main([*options, "--output", str(tmp_path)])
+    (record,) = laab.load(tmp_path / "laab.json").records
+    assert set(record.seconds) == {"esat", "greedy", "handwritten"}
+    assert not record.notes
+    printed = capsys.readouterr().out
+    assert laab.main(["--show", "--output", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.strip() in printed
+    assert (tmp_path / "laab.txt").read_text().strip() in printed
