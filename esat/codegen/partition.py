@@ -37,6 +37,8 @@ INDEX_BLOCK_BITS = 8
 """The index of an extremum is looked for among 2**8 elements, one by one."""
 COLUMNS = 64
 """Along the last axis of a loop threads share so many elements at a time: whole cache lines."""
+TILE_COLUMNS = 256
+"""The same along a tile, which reads this much of each row: with less, reading rows is slower."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,17 @@ class Split:
     axes: tuple[int, ...]
 
     @property
+    def columns(self) -> int:
+        """How many neighbours along the last axis make a unit."""
+        return TILE_COLUMNS if self.is_tiled else COLUMNS
+
+    @property
+    def is_tiled(self) -> bool:
+        """Whether its last axis is that of a tile."""
+        inside = (self.statement,) if isinstance(self.statement, Tile) else self.statement.body
+        return isinstance(inside[0], Tile)
+
+    @property
     def by_lines(self) -> bool:
         """Whether its only axis is shared by cache lines: neighbours along it are neighbours in memory."""
         if isinstance(self.statement, Tile):
@@ -62,7 +75,7 @@ class Split:
 
     def units(self, sizes: tuple[int, ...]) -> int:
         """How many units there are to share, for axes of such sizes."""
-        lines = -(-sizes[self.axes[-1]] // COLUMNS)
+        lines = -(-sizes[self.axes[-1]] // self.columns)
         if len(self.axes) > 1:
             return max(sizes[self.axes[0]], lines)
         return lines if self.by_lines else sizes[self.axes[0]]

@@ -12,7 +12,6 @@ from dataclasses import replace
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Accumulator, Kernel, Loop, Statement, Tile, walk
 from esat.codegen.partition import (
-    COLUMNS,
     Gather,
     Split,
     captured,
@@ -33,6 +32,8 @@ PARALLEL_ENTRY = "kernel_in_parallel"
 """Name of the generated function. It takes the arrays of the kernel, an array for the partial results of each
 accumulator that leaves some, the address of a pool of threads, and how many of them to use."""
 
+_TURNS = 4
+"""Parts of a loop for each thread."""
 _FEW_UNITS = 64
 """An outermost axis that is shorter is shared less evenly than the innermost one of long rows."""
 
@@ -112,7 +113,7 @@ class _Printer:
     def _run_split(self, part: Split, printer: LoopPrinter) -> None:
         """Run through the units from ``begin`` to ``end`` along one axis, and through all of the others."""
         first, last = part.axes[0], part.axes[-1]
-        lines = f"begin * {COLUMNS}, min(end * {COLUMNS}, {size_name(last)})"
+        lines = f"begin * {part.columns}, min(end * {part.columns}, {size_name(last)})"
         if len(part.axes) > 1:
             self.source.line(f"begin{first}, end{first} = (0, {size_name(first)}) if inner else (begin, end)")
             self.source.line(f"begin{last}, end{last} = ({lines}) if inner else (0, {size_name(last)})")
@@ -153,11 +154,14 @@ class _Printer:
             if len(part.axes) > 1:
                 arguments.append("inner")
         run = self.source.use("in_parallel", in_parallel)
-        self.source.line(f"{run}(pool, threads, {units}, {name}, ({', '.join(arguments)},))")
+        turns = _TURNS
+        if isinstance(part, Split) and part.is_tiled and len(part.axes) == 1:
+            turns = 1  # the wider the part of each row, the faster memory is read
+        self.source.line(f"{run}(pool, threads, {units}, {turns}, {name}, ({', '.join(arguments)},))")
 
     def _split_units(self, part: Split) -> str:
         first, last = part.axes[0], part.axes[-1]
-        lines = f"({size_name(last)} + {COLUMNS - 1}) // {COLUMNS}"
+        lines = f"({size_name(last)} + {part.columns - 1}) // {part.columns}"
         if len(part.axes) == 1:
             return lines if part.by_lines else size_name(first)
         self.source.line(f"inner = {size_name(first)} < {_FEW_UNITS} and {lines} > {size_name(first)}")

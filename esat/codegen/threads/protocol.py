@@ -51,21 +51,20 @@ may join in, the compiled function ``share``, and the first helper: whether it s
 sleeps on."""
 HELPER = 2 * LINE
 
-TURNS = 4
-"""Parts of the work for each thread: one that is late, or interrupted, leaves its share to others."""
 SPINS = 20_000
 """Looks, some ten microseconds of them, before a thread sleeps: waking one takes as long."""
 
 
-def share(state: int, task: int, data: int, units: int, helpers: int) -> None:
-    """Run a task for all its units, together with up to ``helpers`` helpers."""
+def share(state: int, task: int, data: int, units: int, turns: int, helpers: int) -> None:
+    """Run a task for all its units, together with up to ``helpers`` helpers, in ``turns`` parts for each."""
     if exchange(state + BUSY, 1) == 1:
         call_task(task, data, 0, units)
         return
     store(state + TASK, task)
     store(state + DATA, data)
     store(state + UNITS, units)
-    store(state + GRAIN, max(1, units // ((helpers + 1) * TURNS)))
+    parts = (helpers + 1) * turns
+    store(state + GRAIN, (units + parts - 1) // parts)
     store(state + LIMIT, helpers)
     store(state + NEXT, 0)
     store(state + OPEN, 1)

@@ -17,7 +17,13 @@ _WORD = ir.IntType(64)
 
 @intrinsic
 def in_parallel(
-    typing_context: Any, pool: Any, threads: Any, units: Any, function: Any, arguments: Any
+    typing_context: Any,
+    pool: Any,
+    threads: Any,
+    units: Any,
+    turns: Any,
+    function: Any,
+    arguments: Any,
 ) -> Any:
     """Call ``function(begin, end, *arguments)`` for parts of ``range(units)``, in any order.
 
@@ -29,6 +35,8 @@ def in_parallel(
         How many may run at a time, the caller counted.
     units
         Their number.
+    turns
+        Parts of the work for each thread. With several, one that is late leaves its share to others.
     function
         A compiled function that returns nothing and does not raise.
     arguments
@@ -40,18 +48,18 @@ def in_parallel(
     called: Any = function.get_call_type(typing_context, (types.int64, types.int64, *given.types), {})
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pool, threads, units = values[:3]
+        pool, threads, units, turns = values[:4]
         result = function.dispatcher.overloads[called.args]
         context.add_linking_libs([result.library])
-        data = _CGUTILS.alloca_once_value(builder, values[4])
-        task = _task(context, builder, result.fndesc, called, arguments, values[4].type)
+        data = _CGUTILS.alloca_once_value(builder, values[5])
+        task = _task(context, builder, result.fndesc, called, arguments, values[5].type)
         address = builder.ptrtoint(data, _WORD)
         zero = ir.Constant(_WORD, 0)
         with builder.if_else(builder.icmp_signed("==", pool, zero)) as (alone, together):
             with alone:
                 builder.call(task, [address, zero, units])
             with together:
-                share = types.void(*[types.int64] * 5)
+                share = types.void(*[types.int64] * 6)
                 function_type = context.call_conv.get_function_type(share.return_type, share.args)
                 place = builder.add(pool, ir.Constant(_WORD, SHARE))
                 code = builder.load(builder.inttoptr(place, _WORD.as_pointer()))
@@ -61,11 +69,11 @@ def in_parallel(
                     builder.inttoptr(code, function_type.as_pointer()),
                     share.return_type,
                     share.args,
-                    [pool, builder.ptrtoint(task, _WORD), address, units, helpers],
+                    [pool, builder.ptrtoint(task, _WORD), address, units, turns, helpers],
                 )
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64, function, arguments), generate
+    return types.void(*(types.int64,) * 4, function, arguments), generate
 
 
 def _task(context: Any, builder: Any, description: Any, called: Any, arguments: Any, structure: Any) -> Any:
