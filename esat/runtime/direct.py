@@ -76,9 +76,12 @@ class FrequentCalls:
         return results
 
     def _replace(self, arguments: Sequence[Any]) -> None:
+        key = tuple(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
+        record = self._table.records.get(key)
+        if record is not None and record[-1].elsewhere is not None:
+            return  # another program runs for these shapes, or it is not settled yet which one does
         self._attempts += 1
         last = self._functions + 1 == MAXIMUM_FUNCTIONS or self._attempts >= MAXIMUM_ATTEMPTS
-        key = tuple(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
         made = direct_call(self._program, self._table, key, self._call if last else self)
         if made is not None:
             self._functions += 1

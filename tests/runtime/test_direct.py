@@ -189,3 +189,26 @@ def test_a_failed_allocation_raises():
 
 def test_arrays_of_this_interpreter_are_laid_out_as_expected():
     assert is_available()
+
+
+def test_native_functions_wait_until_programs_are_settled():
+    program = esat.compile(esat.Graph([X], esat.exp(X) + 0.5))
+    (data,) = arrays_for([X])
+    program(data)
+    frames = program._table.records[(data.shape,)][-1]
+    others = []
+
+    def elsewhere(*arguments, out=None):
+        others.append(arguments)
+        return np.zeros(5)
+
+    frames.elsewhere = elsewhere
+    for _ in range(direct.CALLS * (direct.MAXIMUM_ATTEMPTS + 2)):
+        program(data)
+    assert others
+    assert not is_native(program)
+    frames.elsewhere = None
+    for _ in range(direct.CALLS + 1):
+        program(data)
+    assert is_native(program)
+    np.testing.assert_allclose(program(data), np.exp(data) + 0.5, rtol=1e-15)
