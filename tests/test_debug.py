@@ -150,3 +150,12 @@ def test_inputs_that_cannot_be_made_up_are_told_of():
     with pytest.warns(EsatWarning, match="samples="):
         function = esat.compile(esat.Graph([x], x.reshape((5, 7)).sum()), "debug")
     assert function(np.ones(35)) == 35
+
+
+def test_a_rule_that_changes_a_type_is_named():
+    x = esat.vector("x")
+    graph = esat.Graph([x], [esat.exp(x) + 1.0])
+    bad = '(rule ((= e (Exp x))) ((set (dt e) 4)) :name "exponentials-are-integers")'
+    with pytest.raises(esat.SaturationError, match="different dtype.*exponentials-are-integers"):
+        esat.compile(graph, "debug", rules=bad)
+    np.testing.assert_allclose(esat.compile(graph)(np.zeros(3)), 2.0)

@@ -118,6 +118,7 @@ class SaturationOptimizer:
             stage=stage,
             trace=steps,
             kept=kept_graphs() if self.watch is None else None,
+            check_types=self.watch is not None,
         )
         if report.saturation is not None:
             _describe(profile.parts, report.saturation, steps)

@@ -397,10 +397,13 @@ class _Saturation:
         """The error to raise for one of the engine's."""
         if "Illegal merge" not in str(error):
             return SaturationError(f"while running {', '.join(rulesets)}: {error}")
-        names = ", ".join(rule.name for rule in self.recent.statistics() if rule.matches)
+        applied = [rule.name for rule in self.recent.statistics() if rule.matches]
+        # A rule set breaks off before it can report: the gate has seen the package's rules, not the users'.
+        breaking = sorted(self.schedule.watched) if self.schedule.check_types else []
+        names = ", ".join(dict.fromkeys([*breaking, *applied]))
         return SaturationError(
-            "a rule made terms of different dtype, rank or broadcasting equal; rules applied last: "
-            + (names or "none but those of the n-ary layer")
+            f"while running {', '.join(rulesets)}: a rule made terms of different dtype, rank or broadcasting"
+            f" equal; rules that may have: {names or 'none but those of the n-ary layer'}"
         )
 
     def count_nodes(self) -> int:

@@ -134,6 +134,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     stage: Stage = lambda _: nullcontext(),
     trace: list[StepTrace] | None = None,
     kept: KeptGraphs | None = None,
+    check_types: bool = False,
 ) -> tuple[FunctionGraph, OptimizationReport]:
     """The cheapest graph that the rules prove equal.
 
@@ -159,6 +160,8 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
         Receives one entry for each step of the saturation.
     kept
         E-graphs of other processes, which need not be saturated again.
+    check_types
+        Compute types after every step, so that a rule that changed one is found out at once.
 
     Raises
     ------
@@ -168,7 +171,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     with stage("encode"):
         terms = encode(graph, equalities)
         written = encode(graph) if equalities else terms
-    found, saturation = saturated(terms, program, budgets, stage, trace, kept)
+    found, saturation = saturated(terms, program, budgets, stage, trace, kept, check_types)
     with stage("extract"):
         model = CostModel(machine or MachineProfile(), terms.opaque)
         extraction = extract(found, model, hints_of(terms, shapes), method)
@@ -200,6 +203,7 @@ def saturated(
     stage: Stage = lambda _: nullcontext(),
     trace: list[StepTrace] | None = None,
     kept: KeptGraphs | None = None,
+    check_types: bool = False,
 ) -> tuple[SaturatedGraph, SaturationReport]:
     """The e-graph of the terms, after saturation; the parameters are those of :func:`optimize`."""
     with stage("encode"):
@@ -221,7 +225,8 @@ def saturated(
                 engine.execute(text)
         with stage("saturate"):
             limits = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
-            report = saturate(engine, program.schedule_for(terms), limits, program.constructors, trace)
+            schedule = replace(program.schedule_for(terms), check_types=check_types)
+            report = saturate(engine, schedule, limits, program.constructors, trace)
         with stage("read out"):
             declared = (record.name for record in undeclared)
             names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}
