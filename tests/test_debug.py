@@ -156,6 +156,6 @@ def test_a_rule_that_changes_a_type_is_named():
     x = esat.vector("x")
     graph = esat.Graph([x], [esat.exp(x) + 1.0])
     bad = '(rule ((= e (Exp x))) ((set (dt e) 4)) :name "exponentials-are-integers")'
-    with pytest.raises(esat.SaturationError, match="different dtype.*exponentials-are-integers"):
+    with pytest.raises(esat.SaturationError, match=r"different dtype.*exponentials-are-integers"):
         esat.compile(graph, "debug", rules=bad)
     np.testing.assert_allclose(esat.compile(graph)(np.zeros(3)), 2.0)
