@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import AxisError, DtypeError, ShapeError, describe
+from esat.errors import AxisError, DtypeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import Type
@@ -57,9 +57,9 @@ class Normalization(Op):
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         (array,) = inputs
-        if any(array.shape[axis] == 0 for axis in self.axes):
-            # SciPy refuses it too: the maximum of nothing has no value.
-            raise ShapeError(describe(str(self), [f"shape {array.shape}"], "there is nothing to normalize"))
+        if array.size == 0:
+            # As exp(x) / sum(exp(x)) of nothing: rules turn one into the other. SciPy refuses an empty axis.
+            return (array.copy(),)
         with np.errstate(all="ignore"):
             highest = np.max(array, axis=self.axes, keepdims=True)
             shifted = array - highest
