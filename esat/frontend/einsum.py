@@ -147,7 +147,8 @@ def _path(inputs: Sequence[str], output: str, operands: Sequence[Variable]) -> l
 def _expected_shape(operand: Variable) -> tuple[int | None, ...]:
     """Sizes by the type, or else those of the present value of a shared variable."""
     if isinstance(operand, SharedVariable):
-        return np.shape(operand.look())
+        shape: tuple[int | None, ...] = np.shape(operand.look())
+        return shape
     return operand.tensor_type.shape
 
 
