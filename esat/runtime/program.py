@@ -12,6 +12,8 @@ from esat.codegen.cache import CompiledKernel
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.basic import Subtensor
+from esat.ops.index.entries import Slice
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
 from esat.phases.memory import MemoryPlan
@@ -294,3 +296,11 @@ def _fitting(
 def is_plain_view(group: Group) -> bool:
     """Whether a step only permutes, inserts and drops axes."""
     return group.kind == "view" and isinstance(group.nodes[0].op, DimShuffle)
+
+
+def is_fixed_part(group: Group) -> bool:
+    """Whether a step takes a part of its operand by numbers that are known."""
+    op = group.nodes[0].op
+    return isinstance(op, Subtensor) and all(
+        entry.is_static if isinstance(entry, Slice) else isinstance(entry, int) for entry in op.entries
+    )

@@ -10,10 +10,11 @@ import numpy as np
 from esat.graph import Apply, Constant, Variable
 from esat.graph.op import Array
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.basic import Subtensor
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
 from esat.runtime.checks import ResultCheck, detached, placed
-from esat.runtime.program import Program, is_plain_view
+from esat.runtime.program import Program, is_fixed_part, is_plain_view
 from esat.runtime.shapes import located
 from esat.runtime.signatures import LateTable
 from esat.runtime.writer import Writer, is_tensor, targets_text, tuple_text
@@ -48,6 +49,8 @@ class StepWriter:
             self._write_kernel(number, group)
         elif is_plain_view(group):
             self._write_plain_view(group.nodes[0])
+        elif is_fixed_part(group):
+            self._write_part(number, group.nodes[0])
         elif group.nodes[0] in self.program.routines:
             self._write_operand_check(group.nodes[0])
             self._write_routine(number, group)
@@ -177,6 +180,17 @@ class StepWriter:
         if set(index) != {":"}:
             text += f"[{', '.join([*index, '...'])}]"
         self.writer.line(f"{self.writer.names[node.outputs[0]]} = {text}")
+
+    def _write_part(self, number: int, node: Apply) -> None:
+        """A part by numbers that are known; where they are out of range, the op says so."""
+        op = node.op
+        assert isinstance(op, Subtensor)
+        name, source = self.writer.names[node.outputs[0]], self.writer.operand(node.inputs[0])
+        perform = self.writer.bind(f"perform_{number}", op.perform)
+        self.writer.line("try:")
+        self.writer.line(f"    {name} = {source}[{', '.join([*map(str, op.entries), '...'])}]")
+        self.writer.line("except IndexError:")
+        self.writer.line(f"    ({name},) = {perform}(({source},))")
 
     def _write_library(self, number: int, node: Apply) -> None:
         self._write_guards(node)
