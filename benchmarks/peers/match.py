@@ -17,6 +17,8 @@ TOLERANCE: Mapping[str, float] = {"float64": 1e-10, "float32": 1e-4}
 """Largest error of a result in units of its largest element."""
 
 MOST_CALLS = 20_000
+WARMING = 0.1
+"""Seconds of calls before any is timed."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,12 @@ class Contest:
         )
 
     def _count(self, name: str) -> int:
-        """How many calls fill a turn; tried with more and more calls, for the first ones are slow."""
+        """How many calls fill a turn; tried with more and more calls, for the first ones are slow.
+
+        Before, as many calls as fill :data:`WARMING`: compilers that watch calls are done with it then.
+        """
+        first = self._ask(name, "time", count=1)
+        self._ask(name, "time", count=max(1, min(MOST_CALLS, int(WARMING / first.get("seconds", 1.0)))))
         count = 1
         while True:
             answer = self._ask(name, "time", count=count)
