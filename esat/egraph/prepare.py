@@ -120,6 +120,8 @@ class Program:
 
     def _schedule(self, rulesets: frozenset[str]) -> Schedule:
         expanding = [name for name in self.compiled.expanding if name in rulesets]
+        sparse = tuple(name for name in expanding if name.startswith(SPARSE_RULES))
+        expanding = [name for name in expanding if name not in sparse]
         steps = (
             RuleStep(tuple(name for name in self.compiled.rulesets if name in rulesets)),
             RuleStep(
@@ -133,6 +135,7 @@ class Program:
                 rounds=2,
                 from_nodes=0,
             ),
+            RuleStep(sparse, fuel=EXPANDING_FUEL),
         )
         return Schedule(tuple(step for step in steps if step.rulesets), watched=self.users_rules)
 
