@@ -77,12 +77,12 @@ def _accumulating(op: AccumulateProduct) -> Routine:
         # BLAS leaves out products with 0, also those with what is not finite.
         if scale == 0.0 or kept == 0.0 or not output.flags.c_contiguous:
             op.perform([output, alpha, left, right, beta])
-        elif output.ndim == 2:
-            accumulate_product(scale, left, right, kept, output)
-        elif op.dropped == 1:
-            _accumulate_column(scale, left, right, kept, output)
+        elif right.shape[1] == 1:  # a product of two matrices is slow for one column
+            _accumulate_column(scale, left, right, kept, output.reshape(-1))
+        elif left.shape[0] == 1:
+            _accumulate_column(scale, right.T, left, kept, output.reshape(-1))
         else:
-            _accumulate_column(scale, right.T, left, kept, output)
+            accumulate_product(scale, left, right, kept, output)
 
     return accumulate
 

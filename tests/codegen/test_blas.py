@@ -8,6 +8,7 @@ import pytest
 
 from esat.codegen import blas, blas_library
 from esat.graph import TensorType
+from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MATMUL
 from esat.ops.dimshuffle import DimShuffle
 
@@ -186,3 +187,16 @@ def test_a_library_loaded_before_is_not_taken_for_a_faster_one(first: str) -> No
 def test_importing_esat_leaves_scipys_library_to_be_loaded() -> None:
     text = "import sys, esat, esat.pipeline; sys.exit('scipy.linalg' in sys.modules)"
     subprocess.run([sys.executable, "-c", text], check=True)
+
+
+@pytest.mark.parametrize("shape", [(5, 1), (1, 5), (1, 1), (5, 3), (0, 1)])
+def test_products_are_added_to_columns_and_rows(shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    operands = [np.array(-2.0), random((rows, 4), "float64"), random((4, columns), "float64"), np.array(0.5)]
+    output = random(shape, "float64")
+    types = [TensorType("float64", shape=(None,) * array.ndim)("x") for array in (output, *operands)]
+    expected = 0.5 * output - 2.0 * operands[1] @ operands[2]
+    found = blas.routine_for(AccumulateProduct(inplace=True).make_node(*types))
+    assert found is not None
+    found(*operands, output)
+    assert np.allclose(output, expected)
