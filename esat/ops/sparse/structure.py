@@ -17,6 +17,7 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.cast import cast
 from esat.ops.reduction import sum_to
 from esat.ops.sparse.record import Kind, SparseOp, dense_type, match, places, sparse_type, with_values
+from esat.ops.sparse.sampling import values_at
 
 Cotangents = list[Variable | None]
 
@@ -182,15 +183,7 @@ class ValuesAt(SparseOp):
         if pattern.shape != source.shape:
             shown = [f"shape {matrix.shape}" for matrix in inputs]
             raise ShapeError(describe(self.name, shown, "shapes differ"))
-        wanted, stored = (_linear_places(matrix, pattern.format) for matrix in inputs)
-        values = source.data
-        if source.format != pattern.format:
-            order = np.argsort(stored)
-            stored, values = stored[order], values[order]
-        if stored.size == 0:
-            return (np.zeros(wanted.size, values.dtype),)
-        found = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
-        return (np.where(stored[found] == wanted, values[found], values.dtype.type(0)),)
+        return (values_at(pattern, source),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
         (cotangent,) = cotangents
@@ -198,14 +191,6 @@ class ValuesAt(SparseOp):
             return [None, None]
         pattern, source = node.inputs
         return [None, VALUES_AT(source, WITH_VALUES(pattern, cotangent))]
-
-
-def _linear_places(matrix: Any, format: Format) -> Any:
-    """The stored places as numbers that ascend in the order of storage of ``format``."""
-    rows, columns = (part.astype(np.int64) for part in places(matrix))
-    if format == "csr":
-        return rows * matrix.shape[1] + columns
-    return columns * matrix.shape[0] + rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

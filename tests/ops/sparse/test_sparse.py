@@ -10,6 +10,9 @@ from esat.errors import AxisError, DtypeError, GradientError, ShapeError
 from esat.graph.folding import fold
 from esat.graph.op import Family
 from esat.graph.sparse_type import SparseType
+from esat.ops.sparse.record import places
+from esat.ops.sparse.sampling import LEAST_PLACES
+from esat.ops.sparse.structure import VALUES_AT
 
 RNG = np.random.default_rng(8)
 DTYPES = ("float32", "float64", "complex128", "int32", "bool")
@@ -285,3 +288,20 @@ def test_errors():
     ):
         with pytest.raises(ShapeError, match=r"\n  at .*test_sparse\.py"):
             esat.evaluate(output, None if value is None else {y: compressed(value)})
+
+
+@pytest.mark.parametrize("formats", ["csr csr", "csr csc", "csc csr", "csc csc"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_at_many_places(formats, dtype):
+    """So many that they are found by a compiled merge, not by search."""
+    shape = (90, 180)
+    pattern, source = (
+        compressed(array(*shape, dtype=dtype, density=density), format)
+        for density, format in zip((0.7, 0.6), formats.split(), strict=True)
+    )
+    assert pattern.nnz + source.nnz >= LEAST_PLACES
+    x, y = SparseType(pattern.format, dtype)("x"), SparseType(source.format, dtype)("y")
+    rows, columns = places(pattern)
+    same(VALUES_AT(x, y), source.toarray()[rows, columns], {x: pattern, y: source})
+    nothing = compressed(np.zeros(shape, dtype), source.format)
+    same(VALUES_AT(x, y), np.zeros(pattern.nnz, dtype), {x: pattern, y: nothing})
