@@ -12,6 +12,7 @@ from esat.errors import AxisError, DtypeError, ShapeError, describe
 from esat.graph.constants import constant
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
+from esat.graph.sparse_type import SparseType
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.axes import normalize_axis
@@ -20,7 +21,7 @@ from esat.ops.cast import cast
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShapeI(Op):
-    """The size of one axis, as an int64 scalar."""
+    """The size of one axis, as an int64 scalar; the third of a sparse matrix is its number of stored values."""
 
     axis: int
     name: str = field(default="shape_i", init=False)
@@ -31,13 +32,16 @@ class ShapeI(Op):
         return (self.axis,)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
-        source = inputs[0].tensor_type
-        if not 0 <= self.axis < source.ndim:
-            raise AxisError(describe(str(self), [source], f"the operand has {source.ndim} axes"))
+        source = inputs[0].type
+        axes = 3 if isinstance(source, SparseType) else inputs[0].tensor_type.ndim
+        if not 0 <= self.axis < axes:
+            raise AxisError(describe(str(self), [source], f"the operand has {axes} axes"))
         return (TensorType("int64"),)
 
-    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        return (np.asarray(inputs[0].shape[self.axis], dtype=np.int64),)
+    def perform(self, inputs: Sequence[Any]) -> tuple[Array, ...]:
+        (value,) = inputs
+        size = value.nnz if self.axis == len(value.shape) else value.shape[self.axis]
+        return (np.asarray(size, dtype=np.int64),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [None]

@@ -92,7 +92,7 @@ class ShapeFacts:
 
     def _value_follows(self, node: Apply) -> bool:
         if isinstance(node.op, ShapeI):
-            return node.inputs[0] in self.early
+            return node.inputs[0] in self.early and isinstance(node.inputs[0].type, TensorType)
         small = all(_is_small(variable) for variable in node.outputs)
         decided = [variable in self.decided for variable in node.inputs]
         return (

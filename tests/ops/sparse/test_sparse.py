@@ -305,3 +305,20 @@ def test_values_at_many_places(formats, dtype):
     same(VALUES_AT(x, y), source.toarray()[rows, columns], {x: pattern, y: source})
     nothing = compressed(np.zeros(shape, dtype), source.format)
     same(VALUES_AT(x, y), np.zeros(pattern.nnz, dtype), {x: pattern, y: nothing})
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_sizes_of_what_comes_from_sparse_matrices_alone(mode: str) -> None:
+    matrix = esat.sparse.csr_matrix("matrix")
+    x = esat.matrix("x")
+    product, values = esat.sparse.dot(matrix, x), esat.sparse.stored_values(matrix)
+    outputs = [product - esat.mean(product, axis=0), esat.mean(values), esat.zeros_like(product)]
+    function = esat.compile(esat.Graph([matrix, x], outputs), mode)
+    for rows, columns in ((5, 4), (3, 7)):
+        given = scipy.sparse.csr_array(np.arange(float(rows * columns)).reshape(rows, columns) % 3)
+        dense = np.linspace(0.0, 1.0, columns * 2).reshape(columns, 2)
+        centred, mean, zeros = function(given, dense)
+        wanted = given @ dense
+        np.testing.assert_allclose(centred, wanted - wanted.mean(axis=0), atol=1e-12)
+        np.testing.assert_allclose(mean, given.data.mean())
+        np.testing.assert_array_equal(zeros, np.zeros_like(wanted))
