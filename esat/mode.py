@@ -68,13 +68,15 @@ class Mode:
     trace
         Told, line by line, of each replacement that a Python optimizer or a greedy rule makes, and of each
         step of saturation: ``Mode(trace=print)``.
+    device
+        Where kernels run: ``cpu``.
     machine
         Throughputs the cost model uses; by default those that ``esat.calibrate()`` stored.
 
     Raises
     ------
     ModeError
-        For an unknown mode or setting.
+        For an unknown mode or setting, or a device that nothing runs on.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Mode:
     invariants: bool
     variants: int
     threads: int | None
+    device: Literal["cpu"]
     machine: MachineProfile = field(repr=False)
 
     def __init__(self, name: str | Mode = "fast_run", **settings: Any) -> None:
@@ -106,6 +109,8 @@ class Mode:
             object.__setattr__(self, key, value)
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
             raise ModeError(f"a kernel runs in one thread or more, or None; not in {self.threads!r}")
+        if self.device != "cpu":
+            raise ModeError(f"kernels run on the device 'cpu' only; there are none for {self.device!r}")
 
     def _settings(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
@@ -156,6 +161,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "invariants": True,
     "variants": 8,
     "threads": None,
+    "device": "cpu",
 }
 
 _FAST_COMPILE: Mapping[str, Any] = {"strategy": "greedy", "query": Query(["fast_compile"])}

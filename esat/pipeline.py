@@ -12,12 +12,14 @@ from esat.classic.rule_phase import RuleOptions
 from esat.classic.saturation import SaturationOptimizer
 from esat.classic.standard import optdb
 from esat.codegen.threads import default_threads
+from esat.collection import without_old_objects
 from esat.egraph.saturate import Budgets
 from esat.errors import GraphError
 from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport
 from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, expected_shapes
+from esat.frontend.gradient import GRADIENT_CLOCK
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, SharedVariable, Variable
 from esat.graph.variables import user_line
@@ -80,8 +82,10 @@ def compile(
     EsatError
         A subclass that says what is wrong with the graph, the mode or a rule.
     """
-    profile = Profile(message="{}:{}".format(*(user_line() or ("<unknown>", 0))))
-    with profile.whole():
+    profile = Profile(
+        message="{}:{}".format(*(user_line() or ("<unknown>", 0))), gradient_seconds=GRADIENT_CLOCK.seconds
+    )
+    with profile.whole(), without_old_objects():
         return _compile(graph, mode, rules, shapes, donate, profile)
 
 

@@ -82,6 +82,9 @@ class Profile:
         Further lines, each with the stage they explain.
     optimizer
         What each optimizer did; printing it gives the documents' detailed profile.
+    gradient_seconds
+        Time in all calls of ``esat.grad`` and ``esat.vjp`` before the compilation, for any function; it is
+        no part of the compile time.
     """
 
     message: str = ""
@@ -94,6 +97,7 @@ class Profile:
     call_seconds: float = 0.0
     details: list[tuple[str, str]] = field(default_factory=list)
     optimizer: OptimizerProfile | None = None
+    gradient_seconds: float = 0.0
     _running: list[list[float]] = field(default_factory=list, repr=False, compare=False)
     _last: tuple[str, float] | None = field(default=None, repr=False, compare=False)
 
@@ -154,6 +158,7 @@ class Profile:
         return {
             "message": self.message,
             "compile_seconds": self.compile_seconds,
+            "gradient_seconds": self.gradient_seconds,
             "stages": dict(self.stages),
             "nodes": {"before": self.nodes_before, "after": self.nodes_after},
             "calls": self.calls,
@@ -184,6 +189,7 @@ class Profile:
         )
         for phase, title in _PHASE_TITLES.items():
             lines += self._phase_lines(phase, title)
+        lines.append(f"  Time in all call to esat.grad() {self.gradient_seconds:.6e}s")
         if self.calls:
             lines += ["", *self._step_lines()]
         return "\n".join(lines)

@@ -13,6 +13,7 @@ ORDER = (
     "errors",
     "storage",
     "progress",
+    "collection",
     "graph",
     "ops",
     "rules",

@@ -194,3 +194,10 @@ def test_strict_gives_every_bit_of_the_graph_as_written(seed):
         np.testing.assert_array_equal(result, wanted)
         finite = ~np.isnan(wanted)
         np.testing.assert_array_equal(np.signbit(result)[finite], np.signbit(wanted)[finite])
+
+
+def test_kernels_run_on_the_processor():
+    assert Mode().device == "cpu"
+    assert Mode("greedy", device="cpu") == Mode("greedy")
+    with pytest.raises(ModeError, match="there are none for 'cuda'"):
+        Mode("fast_run", device="cuda")

@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+import esat
 from esat.profile import Profile, StepProfile
 
 
@@ -79,6 +80,7 @@ def test_printing_follows_the_documents() -> None:
         "       extract time: 5.000000e-01s",
         "    esat Linker time (includes kernel generation/compiling): 2.500000e-01s",
         "       kernels time: 2.500000e-01s",
+        "  Time in all call to esat.grad() 0.000000e+00s",
     ]
 
 
@@ -113,3 +115,15 @@ def test_the_same_as_data() -> None:
             "threads": 1,
         }
     ]
+
+
+def test_time_of_gradients_is_told_and_no_part_of_the_compilation() -> None:
+    x = esat.vector("x")
+    first = esat.compile(esat.Graph([x], [x + 1.0]), "fast_compile").profile
+    begin = time.perf_counter()
+    gradient = esat.grad(esat.tanh(x).sum(), x)
+    spent = time.perf_counter() - begin
+    second = esat.compile(esat.Graph([x], [gradient]), "fast_compile").profile
+    assert 0.0 < second.gradient_seconds - first.gradient_seconds <= spent
+    assert second.compile_seconds == sum(second.stages.values())
+    assert f"Time in all call to esat.grad() {second.gradient_seconds:.6e}s" in str(second)

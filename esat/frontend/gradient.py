@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from esat.errors import GradientError, describe
@@ -21,6 +24,32 @@ __all__ = [
 ]  # fmt: skip
 
 Disconnected = Literal["raise", "zero"]
+
+
+@dataclass(slots=True)
+class Clock:
+    """Time spent in something, added up.
+
+    Attributes
+    ----------
+    seconds
+        All of it, of every thread.
+    """
+
+    seconds: float = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the time until this ends."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - begin
+
+
+GRADIENT_CLOCK = Clock()
+"""Time in all calls of :func:`grad` and :func:`vjp` in this process, which profiles tell."""
 
 
 @overload
@@ -111,8 +140,11 @@ def vjp(
         raise GradientError(f"vjp: {len(seeds)} cotangents for {len(outputs)} outputs")
     for output, seed in zip(outputs, seeds, strict=True):
         _check_cotangent("vjp", output, seed)
-    connected, found = _accumulate(outputs, seeds, targets)
-    results = [_finish(target, target in connected, found.get(target), disconnected) for target in targets]
+    with GRADIENT_CLOCK.running():
+        connected, found = _accumulate(outputs, seeds, targets)
+        results = [
+            _finish(target, target in connected, found.get(target), disconnected) for target in targets
+        ]
     return results[0] if single else results
 
 

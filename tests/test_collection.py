@@ -1,0 +1,37 @@
+import gc
+
+import pytest
+
+import esat
+from esat.collection import without_old_objects
+
+
+def test_the_collector_passes_old_objects_by_and_sees_new_ones() -> None:
+    old: list[object] = []
+    known = gc.get_freeze_count()
+    with without_old_objects():
+        assert not any(one is old for one in gc.get_objects())
+        new: list[object] = []
+        assert any(one is new for one in gc.get_objects())
+        with without_old_objects():
+            assert gc.get_freeze_count() > known
+        assert gc.get_freeze_count() > known
+    assert any(one is old for one in gc.get_objects())
+
+
+def test_the_collector_is_as_before_after_a_compilation_that_fails() -> None:
+    known = gc.get_freeze_count()
+    with pytest.raises(esat.GraphError):
+        esat.compile([1, 2])  # type: ignore[arg-type]
+    assert gc.get_freeze_count() == known
+    assert gc.isenabled()
+
+
+def test_what_a_process_keeps_from_the_collector_stays_so() -> None:
+    gc.freeze()
+    try:
+        with without_old_objects():
+            pass
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
