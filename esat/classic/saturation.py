@@ -25,6 +25,8 @@ from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport, Stage, optimize
 from esat.extract.resize import Resizing
 from esat.graph import FunctionGraph, Variable
+from esat.ops.control import IfElse
+from esat.phases.branches import join_branches, separate_branches
 from esat.phases.destroy import Supervisor, permissions_of
 from esat.rules.database import RuleDatabase
 from esat.rules.query import Query
@@ -102,7 +104,14 @@ class SaturationOptimizer:
         with stage("compile rules"):
             program = program_for(selection, strict=self.options.soundness == "exact")
 
+        lazy = any(isinstance(node.op, IfElse) for node in graph.apply_nodes)
+        if lazy:
+            _tidy.optimize(graph)
+            separate_branches(graph)
+
         def finish(result: FunctionGraph) -> None:
+            if lazy:
+                _join(result)
             result.attach_feature(Supervisor(permissions_of(graph)))
             plan.after.optimize(result)
 
@@ -120,6 +129,8 @@ class SaturationOptimizer:
             kept=kept_graphs() if self.watch is None else None,
             check_types=self.watch is not None,
         )
+        if lazy:
+            _join(result)
         if report.saturation is not None:
             _describe(profile.parts, report.saturation, steps)
         if self.trace is not None:
@@ -152,6 +163,12 @@ class SaturationOptimizer:
             ),
             profile,
         )
+
+
+def _join(graph: FunctionGraph) -> None:
+    """Join branches, and merge what they have in common with the rest."""
+    join_branches(graph)
+    MergeOptimizer().optimize(graph)
 
 
 def _run(optimizer: Optimizer, graph: FunctionGraph, profile: OptimizerProfile, stage: Stage) -> None:

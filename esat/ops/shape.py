@@ -21,7 +21,7 @@ from esat.ops.cast import cast
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShapeI(Op):
-    """The size of one axis, as an int64 scalar; the third of a sparse matrix is its number of stored values."""
+    """The size of one axis, as an int64 scalar; axis 2 of a sparse matrix has its stored values."""
 
     axis: int
     name: str = field(default="shape_i", init=False)

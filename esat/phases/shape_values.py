@@ -9,6 +9,7 @@ import numpy as np
 
 from esat.errors import EsatError, ShapeError, describe
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
+from esat.ops.control import IfElse
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.shape import ShapeI
 from esat.ops.view import Reshape
@@ -79,6 +80,8 @@ class ShapeFacts:
     def _shape_follows(self, node: Apply) -> bool:
         if node.op.family is Family.SPARSE or any(variable not in self.early for variable in node.inputs):
             return False  # sizes of sparse matrices are not followed
+        if isinstance(node.op, IfElse):
+            return False  # those of the two sides may differ
         if node.op.family in _KNOWN_FAMILIES or isinstance(node.op, DimShuffle) or node.op.typing == "same":
             return True
         if isinstance(node.op, Reshape):

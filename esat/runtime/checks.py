@@ -163,6 +163,8 @@ class ResultCheck:
         CompileError
             When the op does not return what it declared.
         """
+        if isinstance(result, EsatError):
+            raise result  # a size, in a branch, of what cannot be computed
         type = self.node.outputs[self.index].type
         if not isinstance(type, TensorType):
             return result

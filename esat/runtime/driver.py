@@ -211,6 +211,10 @@ def _write_steps(writer: Writer, program: Program, profile: Sequence[StepProfile
         writer.line(f"# {number}: {title(group)}")
         steps.write_checks_ahead(group)
         with _guarded(writer, group, scratch):
+            if group.guard:
+                error = writer.fact(("error", group.outputs[0]))
+                writer.line(f"if {error} is not None:")
+                writer.line(f"    raise {error}.with_traceback(None)")
             steps.write(number, group)
             if profile is not None:
                 threads = _threads_text(writer, program, number, group)

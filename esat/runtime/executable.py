@@ -284,6 +284,7 @@ class Executable:
             program.record_facts,
             program.threaded,
             program.fitted,
+            program.lazy,
         )
         if self._variants is not None:
             table.choose = self._variants.choose

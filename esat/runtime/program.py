@@ -11,11 +11,13 @@ from typing import Any, Literal
 from esat.codegen.cache import CompiledKernel
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
+from esat.graph.sparse_type import SparseType
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
+from esat.phases.laziness import find_guards
 from esat.phases.memory import MemoryPlan
 from esat.phases.shape_values import ShapeFacts
 from esat.runtime.shapes import checked_by_shape
@@ -122,11 +124,14 @@ class Program:
         return [variable for variable in wanted if variable in self.facts.decided]
 
     def is_late(self, group: Group) -> bool:
-        """Whether the group reads a result whose shape is known only once it is there."""
+        """Whether the group reads a result whose shape is known only once it is there, or a sparse matrix.
+
+        The shapes that are looked up before the first step are those of arrays.
+        """
         return any(
             variable not in self.facts.early and not isinstance(variable, Constant)
             for variable in group.inputs
-        )
+        ) or any(isinstance(variable.type, SparseType) for variable in group.inputs)
 
     def needs_check(self, node: Apply) -> bool:
         """Whether a library node's operands must be checked each time it runs."""
@@ -147,10 +152,17 @@ class Program:
         facts += [("shape", variable) for variable in self.result_places]
         facts += [("kernel", variable) for variable in self.fitted]
         facts += [("large", variable) for variable in self.threaded if variable not in late]
+        facts += [("error", group.outputs[0]) for group in self.steps if group.guard]
         for group in self.steps:
             if group.kind != "kernel" and group.nodes[0] not in self.routines and not is_plain_view(group):
                 facts += [("shape", output) for output in group.outputs if output in self.facts.early]
         return tuple(facts)
+
+    @cached_property
+    def lazy(self) -> frozenset[Apply]:
+        """Nodes that run under conditions only: no step that always runs computes them."""
+        always = {node for group in self.steps if not group.guard for node in group.nodes}
+        return frozenset(find_guards(self.graph.toposort(), self.graph.outputs)) - always
 
     @cached_property
     def threaded(self) -> dict[Variable, ThreadedKernel]:

@@ -11,6 +11,8 @@ import numpy as np
 from esat.errors import EsatError, UserLine
 from esat.graph import Apply, Constant, Family, TensorType, Variable
 from esat.graph.op import Array, Op
+from esat.graph.sparse_type import SparseType
+from esat.ops.control import IfElse
 from esat.ops.creation import Alloc
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.reduction import Reduction
@@ -32,10 +34,18 @@ class ShapeRules:
         The nodes, in topological order.
     value_nodes
         Those of them whose results depend on shapes alone.
+    lazy
+        Those of them that run under conditions only: sizes that do not fit are an error where they run.
     """
 
-    def __init__(self, nodes: Iterable[Apply], value_nodes: Collection[Apply] = frozenset()) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Apply],
+        value_nodes: Collection[Apply] = frozenset(),
+        lazy: Collection[Apply] = frozenset(),
+    ) -> None:
         self._value_nodes = value_nodes
+        self._lazy = lazy
         self._rules = [(node, shortcut_of(node)) for node in nodes]
 
     def apply(self, given: Mapping[Variable, Shape]) -> ShapeWalk:
@@ -44,12 +54,18 @@ class ShapeRules:
         Raises
         ------
         ShapeError
-            When sizes meet that do not fit, naming the op and the user's line.
+            When sizes meet that do not fit at a node that always runs, naming the op and the user's line.
         """
         walk = ShapeWalk(given, self._value_nodes)
         for node, shortcut in self._rules:
-            if shortcut is None or not walk.take(node, shortcut):
-                located(node, walk.visit, node)
+            try:
+                walk.follow(node)
+                if shortcut is None or not walk.take(node, shortcut):
+                    located(node, walk.visit, node)
+            except EsatError as error:
+                if node not in self._lazy:
+                    raise
+                walk.errors.update(dict.fromkeys(node.outputs, error))
         return walk
 
 
@@ -62,13 +78,24 @@ class ShapeWalk:
         Variable -> its shape, where known.
     values
         Variable -> its value, for results of nodes that depend on shapes alone.
+    errors
+        Variable -> what computing it raises; all that would be computed from it has the same error.
     """
 
     def __init__(self, shapes: Mapping[Variable, Shape], value_nodes: Collection[Apply]) -> None:
         self.shapes: dict[Variable, Shape] = dict(shapes)
         self.values: dict[Variable, Array] = {}
+        self.errors: dict[Variable, EsatError] = {}
         self._value_nodes = value_nodes
         self._stand_ins: dict[Variable, Variable] = {}
+
+    def follow(self, node: Apply) -> None:
+        """Raise the error of an operand that the node needs: of a choice, of its condition."""
+        if self.errors:
+            needed = node.inputs[:1] if isinstance(node.op, IfElse) else node.inputs
+            for variable in needed:
+                if variable in self.errors:
+                    raise self.errors[variable]
 
     def take(self, node: Apply, shortcut: Shortcut) -> bool:
         """Find the shape of a node's result the short way, if the sizes are as they should be."""
@@ -153,9 +180,13 @@ class ShapeWalk:
             return variable
         stand_in = self._stand_ins.get(variable)
         if stand_in is None:
-            known = self.values.get(variable)
-            type = variable.tensor_type.with_shape(self.shapes[variable])
-            stand_in = Variable(type) if known is None else Constant(type, known)
+            known, shape = self.values.get(variable), self.shapes[variable]
+            if isinstance(variable.type, SparseType):
+                rows, columns = shape
+                stand_in = Variable(SparseType(variable.type.format, variable.type.dtype, (rows, columns)))
+            else:
+                type = variable.tensor_type.with_shape(shape)
+                stand_in = Variable(type) if known is None else Constant(type, known)
             self._stand_ins[variable] = stand_in
         return stand_in
 

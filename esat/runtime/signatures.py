@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from esat.errors import CompileError
+from esat.errors import CompileError, EsatError
 from esat.graph import Apply, TensorType, Variable
 from esat.phases.group import Group
 from esat.phases.memory import MemoryPlan, plan_buffers
@@ -23,9 +23,10 @@ MAXIMUM_SIGNATURES = 128
 KEPT_SCRATCH_BYTES = 1 << 28
 """Bytes of idle scratch buffers beyond which those of other signatures are given back."""
 
-Fact: TypeAlias = tuple[Literal["new", "shape", "value", "large", "kernel"], Variable]
+Fact: TypeAlias = tuple[Literal["new", "shape", "value", "large", "kernel", "error"], Variable]
 """One entry of a record: an allocator of, the shape of, or the value of a variable; of the kernel whose first
-result it is, a variant for the shapes, or whether there is enough to do for several threads."""
+result it is, a variant for the shapes, or whether there is enough to do for several threads; of the step that
+runs under conditions and whose first result it is, what it raises if it runs, or None."""
 Fitting: TypeAlias = Callable[[Mapping[Variable, Shape]], Callable[..., Any] | None]
 """Called with the shapes of all variables: the variant of a kernel for them, or None."""
 
@@ -58,6 +59,8 @@ class SignatureTable:
         Kernels that can run in several threads, each by its first result.
     fitted
         Kernels with variants for certain shapes, each by its first result.
+    lazy
+        Nodes that run under conditions only.
     """
 
     def __init__(
@@ -69,13 +72,15 @@ class SignatureTable:
         facts: Sequence[Fact],
         threaded: Mapping[Variable, ThreadedKernel] = NO_KERNELS,
         fitted: Mapping[Variable, Fitting] = MappingProxyType({}),
+        lazy: Collection[Apply] = frozenset(),
     ) -> None:
         self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
         self.peak_bytes = 0
         self.choose: Callable[[tuple[Shape, ...], ScratchFrames], None] | None = None
         self._leaves = tuple(leaves)
         self._memory = memory
-        self._rules = ShapeRules(nodes, value_nodes)
+        self._rules = ShapeRules(nodes, value_nodes, lazy)
+        self._guarded = {group.outputs[0]: group.nodes for group in memory.steps if group.guard}
         self._facts = tuple(facts)
         self._threaded = threaded
         self._fitted = fitted
@@ -121,15 +126,32 @@ class SignatureTable:
 
     def _fact(self, fact: Fact, walk: ShapeWalk) -> Any:
         kind, variable = fact
+        if walk.errors:
+            error = self._error(variable, walk)
+            if kind == "error" or error is not None:
+                return error if kind in ("error", "value") else None
+        if kind == "error":
+            return None
         variant = self._fitted[variable](walk.shapes) if variable in self._fitted else None
         if kind == "kernel":
             return variant
         return (kind != "large" or variant is None) and _fact(fact, walk, self._threaded)
 
+    def _error(self, variable: Variable, walk: ShapeWalk) -> EsatError | None:
+        """What computing a variable raises, or the step whose first result it is."""
+        nodes = self._guarded.get(variable, ())
+        for result in (variable, *(output for node in nodes for output in node.outputs)):
+            if result in walk.errors:
+                return walk.errors[result]
+        return None
+
     def _make_frames(self, walk: ShapeWalk) -> ScratchFrames:
         scratch = self._memory.scratch
         sizes = [_bytes(variable, walk.shapes) for variable in scratch]
-        arrays = [(walk.shapes[variable], variable.tensor_type.numpy_dtype) for variable in scratch]
+        arrays = [
+            (walk.shapes.get(variable, (0,) * variable.tensor_type.ndim), variable.tensor_type.numpy_dtype)
+            for variable in scratch
+        ]
         return ScratchFrames(plan_buffers(self._memory, sizes), arrays)
 
     def _remember(

@@ -1,0 +1,87 @@
+"""Branches that are computed lazily, kept apart while a graph is optimized.
+
+What an op needs of its operands is true wherever the op runs: in ``ifelse(c, x + y, z)`` the sizes of x and y
+are equal where c is true, and nowhere else. So the nodes of each branch read what is computed outside it
+through a node that marks the place, and what is learnt of the marked value holds in the branch alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
+from esat.graph.op import Array, Op, Work
+from esat.graph.sparse_type import SparseType
+from esat.graph.types import Type
+from esat.ops.control import IfElse
+from esat.phases.group import Guard
+from esat.phases.laziness import find_guards
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Within(Op):
+    """The operand itself, as a branch reads it; nothing of it is left in a program.
+
+    Attributes
+    ----------
+    branch
+        The number of the branch.
+    """
+
+    branch: int
+    name: str = field(default="within", init=False)
+    constructor: str = field(default="Within", init=False)
+    family: Family = field(default=Family.VIEW, init=False)
+    view_map = MappingProxyType({0: (0,)})
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.branch,)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        return (inputs[0].type,)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return (inputs[0],)
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return Work(flops=0.0, bytes=0.0, calls=0)
+
+
+def separate_branches(graph: FunctionGraph) -> None:
+    """Mark what lazily computed nodes read that is computed outside their branch."""
+    nodes = graph.toposort()
+    guards = find_guards(nodes, graph.outputs)
+    numbers = {guard: number for number, guard in enumerate(dict.fromkeys(guards.values()))}
+    marked: dict[tuple[Variable, Guard], Variable] = {}
+    for node, guard in guards.items():
+        if isinstance(node.op, IfElse):
+            continue  # it learns nothing of its operands
+        for place, operand in enumerate(node.inputs):
+            if _guard_of(operand, guards) == guard or not _has_sizes(operand):
+                continue
+            if (operand, guard) not in marked:
+                marked[operand, guard] = Within(numbers[guard])(operand)
+            graph.change_input((node, place), marked[operand, guard], "separate_branches")
+
+
+def join_branches(graph: FunctionGraph) -> None:
+    """Put what was marked in the place of its marks."""
+    for node in graph.toposort():
+        if isinstance(node.op, Within):
+            graph.replace(node.outputs[0], node.inputs[0], "join_branches")
+
+
+def _guard_of(variable: Variable, guards: dict[Apply, Guard]) -> Guard:
+    return () if variable.owner is None else guards.get(variable.owner, ())
+
+
+def _has_sizes(variable: Variable) -> bool:
+    if isinstance(variable, Constant):
+        return False
+    return isinstance(variable.type, SparseType) or (
+        isinstance(variable.type, TensorType) and variable.type.ndim > 0
+    )

@@ -1,0 +1,114 @@
+"""What is learnt of sizes in a branch that is computed lazily holds in that branch alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import esat
+from esat.errors import ShapeError
+from esat.graph import FunctionGraph
+from esat.phases.branches import Within, join_branches, separate_branches
+
+X, Y = esat.vector("x"), esat.vector("y")
+M, N = esat.matrix("m"), esat.matrix("n")
+C, D = esat.scalar("c", dtype="bool"), esat.scalar("d", dtype="bool")
+MODES = ("fast_run", "greedy", "strict", "Stabilization")
+RNG = np.random.default_rng(4)
+
+
+def counted(n: int) -> Any:
+    return np.arange(1.0, n + 1.0)
+
+
+def rectangle(*shape: int) -> Any:
+    return RNG.uniform(0.5, 1.5, shape)
+
+
+def total(x: Any) -> Any:
+    return esat.sum(esat.exp(x))
+
+
+CHOICES: dict[str, tuple[Any, Any, Any, Any]] = {
+    "sums": (
+        [C, X, Y],
+        esat.ifelse(C, total(X + Y), total(X * 2)),
+        [(True, counted(3), counted(3)), (False, counted(3), counted(5))],
+        lambda c, x, y: np.sum(np.exp(x + y)) if c else np.sum(np.exp(2 * x)),
+    ),
+    "sizes": (
+        [C, X, Y],
+        esat.ifelse(C, esat.sum(X + Y), esat.sum(X) * esat.cast(Y.shape[0], "float64")),
+        [(True, counted(3), counted(3)), (False, counted(3), counted(5))],
+        lambda c, x, y: np.sum(x + y) if c else np.sum(x) * len(y),
+    ),
+    "known sizes": (
+        [C, X],
+        esat.ifelse(C, esat.sum(X + np.arange(3.0)), esat.mean(X)),
+        [(True, counted(3)), (False, counted(5)), (False, counted(2))],
+        lambda c, x: np.sum(x + np.arange(3.0)) if c else np.mean(x),
+    ),
+    "sums of sums": (
+        [C, X, Y],
+        esat.ifelse(C, total(X * Y) + esat.sum(X), esat.sum(X) + esat.sum(Y)),
+        [(True, counted(3), counted(3)), (False, counted(3), counted(5))],
+        lambda c, x, y: np.sum(np.exp(x * y)) + np.sum(x) if c else np.sum(x) + np.sum(y),
+    ),
+    "results of different shapes": (
+        [C, M, N],
+        esat.exp(esat.ifelse(C, M @ N, M.T)) * 2.0,
+        [(True, rectangle(2, 3), rectangle(3, 4)), (False, rectangle(2, 3), rectangle(5, 4))],
+        lambda c, m, n: np.exp(m @ n if c else m.T) * 2.0,
+    ),
+    "views and factors": (
+        [C, M],
+        esat.ifelse(C, M.reshape((3, 4)) @ esat.specify_shape(M, (2, 6)).T[:4], M[:, 1:]),
+        [(False, rectangle(3, 5)), (False, rectangle(1, 2))],
+        lambda c, m: m[:, 1:],
+    ),
+    "nothing to reduce": (
+        [C, M],
+        esat.ifelse(C, M.max(axis=0), M.sum(axis=0)),
+        [(False, rectangle(0, 5)), (True, rectangle(2, 5))],
+        lambda c, m: m.max(axis=0) if c else m.sum(axis=0),
+    ),
+    "choices within choices": (
+        [C, D, X, Y],
+        esat.ifelse(C, esat.ifelse(D, X + Y, X - 1.0), Y * 2.0),
+        [(True, False, counted(3), counted(5)), (False, True, counted(3), counted(5))],
+        lambda c, d, x, y: x - 1.0 if c else y * 2.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CHOICES)
+def test_sizes_need_to_fit_in_the_branch_that_is_chosen_only(name: str, mode: str) -> None:
+    inputs, output, calls, expected = CHOICES[name]
+    function = esat.compile(esat.Graph(inputs, [output]), mode)
+    for arguments in (*calls, *calls):
+        result = function(*arguments)
+        wanted = np.asarray(expected(*arguments))
+        assert result.shape == wanted.shape
+        np.testing.assert_allclose(result, wanted)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sizes_that_do_not_fit_are_an_error_in_the_branch_that_is_chosen(mode: str) -> None:
+    function = esat.compile(esat.Graph([C, X, Y], [esat.ifelse(C, esat.exp(X) + Y, Y)]), mode)
+    for _ in range(2):
+        np.testing.assert_array_equal(function(False, counted(3), counted(5)), counted(5))
+        with pytest.raises(ShapeError, match=r"(?s)sizes \[3, 5\].*test_branches.py"):
+            function(True, counted(3), counted(5))
+
+
+def test_marks_leave_with_the_branches_joined() -> None:
+    one = esat.exp(X) + Y
+    graph = FunctionGraph([C, X, Y], [esat.ifelse(C, one * one, X), esat.sum(X)])
+    before = str(graph)
+    separate_branches(graph)
+    marks = [node for node in graph.toposort() if isinstance(node.op, Within)]
+    assert {node.inputs[0] for node in marks} == set(graph.inputs[1:])
+    assert len(marks) == 2
+    join_branches(graph)
+    assert str(graph) == before
