@@ -96,11 +96,50 @@ def test_functions_of_one(name, mode):
     np.testing.assert_allclose(function(points), expected(points), rtol=1e-9, atol=1e-307)
 
 
-def test_gradient_of_log_erfc():
-    """Products in any grouping: what only saturation sees."""
+@pytest.mark.parametrize("mode", MODES)
+def test_gradient_of_log_erfc(mode):
+    """Two factors of a longer product: -2 / sqrt(pi) exp(-x^2) / erfc(x)."""
     x = esat.vector("x")
-    function = esat.compile(esat.Graph([x], [esat.grad(esat.sum(esat.log(esat.erfc(x))), x)]))
+    function = esat.compile(esat.Graph([x], [esat.grad(esat.sum(esat.log(esat.erfc(x))), x)]), mode)
     np.testing.assert_allclose(function(TAILS), -2 / np.sqrt(np.pi) / special.erfcx(TAILS), rtol=1e-9)
+
+
+LABELS = np.array([2, 0, 1])
+LOG_LIKELIHOODS = {
+    "log_softmax(x)[rows, labels]": lambda x, rows, labels: esat.log_softmax(x, axis=1)[rows, labels],
+    "log(softmax(x))[rows, labels]": lambda x, rows, labels: esat.log(esat.softmax(x, axis=1))[rows, labels],
+    "log(softmax(x)[rows, labels])": lambda x, rows, labels: esat.log(esat.softmax(x, axis=1)[rows, labels]),
+}
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+@pytest.mark.parametrize("name", LOG_LIKELIHOODS)
+def test_gradient_of_log_softmax_at_labels(name, mode):
+    """Also where the probability of the label is 0 in float64, which the gradient is first divided by."""
+    x = esat.matrix("x")
+    likelihood = LOG_LIKELIHOODS[name](x, esat.arange(3), esat.constant(LABELS))
+    function = esat.compile(esat.Graph([x], [esat.grad(esat.sum(likelihood), x)]), mode)
+    expected = np.eye(3)[LABELS] - special.softmax(ROWS, axis=1)
+    np.testing.assert_allclose(function(ROWS), expected, rtol=1e-9, atol=1e-15)
+
+
+SIGMOIDS = {
+    "sigmoid(x)": (esat.sigmoid, ["fast_run", "greedy"]),
+    # A greedy mode keeps the quotient, since its exponential is needed anyhow.
+    "1 / (1 + exp(-x))": (lambda x: 1 / (1 + esat.exp(-x)), ["fast_run"]),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), [(name, mode) for name in SIGMOIDS for mode in SIGMOIDS[name][1]])
+def test_gradient_of_the_cross_entropy_of_sigmoids(name, mode):
+    x, y = esat.vector("x"), esat.vector("y")
+    p = SIGMOIDS[name][0](x)
+    loss = -esat.sum(y * esat.log(p) + (1 - y) * esat.log(1 - p))
+    function = esat.compile(esat.Graph([x, y], [esat.grad(loss, x)]), mode)
+    for target in (0.0, 0.25, 1.0):
+        targets = np.full(FAR.shape, target)
+        expected = (1 - target) * special.expit(FAR) - target * special.expit(-FAR)
+        np.testing.assert_allclose(function(FAR, targets), expected, rtol=1e-9, atol=1e-15)
 
 
 PAIRS = np.array([[1000.0, 999.0], [-1000.0, -1001.0], [709.0, -709.0], [1e-20, -1e-20], [800.0, 10.0]])

@@ -2,9 +2,8 @@
 
 The e-graph keeps both sides of a rule; here one replaces the other, at once and for good. A rule is
 used in the direction in which it is written, also with the operands of its commutative ops exchanged.
-As in the e-graph, a reciprocal is also a quotient of one, and a rule that subsumes a difference subsumes
-its opposite.
-- x``.
+As in the e-graph, a reciprocal is also a quotient of one, a rule that subsumes a difference subsumes its
+opposite, and one that subsumes a product or a quotient finds its factors in longer products.
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from esat.classic.chains import PRODUCTS, chain_of, is_inner, product
 from esat.classic.conditions import Conditions, Unknown, Value
 from esat.classic.local import LocalOptimizer, Transformed
 from esat.classic.terms import TermFactory, bare, fitted, same, value_of, view
 from esat.egraph.signature import Signature
 from esat.errors import EsatError
 from esat.graph import Apply, Op, TensorType, Variable
-from esat.graph.registry import registered_ops
+from esat.graph.registry import op_named, registered_ops
 from esat.graph.sparse_type import SparseType
 from esat.ops.elementwise.record import Elementwise
 from esat.rules.macros import expand
@@ -75,10 +75,19 @@ class RuleRewriter(LocalOptimizer):
         return str(self.pattern[0])
 
     def follows(self, op: Op) -> bool:
+        if op.name in PRODUCTS and self._finds_factors:
+            return True
         return op.constructor == self.constructor or (self.constructor, op.constructor) == (
             "Reciprocal",
             "Div",
         )
+
+    @cached_property
+    def _finds_factors(self) -> bool:
+        """Whether it looks for two factors among all those of a product."""
+        if self.constructor not in ("Mul", "Div") or not self._replaces_for_good:
+            return False
+        return all(isinstance(part, tuple) for part in self.pattern[1:])
 
     def _is_root(self, part: Sexp) -> bool:
         return isinstance(part, tuple) and part[0] == "=" and self.root in part[1:] and self.pattern in part
@@ -93,7 +102,42 @@ class RuleRewriter(LocalOptimizer):
                 result = fitted(found, output) if isinstance(found, Variable) else None
                 if result is not None and result is not output:
                     return [result]
+        return self._within_product(output) if self._finds_factors else False
+
+    def _within_product(self, output: Variable) -> Transformed:
+        """Replace two factors of a product of three or more."""
+        if output.owner is None or output.owner.op.name not in PRODUCTS or is_inner(output, PRODUCTS):
+            return False
+        chain = chain_of(output, PRODUCTS)
+        seconds = chain.below if self.constructor == "Div" else chain.above
+        for one in self._candidates(chain.above, self.pattern[1]):
+            for other in self._candidates(seconds, self.pattern[2]):
+                if one is other or one.tensor_type.ndim != other.tensor_type.ndim:
+                    continue
+                pair = op_named(self.constructor.lower())(one, other)
+                replacement = next(self._replacements(pair), None)
+                if replacement is None:
+                    continue
+                above = [replacement, *_without(chain.above, one)]
+                below = chain.below
+                if self.constructor == "Div":
+                    below = _without(below, other)
+                else:
+                    above = [replacement, *_without(above[1:], other)]
+                result = fitted(product(above, below), output)
+                return False if result is None else [result]
         return False
+
+    def _candidates(self, factors: Sequence[Variable], pattern: Sexp) -> list[Variable]:
+        terms = ((factor, view(factor)) for factor in factors)
+        return [factor for factor, term in terms if term is not None and term[0] == pattern[0]]
+
+    def _replacements(self, variable: Variable) -> Iterator[Variable]:
+        for bindings in self.matches(variable):
+            found = self.build(self.replacement, bindings)
+            result = fitted(found, variable) if isinstance(found, Variable) else None
+            if result is not None:
+                yield result
 
     def _forms(self, output: Variable) -> Iterator[tuple[tuple[Sexp, ...], Sexp]]:
         """Left and right side; for a difference that is better not computed also those of its opposite."""
@@ -200,6 +244,11 @@ class RuleRewriter(LocalOptimizer):
         except (Unknown, EsatError):
             # A term that cannot be typed here: the rule does not apply.
             return None
+
+
+def _without(factors: Sequence[Variable], one: Variable) -> tuple[Variable, ...]:
+    place = next(index for index, factor in enumerate(factors) if factor is one)
+    return (*factors[:place], *factors[place + 1 :])
 
 
 def _defined(rule: Rule) -> tuple[str, tuple[Sexp, ...]]:

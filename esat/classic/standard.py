@@ -63,7 +63,8 @@ def _register_locals(database: SequenceDB) -> None:
     canonicalize.register("local_reshape_chain", local_reshape_chain, "fast_run", "exact", native=True)
     canonicalize.register("local_shape_lift", local_shape_lift, "fast_run", "exact")
     for local in LOCALS:
-        equilibrium(database, local.equilibrium).register(local.optimizer.name, local.optimizer, *local.tags)
+        inner = equilibrium(database, local.equilibrium)
+        inner.register(local.optimizer.name, local.optimizer, *local.tags, native=local.native)
 
 
 def equilibrium(database: SequenceDB, name: str) -> EquilibriumDB:

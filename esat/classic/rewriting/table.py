@@ -8,6 +8,7 @@ from esat.classic.local import FromFunctionLocalOptimizer
 from esat.classic.rewriting import (
     checks,
     determinants,
+    distribution,
     fills,
     increments,
     joins,
@@ -32,11 +33,14 @@ class Local:
         Name of the database of ``optdb`` it belongs to.
     tags
         Beside that database's.
+    native
+        Whether saturation does the same itself, so that only greedy modes need it.
     """
 
     optimizer: FromFunctionLocalOptimizer
     equilibrium: str = "canonicalize"
     tags: tuple[str, ...] = ("fast_run",)
+    native: bool = False
 
 
 _EXACT = ("fast_run", "exact")
@@ -70,6 +74,7 @@ LOCALS: tuple[Local, ...] = (
     Local(reshapes.local_reshape_lift, tags=_EXACT),
     Local(reshapes.local_shape_of_reshape, tags=_EXACT),
     Local(labels.local_log_of_chosen, "stabilize"),
+    Local(distribution.local_greedy_distributor, "stabilize", native=True),
     Local(labels.local_advanced_subtensor_lift, tags=_EXACT),
     Local(labels.local_sum_of_increments),
     Local(increments.local_subtract_increments),
