@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from esat.classic.greedy import optimize_greedily
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.saturation import SaturationOptimizer
 from esat.classic.standard import optdb
+from esat.codegen.blas import routine_for
 from esat.codegen.threads import default_threads
 from esat.collection import without_old_objects
 from esat.egraph.saturate import Budgets
@@ -146,7 +148,14 @@ def _linked(
     kernels = Kernels(mode.machine, mode.threads)
     in_place = ELEMWISE in rows
     executable = kind(
-        final, plan, permissions, kernels, profile=profile, in_place=in_place, variants=variants
+        final,
+        plan,
+        permissions,
+        kernels,
+        functools.partial(routine_for, threads=mode.threads),
+        profile=profile,
+        in_place=in_place,
+        variants=variants,
     )
     executable.optimized = optimized
     return executable

@@ -12,12 +12,14 @@ import functools
 import numpy as np
 
 from esat.codegen.blas_library import LETTERS, blas_function, has_fast_small_products, scipy_is_faster
+from esat.codegen.sparse_products import sparse_product_routine
 from esat.codegen.structured import Routine, structured_routine
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.structured import StructuredProduct
+from esat.ops.sparse.products import StructuredDot, Usmm
 
 _SMALL_PRODUCT = 10**6
 """Multiplications up to which OpenBLAS takes a product for a small one."""
@@ -26,18 +28,23 @@ _HANDED_TO_NUMPY = 1 << 19
 """Multiplications from which a product goes through NumPy: there its fixed cost is below one percent."""
 
 
-def routine_for(node: Apply) -> Routine | None:
+def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
     """The routine that computes a node into a given buffer; None for what is no matrix product.
 
     ``gemm`` has one in place only. The types decide which: a matrix times a matrix, a column or a row;
-    batches of them; a batch times one matrix, which is one product of the stacked rows.
+    batches of them; a batch times one matrix, which is one product of the stacked rows. Products with sparse
+    matrices share their rows among as many threads, or as :func:`default_threads` says.
     """
     if isinstance(node.op, AccumulateProduct):
         return _accumulating(node.op) if node.op.inplace else None
     if isinstance(node.op, StructuredProduct):
         return structured_routine(node.op, node.inputs[0].tensor_type.dtype)
-    if not isinstance(node.op, MatMul):
-        return None
+    if isinstance(node.op, StructuredDot | Usmm):
+        return sparse_product_routine(node.op, node.outputs[0].tensor_type.dtype, threads)
+    return _product_routine(node) if isinstance(node.op, MatMul) else None
+
+
+def _product_routine(node: Apply) -> Routine:
     left, right = (variable.tensor_type for variable in node.inputs)
     letter = LETTERS.get(left.dtype)
     if letter is None:
