@@ -29,17 +29,27 @@ _NEW_FROM_DESCRIPTOR = 94
 _TYPE, _DATA, _RANK, _SIZES, _DESCRIPTOR, _FLAGS = 8, 16, 24, 32, 56, 64
 """Bytes from the start of an array object to its fields."""
 _CONTIGUOUS_AND_ALIGNED = 0x101
-_FAST_CALL_WITH_KEYWORDS = 0x82
+_DEFINITION = struct.Struct("PPiP")
+"""``PyMethodDef``: name, function, flags and documentation."""
+_FLAGS_AND_TEXT = (0x82, 0)
+"""A fast call with keywords; no documentation."""
 
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where elements are: those of an argument or of a result, by number, or at a fixed address."""
+    """Where elements are: those of an argument or of a result, by number, or at a fixed address.
+
+    Attributes
+    ----------
+    offset
+        Bytes from there to the first element.
+    """
 
     kind: Literal["input", "output", "fixed"]
     number: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,14 +116,15 @@ def native_call(
     """
     if not is_available():
         raise RuntimeError("arrays of this interpreter have an unknown layout")
-    owner = _Owner((otherwise, kept))
-    module = binding.parse_assembly(_Text(inputs, outputs, steps, otherwise, owner).module())
-    owner.engine = binding.create_mcjit_compiler(module, _target_machine())
-    owner.engine.finalize_object()
-    owner.definition = _MethodDefinition(
-        b"run", owner.engine.get_function_address("run"), _FAST_CALL_WITH_KEYWORDS, None
+    memory = _Memory(kept)
+    module = binding.parse_assembly(_Text(inputs, outputs, steps, otherwise, memory).module())
+    engine = binding.create_mcjit_compiler(module, _target_machine())
+    memory.kept.append(engine)
+    engine.finalize_object()
+    definition = memory.record(
+        _DEFINITION.pack(memory.record(b"run\0"), engine.get_function_address("run"), *_FLAGS_AND_TEXT)
     )
-    made: Callable[..., Any] = _new_function()(ctypes.byref(owner.definition), owner, None)
+    made: Callable[..., Any] = _new_function()(definition, (otherwise, memory.sealed()), None)
     return made
 
 
@@ -141,28 +152,35 @@ def is_available() -> bool:
     )
 
 
-class _Owner:
-    """Keeps what a native function uses; the function holds it."""
+class _Memory:
+    """What a native function uses: its code, and what that has addresses of."""
 
     def __init__(self, kept: object) -> None:
         self.kept: list[object] = [kept]
-        self.engine: Any = None
-        self.definition: Any = None
 
     def sizes(self, shape: tuple[int, ...]) -> int:
         """The address of the sizes of an array."""
-        memory = np.array(shape or (0,), np.intp)
-        self.kept.append(memory)
-        return int(memory.ctypes.data)
+        return self._add(np.array(shape or (0,), np.intp))
 
+    def record(self, content: bytes) -> int:
+        """The address of a copy of some bytes."""
+        return self._add(np.frombuffer(content, np.uint8).copy())
 
-class _MethodDefinition(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("documentation", ctypes.c_char_p),
-    )
+    def _add(self, array: np.ndarray) -> int:
+        self.kept.append(array)
+        return int(array.ctypes.data)
+
+    def sealed(self) -> np.ndarray:
+        """All of it as one object that Python's collector of cycles cannot take apart.
+
+        A function is often part of a cycle: it holds what it stands in for, which holds it. The collector
+        empties the objects of a cycle in any order, so that code and the definition would be gone while the
+        function, which reads its definition to the last, is still there. It does not look into arrays of
+        objects: these die with the function's last reference, after it.
+        """
+        box = np.empty((), object)
+        box[()] = tuple(self.kept)
+        return box
 
 
 @functools.cache
@@ -208,10 +226,10 @@ class _Text:
         outputs: Sequence[ArraySpecification],
         steps: Sequence[Step],
         otherwise: Callable[..., Any],
-        owner: _Owner,
+        memory: _Memory,
     ) -> None:
         self.inputs, self.outputs, self.steps = inputs, outputs, steps
-        self.otherwise, self.owner = otherwise, owner
+        self.otherwise, self.memory = otherwise, memory
         self.lines: list[str] = []
         self._names = itertools.count()
 
@@ -296,7 +314,7 @@ class _Text:
                 )
             place = self._value(f"getelementptr i8, ptr %x{number}, i64 {_DATA}")
             self._line(f"%input{number} = load ptr, ptr {place}")
-            self.owner.kept.append(wanted.dtype)
+            self.memory.kept.append(wanted.dtype)
 
     def _make_outputs(self) -> str:
         """Allocate everything before any element is touched: allocation may run code of the user's."""
@@ -306,9 +324,9 @@ class _Text:
             self._require([self._value("icmp ne ptr %tuple, null")], "failed")
         for number, made in enumerate(self.outputs):
             descriptor = _pointer(id(made.dtype))
-            self.owner.kept.append(made.dtype)
+            self.memory.kept.append(made.dtype)
             self._line(f"call void {_python_function('Py_IncRef')}(ptr {descriptor})")
-            sizes = _pointer(self.owner.sizes(made.shape))
+            sizes = _pointer(self.memory.sizes(made.shape))
             self._line(
                 f"%y{number} = call ptr {_new_array()}(ptr {_pointer(id(np.ndarray))}, ptr {descriptor},"
                 f" i32 {len(made.shape)}, ptr {sizes}, ptr null, ptr null, i32 0, ptr null)"
@@ -334,8 +352,9 @@ class _Text:
 
     def _address(self, place: Place) -> str:
         if place.kind == "fixed":
-            return _pointer(place.number)
-        return f"%{place.kind}{place.number}"
+            return _pointer(place.number + place.offset)
+        base = f"%{place.kind}{place.number}"
+        return self._value(f"getelementptr i8, ptr {base}, i64 {place.offset}") if place.offset else base
 
     def _call_kernel(self, step: KernelStep) -> None:
         """By numba's convention: where results and errors would go, then each array's fields one by one."""

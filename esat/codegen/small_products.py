@@ -37,7 +37,7 @@ def product_pointers(
     Returns
     -------
     The address of a function of BLAS, what it is called with, and an owner of what these addresses point to;
-    None where an operand lies in memory in neither C nor Fortran order.
+    None where neither the rows nor the columns of an operand lie in one piece each.
     """
     (rows, inner), columns = left_shape, right_shape[1]
     left: _Matrix = ("left", rows, inner, (left_strides[0], left_strides[1]))
@@ -77,7 +77,9 @@ def _matrix_vector(
     name, rows, columns, _ = matrix
     order = _order(matrix)
     stride = vector[3][0 if by_column else 1]
-    if order is None or (columns > 1 and stride != 1):
+    if columns == 1:
+        stride = 1
+    if order is None or stride < 1:
         return None
     numbers = _Numbers(dtype)
     transposed = order[0] == "C"
@@ -91,7 +93,7 @@ def _matrix_vector(
             name,
             numbers.integer(order[1]),
             vector[0],
-            numbers.integer(1),
+            numbers.integer(stride),
             numbers.scalar(0.0),
             "output",
             numbers.integer(1),
@@ -103,10 +105,10 @@ def _matrix_vector(
 def _order(matrix: _Matrix) -> tuple[Literal["C", "F"], int] | None:
     """In which order a matrix lies in memory, and the distance of its rows or columns."""
     _, rows, columns, (down, across) = matrix
-    if (columns == 1 or across == 1) and (rows == 1 or down == columns):
-        return "C", columns
-    if (rows == 1 or down == 1) and (columns == 1 or across == rows):
-        return "F", rows
+    if (columns == 1 or across == 1) and (rows == 1 or down >= columns):
+        return "C", columns if rows == 1 else down
+    if (rows == 1 or down == 1) and (columns == 1 or across >= rows):
+        return "F", rows if columns == 1 else across
     return None
 
 

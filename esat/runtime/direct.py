@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,19 +18,21 @@ from esat.codegen.native_call import (
     native_call,
 )
 from esat.codegen.small_products import product_pointers
-from esat.graph import Constant, SharedVariable, TensorType, Variable
+from esat.graph import Apply, Constant, SharedVariable, TensorType, Variable
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.basic import Subtensor
+from esat.ops.index.entries import Slice
 from esat.phases.group import Group
 from esat.runtime.buffers import POOLED_FROM
-from esat.runtime.program import Program, is_plain_view
+from esat.runtime.program import Program, is_fixed_part, is_plain_view
 from esat.runtime.signatures import SignatureTable
 
 CALLS = 500
 """Calls of a program from which a native function pays for being made."""
 LARGEST = 1 << 20
-"""Bytes of all arrays of a call up to which the interpreter's own work counts. Outputs whose memory is kept
-for reuse are made by the driver."""
+"""Bytes that a call reads and writes up to which the interpreter's own work counts. Outputs whose memory is
+kept for reuse are made by the driver."""
 MAXIMUM_FUNCTIONS = 4
 MAXIMUM_ATTEMPTS = 8
 
@@ -91,14 +93,14 @@ class FrequentCalls:
 
 
 def may_be_direct(program: Program) -> bool:
-    """Whether calls of a program could be native: only kernels, products of matrices, and views of axes."""
+    """Whether calls of a program could be native: only kernels, products of matrices, and views."""
     if not is_available() or program.shared or program.updated or program.overwritten:
         return False
     if not program.graph.outputs or not all(isinstance(v.type, TensorType) for v in program.graph.inputs):
         return False
     if not all(map(_is_simple, program.steps)):
         return False
-    results = [_base(program, output) for output in program.graph.outputs]
+    results = [_made(program, output) for output in program.graph.outputs]
     return len(set(results)) == len(results) and set(results) == set(program.memory.fresh)
 
 
@@ -113,7 +115,10 @@ def direct_call(
     chosen = [value for (kind, _), value in facts.items() if kind in ("large", "kernel")]
     shapes = table.shapes(key)
     outputs = [_bytes(output, shapes) for output in program.graph.outputs]
-    inputs = [_bytes(variable, shapes) for variable in program.graph.inputs]
+    working = [group for group in program.steps if not _is_view(group)]
+    made = {output for group in working for output in group.outputs}
+    read = {variable for group in working for variable in group.reads if variable not in made}
+    inputs = [_bytes(variable, shapes) for variable in read if not isinstance(variable, Constant)]
     used = sum(inputs) + sum(outputs) + record[-1].plan.peak_bytes
     if any(chosen) or used > LARGEST or max(outputs) >= POOLED_FROM:
         return None
@@ -124,11 +129,25 @@ def direct_call(
 def _is_simple(group: Group) -> bool:
     if group.guard:
         return False
-    if group.kind == "kernel" or is_plain_view(group):
+    if group.kind == "kernel" or _is_view(group):
         return True
     (node,) = group.nodes
     types = [variable.tensor_type for variable in (*node.inputs, *node.outputs)]
     return isinstance(node.op, MatMul) and types[0].dtype in ("float32", "float64") and types[0].ndim == 2
+
+
+def _is_view(group: Group) -> bool:
+    return is_plain_view(group) or (group.kind == "view" and is_fixed_part(group))
+
+
+def _made(program: Program, output: Variable) -> Variable:
+    """The result in whose buffer an output stands, with other axes of size 1 perhaps."""
+    node = output.owner
+    if node is not None and isinstance(node.op, DimShuffle) and output not in program.memory.taken:
+        kept = [axis for axis in node.op.order if axis != "x"]
+        if kept == sorted(kept):
+            return _made(program, node.inputs[0])
+    return _base(program, output)
 
 
 def _base(program: Program, variable: Variable) -> Variable:
@@ -157,6 +176,7 @@ class _View:
     place: Place
     shape: Shape
     strides: tuple[int, ...]
+    itemsize: int
 
     @property
     def is_contiguous(self) -> bool:
@@ -169,7 +189,23 @@ class _View:
         """The view with its axes in another order."""
         shape = tuple(1 if axis == "x" else self.shape[int(axis)] for axis in op.order)
         strides = tuple(0 if axis == "x" else self.strides[int(axis)] for axis in op.order)
-        return _View(self.place, shape, strides)
+        return replace(self, shape=shape, strides=strides)
+
+    def part(self, op: Subtensor) -> _View | None:
+        """The part that known numbers choose; None where one is out of bounds."""
+        first, shape, strides = 0, [], []
+        for entry, size, stride in zip(op.entries, self.shape, self.strides, strict=True):
+            if isinstance(entry, Slice):
+                chosen = range(*slice(*entry.parts()).indices(size))
+                shape.append(len(chosen))
+                strides.append(stride * chosen.step)
+                first += stride * chosen.start if chosen else 0
+            elif isinstance(entry, int) and -size <= entry < size:
+                first += stride * (entry % size)
+            else:
+                return None
+        place = replace(self.place, offset=self.place.offset + first * self.itemsize)
+        return replace(self, place=place, shape=tuple(shape), strides=tuple(strides))
 
 
 def _contiguous(shape: Shape) -> tuple[int, ...]:
@@ -200,7 +236,7 @@ class _Calls:
         for number, variable in enumerate(program.graph.inputs):
             self.places[variable] = Place("input", number)
         for number, output in enumerate(program.graph.outputs):
-            self.places[_base(program, output)] = Place("output", number)
+            self.places[_made(program, output)] = Place("output", number)
         for variable, array in (*self.values.items(), *zip(program.memory.scratch, frame, strict=True)):
             self.places[variable] = Place("fixed", int(array.ctypes.data))
 
@@ -208,10 +244,11 @@ class _Calls:
         """The native function; None where a step needs more than its kernel or routine."""
         steps: list[Step] = []
         for group in self.program.steps:
-            if is_plain_view(group):
-                node = group.nodes[0]
-                assert isinstance(node.op, DimShuffle)
-                self.views[node.outputs[0]] = self._view(node.inputs[0]).shuffled(node.op)
+            if _is_view(group):
+                view = self._shown(group.nodes[0])
+                if view is None:
+                    return None
+                self.views[group.nodes[0].outputs[0]] = view
                 continue
             step = self._kernel(group) if group.kind == "kernel" else self._product(group)
             if step is None:
@@ -220,6 +257,13 @@ class _Calls:
         inputs = [self._specification(variable) for variable in self.program.graph.inputs]
         outputs = [self._specification(variable) for variable in self.program.graph.outputs]
         return native_call(inputs, outputs, steps, otherwise, self.kept)
+
+    def _shown(self, node: Apply) -> _View | None:
+        operand = self._view(node.inputs[0])
+        if isinstance(node.op, DimShuffle):
+            return operand.shuffled(node.op)
+        assert isinstance(node.op, Subtensor)
+        return operand.part(node.op)
 
     def _shape(self, variable: Variable) -> Shape:
         if isinstance(variable, Constant):
@@ -233,7 +277,8 @@ class _Calls:
         known = self.views.get(variable)
         if known is None:
             shape = self._shape(variable)
-            known = self.views[variable] = _View(self._place(variable), shape, _contiguous(shape))
+            itemsize = variable.tensor_type.numpy_dtype.itemsize
+            known = self.views[variable] = _View(self._place(variable), shape, _contiguous(shape), itemsize)
         return known
 
     def _place(self, variable: Variable) -> Place:

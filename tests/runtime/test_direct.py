@@ -28,6 +28,12 @@ PROGRAMS = {
     "columns": ([M, COLUMN], [M @ esat.exp(COLUMN), (COLUMN * COLUMN).T @ M]),
     "constants": ([M], [M * np.arange(5.0) + np.float64(0.5)]),
     "kept": ([M], [M + 1.0, M.T @ (M + 1.0)]),
+    "element": ([M, W], [(M + W)[2, 2]]),
+    "elements from the end": ([M, W], [M[-1, -2] * W[-5, 4], M[0, 1] - W[1, 0]]),
+    "element of a product": ([M, W], [(M @ W)[2, -1]]),
+    "row of a product": ([M, W], [(M @ W)[-2]]),
+    "column of a product": ([M, W], [(M @ W)[:, 3]]),
+    "part of a product": ([M, W], [M[1:4, :3] @ esat.transpose(W)[:3, 2:]]),
 }
 
 
@@ -159,6 +165,32 @@ def test_a_program_that_is_gone_takes_its_native_function_with_it():
     del run
     gc.collect()
     assert gone() is None
+
+
+def test_parts_of_large_arrays_are_read_by_native_calls():
+    program = esat.compile(esat.Graph([M, W], (M @ W)[7, 7]))
+    m, w = np.random.default_rng(0).standard_normal((2, 600, 600))
+    assert m.nbytes > direct.LARGEST
+    for _ in range(direct.CALLS + 1):
+        program(m, w)
+    assert is_native(program)
+    np.testing.assert_allclose(program(m, w), m[7] @ w[:, 7], rtol=1e-12)
+    np.testing.assert_allclose(program(m.T, w), m[:, 7] @ w[:, 7], rtol=1e-12)
+
+
+def test_a_part_that_is_not_there_raises_as_before():
+    program = frequent([M, W], [(M + W)[4, 3]])
+    small = np.zeros((4, 4))
+    for _ in range(direct.CALLS + 1):
+        with pytest.raises(IndexError):
+            program(small, small)
+    assert program(np.ones((5, 5)), np.ones((5, 5))) == 2.0
+
+
+def test_the_collector_of_cycles_takes_no_native_function_apart():
+    program = frequent([X, Y], [X * Y + 0.75])
+    tracked = [one for one in gc.get_referents(program._run.__self__) if gc.is_tracked(one)]
+    assert [type(one) for one in tracked] == [direct.FrequentCalls]
 
 
 def test_threads_share_a_native_function():
