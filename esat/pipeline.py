@@ -30,7 +30,8 @@ from esat.phases.assumptions import remove_assumptions
 from esat.phases.debug import GraphChecker
 from esat.phases.destroy import Supervisor
 from esat.phases.effects import Permissions
-from esat.phases.fusion import fuse
+from esat.phases.exact import SumsAlone
+from esat.phases.fusion import KernelRules, fuse
 from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
 from esat.profile import Profile
 from esat.rules import RULES
@@ -144,8 +145,8 @@ def _linked(
     with profile.stage("inplace"):
         final = work_in_place(running, permissions, rows)
     with profile.stage("fusion"):
-        plan = fuse(final, codegen if mode.has("elemwise_fusion") else None, permissions=permissions)
-    kernels = Kernels(mode.machine, mode.threads)
+        plan = fuse(final, _kernel_rules(mode), permissions=permissions)
+    kernels = Kernels(mode.machine, mode.threads, mode.soundness == "exact")
     in_place = ELEMWISE in rows
     executable = kind(
         final,
@@ -224,6 +225,13 @@ def _donated(graph: Graph | FunctionGraph, donate: Iterable[Variable]) -> frozen
         if not isinstance(variable, Variable) or variable not in positions:
             raise GraphError(f"only inputs of the graph can be donated; {variable!r} is none")
     return frozenset(positions[variable] for variable in given)
+
+
+def _kernel_rules(mode: Mode) -> KernelRules | None:
+    """What may become kernels."""
+    if not mode.has("elemwise_fusion"):
+        return None
+    return SumsAlone(codegen) if mode.soundness == "exact" else codegen
 
 
 def _rows_in_place(mode: Mode) -> frozenset[str]:

@@ -23,6 +23,7 @@ from esat.codegen.loop_ir import Loop, walk
 from esat.codegen.parallel import is_divisible
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.graph import Variable
+from esat.phases.exact import adds_up
 from esat.phases.group import Group
 from esat.runtime.program import KernelCall
 from esat.runtime.threads import ThreadedKernel
@@ -61,11 +62,17 @@ class Kernels:
         Tells from which sizes several threads are worth while.
     threads
         The most that a kernel may use; None for what numba's settings say at each call.
+    exact
+        Whether sums must not depend on the layout of what they read: it is copied where it is not
+        contiguous.
     """
 
-    def __init__(self, machine: MachineProfile | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self, machine: MachineProfile | None = None, threads: int | None = None, exact: bool = False
+    ) -> None:
         self._machine = machine_profile() if machine is None else machine
         self._threads = threads
+        self._exact = exact
         self._lowered: dict[Group, Kernel] = {}
 
     def _kernel(self, group: Group) -> Kernel:
@@ -100,10 +107,11 @@ class Kernels:
         inputs = tuple(group.inputs[place] for place in kernel.operands)
         code = compile_kernel(kernel)
         contiguous = code.function
+        one_order = self._exact and adds_up(group.nodes)
         # Arrays of rank 0 have one layout.
-        strided = _Later(kernel) if any(array.rank for array in kernel.inputs) else contiguous
+        strided = _Later(kernel, one_order) if any(array.rank for array in kernel.inputs) else contiguous
         threaded = None
-        if is_divisible(kernel):
+        if is_divisible(kernel) and not one_order:
             variables = (*group.outputs, *inputs)
             threaded = ThreadedKernel(kernel, variables, _Later(kernel), self._machine, self._threads)
         narrow = find_narrow(kernel)
@@ -130,12 +138,13 @@ class _Later:
     """The variants of a kernel for other layouts, each compiled when it is first needed.
 
     Loops over scattered elements do not vectorise. Where they would compute elementary functions, it takes
-    less to copy such inputs first.
+    less to copy such inputs first. Where one order of additions must hold for all layouts, all are copied.
     """
 
-    __slots__ = ("_copies", "_first_input", "_functions", "_kernel")
+    __slots__ = ("_copies", "_first_input", "_functions", "_kernel", "_one_order")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, one_order: bool = False) -> None:
+        self._one_order = one_order
         self._kernel = kernel
         self._first_input = len(kernel.outputs)
         self._functions: dict[Layout, Callable[..., Any]] = {}
@@ -146,7 +155,9 @@ class _Later:
 
     def __call__(self, *arrays: Any) -> None:
         layout = layout_of(arrays[self._first_input :])
-        if layout == "A" and self._copies and sum(array.nbytes for array in arrays) <= LARGEST_COPIED:
+        if self._one_order or (
+            layout == "A" and self._copies and sum(array.nbytes for array in arrays) <= LARGEST_COPIED
+        ):
             arrays = tuple(one if one.flags.c_contiguous else one.copy(order="C") for one in arrays)
             layout = "C"
         function = self._functions.get(layout)
