@@ -21,6 +21,7 @@ from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport
 from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, expected_shapes
+from esat.forks import GATE
 from esat.frontend.gradient import GRADIENT_CLOCK
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, SharedVariable, Variable
@@ -88,7 +89,7 @@ def compile(
     profile = Profile(
         message="{}:{}".format(*(user_line() or ("<unknown>", 0))), gradient_seconds=GRADIENT_CLOCK.seconds
     )
-    with profile.whole(), without_old_objects():
+    with GATE.busy(), profile.whole(), without_old_objects():
         return _compile(graph, mode, rules, shapes, donate, profile)
 
 

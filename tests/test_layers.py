@@ -13,6 +13,7 @@ ORDER = (
     "errors",
     "storage",
     "progress",
+    "forks",
     "collection",
     "graph",
     "ops",

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from esat.errors import CompileError, EsatError
+from esat.forks import GATE
 from esat.graph import Apply, TensorType, Variable
 from esat.phases.group import Group
 from esat.phases.memory import MemoryPlan, plan_buffers
@@ -97,6 +98,10 @@ class SignatureTable:
         ShapeError
             When sizes do not fit each other.
         """
+        with GATE.busy():
+            return self._add(key)
+
+    def _add(self, key: tuple[Shape, ...]) -> tuple[Any, ...]:
         for leaf, shape in zip(self._leaves, key, strict=True):
             if leaf.check is not None and not leaf.variable.tensor_type.admits_shape(shape):
                 raise leaf.check.shape_error(shape)

@@ -20,6 +20,7 @@ from esat.extract.extraction import Extraction
 from esat.extract.resize import Resizing, SizeClass, cost_under, shapes_text
 from esat.extract.shapes import Expected
 from esat.extract.values import Hints
+from esat.forks import GATE
 from esat.graph import FunctionGraph, TensorType, Variable
 from esat.runtime.buffers import ScratchFrames
 
@@ -204,7 +205,7 @@ class Variants:
 
     def decide(self, sizes: _Sizes) -> None:
         """Take the next step for sizes whose calls have paid for it: look for a program, then compile it."""
-        with self._lock:
+        with GATE.busy(), self._lock:
             if sizes.settled or sizes.wait > 0:
                 return
             if sizes.found is None:

@@ -19,6 +19,7 @@ from esat.codegen.cache.kernel import (
     serialize_kernel,
     signature_text,
 )
+from esat.forks import GATE
 from esat.storage import DEFAULT_LIMIT, Store
 
 
@@ -101,7 +102,19 @@ class KernelCache:
             When the source cannot be compiled, or the environment holds an object that cannot be
             told apart from others by a key.
         """
-        options = CompileOptions() if options is None else options
+        with GATE.busy():
+            chosen = CompileOptions() if options is None else options
+            return self._load_or_compile(source, entry, signature, environment, chosen, prepare)
+
+    def _load_or_compile(
+        self,
+        source: str,
+        entry: str,
+        signature: Signature,
+        environment: Mapping[str, object],
+        options: CompileOptions,
+        prepare: Callable[[], object],
+    ) -> CompiledKernel:
         key = kernel_key(source, entry, signature_text(signature), environment, repr(options))
         with self._lock:
             pending = self._kernels.get(key)
