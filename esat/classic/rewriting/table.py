@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from esat.classic.local import FromFunctionLocalOptimizer
 from esat.classic.rewriting import (
+    allocs,
     checks,
     determinants,
     distribution,
     fills,
+    gathers,
     increments,
     joins,
     kronecker,
@@ -17,6 +19,7 @@ from esat.classic.rewriting import (
     reshapes,
     subtensor_lift,
     subtensor_merge,
+    useless,
     writes,
 )
 
@@ -85,5 +88,22 @@ LOCALS: tuple[Local, ...] = (
     Local(determinants.local_log_det, "stabilize"),
     Local(determinants.local_inverse_to_solve),
     Local(kronecker.local_kron_dot),
+    Local(allocs.local_dimshuffle_alloc, tags=_EXACT),
+    Local(allocs.local_merge_alloc, tags=_EXACT),
+    Local(allocs.local_join_of_alloc, tags=_EXACT),
+    Local(allocs.local_useless_inc_subtensor_alloc, tags=_EXACT),
+    Local(gathers.local_adv_idx_to_slice, tags=_EXACT),
+    Local(gathers.local_subtensor_of_adv_subtensor, tags=_EXACT),
+    Local(gathers.local_advanced_subtensor_of_dot),
+    Local(gathers.local_advanced_read_of_write_constant_indices, tags=_EXACT),
+    Local(gathers.local_join_subtensors, tags=_EXACT),
+    Local(useless.local_ifelse_simplify, tags=_EXACT),
+    Local(useless.local_useless_split, tags=_EXACT),
+    Local(useless.local_sort_under_reduce),
+    Local(useless.local_sum_make_vector),
+    Local(useless.local_useless_dimshuffle_makevector, tags=_EXACT),
+    Local(useless.local_useless_specify_shape, tags=_EXACT),
+    Local(useless.local_merge_consecutive_specify_shape, tags=_EXACT),
+    Local(useless.local_dense_from_sparse_sparse_from_dense),
 )
 """All of them, in the order they are asked."""

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 import esat
+from esat import sparse
 from esat.classic import EquilibriumOptimizer, MergeOptimizer
 from esat.classic.rewriting import LOCALS
 from esat.graph import FunctionGraph
 from esat.graph.evaluate import evaluate
 from esat.graph.registry import op_named
+from esat.ops.control import SpecifyShape
 from esat.ops.index.basic import subtensor
+from esat.ops.join import Split
+from esat.ops.sparse.structure import SparseFromDense
 from esat.ops.vectors import make_vector, shape_vector
 
 BY_NAME = {local.optimizer.name: local.optimizer for local in LOCALS}
@@ -145,6 +149,44 @@ CASES = [
     ("local_log_det", esat.log(abs(esat.linalg.det(square))), ""),
     ("local_inverse_to_solve", esat.linalg.inv(square) @ square.T, ""),
     ("local_inverse_to_solve", square.T @ esat.linalg.inv(square), ""),
+    ("local_dimshuffle_alloc", filled.T, "alloc(dimshuffle{1,0}(dimshuffle{x,x}(s)), 4, n)"),
+    ("local_dimshuffle_alloc", op_named("alloc")(v, n, COLUMNS).dimshuffle(1, "x", 0),
+     "alloc(dimshuffle{1,x,0}(dimshuffle{x,0}(v)), 4, 1, n)"),
+    ("local_dimshuffle_alloc", op_named("alloc")(s, 1, n).dimshuffle(1), ""),
+    ("local_merge_alloc", op_named("alloc")(op_named("alloc")(s, 1, n), 3, n),
+     "alloc(dimshuffle{x,x}(s), 3, n)"),
+    ("local_join_of_alloc", esat.concatenate([filled, filled, filled]), ""),
+    ("local_join_of_alloc", esat.concatenate([esat.full((n, 2), s), esat.full((n, 3), s)], axis=1), ""),
+    ("local_useless_inc_subtensor_alloc", esat.set_subtensor(known[1:3], op_named("alloc")(v, 2, COLUMNS)),
+     "set_subtensor{1:3:1,:}(known, dimshuffle{x,0}(v))"),
+    ("local_useless_inc_subtensor_alloc", esat.inc_subtensor(known[2], op_named("alloc")(s, COLUMNS)),
+     "inc_subtensor{2,:}(known, dimshuffle{x}(s))"),
+    ("local_adv_idx_to_slice", known[[4, 2, 0]], "subtensor{4::-2,:}(known)"),
+    ("local_adv_idx_to_slice", known[[-4, 2, 3]], "subtensor{1:4:1,:}(known)"),
+    ("local_subtensor_of_adv_subtensor", x[labels][1:3], ""),
+    ("local_subtensor_of_adv_subtensor", x[labels][::-2, 1], ""),
+    ("local_advanced_subtensor_of_dot", (x @ y.T)[labels], ""),
+    ("local_advanced_subtensor_of_dot", (x @ y.T)[labels, labels], ""),
+    ("local_advanced_read_of_write_constant_indices",
+     esat.set_subtensor(known[[3, 0, -1]], square @ known[:3])[[3, 0, -1]], ""),
+    ("local_join_subtensors", esat.concatenate([x[:2], x[2:4], x[4:]]) * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_join_subtensors", esat.concatenate([x[:, :-3], x[:, -3:-1], x[:, -1:]], axis=1) * 2.0, ""),
+    ("local_ifelse_simplify", esat.ifelse(True, x, y) * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_ifelse_simplify", esat.ifelse(False, x, y) * 2.0, "mul(y, dimshuffle{x,x}(2.0))"),
+    ("local_ifelse_simplify", esat.ifelse(s > 0.0, x, x) * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_useless_split", Split(1, 1)(x) * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
+    ("local_sort_under_reduce", esat.sum(esat.sort(x, axis=1)), "sum{0,1}(x)"),
+    ("local_sort_under_reduce", esat.max(esat.sort(x, axis=0), axis=0), "max{0}(x)"),
+    ("local_sum_make_vector", esat.sum(make_vector([s, s * 2.0, s + 1.0])), ""),
+    ("local_sum_make_vector", esat.max(make_vector([s, s * 2.0]), keepdims=True), ""),
+    ("local_useless_dimshuffle_makevector", make_vector([s]).dimshuffle("x") * 2.0,
+     "mul(dimshuffle{x}(s), dimshuffle{x}(2.0))"),
+    ("local_useless_specify_shape", SpecifyShape((ROWS, None))(known) * 2.0,
+     "mul(known, dimshuffle{x,x}(2.0))"),
+    ("local_merge_consecutive_specify_shape", SpecifyShape((None, COLUMNS))(SpecifyShape((ROWS, None))(x)),
+     "specify_shape{5,4}(x)"),
+    ("local_dense_from_sparse_sparse_from_dense",
+     sparse.dense_from_sparse(SparseFromDense("csr")(x)) * 2.0, "mul(x, dimshuffle{x,x}(2.0))"),
     ("local_kron_dot", esat.kron(x, y).T @ (esat.arange(25) * 0.5), ""),
     ("local_kron_dot", esat.kron(square, square) @ esat.reshape(square, (9, 1)), ""),
     ("local_kron_dot", esat.kron(square, square) @ (esat.arange(9)[:, None] * v[None, :]), ""),
