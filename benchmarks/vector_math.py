@@ -6,6 +6,7 @@ Measures every function in both formats and writes the table ``docs/vector_math.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import platform
 import time
@@ -55,21 +56,19 @@ COUNT = 8192
 """Timed arguments: small enough for the second-level cache."""
 
 
-def compiled(name: str, bits: int):
-    """The flat loop over a function."""
-    arity = vector_math.FUNCTIONS[name].arity
+@functools.cache
+def kernel(name: str, bits: int):
+    """The flat loop over a function, compiled."""
+    names = ["x", "y"][: vector_math.FUNCTIONS[name].arity]
     array = (types.float64 if bits == 64 else types.float32)[::1]
-    names = ["x", "y"][:arity]
     source = (
         f"def kernel(out, {', '.join(names)}):\n"
         "    for i in range(out.size):\n"
         f"        out[i] = function({', '.join(f'{n}[i]' for n in names)})\n"
     )
     environment = {"function": vector_math.function(name, bits)}
-    kernel = KernelCache(None).load_or_compile(
-        source, "kernel", types.void(array, *[array] * arity), environment
-    )
-    return kernel.function
+    signature = types.void(array, *[array] * len(names))
+    return KernelCache(None).load_or_compile(source, "kernel", signature, environment)
 
 
 def nanoseconds_per_element(call, repeats: int = 40) -> float:
@@ -86,7 +85,7 @@ def measure(name: str, bits: int, samples: int) -> tuple[float, float, float]:
     """Largest error found, and time per element of the vector function and of NumPy or SciPy."""
     dtype = np.dtype(f"f{bits // 8}")
     arity = vector_math.FUNCTIONS[name].arity
-    function = compiled(name, bits)
+    function = kernel(name, bits).function
     with np.errstate(all="ignore"):
         arguments = accuracy.sample(name, dtype, arity, samples, seed=11)
     values = np.empty_like(arguments[0])

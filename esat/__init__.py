@@ -13,6 +13,7 @@ egraph     the graph as terms, saturated with the rules; the only importer of eg
 extract    the cheapest graph of all those found, by a cost model of the machine
 phases     fusion into groups, and what may overwrite what
 classic    Theano's way: the database of all optimizers, and greedy ones over the same rules
+soundness  rules sampled over dtypes, shapes and special values
 codegen    groups as loops, printed as numba source and compiled, with SIMD mathematics
 gpu        the same for CUDA
 drawing    pictures of graphs and compiled functions, and a page about one

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.special
 from numba.core import types
 
 from esat.codegen import vector_math
 from esat.codegen.cache import KernelCache
 from esat.codegen.vector_math import accuracy, coefficients, coefficients_generate, reduction
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.vector_math import NUMPY_EQUIVALENTS, kernel
 
 NAMES = sorted(vector_math.FUNCTIONS)
 FORMATS = [32, 64]
@@ -32,37 +36,9 @@ EXTREME_VALUES = [5e-324, 1e-310, 1e-45, 1e-20, 1e38, 1e308, math.inf, math.nan]
 SPECIAL_VALUES = np.array([*ORDINARY_VALUES, *EXTREME_VALUES])
 
 NUMPY_FUNCTIONS = {
-    "sigmoid": scipy.special.expit,
-    "softplus": lambda x: np.logaddexp(x, x.dtype.type(0)),
+    **NUMPY_EQUIVALENTS,
     "log1mexp": lambda x: np.where(x > -0.5, np.log(-np.expm1(x)), np.log1p(-np.exp(x))),
-    "reciprocal_sqrt": lambda x: 1 / np.sqrt(x),
-    "pow": np.power,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "erf": scipy.special.erf,
-    "erfc": scipy.special.erfc,
-    "erfcx": scipy.special.erfcx,
-    "gammaln": scipy.special.gammaln,
 }
-
-
-@functools.cache
-def kernel(name: str, bits: int):
-    """A flat loop over the function."""
-    array = NUMBA_TYPES[bits][::1]
-    names = ["x", "y"][: vector_math.FUNCTIONS[name].arity]
-    source = f"""
-def kernel(out, {", ".join(names)}):
-    for i in range(out.size):
-        out[i] = function({", ".join(f"{argument}[i]" for argument in names)})
-"""
-    environment = {"function": vector_math.function(name, bits)}
-    return KERNELS.load_or_compile(source, "kernel", types.void(array, *[array] * len(names)), environment)
 
 
 def evaluate(name: str, bits: int, *arguments: np.ndarray) -> np.ndarray:
