@@ -18,6 +18,9 @@ from esat.extract.kernels import Floats, Integers, Links, State
 
 MANY_UNITS = 1 << 62
 LARGEST_REGION = 32
+PATIENCE = 160
+"""Looks at dead classes in a row that may gain nothing; a share that is taken back counts as several."""
+_SHARE_IN_LOOKS = 4
 
 
 class Region(NamedTuple):
@@ -316,9 +319,13 @@ def spread(links: Links, units: Integers, state: State, region: Region, shared: 
             if units[node] < 0 or state.choice[user] < 0:
                 continue
             price = float(units[node])
+            live = references[user] > 0
+            # Operands only add to the price: most e-nodes cost more by themselves than there is to save.
+            if price >= (state.saving[user] if live else value[user]):
+                continue
             for edge in range(child_start[node], child_start[node + 1]):
                 price += value[children[edge]]
-            if references[user] > 0:
+            if live:
                 hope += max(float(state.saving[user]) - price, 0.0)
             elif price < value[user] and region.inside[user] == 0 and end < LARGEST_REGION:
                 region.member[end] = user
@@ -361,6 +368,8 @@ def share(links: Links, units: Integers, state: State, region: Region, size: int
         below = region.member[position]
         for index in range(parent_start[below], parent_start[below + 1]):
             user = class_of[parents[index]]
+            if references[user] == 0:
+                continue
             old = choice[user]
             saved = take(links, units, state, user, parents[index])
             if saved > 0:
@@ -402,16 +411,23 @@ def revert(links: Links, units: Integers, state: State, log: Integers, logged: i
 
 
 def share_pass(links: Links, units: Integers, state: State, region: Region) -> int:
-    """:func:`share` every dead class with several users that promises a gain; return the units gained.
+    """:func:`share` dead classes with several users that promise a gain; return the units gained.
 
+    All of them, unless many in a row gain nothing: in large graphs what they gain is next to nothing, too.
     ``region.value`` has to hold the prices of all classes, 0 for live ones.
     """
     parent_start = links.parent_start
     gained = 0
+    looks = 0
     for klass in range(len(state.choice)):
         users = parent_start[klass + 1] - parent_start[klass]
         if users > 1 and state.references[klass] == 0 and state.choice[klass] >= 0:
             size = spread(links, units, state, region, klass)
-            if size > 0:
-                gained += share(links, units, state, region, size)
+            saved = share(links, units, state, region, size) if size > 0 else 0
+            gained += saved
+            looks += _SHARE_IN_LOOKS if size > 0 else 1
+            if saved > 0:
+                looks = 0
+            if looks >= PATIENCE:
+                break
     return gained
