@@ -3,10 +3,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from all_fuse import AllFuse
 
 from esat.graph import Apply, Family, FunctionGraph, SharedVariable, Variable
 from esat.ops import table
-from esat.ops.dimshuffle import DimShuffle
 from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
 from esat.phases.group import Group
@@ -18,16 +18,6 @@ from esat.runtime.program import KernelCall
 @pytest.fixture(scope="session", autouse=True)
 def _ops() -> None:
     table.register_all()
-
-
-class AllFuse:
-    """Rules of a generator that lowers every elementwise op, reduction and permutation, in any company."""
-
-    def supported(self, node: Apply) -> bool:
-        return node.op.family in (Family.ELEMENTWISE, Family.REDUCTION) or isinstance(node.op, DimShuffle)
-
-    def can_fuse(self, nodes: Sequence[Apply]) -> bool:
-        return True
 
 
 class InterpretedKernels:
