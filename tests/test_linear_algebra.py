@@ -80,3 +80,16 @@ def test_other_modes_are_right(mode):
         chosen = esat.Mode("debug", samples=tuple(values.values())) if mode == "debug" else mode
         function = esat.compile(esat.Graph(list(values), [output]), chosen)
         np.testing.assert_allclose(function(*values.values()), esat.evaluate(output, values), rtol=1e-6)
+
+
+def test_one_factorization_serves_all_that_need_it():
+    """Two solutions and a determinant of one definite matrix: one Cholesky factor."""
+    c = esat.vector("c")
+    outputs = [la.solve(definite, b), la.solve(definite, c), la.slogdet(definite)[1]]
+    function = esat.compile(esat.Graph([a, b, c], outputs))
+    values = {a: DEFINITE, b: B, c: D}
+    for found, expected in zip(function(*values.values()), esat.evaluate(outputs, values), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    names = [node.op.name for node in function.optimized.toposort()]
+    assert names.count("cholesky") == 1, names
+    assert not {"solve", "slogdet", "inv"} & set(names), names
