@@ -132,8 +132,10 @@ def _is_simple(group: Group) -> bool:
     if group.kind == "kernel" or _is_view(group):
         return True
     (node,) = group.nodes
-    types = [variable.tensor_type for variable in (*node.inputs, *node.outputs)]
-    return isinstance(node.op, MatMul) and types[0].dtype in ("float32", "float64") and types[0].ndim == 2
+    if not isinstance(node.op, MatMul):
+        return False
+    type = node.inputs[0].tensor_type
+    return type.dtype in ("float32", "float64") and type.ndim == 2
 
 
 def _is_view(group: Group) -> bool:
