@@ -27,8 +27,10 @@ EXACT_PASSES = 16
 ROUNDS = 8
 EVICTIONS = 3
 """Classes that the search tries to do without, at most."""
-EVICTED_NODES = 3000
-"""E-nodes that the starts without these classes may have together: large problems get few."""
+EVICTED_NODES = 1500
+"""E-nodes that the starts without these classes may have together: large problems get few, or none."""
+ROUND_NODES = 4000
+"""E-nodes that the rounds of moves of many classes may look at together, but for the first round."""
 HOPELESS = 1.05
 """Cost of a start, against the best known, from which on it is not improved."""
 # The units of all e-nodes together stay below this power of two, far from the limits of int64.
@@ -62,7 +64,8 @@ def area_choice(
     starts[-1] = search.flows(tree, starts[-1], deadline)
     found = [search.descend(start, deadline, rounds=0) for start in starts]
     best = min(found, key=lambda choice: problem.cost_of(problem.live(choice)))
-    return search.without(search.descend(best, deadline, rounds=ROUNDS), deadline)
+    rounds = max(1, min(ROUNDS, ROUND_NODES // max(problem.arrays.node_count, 1)))
+    return search.without(search.descend(best, deadline, rounds), deadline)
 
 
 def completed(problem: Problem, links: Links, backend: Backend, initial: IntArray) -> IntArray:
@@ -182,10 +185,12 @@ class Search:
         Where a whole chain of classes can be had in two forms, every single step from one to the other
         is a loss. The classes that most of the cost hangs on are tried, one of each chain.
         """
+        allowed = min(EVICTIONS, EVICTED_NODES // max(self._problem.arrays.node_count, 1))
+        if allowed == 0:
+            return choice
         best, best_cost = choice, self._problem.cost_of(self._problem.live(choice))
         tried: list[int] = []
         candidates = self._by_dependents(best)
-        allowed = max(1, min(EVICTIONS, EVICTED_NODES // max(self._problem.arrays.node_count, 1)))
         while candidates and len(tried) < allowed and perf_counter() < deadline:
             klass, dependents = candidates.pop()
             if any(_alike(dependents, other) for other in tried):

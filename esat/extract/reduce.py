@@ -24,7 +24,7 @@ from math import fsum, inf
 
 import numpy as np
 
-from esat.extract.arrays import EGraphArrays, IntArray, distinct, starts_of
+from esat.extract.arrays import EGraphArrays, FloatArray, IntArray, distinct, starts_of
 from esat.extract.bits import bits_of
 from esat.extract.selection import Problem
 from esat.extract.tree import TreeChoice, as_array
@@ -110,23 +110,21 @@ class _Reducer:
         self.costs: list[float] = problem.costs.tolist()
         self.roots: list[int] = problem.roots.tolist()
         self.limit = upper_bound * (1.0 + _EQUAL)
-        self.tree_cost: list[float] = np.array(tree.cost, np.float64).tolist()
+        tree_cost = np.array(tree.cost, np.float64)
+        self.tree_cost: list[float] = tree_cost.tolist()
         self.tree_node: list[int] = as_array(tree.choice).tolist()
         self.order: list[int] = as_array(tree.order)[: tree.count].tolist()
         self.rank = {klass: rank for rank, klass in enumerate(self.order)}
+        usable, self.tree_total = _trees(problem, tree_cost)
         self.candidates: dict[int, list[int]] = {}
         class_start = arrays.class_start.tolist()
         for klass in self.order:
-            self.candidates[klass] = [
-                node for node in range(class_start[klass], class_start[klass + 1]) if self._usable(node)
-            ]
+            nodes = range(class_start[klass], class_start[klass + 1])
+            self.candidates[klass] = [node for node in nodes if usable[node]]
         self.need: dict[int, int] = {}
         self.must: dict[int, int] = {}
         self.outside: dict[int, int] = {}
         self.alone: dict[int, bool] = {}
-
-    def _usable(self, node: int) -> bool:
-        return self.costs[node] < inf and all(child in self.rank for child in self.children[node])
 
     def run(self, rounds: int) -> tuple[list[int], list[int], list[int]]:
         """E-nodes to choose from, e-nodes that are in every selection, and forced classes with a choice."""
@@ -243,22 +241,23 @@ class _Reducer:
 
     def _undominated(self, klass: int, nodes: list[int], trusted: int) -> list[int]:
         """The candidates of a class that no other one dominates."""
-        trees = [
-            (self.costs[node] + sum(self.tree_cost[c] for c in self.children[node]), node) for node in nodes
-        ]
-        rivals = [node for _total, node in sorted(trees)[:RIVALS]]
+        cheapest = sorted((self.tree_total[node], node) for node in nodes)[:RIVALS]
+        rivals = [(self.costs[node], node) for _total, node in cheapest]
         return [node for node in nodes if not self._dominated(klass, node, rivals, trusted)]
 
-    def _dominated(self, klass: int, node: int, rivals: list[int], trusted: int) -> bool:
+    def _dominated(self, klass: int, node: int, rivals: list[tuple[float, int]], trusted: int) -> bool:
         cost = self.costs[node]
-        paid = self.need[node] | trusted
-        for rival in rivals:
-            total = self.costs[rival]
-            if rival == node or total > cost:
+        paid = 0
+        for own_cost, rival in rivals:
+            if rival == node or own_cost > cost:
                 continue
+            total = own_cost
+            paid = paid or self.need[node] | trusted
             for child in self.children[rival]:
                 if not paid >> child & 1:
                     total += self.tree_cost[child] if self.rank[child] < self.rank[klass] else inf
+                    if total > cost:
+                        break
             if total < cost * (1.0 - _EQUAL):
                 return True
             # Ties fall to the e-node of the tree, else to the lower number.
@@ -266,6 +265,17 @@ class _Reducer:
             if total <= cost and favoured:
                 return True
         return False
+
+
+def _trees(problem: Problem, tree_cost: FloatArray) -> tuple[list[bool], list[float]]:
+    """For each e-node whether it has a finite term, and what it costs with the trees of its operands."""
+    start, children = problem.arrays.distinct_operands
+    owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    count = len(start) - 1
+    lacking = np.bincount(owner, weights=tree_cost[children] < 0.0, minlength=count)
+    total = problem.costs + np.bincount(owner, weights=tree_cost[children], minlength=count)
+    usable = np.isfinite(problem.costs) & (lacking == 0)
+    return usable.tolist(), total.tolist()
 
 
 def strong_components(classes: Sequence[int], below: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
