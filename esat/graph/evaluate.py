@@ -37,13 +37,50 @@ def evaluate(outputs: Variable | Sequence[Variable], values: Mapping[Variable, A
     """
     single = isinstance(outputs, Variable)
     wanted: Sequence[Variable] = [outputs] if isinstance(outputs, Variable) else list(outputs)
+    known = computed(wanted, values)
+    results = [_value_of(variable, known) for variable in wanted]
+    return results[0] if single else results
+
+
+def computed(wanted: Sequence[Variable], values: Mapping[Variable, Any] | None = None) -> dict[Variable, Any]:
+    """The values given, and those of all that was computed on the way to what is wanted.
+
+    Of choices the side that is chosen is computed alone. Parameters and errors are those of :func:`evaluate`.
+    """
     known = {variable: _filtered(variable, value) for variable, value in (values or {}).items()}
-    for node in toposort(wanted, stop=known):
+    nodes = toposort(wanted, stop=known)
+    if any(node.op.lazy for node in nodes):
+        _evaluate_lazily(wanted, known)
+        return known
+    for node in nodes:
         operands = [_value_of(variable, known) for variable in node.inputs]
         for output, result in zip(node.outputs, apply_node(node, operands), strict=True):
             known.setdefault(output, result)
-    results = [_value_of(variable, known) for variable in wanted]
-    return results[0] if single else results
+    return known
+
+
+def _evaluate_lazily(wanted: Sequence[Variable], known: dict[Variable, Any]) -> None:
+    """Add what is wanted to what is known, and of choices compute the side that is chosen alone."""
+    pending = list(wanted)
+    while pending:
+        node = pending[-1].owner
+        if node is None or pending[-1] in known:
+            pending.pop()
+            continue
+        shared = [variable for variable in node.inputs if isinstance(variable, SharedVariable)]
+        known.update((variable, variable.look()) for variable in shared if variable not in known)
+        needed = node.op.needed(node.inputs, known)
+        missing = [variable for variable in needed if variable.owner is not None and variable not in known]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        chosen = dict.fromkeys(needed)
+        operands: list[Any] = [
+            _value_of(variable, known) if variable in chosen else None for variable in node.inputs
+        ]
+        for output, result in zip(node.outputs, apply_node(node, operands), strict=True):
+            known.setdefault(output, result)
 
 
 def apply_node(node: Apply, operands: Sequence[Array]) -> tuple[Array, ...]:

@@ -72,6 +72,8 @@ class Op:
         Output position -> positions of the inputs it may share memory with.
     destroy_map
         Output position -> positions of the inputs it overwrites.
+    lazy
+        Whether values of some inputs tell that others are not needed; see :meth:`needed`.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Op:
     typing: str = "opaque"
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
+    lazy: bool = False
 
     def properties(self) -> tuple[object, ...]:
         """The attributes that, with the class and name, say what the op computes. Hashable."""
@@ -107,6 +110,11 @@ class Op:
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Compute the outputs with NumPy. This defines what the op means."""
         raise NotImplementedError
+
+    def needed(self, inputs: Sequence[Variable], values: Mapping[Variable, Any]) -> Sequence[Variable]:
+        """The inputs that must be computed, as far as the values of some tell; :meth:`perform` may be given
+        None for the others."""
+        return inputs
 
     def check_operands(self, node: Apply, operands: Sequence[Array]) -> None:
         """Raise ShapeError when run-time sizes break what the types of the inputs promised.

@@ -5,7 +5,7 @@ Nodes of this family are not computed at compile time: an assertion that fails b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from esat.errors import AssertionFailed, DtypeError, GraphError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType, Type
-from esat.graph.variables import Apply, Variable
+from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.cast import cast
 from esat.ops.index.basic import zeros_like
 from esat.ops.promotion import common_dtype
@@ -161,6 +161,13 @@ class IfElse(Op):
             common_type(self.name, then.type, otherwise.type)
             for then, otherwise in zip(*self.branches(inputs), strict=True)
         )
+
+    def needed(self, inputs: Sequence[Variable], values: Mapping[Variable, Any]) -> Sequence[Variable]:
+        condition = inputs[0]
+        value = condition.data if isinstance(condition, Constant) else values.get(condition)
+        if value is None:
+            return inputs[:1]
+        return (condition, *self.branches(inputs)[0 if value else 1])
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return tuple(self.branches(inputs)[0 if inputs[0] else 1])

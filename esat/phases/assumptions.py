@@ -9,7 +9,7 @@ import numpy as np
 
 from esat.errors import AssertionFailed, describe
 from esat.graph import FunctionGraph, Variable
-from esat.graph.evaluate import evaluate
+from esat.graph.evaluate import computed, evaluate
 from esat.ops.assume import Assume
 from esat.ops.structure import holds, shaped
 
@@ -32,8 +32,11 @@ def check_assumptions(graph: FunctionGraph, known: Mapping[Variable, Any]) -> No
         Values of its inputs.
     """
     nodes = [node for node in graph.toposort() if isinstance(node.op, Assume)]
-    values = evaluate([node.inputs[0] for node in nodes], known)
-    for node, value in zip(nodes, values, strict=True):
+    values = computed(graph.outputs, known) if nodes else {}
+    for node in nodes:
+        if node.outputs[0] not in values:
+            continue  # in a branch that is not taken
+        value = evaluate(node.inputs[0], values)
         assert isinstance(node.op, Assume)
         for fact in node.op.facts:
             if not holds(fact, value):

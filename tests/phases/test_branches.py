@@ -13,7 +13,7 @@ from esat.phases.branches import Within, join_branches, separate_branches
 X, Y = esat.vector("x"), esat.vector("y")
 M, N = esat.matrix("m"), esat.matrix("n")
 C, D = esat.scalar("c", dtype="bool"), esat.scalar("d", dtype="bool")
-MODES = ("fast_run", "greedy", "strict", "Stabilization")
+MODES = ("fast_run", "greedy", "strict", "Stabilization", "debug")
 RNG = np.random.default_rng(4)
 
 
@@ -112,3 +112,14 @@ def test_marks_leave_with_the_branches_joined() -> None:
     assert len(marks) == 2
     join_branches(graph)
     assert str(graph) == before
+
+
+def test_the_interpreter_computes_the_side_that_is_chosen_only() -> None:
+    chosen = esat.shared(np.asarray(False), "chosen")
+    known = {X: counted(3), Y: counted(5)}
+    for condition in (chosen, ~chosen == np.asarray(False), np.asarray(False)):
+        result = esat.evaluate(esat.ifelse(condition, X + Y, Y * 2.0), known)
+        np.testing.assert_array_equal(result, counted(5) * 2.0)
+    chosen.set_value(np.asarray(True))
+    with pytest.raises(ShapeError):
+        esat.evaluate(esat.ifelse(chosen, X + Y, Y * 2.0), known)
