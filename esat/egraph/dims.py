@@ -31,20 +31,20 @@ _DECLARATIONS = """
 """
 
 _RULES = """
-(rule ((= e (NarySum p n)) (= s (ReduceSum x m))) ((sizes/wanted)) :ruleset esat-index :name "sizes-wanted")
+(rule ((= e (NarySum p n)) (= s (ReduceSum x m))) ((sizes/wanted)) :ruleset esat-known :name "sizes-wanted")
 (rule ((sizes/wanted) (= e (DimShuffle x p)) (axis-number j) (< j (& 15 (>> p 36)))
        (= i (& 15 (>> p (* 4 j)))) (= n (dim x i)))
-      ((union (dim e j) n)) :ruleset esat-index :name "dim-DimShuffle")
+      ((union (dim e j) n)) :ruleset esat-known :name "dim-DimShuffle")
 (rule ((sizes/wanted) (= e (MatMul x y r)) (= n (dim x i)) (< i (- r 1))) ((union (dim e i) n))
-      :ruleset esat-index :name "dim-MatMul-left")
+      :ruleset esat-known :name "dim-MatMul-left")
 (rule ((sizes/wanted) (= e (MatMul x y r)) (= n (dim y i)) (!= i (- r 2))) ((union (dim e i) n))
-      :ruleset esat-index :name "dim-MatMul-right")
+      :ruleset esat-known :name "dim-MatMul-right")
 (rule ((sizes/wanted) (= s (ReduceSum x m)) (= k (& m (not-i64 (bp x)))) (> k 0) (= i (log2 k)) (= k (<< 1 i))
        (= n (dim x i)))
-      ((union (extent x m) n)) :ruleset esat-index :name "extent-one-axis")
+      ((union (extent x m) n)) :ruleset esat-known :name "extent-one-axis")
 (rule ((sizes/wanted) (= s (ReduceSum x m)) (= k (& m (not-i64 (bp x)))) (> k 0) (= j (log2 k))
        (= rest (- k (<< 1 j))) (> rest 0) (= i (log2 rest)) (= rest (<< 1 i)) (= a (dim x i)) (= b (dim x j)))
-      ((union (extent x m) (SizePair a b))) :ruleset esat-index :name "extent-two-axes")
+      ((union (extent x m) (SizePair a b))) :ruleset esat-known :name "extent-two-axes")
 """
 
 _SUMS_AT_ONCE = """
@@ -52,7 +52,7 @@ _SUMS_AT_ONCE = """
 (function KEY/has (i64 i64 Dim i64 T) Unit :merge old)
 (rule (SUMMAND (= size (extent x m)) (= w (bp x)))
       ((set (KEY/argument m q size w s) x) (set (KEY/has m q size w s) ()))
-      :ruleset esat-index :name "KEY")
+      :ruleset esat-known :name "KEY")
 (rule ((= e (NarySum p n)) (element-count SIDE s) (= x (KEY/argument m q size w s)) (KEY/has m q size w s)
        (= above (unstable-multiset-filter (unstable-fn "KEY/has" m q size w) p))
        (= below (unstable-multiset-filter (unstable-fn "KEY/has" m q size w) n))
@@ -86,7 +86,7 @@ def dims_program(signature: Signature) -> str:
         for side in ("p", "n"):
             lines.append(
                 f"(rule ((sizes/wanted) (= e ({nary} p n)) (element-count {side} s) (= size (dim s i)))"
-                f' ((union (dim e i) size)) :ruleset esat-index :name "dim-{nary}#{side}")'
+                f' ((union (dim e i) size)) :ruleset esat-known :name "dim-{nary}#{side}")'
             )
     lines.append(_RULES)
     for key, (summand, together) in _SUMMANDS.items():
@@ -107,5 +107,5 @@ def _rules(record: ConstructorSignature) -> Iterator[str]:
     for operand in range(record.operand_count):
         yield (
             f"(rule ((sizes/wanted) (= e {record.pattern}) (= size (dim a{operand} i)){condition})"
-            f' ((union (dim e i) size)) :ruleset esat-index :name "dim-{record.name}#{operand}")'
+            f' ((union (dim e i) size)) :ruleset esat-known :name "dim-{record.name}#{operand}")'
         )

@@ -19,6 +19,7 @@ from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.identity import program_digest
+from esat.egraph.joins import Join, join_of
 from esat.egraph.kept_rules import compiled_rules
 from esat.egraph.modules import Module, declared_tables, modules_of, relevant, rulesets
 from esat.egraph.pool import POOL
@@ -108,17 +109,18 @@ class Program:
     @property
     def schedule(self) -> Schedule:
         """The steps of one round of saturation, whatever the terms."""
-        return self._schedule(frozenset((*self.compiled.rulesets, *self.compiled.expanding)))
+        return self._schedule(range(len(self.modules)))
 
     def schedule_for(self, terms: TermGraph) -> Schedule:
         """The steps of one round, without rule sets of which no rule can matter to the terms.
 
         Even an empty rule set takes time to run.
         """
-        numbers = self.relevant(_tables_of(terms))
-        return self._schedule(frozenset(self.modules[number].ruleset for number in numbers))
+        return self._schedule(self.relevant(_tables_of(terms)))
 
-    def _schedule(self, rulesets: frozenset[str]) -> Schedule:
+    def _schedule(self, numbers: Sequence[int]) -> Schedule:
+        own = [self.modules[number] for number in numbers]
+        rulesets = frozenset(module.ruleset for module in own)
         expanding = [name for name in self.compiled.expanding if name in rulesets]
         sparse = tuple(name for name in expanding if name.startswith(SPARSE_RULES))
         expanding = [name for name in expanding if name not in sparse]
@@ -137,7 +139,31 @@ class Program:
             ),
             RuleStep(sparse, fuel=EXPANDING_FUEL),
         )
-        return Schedule(tuple(step for step in steps if step.rulesets), watched=self.users_rules)
+        joins: dict[str, list[Join]] = {}
+        for number in numbers:
+            if number in self.joins:
+                joins.setdefault(self.modules[number].ruleset, []).append(self.joins[number])
+        return Schedule(
+            tuple(step for step in steps if step.rulesets),
+            watched=self.users_rules,
+            joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},
+            members={
+                ruleset: tuple(module.member for module in own if module.ruleset == ruleset)
+                for ruleset in joins
+            },
+        )
+
+    @cached_property
+    def joins(self) -> dict[int, Join]:
+        """Users' rules with unrelated patterns, by the number of their module: the package has none."""
+        found: dict[int, Join] = {}
+        for number, module in enumerate(self.modules):
+            rule = module.chunk.rule if module.chunk is not None and module.ruleset else None
+            if rule is not None and rule.name in self.users_rules:
+                join = join_of(module, self.tables)
+                if join is not None:
+                    found[number] = join
+        return found
 
     @cached_property
     def users_rules(self) -> frozenset[str]:

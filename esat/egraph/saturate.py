@@ -2,9 +2,12 @@
 
 A round runs the given rule sets once and then normalises sums and products::
 
-    index, rules; lift; (index, types, reduce)*, flatten, ... until nothing changes; views; constants; facts
-    index, common factors; normalise again
+    index, known; rules; lift; (index, types, reduce)*, nested, flatten, ... until nothing changes; views;
+    constants; facts; index, common factors; normalise again
 
+What is derived of terms is divided by who reads it, for every run of a rule set takes time: ``index`` by
+reduction, ``nested`` by flattening, ``factors`` by the search for common factors, ``known`` (sizes, structure
+of matrices, what patterns of files look for in sums) by rules of files.
 Reduction is saturated before each flattening step: flattening an unreduced sum never ends for
 some of them (``core.egg``). Between any two steps the budgets are checked. What one step costs is
 bounded beforehand: a rule set that has shown to explode, or is not trusted, runs with a match limit per
@@ -15,18 +18,20 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esat.egraph.engine import Engine
 from esat.egraph.forecast import Forecast
+from esat.egraph.joins import Join
 from esat.egraph.report import (
     RuleLog,
     SaturationReport,
     StepTrace,
     StopReason,
     first_names,
+    rule_name,
 )
 from esat.egraph.terms import TermGraph
 from esat.errors import EsatWarning, RuleError, SaturationError
@@ -71,12 +76,19 @@ class Schedule:
         only rules of the step that did it.
     watched
         Names of rules that are reported when they have no end: those of users.
+    joins
+        Rules of unrelated patterns, by their rule set; one that would have more matches than the budget
+        admits does not run.
+    members
+        All rule sets that the rule sets with joins unite.
     """
 
     steps: tuple[RuleStep, ...] = ()
     core: bool = True
     check_types: bool = False
     watched: frozenset[str] = frozenset()
+    joins: Mapping[str, tuple[Join, ...]] = field(default_factory=dict)
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +129,7 @@ EXPLOSIVE_GROWTH = 3.0
 _LARGEST_SHARE = 0.5
 """A rule set that may take more of the time left than this is left out of the round."""
 
-_WITH_FUEL = "(let-scheduler esat-fuel (back-off :match-limit {} :ban-length 1)) (run-with esat-fuel {})"
+_FUEL = "(let-scheduler esat-fuel (back-off :match-limit {} :ban-length 1))"
 
 _HARMLESS_NODES = 2_000
 """Below this many e-nodes growth is no sign of anything."""
@@ -130,6 +142,7 @@ FLATTENINGS = 64
 
 _TYPES = "(saturate (seq (saturate (run esat-types)) (run esat-retype)))"
 _INDEX = f"(saturate (seq {_TYPES} (saturate (run esat-index))))"
+_KNOWN = f"(saturate (seq {_TYPES} (saturate (run esat-known))))"
 
 
 class _BudgetExhaustedError(Exception):
@@ -197,6 +210,8 @@ class _Saturation:
     grown_by: dict[str, RuleLog] = field(default_factory=dict)
     limited: set[str] = field(default_factory=set)
     exhausted: set[str] = field(default_factory=set)
+    sizes: dict[str, int] = field(default_factory=dict)
+    unrun: set[str] = field(default_factory=set)
     changes: int = 0
     settled: dict[str, int] = field(default_factory=dict)
     held_back: bool = False
@@ -244,6 +259,7 @@ class _Saturation:
         changed = False
         if self.schedule.core:
             self.step("esat-index", _INDEX)
+            self.step("esat-known", _KNOWN)
         for rules in self.schedule.steps:
             if rules.rounds is None or self.round <= rules.rounds:
                 changed |= self.rule_step(rules)
@@ -260,6 +276,7 @@ class _Saturation:
         changed = False
         for _ in range(FACTORINGS):
             self.step("esat-index", _INDEX)
+            self.step("esat-factors", "(saturate (run esat-factors))")
             found = self.step("esat-factor", "(saturate (run esat-factor))")
             if not self.step("esat-factored", "(run esat-factored)"):
                 return changed or found
@@ -279,6 +296,7 @@ class _Saturation:
             while self.step("esat-reduce", "(run esat-reduce)"):
                 changed = True
                 self.step("esat-index", _INDEX)
+            self.step("esat-nested", "(saturate (run esat-nested))")
             if not self.step("esat-flatten", "(run esat-flatten)"):
                 return changed
             changed = True
@@ -311,7 +329,12 @@ class _Saturation:
             fuel = self.budgets.matches if rules.fuel is None else rules.fuel
             least = fuel if rules.from_nodes is None else rules.from_nodes
             limited = ruleset in self.limited or (rules.fuel is not None and self.nodes > least)
-            program = _WITH_FUEL.format(fuel, ruleset) if limited else f"(run {ruleset})"
+            rulesets = self.without_large_joins(ruleset)
+            if not rulesets:
+                continue
+            run = "run-with esat-fuel" if limited else "run"
+            program = " ".join(f"({run} {name})" for name in rulesets)
+            program = f"{_FUEL.format(fuel)} (seq {program})" if limited else f"(seq {program})"
             if self.forecast.seconds(program, self.nodes) > _LARGEST_SHARE * self.left():
                 self.hurried = True
                 self.hold_back(ruleset)
@@ -323,6 +346,17 @@ class _Saturation:
                     self.note_end(program, updated)
                 changed |= updated
         return changed
+
+    def without_large_joins(self, ruleset: str) -> tuple[str, ...]:
+        """What to run of a rule set: itself, or all of its members but joins with too many matches."""
+        joins = self.schedule.joins.get(ruleset, ())
+        large = [join for join in joins if join.matches(self.sizes) > self.budgets.matches]
+        if not large:
+            return (ruleset,)
+        self.hold_back(ruleset)
+        self.unrun.update(rule_name(join.name) for join in large)
+        members = {join.member for join in large}
+        return tuple(member for member in self.schedule.members[ruleset] if member not in members)
 
     def run_ruleset(self, ruleset: str, program: str, fuel: int, limited: bool) -> bool:
         """Run one rule set; whether anything changed."""
@@ -407,9 +441,9 @@ class _Saturation:
         )
 
     def count_nodes(self) -> int:
-        sizes = self.engine.sizes()
-        self.contradictory = sizes.get("nary-contradiction", 0) > 0
-        return sum(rows for name, rows in sizes.items() if name in self.constructors)
+        self.sizes = self.engine.sizes()
+        self.contradictory = self.sizes.get("nary-contradiction", 0) > 0
+        return sum(rows for name, rows in self.sizes.items() if name in self.constructors)
 
     # ---- the end
 
@@ -425,7 +459,7 @@ class _Saturation:
         matched = [rule for log in (self.previous, self.recent) for rule in log.statistics()]
         watched = [rule for rule in matched if rule.name in self.schedule.watched and rule.matches]
         watched.sort(key=lambda rule: -rule.matches)
-        names = list(dict.fromkeys(rule.name for rule in watched))[:3]
+        names = list(dict.fromkeys([*sorted(self.unrun), *(rule.name for rule in watched)]))[:3]
         if names and not report.complete:
             warnings.warn(
                 f"saturation ended by its {report.stop_reason} at {report.nodes} e-nodes; "

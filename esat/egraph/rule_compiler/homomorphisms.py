@@ -18,7 +18,7 @@ from esat.rules.reader import Sexp, head_of
 Generated = tuple[list[Sexp], list[Sexp]]
 """Body and head of a generated rule."""
 
-INDEX_RULESET = "esat-index"
+INDEX_RULESET = "esat-known"
 LIFT_RULESET = "esat-lift"
 
 ROOT, P, N, ELEMENT, ARGUMENT, GROUP = "?%e", "?%p", "?%n", "?%s", "?%x", "?%u"
