@@ -8,6 +8,7 @@ import pytest
 import esat
 from esat.graph import Variable
 from esat.graph.evaluate import evaluate
+from esat.runtime import direct
 
 LARGEST = 5_000
 
@@ -117,3 +118,28 @@ def test_random_views_compute_what_the_interpreter_computes(mode: str, seed: int
         assert got.shape == want.shape
         assert got.dtype == want.dtype
         np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20, 28))
+def test_random_views_called_often(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Native functions take over, arrays of other layouts come in between, results go where they shall."""
+    monkeypatch.setattr(direct, "CALLS", 2)
+    graph = RandomViews(seed, size=4 + seed % 5)
+    used = set(esat.graph.ancestors(graph.outputs))
+    known = {
+        variable: value
+        for variable, value in zip(graph.inputs, graph.values, strict=True)
+        if variable in used
+    }
+    function = esat.compile(esat.Graph(list(known), graph.outputs), "o2")
+    wanted = evaluate(graph.outputs, known)
+    for call in range(8):
+        values = [np.asfortranarray(value) if call % 3 == 2 else value.copy() for value in known.values()]
+        out = tuple(np.full_like(want, 7) for want in wanted) if call % 4 == 3 else None
+        results = function(*values, out=out)
+        assert out is None or all(array is result for array, result in zip(out, results, strict=True))
+        for value, copy in zip(values, known.values(), strict=True):
+            np.testing.assert_array_equal(value, copy)
+        for got, want in zip(results, wanted, strict=True):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-9)
