@@ -53,11 +53,12 @@ def test_an_endless_rule_ends_by_the_round_limit():
 def test_the_time_budget_is_overshot_at_most_twofold():
     engine = engine_with(PAIRS, count=40)
     seconds = 0.5
-    begun = time.perf_counter()
+    begun = time.process_time()
     schedule = Schedule((RuleStep(("grow",), fuel=20_000),))
     report = saturate(engine, schedule, Budgets(nodes=10**9, seconds=seconds, rounds=10**6), CONSTRUCTORS)
     assert report.stop_reason in ("time limit", "match limit")
-    assert time.perf_counter() - begun < 2 * seconds
+    # Of this process: where others take the processor, the wall clock ends it no later.
+    assert time.process_time() - begun < 2 * seconds
 
 
 def test_an_explosive_rule_cannot_starve_the_rest():
@@ -77,7 +78,7 @@ def test_a_rule_set_that_explodes_is_limited_from_then_on():
     schedule = Schedule((RuleStep(("grow",)),))
     report = saturate(engine, schedule, Budgets(nodes=20_000, rounds=10, matches=500), CONSTRUCTORS)
     assert report.stop_reason == "match limit"
-    assert 1600 < report.nodes < 20_000
+    assert 1600 < report.nodes < 10_000
 
 
 def test_a_step_may_be_limited_to_the_first_rounds():
@@ -156,7 +157,8 @@ def test_long_sums_of_like_terms_do_not_visit_every_subset():
     _, report = saturated(build.graph(build.chain("Add", terms)))
     assert report.stop_reason == "saturated"
     assert report.nodes < 500
-    assert report.seconds < 1.5
+    # The subsets of like terms are millions; a clock would tell of the machine's load as well.
+    assert sum(rule.matches for rule in report.rules) < 10_000
 
 
 def test_nested_shared_sums_do_not_blow_up():
