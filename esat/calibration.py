@@ -217,9 +217,11 @@ class _Bench:
         """Rate of a large float64 product, float32's factor, and the length of half the rate."""
         large = {dtype: self.rate(dtype, 768, 768, overhead) for dtype in ("float64", "float32")}
         rate = large["float64"]
-        cube = 64.0 * (max(rate / self.rate("float64", 64, 64, overhead), 1.0) ** (1.0 / 3.0) - 1.0)
-        skinny = 4.0 * (max(rate / self.rate("float64", 256, 4, overhead), 1.0) - 1.0)
-        return rate, large["float32"] / rate, max(float(np.sqrt(cube * skinny)), 0.1)
+        halves = []
+        for size, columns in ((64, 64), (256, 4)):
+            slowdown = max(rate / self.rate("float64", size, columns, overhead), 1.0)
+            halves.append((slowdown - 1.0) / (2.0 / size + 1.0 / columns))
+        return rate, large["float32"] / rate, max(float(np.sqrt(np.prod(halves))), 0.1)
 
     def structured(self) -> tuple[float, float]:
         """Size of the blocks that a triangular product computes in full, and seconds besides."""

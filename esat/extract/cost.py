@@ -196,7 +196,8 @@ class CostModel:
         speedup = machine.matrix_single_speedup if name in ("float32", "complex64") else 1.0
         work = flops * (4.0 if name.startswith("complex") else 1.0)
         separate = batch if right.size > inner * columns else 1.0
-        slowdown = prod(1.0 + machine.matrix_half / max(size, 1.0) for size in (rows, columns, inner))
+        # By the faces of the box of multiplications: each is an operand or the result, read or written.
+        slowdown = 1.0 + sum(machine.matrix_half / max(size, 1.0) for size in (rows, columns, inner))
         work *= slowdown if separate == 1.0 else min(slowdown, _BATCH_SLOWDOWN)
         return (
             seconds

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from esat.errors import ParameterError
 
-FORMAT = 2
+FORMAT = 3
 """Version of the stored form; a profile of another version is not read."""
 VARIABLE = "ESAT_MACHINE_PROFILE"
 """Environment variable with the path of the profile to use instead of the one in the user's cache."""
@@ -38,7 +38,7 @@ class MachineProfile:
     matrix_rate, matrix_single_speedup
         Floating-point operations a second of a large float64 matrix product; the factor of float32.
     matrix_half
-        Size of an axis of a matrix product at which it has half that rate.
+        Size of an axis of a matrix product at which it has half that rate, where the others are long.
     diagonal_block
         Size of the blocks on the diagonal that a product with a triangular matrix, or of a matrix with its
         own transpose, computes in full; elsewhere it does half the work.
@@ -74,7 +74,7 @@ class MachineProfile:
     transposed_rate: float = 9.0e8
     matrix_rate: float = 1.0e11
     matrix_single_speedup: float = 2.0
-    matrix_half: float = 18.0
+    matrix_half: float = 12.0
     diagonal_block: float = 40.0
     structured_call: float = 1.0e-6
     cache_sizes: tuple[float, float] = (1.0e6, 3.2e7)

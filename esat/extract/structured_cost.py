@@ -10,8 +10,10 @@ _CACHE_LINE = 64.0
 """Bytes that come with one element of a diagonal."""
 _NARROW = 4.0
 """Columns of the other operand that a triangular product does not gain anything on."""
-_READING_DIAGONALS = 2.5
+_READING_DIAGONALS = 2.7
 """Structured calls that reading diagonals of a matrix takes."""
+_ROW = 5e-9
+"""Seconds that the loop over a row takes besides its elements, in products with diagonals."""
 
 
 def structured_seconds(
@@ -51,7 +53,8 @@ def structured_seconds(
             size = matrix.shape[-1] if matrix.shape else 1.0
             moved = (other.size + result.size) * result.itemsize + diagonals * size * _CACHE_LINE
             calls = machine.matrix_call + _READING_DIAGONALS * machine.structured_call
-            return calls + moved / machine.bandwidth(moved)
+            rows = result.shape[0] if result.shape else 1.0
+            return calls + rows * _ROW + moved / machine.bandwidth(moved)
 
 
 def _share(machine: MachineProfile, size: float) -> float:
