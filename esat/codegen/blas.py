@@ -24,6 +24,11 @@ from esat.ops.sparse.products import StructuredDot, Usmm
 _SMALL_PRODUCT = 10**6
 """Multiplications up to which OpenBLAS takes a product for a small one."""
 _VECTOR = 16
+_ALONE = 1 << 18
+"""Multiplications up to which OpenBLAS does not wake its threads."""
+_FEW = 128
+"""Elements of a right operand up to which a tall product is made of such parts: it takes hardly longer than
+memory does, and waking threads costs milliseconds where processors are busy."""
 _HANDED_TO_NUMPY = 1 << 19
 """Multiplications from which a product goes through NumPy: there its fixed cost is below one percent."""
 
@@ -108,6 +113,10 @@ def _accumulate_column(alpha: float, matrix: Array, vector: Array, beta: float, 
 def _product(gemm: Routine, left: Array, right: Array, output: Array) -> None:
     if left.shape[0] * right.size < _HANDED_TO_NUMPY or left.shape[1] == 1:
         _scaled_product(gemm, 1.0, left, right, 0.0, output)
+    elif right.size <= _FEW and left.flags.c_contiguous:
+        step = _ALONE // right.size
+        for first in range(0, left.shape[0], step):
+            _scaled_product(gemm, 1.0, left[first : first + step], right, 0.0, output[first : first + step])
     elif not _product_in_parts(gemm, left, right, output):
         if scipy_is_faster():
             _scaled_product(gemm, 1.0, left, right, 0.0, output)
