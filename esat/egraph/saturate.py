@@ -2,12 +2,12 @@
 
 A round runs the given rule sets once and then normalises sums and products::
 
-    index, known; rules; lift; (index, types, reduce)*, nested, flatten, ... until nothing changes; views;
-    constants; facts; index, common factors; normalise again
+    index, known; rules; lift; (index, types, reduce)*, flatten, ... until nothing changes; views; constants;
+    facts; index, common factors; normalise again
 
-What is derived of terms is divided by who reads it, for every run of a rule set takes time: ``index`` by
-reduction, ``nested`` by flattening, ``factors`` by the search for common factors, ``known`` (sizes, structure
-of matrices, what patterns of files look for in sums) by rules of files.
+What only rules of files read (sizes, structure of matrices, what patterns look for in sums) is ``known``, and
+derived once a round. All that flattening and factoring read is ``index``: forms that reduction replaces later
+are among it, and some programs are found through them alone.
 Reduction is saturated before each flattening step: flattening an unreduced sum never ends for
 some of them (``core.egg``). Between any two steps the budgets are checked. What one step costs is
 bounded beforehand: a rule set that has shown to explode, or is not trusted, runs with a match limit per
@@ -276,7 +276,6 @@ class _Saturation:
         changed = False
         for _ in range(FACTORINGS):
             self.step("esat-index", _INDEX)
-            self.step("esat-factors", "(saturate (run esat-factors))")
             found = self.step("esat-factor", "(saturate (run esat-factor))")
             if not self.step("esat-factored", "(run esat-factored)"):
                 return changed or found
@@ -296,7 +295,6 @@ class _Saturation:
             while self.step("esat-reduce", "(run esat-reduce)"):
                 changed = True
                 self.step("esat-index", _INDEX)
-            self.step("esat-nested", "(saturate (run esat-nested))")
             if not self.step("esat-flatten", "(run esat-flatten)"):
                 return changed
             changed = True

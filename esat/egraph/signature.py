@@ -73,8 +73,6 @@ RULESETS = (
     "esat-retype",
     "esat-index",
     "esat-known",
-    "esat-nested",
-    "esat-factors",
     "esat-lift",
     "esat-reduce",
     "esat-flatten",

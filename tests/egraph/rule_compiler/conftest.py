@@ -41,10 +41,7 @@ SIGNATURE = Signature(
 OPERATORS = {**SIGNATURE.operators, "positive": Operator(("T",), "Unit")}
 
 TYPES = "(saturate (seq (saturate (run esat-types)) (run esat-retype)))"
-INDEX = (
-    f"(saturate (seq {TYPES} (saturate (run esat-index)) (saturate (run esat-known))"
-    " (saturate (run esat-nested))))"
-)
+INDEX = f"(saturate (seq {TYPES} (saturate (run esat-index)) (saturate (run esat-known))))"
 NORMALISE = f"(saturate (seq (saturate (seq {INDEX} (run esat-reduce))) (run esat-flatten)))"
 
 
