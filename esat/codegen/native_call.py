@@ -190,11 +190,15 @@ def _new_function() -> Any:
 
 
 def _target_machine() -> Any:
-    """A machine of its own for each engine, which frees it."""
+    """A machine of its own for each engine, which frees it.
+
+    There is nothing to optimize in a row of calls with known numbers: it takes LLVM four times as long with
+    optimization as without, and a call is no faster.
+    """
     # Numba does this when it is first used, which a program of library calls alone never does.
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    return binding.Target.from_default_triple().create_target_machine(opt=1, jit=True)
+    return binding.Target.from_default_triple().create_target_machine(opt=0, jit=True)
 
 
 @functools.cache
