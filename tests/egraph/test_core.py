@@ -3,9 +3,17 @@
 import numpy as np
 import pytest
 from egraph.numeric_oracle import check_egraph
-from egraph.term_graphs import GraphBuilder, holds, random_polynomial, saturated
+from egraph.term_graphs import (
+    CONSTRUCTORS,
+    GraphBuilder,
+    holds,
+    load,
+    random_polynomial,
+    rules_engine,
+    saturated,
+)
 
-from esat.egraph.saturate import Budgets
+from esat.egraph.saturate import Budgets, Schedule, saturate
 
 TOLERANCE = {"float32": 1e-3, "float64": 1e-7, "complex128": 1e-7}
 
@@ -61,6 +69,25 @@ def test_an_expanded_product_is_factored():
     engine, report = saturated(build.graph(expanded, factored))
     assert holds(engine, f"(N {expanded})", f"(N {factored})")
     assert report.nodes < 150
+
+
+@pytest.mark.parametrize("spelling", ["Neg", "Mul"])
+def test_the_opposite_of_minus_one_times_a_factor_ends(spelling):
+    """-(-1 * y) is y, and not the opposite of its own multiple."""
+    build = GraphBuilder()
+    x, y = build.input(), build.input()
+    minus_one, opposite = build.constant(-1.0), build.op("Neg", y)
+    scaled = build.op("Mul", minus_one, y)
+    restored = build.op("Neg", scaled) if spelling == "Neg" else build.op("Mul", minus_one, opposite)
+    product = build.op("Mul", restored, x)
+    # As the rule does that turns -1 * y into -y.
+    engine = rules_engine()
+    load(engine, build.graph(product, build.op("Mul", x, y), opposite))
+    engine.execute(f"(union (N {scaled}) (N {opposite}))")
+    report = saturate(engine, Schedule(), Budgets(nodes=500), CONSTRUCTORS)
+    assert report.stop_reason == "saturated"
+    assert report.nodes < 30
+    assert holds(engine, f"(N {product})", f"(N {build.op('Mul', x, y)})")
 
 
 def test_a_polynomial_reaches_horners_form():
