@@ -43,14 +43,17 @@ def symmetric(radius: Any) -> tuple[Any, Any]:
     return -radius, radius
 
 
-def scaled_erfc(t: Any) -> Any:
-    """``erfcx(x) * (x + 1/2)`` for ``x = 4 (1 + t) / (1 - t)``; the limit at infinity is 1/sqrt(pi)."""
-    if t > 1 - mp.mpf("1e-3"):
-        x = 4 * (1 + t) / (1 - t) if t < 1 else mp.mpf("1e60")
-        terms = sum((-1) ** k * mp.fac2(2 * k - 1) / (2 * x * x) ** k for k in range(1, 12))
-        return (1 + terms) / (x * mp.sqrt(mp.pi)) * (x + mp.mpf("0.5"))
-    x = 4 * (1 + t) / (1 - t)
-    return mp.erfc(x) * mp.exp(x * x) * (x + mp.mpf("0.5"))
+def scaled_erfc(centre: str, addend: str) -> Callable[[Any], Any]:
+    """``erfcx(x) * (x + addend)`` in ``t = (x - centre) / (x + centre)``; its limit at one is 1/sqrt(pi)."""
+
+    def at(t: Any) -> Any:
+        x = mp.mpf(centre) * (1 + t) / (1 - t) if t < 1 else mp.mpf("1e60")
+        if t > 1 - mp.mpf("1e-3"):
+            terms = sum((-1) ** k * mp.fac2(2 * k - 1) / (2 * x * x) ** k for k in range(1, 12))
+            return (1 + terms) / (x * mp.sqrt(mp.pi)) * (x + mp.mpf(addend))
+        return mp.erfc(x) * mp.exp(x * x) * (x + mp.mpf(addend))
+
+    return at
 
 
 def log_gamma_quotient(u: Any) -> Any:
@@ -152,9 +155,23 @@ def tables() -> list[Fit]:
         Fit(
             "SCALED_COMPLEMENT",
             "exp(x**2) erfc(x) (x + 1/2) in t = (x - 4) / (x + 4), for x >= 0",
-            scaled_erfc,
+            scaled_erfc("4", "0.5"),
             lambda: (-one, one),
             {32: 12, 64: 24},
+        ),
+        Fit(
+            "COMPLEMENT",
+            "exp(x**2) erfc(x) (x + 5/4) in t = (x - 5/4) / (x + 5/4), for 0 <= x <= 10.2",
+            scaled_erfc("1.25", "1.25"),
+            lambda: (-one, (mp.mpf("10.2") - mp.mpf("1.25")) / (mp.mpf("10.2") + mp.mpf("1.25"))),
+            {32: 11},
+        ),
+        Fit(
+            "LOG_COMPLEMENT",
+            "-log(erfc(x)), for 0.7 <= x <= 4",
+            lambda x: -mp.log(mp.erfc(x)),
+            lambda: (mp.mpf("0.7"), mp.mpf(4)),
+            {32: 8},
         ),
         Fit(
             "ARCTANGENT",

@@ -1,7 +1,9 @@
 """The error function and its complements.
 
-Near zero ``erf`` is an odd polynomial; elsewhere all three come from ``erfcx(x) (x + 1/2)``, a polynomial in
-``t = (x - 4) / (x + 4)`` for all ``x >= 0`` (Shepherd and Laframboise, Math. Comp. 36, 1981).
+Near zero ``erf`` is an odd polynomial; elsewhere all three come from ``exp(x**2) erfc(x) (x + a)``, which is
+a polynomial in ``t = (x - c) / (x + c)`` for all ``x >= 0`` (Shepherd and Laframboise, Math. Comp. 36, 1981).
+One division is enough where ``a`` is ``c``; with ``a`` of 1/2 the polynomial is nearer to a constant, and
+more accurate. ``erf`` of float32 needs none: its complement is the exponential of a polynomial.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import math
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float
 from esat.codegen.vector_math.double_word import two_product
-from esat.codegen.vector_math.exponential import exp_times, limits
+from esat.codegen.vector_math.exponential import decay_times, exp_times, limits, reduce_exponential
 
 _NEAR = 0.75
 
@@ -23,24 +25,19 @@ def scaled_complement(magnitude: Float) -> tuple[Float, Float]:
     return t.polynomial(coefficients.SCALED_COMPLEMENT[magnitude.format.bits]), magnitude + 0.5
 
 
-def complement(magnitude: Float, compensated: bool) -> Float:
-    """``erfc(magnitude)`` for ``magnitude >= 1/2``; finite below.
-
-    ``compensated`` takes out the rounding of the quotient, where the result is not subtracted from one.
-    """
-    largest = 28.0 if magnitude.format.bits == 64 else 11.0
+def complement(magnitude: Float) -> Float:
+    """``erfc(magnitude)`` for ``magnitude >= 0``."""
+    bits = magnitude.format.bits
+    largest = 27.5 if bits == 64 else 10.2
     x = (magnitude > largest).select(largest, magnitude)
-    numerator, denominator = scaled_complement(x)
-    quotient = numerator / denominator
+    if bits == 64:
+        numerator, denominator = scaled_complement(x)
+        scaled = numerator / denominator
+    else:
+        reciprocal = 1.0 / (x + 1.25)
+        scaled = reciprocal * ((x - 1.25) * reciprocal).polynomial(coefficients.COMPLEMENT[32])
     square = two_product(x, x)
-    low = -square.low
-    if compensated:
-        # What rounding took, relative to the quotient, goes into the exponent: the numerator is within
-        # [0.5, 0.62], so that one over it is about 1.75.
-        remainder = (-quotient).fused_multiply_add(denominator, numerator)
-        remainder = remainder - quotient * (0.5 - (denominator - x))
-        low = remainder.multiply_add(1.75, low)
-    return exp_times(-square.high, low, quotient)
+    return decay_times(-square.high, -square.low, scaled)
 
 
 def near_zero(x: Float) -> Float:
@@ -51,15 +48,24 @@ def near_zero(x: Float) -> Float:
 def erf(x: Float) -> Float:
     """The error function."""
     magnitude = abs(x)
-    far = (1.0 - complement(magnitude, compensated=False)).with_sign_of(x)
-    return (magnitude < _NEAR).select(near_zero(x), far)
+    if x.format.bits == 64:
+        upper = complement(magnitude)
+    else:
+        # Subtracted from one, the complement need not be good to its own last bits.
+        bounded = (magnitude > 4.0).select(4.0, magnitude)
+        reduced = reduce_exponential(-bounded.polynomial(coefficients.LOG_COMPLEMENT[32]))
+        power = reduced.exponent.power_of_two()
+        upper = power.multiply_add(reduced.excess, power)
+    return (magnitude < _NEAR).select(near_zero(x), (1.0 - upper).with_sign_of(x))
 
 
 def erfc(x: Float) -> Float:
     """``1 - erf(x)`` without cancellation."""
     magnitude = abs(x)
-    upper = complement(magnitude, compensated=True)
+    upper = complement(magnitude)
     far = (x < 0.0).select(2.0 - upper, upper)
+    if x.format.bits == 32:
+        return far
     return (magnitude < 0.5).select(1.0 - near_zero(x), far)
 
 

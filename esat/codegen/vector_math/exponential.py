@@ -38,6 +38,13 @@ def scale(x: Float, exponent: Integer) -> Float:
     return (x * half.power_of_two()) * (exponent - half).power_of_two()
 
 
+def scale_down(x: Float, exponent: Integer) -> Float:
+    """``x * 2**exponent``, rounded once, for exponents of zero and below: cheaper than :func:`scale`."""
+    # More than the exponents of all denormal numbers.
+    raised = 128 if x.format.bits == 64 else 64
+    return (x * (exponent + raised).power_of_two()) * 2.0**-raised
+
+
 def limits(x: Float) -> tuple[float, float]:
     """Arguments beyond which ``exp`` is zero, or infinite, in the format of ``x``."""
     return (-746.0, 710.0) if x.format.bits == 64 else (-104.5, 89.0)
@@ -48,6 +55,19 @@ def exp_times(x: Float, low: Float | None, factor: Float | None = None, exponent
     reduced = reduce_exponential(x, low)
     value = reduced.excess + 1.0 if factor is None else factor.multiply_add(reduced.excess, factor)
     return scale(value, reduced.exponent + exponent)
+
+
+def decay_times(x: Float, low: Float | None, factor: Float | None = None) -> Float:
+    """``factor * exp(x + low)`` with one rounding of a denormal result, for ``x <= 0``."""
+    reduced = reduce_exponential(x, low)
+    value = reduced.excess + 1.0 if factor is None else factor.multiply_add(reduced.excess, factor)
+    return scale_down(value, reduced.exponent)
+
+
+def decay(x: Float) -> Float:
+    """``exp(x)`` for ``x <= 0``; NaN stays NaN."""
+    lowest = limits(x)[0]
+    return decay_times((x < lowest).select(lowest, x), None)
 
 
 def exp(x: Float) -> Float:
@@ -87,10 +107,10 @@ def exp_and_expm1(x: Float) -> tuple[Float, Float]:
     """``exp(x)`` for ``x <= 0`` and ``exp(x) - 1`` for ``x`` from -1 to the first overflow."""
     reduced = reduce_exponential(x.clamp(*limits(x)))
     excess = minus_one(reduced.excess, reduced.exponent)
-    return scale(reduced.excess + 1.0, reduced.exponent), x.equals(0.0).select(x, excess)
+    return scale_down(reduced.excess + 1.0, reduced.exponent), x.equals(0.0).select(x, excess)
 
 
 def sigmoid(x: Float) -> Float:
     """``1 / (1 + exp(-x))``; the exponential is of ``-abs(x)``, so that small results keep their bits."""
-    small = exp(-abs(x))
+    small = decay(-abs(x))
     return (x < 0.0).select(small, 1.0) / (small + 1.0)

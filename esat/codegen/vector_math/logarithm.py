@@ -11,7 +11,7 @@ import math
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer, Mask
 from esat.codegen.vector_math.double_word import two_sum
-from esat.codegen.vector_math.exponential import exp, exp_and_expm1, exp_times, limits
+from esat.codegen.vector_math.exponential import decay, decay_times, exp_and_expm1, limits
 
 
 def split_normal(x: Float) -> tuple[Float, Integer]:
@@ -128,7 +128,7 @@ def log10(x: Float) -> Float:
 
 def softplus(x: Float) -> Float:
     """``log(1 + exp(x))``."""
-    return (x > 0.0).select(x, 0.0) + log1p_of_unit(exp(-abs(x)))
+    return (x > 0.0).select(x, 0.0) + log1p_of_unit(decay(-abs(x)))
 
 
 def log1mexp(x: Float) -> Float:
@@ -161,4 +161,4 @@ def logaddexp(a: Float, b: Float) -> Float:
     distance = two_sum(smaller, -larger)
     is_near = distance.high > limits(a)[0]
     high = a.equals(b).select(0.0, distance.high).clamp(limits(a)[0], 0.0)
-    return larger + log1p_of_unit(exp_times(high, is_near.select(distance.low, 0.0)))
+    return larger + log1p_of_unit(decay_times(high, is_near.select(distance.low, 0.0)))
