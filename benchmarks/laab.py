@@ -6,7 +6,13 @@ A contender passes an expression if it takes at most 5 % more time than the best
 every size and dtype; two microseconds are allowed besides, for a call of a compiled function checks its
 arguments where an expression in NumPy does not. esat passes only if its program has the products of the cheap
 form as well, so that nothing passes through a faster library. Contenders run as in ``benchmarks.kernels``:
-each in a process of its own environment, on one thread, calls interleaved, results compared before.
+each in a process of its own environment, on one thread, results compared before.
+
+Other work on the machine slows down whatever runs at that moment. So every turn of a contender stands beside
+a turn of the form by hand, either of them first by turns; the ratio is the median of those of the rounds.
+A turn takes 50 ms, or one call if that takes longer. There are 5 rounds where a call takes longer, and 21
+where it does not, for all contenders alike. esat is told the size, as JAX and torch see it in the arrays
+that they are first called with.
 
 Results are kept in ``benchmarks/results/laab.json`` and ``laab.txt``; a run replaces what it measured again.
 """
@@ -14,6 +20,7 @@ Results are kept in ``benchmarks/results/laab.json`` and ``laab.txt``; a run rep
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,16 +31,19 @@ from benchmarks.peers.contenders import BASELINES, OURS
 from benchmarks.peers.environments import interpreter_of
 from benchmarks.peers.esat_contender import executable
 from benchmarks.peers.laab_cases import EXPRESSIONS, Expression
-from benchmarks.peers.match import Contest, Settings
+from benchmarks.peers.match import Contest, Pairing, Settings
 from benchmarks.peers.record import Record, Run, load, save
 from esat.graph import Apply
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
+from esat.ops.linalg.normal import NormalProduct
 
 HAND, GREEDY = BASELINES
 LIBRARIES = ("jax", "torch", "pytensor")
 CONTENDERS = (OURS, GREEDY, *LIBRARIES)
 """Who is compared with the form by hand."""
+ROUNDS, SHORT_ROUNDS = 5, 21
+"""Rounds for contenders one call of which takes longer than a turn, and for those with shorter calls."""
 SLACK = 1.05
 CALL = 2e-6
 """Seconds that a call may take besides."""
@@ -49,9 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interpreters = {name: interpreter_of(name, {}) for name in (OURS, *BASELINES, *options.peers)}
     for name in [name for name, found in interpreters.items() if found is None]:
         print(f"{name}: left out, no environment has it (make bench-peers)")
-    settings = (
-        Settings(rounds=5, seconds=0.005) if options.quick else Settings(rounds=options.rounds, seconds=0.05)
-    )
+    pairing = Pairing(HAND, options.rounds if options.quick else SHORT_ROUNDS, CALL)
+    settings = Settings(options.rounds, 0.005 if options.quick else 0.05, pairing)
     chosen = [case for case in EXPRESSIONS if not options.cases or case.name in options.cases]
     records: list[Record] = []
     with Contest({k: v for k, v in interpreters.items() if v is not None}, 1, settings) as contest:
@@ -86,6 +95,7 @@ def merged(path: Path, run: Run) -> Run:
 # ---- structure
 
 
+@functools.cache
 def products(case: Expression, dtype: str) -> tuple[str, ...]:
     """The kinds of the matrix products in esat's program, sorted; a product of two vectors is none."""
     kinds = [kind for node in executable(case, dtype).graph.toposort() if (kind := _kind(node))]
@@ -93,6 +103,8 @@ def products(case: Expression, dtype: str) -> tuple[str, ...]:
 
 
 def _kind(node: Apply) -> str:
+    if isinstance(node.op, NormalProduct):
+        return node.op.name
     if isinstance(node.op, AccumulateProduct):
         operands = node.inputs[2:4]
     elif isinstance(node.op, MatMul):
@@ -107,30 +119,21 @@ def _kind(node: Apply) -> str:
     return "gemv" if 1 in (rows, columns) else "gemm"
 
 
-def is_cheap(case: Expression, dtypes: Sequence[str]) -> bool:
-    """Whether esat's programs have the products of the cheap form, and no others."""
-    return all(products(case, dtype) == case.products for dtype in dtypes)
+def is_cheap(case: Expression, records: Sequence[Record]) -> bool:
+    """Whether esat's programs for some records have the products of the cheap form, and no others."""
+    programs = {(record.size, record.dtype) for record in records}
+    return all(products(case.at(size), dtype) == case.at(size).cheap for size, dtype in sorted(programs))
 
 
 # ---- judgement
 
 
-def ratio(record: Record, contender: str) -> float | None:
-    """Time by that of the form by hand, the allowance for a call taken off; None where one is missing.
-
-    Times are first quartiles of the rounds: what else runs on the machine only ever adds to a time.
-    """
-    if contender not in record.quartiles or HAND not in record.quartiles:
-        return None
-    return max(record.quartiles[contender][0] - CALL, 0.0) / record.quartiles[HAND][0]
-
-
 def passes(case: Expression, contender: str, run: Run) -> bool:
     """Whether a contender passes an expression at all sizes and dtypes of a run."""
     records = [record for record in run.records if record.case == case.name]
-    ratios = [ratio(record, contender) for record in records]
+    ratios = [record.ratios.get(contender) for record in records]
     fast = bool(ratios) and all(one is not None and one <= SLACK for one in ratios)
-    return fast and (contender != OURS or is_cheap(case, sorted({record.dtype for record in records})))
+    return fast and (contender != OURS or is_cheap(case, records))
 
 
 def line(record: Record) -> str:
@@ -139,7 +142,7 @@ def line(record: Record) -> str:
     time = "failed     " if hand is None else f"{hand[0] * 1e3:8.3f} ms"
     cells = [f"{record.case:18} {record.size:5} {record.dtype} {time}"]
     for contender in CONTENDERS:
-        one = ratio(record, contender)
+        one = record.ratios.get(contender)
         mark = " " if one is not None and one <= SLACK else "*"
         cells.append("       -  " if one is None else f"{one:8.2f}{mark} ")
     notes = [f"{name}: {note}" for name, note in record.notes.items()]
@@ -151,7 +154,7 @@ def table(run: Run) -> str:
     present = [case for case in EXPRESSIONS if any(record.case == case.name for record in run.records)]
     rows = [
         f"{run.machine}; {run.day}; one thread; {', '.join(f'{k} {v}' for k, v in run.versions.items())}",
-        "Time by hand, and time / time by hand; * is more than 5 % above it.",
+        "Time by hand (first quartile), and time / time by hand beside it (median); * is over 5 % above.",
         f"{'':18} {'n':>5} {'dtype':7} {'by hand':>11}" + "".join(f"{name:>8}  " for name in CONTENDERS),
     ]
     rows += [line(record) for record in run.records]
@@ -161,9 +164,10 @@ def table(run: Run) -> str:
         + "".join(f"{_count(present, name, run):>5}/{len(present)}  " for name in CONTENDERS),
     ]
     for case in present:
-        dtypes = sorted({record.dtype for record in run.records if record.case == case.name})
-        found = products(case, dtypes[0])
-        verdict = "cheap form" if is_cheap(case, dtypes) else f"NOT the cheap form, {case.products}"
+        records = [record for record in run.records if record.case == case.name]
+        sized = case.at(records[0].size)
+        found = products(sized, records[0].dtype)
+        verdict = "cheap form" if is_cheap(case, records) else f"NOT the cheap form, {sized.cheap}"
         rows.append(f"{case.name:18} {' + '.join(found) or 'no product'}: {verdict}")
     return "\n".join(rows)
 
@@ -179,7 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dtypes", nargs="+", choices=("float32", "float64"), default=["float32", "float64"])
     parser.add_argument("--cases", nargs="+", choices=names, metavar="NAME", help="only these expressions")
     parser.add_argument("--peers", nargs="*", choices=LIBRARIES, default=list(LIBRARIES))
-    parser.add_argument("--rounds", type=int, default=5, help="how often each contender is timed")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds where a call is long")
     parser.add_argument("--quick", action="store_true", help="short turns, nothing stored")
     parser.add_argument("--show", action="store_true", help="print the table of the stored run")
     parser.add_argument("--output", type=Path, default=RESULTS, help="the folder for results")

@@ -67,6 +67,10 @@ class Case:
     flops: Callable[[int], float] | None = None
     largest: int = 10**7
 
+    def at(self, size: int) -> Case:
+        """The case as contenders are to prepare it for a size: most programs are for all sizes."""
+        return self
+
     def arrays(self, size: int, dtype: str) -> tuple[np.ndarray, ...]:
         """Inputs for a size; the same in every process."""
         generator = np.random.default_rng(size)

@@ -7,13 +7,15 @@ from typing import Any
 
 import esat
 from benchmarks.peers.cases import Case
+from benchmarks.peers.laab_cases import Expression
 from esat.runtime import Executable
 
 VERSION = "working tree"
 
 
 def executable(case: Case, dtype: str, mode: str = "fast_run") -> Executable:
-    """A case compiled for all sizes; also what one looks at when a figure is bad."""
+    """A case compiled for all sizes, or expecting that of an :class:`Expression`; also what one looks at when
+    a figure is bad."""
     inputs = [
         esat.tensor(f"x{place}", shape=shape, dtype=dtype) for place, shape in enumerate(case.static_shapes())
     ]
@@ -23,7 +25,12 @@ def executable(case: Case, dtype: str, mode: str = "fast_run") -> Executable:
     ]
     results = case.function(esat, *known)
     outputs = list(results) if isinstance(results, tuple) else [results]
-    return esat.compile(esat.Graph(inputs, outputs), mode=mode)
+    shapes = None
+    if isinstance(case, Expression) and case.size is not None:
+        size = case.size
+        shapes = {variable: one.shape(size) for variable, one in zip(inputs, case.inputs, strict=True)}
+    compiled: Executable = esat.compile(esat.Graph(inputs, outputs), mode=mode, shapes=shapes)
+    return compiled
 
 
 def prepare(case: Case, dtype: str) -> Callable[..., Any]:

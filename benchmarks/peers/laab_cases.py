@@ -7,13 +7,15 @@ algebra awareness of TensorFlow and PyTorch", 2022. Matrices are n x n, vectors 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from benchmarks.peers.cases import Case, Input, Shape
 
+LARGE = 1000
+"""Size from which no core's own cache holds a matrix."""
 STEPS = 3
 """Passes of the loop whose body has a product that does not change."""
 
@@ -29,10 +31,25 @@ class Expression(Case):
     products
         Kinds of the matrix products in the cheap form, sorted: ``gemm`` for two matrices, ``gemv`` for a
         matrix and a vector, otherwise the structured product's name.
+    large
+        The same where matrices are larger than a core's cache, if that is another form.
+    size
+        The size that esat is told of, as others see it in the arrays; None for a program for all sizes.
     """
 
     by_hand: Callable[..., Any] = np.matmul
     products: tuple[str, ...] = ()
+    large: tuple[str, ...] | None = None
+    size: int | None = None
+
+    def at(self, size: int) -> Expression:
+        return replace(self, size=size)
+
+    @property
+    def cheap(self) -> tuple[str, ...]:
+        """Kinds of the products in the cheap form for the size."""
+        is_large = self.size is not None and self.size >= LARGE
+        return self.large if is_large and self.large is not None else self.products
 
 
 def _matrix(n: int) -> Shape:
@@ -142,6 +159,7 @@ EXPRESSIONS: tuple[Expression, ...] = (
         (MATRIX, COLUMN),
         by_hand=lambda h, x: h.T @ (h @ x),
         products=("gemv",) * 2,
+        large=("normal_matmul",),
     ),
     Expression(
         "y'H'H",
@@ -149,6 +167,7 @@ EXPRESSIONS: tuple[Expression, ...] = (
         (MATRIX, COLUMN),
         by_hand=lambda h, y: (h @ y).T @ h,
         products=("gemv",) * 2,
+        large=("normal_matmul",),
     ),
     Expression(
         "H'y x'H",
@@ -170,6 +189,7 @@ EXPRESSIONS: tuple[Expression, ...] = (
         (MATRIX, MATRIX, COLUMN),
         by_hand=lambda a, h, x: a @ x - h.T @ (h @ x),
         products=("gemv",) * 3,
+        large=("gemv", "normal_matmul"),
     ),
     Expression(
         "B'A A'B",

@@ -22,6 +22,30 @@ WARMING = 0.1
 
 
 @dataclass(frozen=True)
+class Pairing:
+    """Contenders against one of them, each turn beside a turn of that one.
+
+    What else runs on a machine changes from second to second, and with it all times. Those of two turns that
+    follow each other hardly do, and which goes first changes from round to round. So a contender's ratio is
+    the median, over the rounds, of its time by the reference's own time beside it.
+
+    Attributes
+    ----------
+    reference
+        The contender to compare with.
+    rounds
+        Rounds for contenders one call of which is shorter than a turn: where caches and memory set the pace,
+        ratios spread most. The others have as many as the settings say.
+    allowance
+        Seconds that a call may take besides.
+    """
+
+    reference: str
+    rounds: int
+    allowance: float = 0.0
+
+
+@dataclass(frozen=True)
 class Settings:
     """How long to measure.
 
@@ -31,10 +55,13 @@ class Settings:
         Rounds over all contenders.
     seconds
         What a contender's turn should take, if one call takes less.
+    pairing
+        How to compare; None to let contenders take turns in one order.
     """
 
     rounds: int
     seconds: float
+    pairing: Pairing | None = None
 
 
 class Contest:
@@ -79,15 +106,12 @@ class Contest:
                 first_call[name] = answer["seconds"]
                 moved = answer["bytes"]
         counts = {name: self._count(name) for name in first_call}
-        samples: dict[str, list[float]] = {name: [] for name in first_call}
-        for _ in range(self.settings.rounds):
-            for name, taken in samples.items():
-                answer = self._ask(name, "time", count=counts[name])
-                if "seconds" in answer:
-                    taken.append(answer["seconds"])
-                else:
-                    notes[name] = answer["failed"]
-        timed = {name: taken for name, taken in samples.items() if name not in notes}
+        ratios: dict[str, float] = {}
+        if self.settings.pairing is None:
+            samples = self._in_turns(counts, notes)
+        else:
+            samples = self._beside(self.settings.pairing, counts, notes, ratios)
+        timed = {name: taken for name, taken in samples.items() if taken and name not in notes}
         return Record(
             case=case.name,
             size=size,
@@ -99,7 +123,45 @@ class Contest:
             notes=notes,
             bytes=moved,
             flops=None if case.flops is None else case.flops(size),
+            ratios={name: found for name, found in ratios.items() if name in timed},
         )
+
+    def _in_turns(self, counts: Mapping[str, int], notes: dict[str, str]) -> dict[str, list[float]]:
+        """Seconds of a call of each contender, in rounds over all of them."""
+        samples: dict[str, list[float]] = {name: [] for name in counts}
+        for _ in range(self.settings.rounds):
+            for name in counts:
+                self._turn(name, counts[name], samples[name], notes)
+        return samples
+
+    def _beside(
+        self, pairing: Pairing, counts: Mapping[str, int], notes: dict[str, str], ratios: dict[str, float]
+    ) -> dict[str, list[float]]:
+        """Seconds of a call of each contender, each beside the reference; the ratios are filled in."""
+        reference = pairing.reference
+        samples: dict[str, list[float]] = {name: [] for name in counts}
+        if reference not in counts:
+            return samples
+        found: dict[str, list[float]] = {name: [] for name in counts if name != reference}
+        for number in range(max(self.settings.rounds, pairing.rounds)):
+            for name, by_rounds in found.items():
+                if name in notes or (counts[name] == 1 and number >= self.settings.rounds):
+                    continue
+                pair = (name, reference) if number % 2 else (reference, name)
+                answered = [self._turn(one, counts[one], samples[one], notes) for one in pair]
+                if all(answered):
+                    by_rounds.append(max(samples[name][-1] - pairing.allowance, 0.0) / samples[reference][-1])
+        ratios.update({name: statistics.median(taken) for name, taken in found.items() if taken})
+        return samples
+
+    def _turn(self, name: str, count: int, samples: list[float], notes: dict[str, str]) -> bool:
+        """Time a contender once; whether it answered."""
+        answer = self._ask(name, "time", count=count)
+        if "seconds" in answer:
+            samples.append(answer["seconds"])
+        else:
+            notes[name] = answer["failed"]
+        return "seconds" in answer
 
     def _count(self, name: str) -> int:
         """How many calls fill a turn; tried with more and more calls, for the first ones are slow.
@@ -107,6 +169,8 @@ class Contest:
         Before, as many calls as fill :data:`WARMING`: compilers that watch calls are done with it then.
         """
         first = self._ask(name, "time", count=1)
+        if first.get("seconds", 0.0) > max(WARMING, self.settings.seconds):
+            return 1
         self._ask(name, "time", count=max(1, min(MOST_CALLS, int(WARMING / first.get("seconds", 1.0)))))
         count = 1
         while True:

@@ -32,6 +32,8 @@ class Record:
         Bytes of the inputs and outputs, which every program must move.
     flops
         Operations of the matrix products; None where there are none.
+    ratios
+        Contender -> its time by that of the reference beside it; empty where none was set.
     """
 
     case: str
@@ -44,6 +46,7 @@ class Record:
     notes: Mapping[str, str]
     bytes: int
     flops: float | None
+    ratios: Mapping[str, float] = field(default_factory=dict)
 
     def ratio(self, peer: str) -> float | None:
         """A peer's time by ours; None where one of them is missing."""

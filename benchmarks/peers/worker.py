@@ -27,7 +27,7 @@ from typing import IO, Any
 import numpy as np
 
 from benchmarks.peers import machine
-from benchmarks.peers.cases import CASES
+from benchmarks.peers.cases import CASES, Case
 from benchmarks.peers.contenders import Unsupported, module_name
 from benchmarks.peers.laab_cases import EXPRESSIONS
 from benchmarks.peers.numpy_contender import Reference
@@ -40,17 +40,17 @@ class Worker:
 
     def __init__(self, contender: str) -> None:
         self.module = importlib.import_module(module_name(contender))
-        self._prepared: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._prepared: dict[tuple[Case, str], Callable[..., Any]] = {}
         self._function: Callable[..., Any] | None = None
         self._arrays: tuple[np.ndarray, ...] = ()
 
     def prepare(self, case: str, size: int, dtype: str) -> dict[str, Any]:
         """Compile a case, make its arrays and compare its results with NumPy's in float64."""
-        chosen = _CASES[case]
+        chosen = _CASES[case].at(size)
         start = time.perf_counter()
-        if (case, dtype) not in self._prepared:
-            self._prepared[case, dtype] = self.module.prepare(chosen, dtype)
-        self._function = self._prepared[case, dtype]
+        if (chosen, dtype) not in self._prepared:
+            self._prepared[chosen, dtype] = self.module.prepare(chosen, dtype)
+        self._function = self._prepared[chosen, dtype]
         self._arrays = ()
         arrays = chosen.arrays(size, dtype)
         results = self._function(*arrays)

@@ -12,12 +12,14 @@ import functools
 import numpy as np
 
 from esat.codegen.blas_library import LETTERS, blas_function, has_fast_small_products, scipy_is_faster
+from esat.codegen.normal_product import normal_routine
 from esat.codegen.sparse_products import sparse_product_routine
 from esat.codegen.structured import Routine, structured_routine
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
+from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.sparse.products import StructuredDot, Usmm
 
@@ -38,12 +40,15 @@ def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
 
     ``gemm`` has one in place only. The types decide which: a matrix times a matrix, a column or a row;
     batches of them; a batch times one matrix, which is one product of the stacked rows. Products with sparse
-    matrices share their rows among as many threads, or as :func:`default_threads` says.
+    matrices, and those of normal equations, share their rows among as many threads, or as
+    :func:`default_threads` says.
     """
     if isinstance(node.op, AccumulateProduct):
         return _accumulating(node.op) if node.op.inplace else None
     if isinstance(node.op, StructuredProduct):
         return structured_routine(node.op, node.inputs[0].tensor_type.dtype)
+    if isinstance(node.op, NormalProduct):
+        return normal_routine(node.inputs[0].tensor_type.dtype, threads)
     if isinstance(node.op, StructuredDot | Usmm):
         return sparse_product_routine(node.op, node.outputs[0].tensor_type.dtype, threads)
     return _product_routine(node) if isinstance(node.op, MatMul) else None
@@ -102,12 +107,23 @@ def _accumulating(op: AccumulateProduct) -> Routine:
 def _accumulate_column(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> None:
     """``output = alpha * matrix @ vector + beta * output``, for a vector of shape (k, 1) or (1, k)."""
     gemv = blas_function(f"{LETTERS[matrix.dtype.name]}gemv")
+    flat = vector.reshape(-1)
     if not matrix.size:
         np.multiply(output, beta, out=output)
+    elif matrix.size >= _HANDED_TO_NUMPY:  # as in _matrix_vector; what is added is short
+        with np.errstate(all="ignore"):
+            product = np.dot(matrix, flat)
+            if beta != 1.0:
+                np.multiply(output, beta, out=output)
+            if alpha == -1.0:
+                np.subtract(output, product, out=output)
+            else:
+                product *= alpha
+                np.add(output, product, out=output)
     elif matrix.flags.c_contiguous:
-        gemv(alpha, matrix.T, vector.reshape(-1), beta, output, 0, 1, 0, 1, 1, 1)
+        gemv(alpha, matrix.T, flat, beta, output, 0, 1, 0, 1, 1, 1)
     else:
-        gemv(alpha, matrix, vector.reshape(-1), beta, output, 0, 1, 0, 1, 0, 1)
+        gemv(alpha, matrix, flat, beta, output, 0, 1, 0, 1, 0, 1)
 
 
 def _product(gemm: Routine, left: Array, right: Array, output: Array) -> None:

@@ -24,12 +24,13 @@ from esat.egraph.prepare import SUPERSEDED
 from esat.egraph.terms import OpaqueOp
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import plan_product, plan_sum
-from esat.extract.structured_cost import structured_seconds
+from esat.extract.structured_cost import normal_seconds, structured_seconds
 from esat.extract.value import IMPOSSIBLE, Value
 from esat.graph import Family, Op
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.contraction import MATMUL, MatMul
+from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.structured import PRODUCTS, StructuredProduct
 from esat.ops.reduction import REDUCERS
 
@@ -219,6 +220,8 @@ class CostModel:
             replace(operand, shape=operand.shape or (1.0,) * rank)
             for operand, rank in zip(operands, known.operand_ranks, strict=True)
         ]
+        if isinstance(known.op, NormalProduct):
+            return normal_seconds(self.machine, ranked[0])
         if constructor in BY_CONSTRUCTOR and not result.shape:
             result = replace(result, shape=(1.0,) * known.operand_ranks[0])
         return self._instance(known.op, ranked, result)

@@ -60,3 +60,16 @@ def structured_seconds(
 def _share(machine: MachineProfile, size: float) -> float:
     """Of the work of the whole product, for a triangle of so many rows."""
     return min(1.0, 0.5 + 0.5 * machine.diagonal_block / max(size, 1.0))
+
+
+def normal_seconds(machine: MachineProfile, matrix: Value) -> float:
+    """Seconds of ``matrix.T @ (matrix @ column)`` by one pass over the matrix.
+
+    Each row is read from where the matrix is, and again from the core's own cache. There is no such pass over
+    a matrix whose rows do not lie in one piece.
+    """
+    if matrix.transposed:
+        return IMPOSSIBLE
+    moved = matrix.size * matrix.itemsize
+    passes = moved / machine.bandwidth(moved) + moved / machine.bandwidths[0]
+    return machine.matrix_call + machine.structured_call + passes

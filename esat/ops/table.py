@@ -22,6 +22,7 @@ from esat.ops.elementwise.record import Elementwise
 from esat.ops.linalg.factor import CHOLESKY
 from esat.ops.linalg.functions import EXPONENTIAL
 from esat.ops.linalg.inverse import COFACTORS, DETERMINANT, INVERSE, SLOGDET
+from esat.ops.linalg.normal import NORMAL_PRODUCT
 from esat.ops.linalg.solve import SOLVE
 from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import LOG_SOFTMAX, SOFTMAX
@@ -55,7 +56,16 @@ ELEMENTWISE: tuple[Elementwise, ...] = (
 OVER_AXES: tuple[Op, ...] = (*(Reduction(reducer, ()) for reducer in REDUCERS), SOFTMAX, LOG_SOFTMAX)
 """One representative, over no axes, of each op that takes axes."""
 
-LINEAR_ALGEBRA: tuple[Op, ...] = (SOLVE, CHOLESKY, INVERSE, DETERMINANT, COFACTORS, SLOGDET, EXPONENTIAL)
+LINEAR_ALGEBRA: tuple[Op, ...] = (
+    SOLVE,
+    CHOLESKY,
+    INVERSE,
+    DETERMINANT,
+    COFACTORS,
+    SLOGDET,
+    EXPONENTIAL,
+    NORMAL_PRODUCT,
+)
 """Those functions of matrices that have no attributes; of Cholesky factors, the lower one."""
 
 SPARSE: tuple[SparseOp, ...] = (

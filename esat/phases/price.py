@@ -11,12 +11,14 @@ from math import prod
 
 from esat.egraph.encode import as_tensor
 from esat.extract.cost import REDUCING, CostModel, flops_of
+from esat.extract.structured_cost import normal_seconds
 from esat.extract.value import UNKNOWN_SIZE, Value
 from esat.graph import Apply, Family, Variable
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPE_NUMBER
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.linalg.normal import NormalProduct
 from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.group import Group
 
@@ -61,6 +63,8 @@ def _library_seconds(node: Apply, model: CostModel) -> float:
     if isinstance(node.op, MatMul):
         left, right = map(expected_value, node.inputs)
         return model.product(node.op, left, right, expected_value(node.outputs[0]))
+    if isinstance(node.op, NormalProduct):
+        return normal_seconds(model.machine, expected_value(node.inputs[0]))
     values = [expected_value(variable) for variable in (*node.inputs, *node.outputs)]
     shapes = [tuple(map(int, value.shape)) for value in values]
     count = len(node.inputs)

@@ -27,6 +27,7 @@ The macros below expand to plain `&`, `|`, `<<`, `>>` on 64-bit integers:
 (ds-rank p)          output rank of p
 (ds-transpose)       the word that exchanges the axes of a matrix
 (ds-row), (ds-column)  the words that make a row, or a column, of a vector
+(ds-as-row), (ds-as-column)  the same of a matrix of one row, or one column, whose other axis is dropped first
 (ds-first)           the word that drops the second axis of a matrix, of size 1
 ===================  =================================================================================
 """
@@ -166,6 +167,8 @@ MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
     "ds-transpose": (0, lambda: str(permutation_word((1, 0), 2))),
     "ds-row": (0, lambda: str(permutation_word(("x", 0), 1))),
     "ds-column": (0, lambda: str(permutation_word((0, "x"), 1))),
+    "ds-as-row": (0, lambda: str(permutation_word(("x", 1), 2))),
+    "ds-as-column": (0, lambda: str(permutation_word((0, "x"), 2))),
 }
 """Macro name -> (number of operands, expansion)."""
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import esat
+from esat.errors import ShapeError
 from esat.graph import Variable
 
 
@@ -95,3 +96,33 @@ def test_gradients_are_those_of_the_plain_product() -> None:
     by_lower, by_other = compiled(lower, values)
     assert np.allclose(by_lower, np.ones((200, 200)) @ values.T)
     assert np.allclose(by_other, lower.T @ np.ones((200, 200)))
+
+
+@pytest.mark.parametrize(("size", "names"), [(100, ["matmul", "matmul"]), (1000, ["normal_matmul"])])
+def test_a_large_matrix_is_read_once_for_its_normal_product(size: int, names: list[str]) -> None:
+    matrix, column = esat.matrix("matrix", shape=(size, size)), esat.matrix("column", shape=(size, 1))
+    vector = esat.vector("vector", shape=(size,))
+    assert products([matrix, column], matrix.T @ matrix @ column) == names
+    assert products([matrix, column], column.T @ matrix.T @ matrix) == names
+    assert products([matrix, vector], matrix.T @ (matrix @ vector)) == names
+    # Rows of a transposed matrix do not lie in one piece.
+    assert products([matrix, column], matrix @ (matrix.T @ column)) == ["matmul", "matmul"]
+
+
+def test_the_normal_product_of_a_program_for_all_sizes() -> None:
+    matrix, vector = esat.matrix("matrix"), esat.vector("vector")
+    compiled = esat.compile(
+        esat.Graph([matrix, vector], [matrix.T @ (matrix @ vector)]),
+        shapes={matrix: (2000, 500), vector: (500,)},
+    )
+    assert [node.op.name for node in compiled.graph.toposort() if "matmul" in node.op.name] == [
+        "normal_matmul"
+    ]
+    generator = np.random.default_rng(3)
+    for rows, columns in ((2000, 500), (7, 5), (1, 5), (5, 1), (0, 5), (5, 0)):
+        a, x = generator.normal(size=(rows, columns)), generator.normal(size=columns)
+        np.testing.assert_allclose(compiled(a, x), a.T @ (a @ x), rtol=1e-10, atol=1e-10)
+        turned = np.asfortranarray(a)
+        np.testing.assert_allclose(compiled(turned, x), a.T @ (a @ x), rtol=1e-10, atol=1e-10)
+    with pytest.raises(ShapeError):
+        compiled(np.ones((3, 4)), np.ones(5))
