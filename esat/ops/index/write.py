@@ -16,7 +16,7 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import pad_rank
 from esat.ops.cast import cast
 from esat.ops.index.entries import Entry, entries_text, select
-from esat.ops.promotion import wrap
+from esat.ops.promotion import common_dtype, wrap
 from esat.ops.reduction import sum_to
 
 
@@ -153,8 +153,9 @@ def _written_value(name: str, target: Variable, value: Any) -> Variable:
 
 
 def _check_same_kind(name: str, target: Variable, value: Any) -> None:
-    """Raise DtypeError where NumPy's ``+=`` would: for a value that is not of the target's kind."""
-    given = value.tensor_type.numpy_dtype if isinstance(value, Variable) else np.asarray(value).dtype
-    if not np.can_cast(given, target.tensor_type.numpy_dtype, "same_kind"):
+    """Raise DtypeError where NumPy's ``+=`` would: for a sum that is not of the target's kind."""
+    total = common_dtype(name, [target, value])
+    if not np.can_cast(total, target.tensor_type.numpy_dtype, "same_kind"):
+        given = value.tensor_type.dtype if isinstance(value, Variable) else np.asarray(value).dtype
         reason = f"adding {given} to {target.tensor_type.dtype} would lose its kind; cast it first"
         raise DtypeError(describe(name, [target.type, given], reason))

@@ -121,6 +121,25 @@ def test_values_broadcast_and_are_cast():
         esat.set_subtensor(x[1:], 1j)
 
 
+INCREMENTS = [2, True, -1, 300, 1.5, 1j, np.float64(1.5), np.int64(1), np.uint64(1), np.ones(1, "uint8")]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "uint64", "int64", "float32", "complex64"])
+@pytest.mark.parametrize("increment", INCREMENTS, ids=repr)
+def test_what_may_be_added_is_what_numpy_adds_in_place(dtype, increment):
+    array = np.ones(3, dtype)
+    x = esat.vector(dtype=dtype)
+    try:
+        array[1:] += increment
+    except (TypeError, OverflowError):
+        with pytest.raises(DtypeError):
+            esat.inc_subtensor(x[1:], increment)
+    else:
+        result = esat.evaluate(esat.inc_subtensor(x[1:], increment), {x: np.ones(3, dtype)})
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, array)
+
+
 def assigned(array, index, new):
     copy = array.copy()
     copy[index] = new
