@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import esat
+from esat.ops.table import ELEMENTWISE
 
 
 def test_every_public_name_is_there():
@@ -24,6 +25,14 @@ def test_functions_have_numpys_names():
     assert {"exp", "sum", "where", "maximum", "einsum", "concatenate", "arange", "linalg"} - {
         "linalg"
     } <= shared
+
+
+@pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
+def test_every_elementwise_op_is_a_function(op):
+    function = getattr(esat, op.name)
+    dtype = "float64" if op.admits("float64") else "int64"
+    operands = [esat.vector(dtype=dtype) for _ in range(op.arity)]
+    assert function(*operands).owner.op == op
 
 
 def test_importing_loads_no_compiler():
