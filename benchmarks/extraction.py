@@ -28,11 +28,11 @@ from esat.egraph.saturate import Budgets
 from esat.errors import EsatWarning
 from esat.extract.choose import choose
 from esat.extract.cost import CostModel
-from esat.extract.extraction import Extraction, SaturatedGraph, extract
-from esat.extract.initial import initial_choice
+from esat.extract.extraction import SaturatedGraph, extract
 from esat.extract.machine import machine_profile
 from esat.extract.optimizer import saturated
 from esat.extract.shapes import hints_of
+from esat.extract.values import Hints
 from esat.graph import FunctionGraph
 from esat.rules import RULES
 from esat.rules.query import Query
@@ -145,16 +145,15 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def saturate(build: Callable[[], Case]) -> tuple[Extraction, float, float]:
-    """A case saturated and extracted; seconds of saturation, and of loading and reading out beside it."""
+def saturate(build: Callable[[], Case]) -> tuple[SaturatedGraph, Hints, float, float]:
+    """A saturated case; seconds of saturation, and of loading and reading out beside it."""
     graph, shapes = build()
     terms = encode(graph)
     program = program_for(RULES.query(Query(include=("fast_run",))))
     begin = time.perf_counter()
     found, report = saturated(terms, program, Budgets())
     loading = time.perf_counter() - begin - report.seconds
-    model = CostModel(machine_profile(), terms.opaque)
-    return extract(found, model, hints_of(terms, shapes)), report.seconds, loading
+    return found, hints_of(terms, shapes), report.seconds, loading
 
 
 def greedy_dag(graph: SaturatedGraph, costs: np.ndarray) -> float:
@@ -189,14 +188,14 @@ def greedy_dag(graph: SaturatedGraph, costs: np.ndarray) -> float:
 def measure(name: str, build: Callable[[], Case], limit: float) -> Row:
     """All extractors on one case."""
     saturate(build)  # rules and kernels are loaded
-    found, saturation, loading = saturate(build)
-    graph, costs = found.graph, found.costs + found.penalties
+    graph, hints, saturation, loading = saturate(build)
     times = []
     for _ in range(5):
         begin = time.perf_counter()
-        initial = initial_choice(graph.arrays, graph.terms, graph.plan)
-        area = choose(graph.arrays, costs, graph.roots, initial=initial)
+        # A new model: one that knows the prices already would be faster than a compilation is.
+        found = extract(graph, CostModel(machine_profile(), graph.terms.opaque), hints)
         times.append(time.perf_counter() - begin)
+    area, costs = found.selection, found.costs + found.penalties
     tree = choose(graph.arrays, costs, graph.roots, method="tree")
     begin = time.perf_counter()
     optimal = choose(graph.arrays, costs, graph.roots, method="optimal", time_limit=limit)

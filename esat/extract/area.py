@@ -31,6 +31,10 @@ EVICTED_NODES = 1500
 """E-nodes that the starts without these classes may have together: large problems get few, or none."""
 ROUND_NODES = 4000
 """E-nodes that the rounds of moves of many classes may look at together, but for the first round."""
+LARGE = 1500
+"""E-nodes from which on work is saved: one start is improved, and until passes gain next to nothing."""
+NEXT_TO_NOTHING = 1 << 13
+"""The cost over such a gain."""
 HOPELESS = 1.05
 """Cost of a start, against the best known, from which on it is not improved."""
 # The units of all e-nodes together stay below this power of two, far from the limits of int64.
@@ -62,10 +66,13 @@ def area_choice(
     costs = [problem.cost_of(problem.live(start)) for start in starts]
     search = Search(problem, links, backend, min(costs))
     starts[-1] = search.flows(tree, starts[-1], deadline)
-    found = [search.descend(start, deadline, rounds=0) for start in starts]
-    best = min(found, key=lambda choice: problem.cost_of(problem.live(choice)))
-    rounds = max(1, min(ROUNDS, ROUND_NODES // max(problem.arrays.node_count, 1)))
-    return search.without(search.descend(best, deadline, rounds), deadline)
+    count = max(problem.arrays.node_count, 1)
+    if count > LARGE:
+        starts = [min(starts, key=lambda start: problem.cost_of(problem.live(start)))]
+    states = [search.descended(start, deadline) for start in starts]
+    best = min(states, key=lambda state: problem.cost_of(problem.live(as_array(state.choice))))
+    search.shake(best, deadline, rounds=max(1, min(ROUNDS, ROUND_NODES // count)))
+    return search.without(as_array(best.choice), deadline)
 
 
 def completed(problem: Problem, links: Links, backend: Backend, initial: IntArray) -> IntArray:
@@ -119,6 +126,10 @@ def _alike(left: int, right: int) -> bool:
     return 5 * (left & right).bit_count() > 4 * (left | right).bit_count()
 
 
+def _chosen_classes(state: State) -> int:
+    return int(np.count_nonzero(as_array(state.choice) >= 0))
+
+
 class Search:
     """One search: its vectors, and what it does with them."""
 
@@ -129,6 +140,8 @@ class Search:
         units, self._unit = integer_units(problem, upper_bound)
         self._units = backend.vector(units)
         self._roots = backend.vector(problem.roots)
+        large = problem.arrays.node_count > LARGE
+        self._negligible = int(upper_bound / self._unit) // NEXT_TO_NOTHING if large else 0
         self._costs = np.where(units >= 0, units.astype(np.float64), inf)
 
     def _state(self, choice: IntArray) -> State:
@@ -162,12 +175,17 @@ class Search:
                 break
         return best
 
-    def descend(self, choice: IntArray, deadline: float, rounds: int) -> IntArray:
-        """Improve a choice move by move until no move helps, with so many rounds of moves of many classes."""
+    def descended(self, choice: IntArray, deadline: float) -> State:
+        """A choice improved by one class after the other until no such move helps."""
         state = self._state(choice)
-        count = int(np.count_nonzero(choice >= 0))
+        count = _chosen_classes(state)
         self._count(state, count)
         self._exact(state, count, deadline)
+        return state
+
+    def shake(self, state: State, deadline: float, rounds: int) -> None:
+        """Improve a choice that no move of one class helps by moves of many, in so many rounds."""
+        count = _chosen_classes(state)
         for _ in range(rounds):
             if perf_counter() > deadline:
                 break
@@ -177,7 +195,6 @@ class Search:
                 break
             if self._exact(state, count, deadline) + gained == 0:
                 break
-        return as_array(state.choice)
 
     def without(self, choice: IntArray, deadline: float) -> IntArray:
         """Try to do without one class, and all that it serves, at a time; keep what is cheaper.
@@ -199,7 +216,9 @@ class Search:
             other = self._evicted(best, klass, dependents)
             if other is None or self._problem.cost_of(self._problem.live(other)) > HOPELESS * best_cost:
                 continue
-            other = self.descend(other, deadline, rounds=1)
+            state = self.descended(other, deadline)
+            self.shake(state, deadline, rounds=1)
+            other = as_array(state.choice)
             cost = self._problem.cost_of(self._problem.live(other))
             if cost < best_cost:
                 best, best_cost, candidates = other, cost, self._by_dependents(other)
@@ -264,7 +283,7 @@ class Search:
             order = self._backend.copy(state.ranked)
             step = self._backend.exact_pass(self._links, self._units, state, order, count, number % 2 == 1)
             gained += step
-            if step == 0 or perf_counter() > deadline:
+            if step <= self._negligible or perf_counter() > deadline:
                 break
         return gained
 

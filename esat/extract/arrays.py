@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,20 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Attribute = int | float
+
+
+class NodeLists(NamedTuple):
+    """The vectors of the same names as lists, which Python reads faster, one by one."""
+
+    operator: list[int]
+    attribute: list[int]
+    operand_start: list[int]
+    operands: list[int]
+    class_start: list[int]
+
+    def operands_of(self, node: int) -> list[int]:
+        """Operand classes of an e-node, repeated ones repeated."""
+        return self.operands[self.operand_start[node] : self.operand_start[node + 1]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +119,17 @@ class EGraphArrays:
         pairs, _number = distinct(owner * np.int64(max(self.class_count, 1)) + self.operands)
         nodes, classes = np.divmod(pairs, np.int64(max(self.class_count, 1)))
         return starts_of(nodes, self.node_count), classes
+
+    @cached_property
+    def lists(self) -> NodeLists:
+        """The e-nodes for loops in Python."""
+        return NodeLists(*(getattr(self, name).tolist() for name in NodeLists._fields))
+
+    @cached_property
+    def operand_lists(self) -> tuple[list[int], list[int]]:
+        """:attr:`distinct_operands` as lists, for loops in Python."""
+        start, classes = self.distinct_operands
+        return start.tolist(), classes.tolist()
 
     @cached_property
     def parents(self) -> tuple[IntArray, IntArray]:

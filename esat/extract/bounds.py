@@ -7,6 +7,7 @@ from math import fsum
 from esat.extract.backend import Backend
 from esat.extract.kernels import UNREACHED, Floats, Links
 from esat.extract.selection import Problem
+from esat.extract.tree import waiting_operands
 
 
 def forced_bound(problem: Problem) -> float:
@@ -18,7 +19,7 @@ def forced_bound(problem: Problem) -> float:
     arrays = problem.arrays
     costs = problem.costs.tolist()
     class_start = arrays.class_start.tolist()
-    start, children = (vector.tolist() for vector in arrays.distinct_operands)
+    start, children = arrays.operand_lists
     pending = problem.roots.tolist()
     forced = set(pending)
     paid: list[float] = []
@@ -50,6 +51,6 @@ def deepest_path(problem: Problem, links: Links, backend: Backend) -> Floats:
     best = backend.floats(arrays.class_count, UNREACHED)
     choice = backend.integers(arrays.class_count, -1)
     order = backend.integers(arrays.class_count, 0)
-    pending = backend.integers(arrays.node_count, 0)
+    pending = backend.vector(waiting_operands(arrays, nothing))
     backend.settle(links, backend.vector(problem.costs), nothing, best, choice, order, pending, True)
     return best

@@ -15,7 +15,6 @@ else reads a value that can only be had as a transposed view reads it against it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from math import log2, prod
 
@@ -23,7 +22,7 @@ from esat.egraph.matrices import BY_CONSTRUCTOR, instance
 from esat.egraph.prepare import SUPERSEDED
 from esat.egraph.terms import OpaqueOp
 from esat.extract.machine import MachineProfile
-from esat.extract.nary import plan_product, plan_sum
+from esat.extract.nary import Shape, plan_counts, plan_ops
 from esat.extract.structured_cost import normal_seconds, structured_seconds
 from esat.extract.value import IMPOSSIBLE, Value
 from esat.graph import Family, Op
@@ -217,13 +216,13 @@ class CostModel:
         if known is None:
             return IMPOSSIBLE
         ranked = [
-            replace(operand, shape=operand.shape or (1.0,) * rank)
+            operand._replace(shape=operand.shape or (1.0,) * rank)
             for operand, rank in zip(operands, known.operand_ranks, strict=True)
         ]
         if isinstance(known.op, NormalProduct):
             return normal_seconds(self.machine, ranked[0])
         if constructor in BY_CONSTRUCTOR and not result.shape:
-            result = replace(result, shape=(1.0,) * known.operand_ranks[0])
+            result = result._replace(shape=(1.0,) * known.operand_ranks[0])
         return self._instance(known.op, ranked, result)
 
     def _instance(self, op: Op, operands: Sequence[Value], result: Value) -> float:
@@ -265,33 +264,23 @@ class CostModel:
     ) -> float:
         if not operands:
             return IMPOSSIBLE
-        # Which operands are the same value matters, not which value it is.
-        first: dict[int, int] = {}
-        pattern = tuple(first.setdefault(identity, place) for place, identity in enumerate(identities))
-        key = (constructor, positives, tuple(operands), result, pattern)
+        shapes = [operand.shape for operand in operands]
+        same = identities if len(identities) else range(len(operands))
+        above, below = plan_counts(constructor, same, shapes, positives)
+        seconds = 0.0
+        for op, shape, count in plan_ops(constructor, above, below):
+            if count:
+                seconds += count * self._step_seconds(op, shape, result.dtype)
+        return seconds + self._against_order(operands)
+
+    def _step_seconds(self, name: str, shape: Shape, dtype: int) -> float:
+        """Seconds of a binary or unary op of a plan."""
+        key = (name, shape, dtype)
         known = self._memo.get(key)
         if known is None:
-            known = self._memo[key] = self._plan_seconds(constructor, positives, operands, result, identities)
+            flops = flops_of(self._named[name])
+            known = self._memo[key] = self._elementwise(flops, (), Value(shape, dtype))
         return known
-
-    def _plan_seconds(
-        self,
-        constructor: str,
-        positives: int,
-        operands: Sequence[Value],
-        result: Value,
-        identities: Sequence[int],
-    ) -> float:
-        shapes = [operand.shape for operand in operands]
-        if constructor == "NarySum":
-            steps = plan_sum(shapes, positives)
-        else:
-            same = identities if identities else range(len(operands))
-            steps = plan_product(same, shapes, positives)
-        return sum(
-            self._elementwise(flops_of(self._named[step.op]), (), Value(step.shape, result.dtype))
-            for step in steps
-        ) + self._against_order(operands)
 
     @cached_property
     def _named(self) -> dict[str, Op]:

@@ -190,7 +190,7 @@ class _Program:
 def _candidates(problem: Problem, upper_bound: float, backend: Backend) -> dict[int, list[int]]:
     """E-nodes of each class reachable from the roots that a selection below the upper bound may contain."""
     arrays = problem.arrays
-    start, children = (vector.tolist() for vector in arrays.distinct_operands)
+    start, children = arrays.operand_lists
     costs = problem.costs.tolist()
     deepest = list(deepest_path(problem, links_of(problem, backend), backend))
     limit = upper_bound * (1.0 + _SLACK)

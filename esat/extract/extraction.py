@@ -17,10 +17,11 @@ from esat.extract.choose import choose
 from esat.extract.cost import CostModel
 from esat.extract.initial import initial_choice
 from esat.extract.nary import Shape
+from esat.extract.pricing import node_costs
 from esat.extract.selected import selected_terms
 from esat.extract.selection import Selection
 from esat.extract.value import Value
-from esat.extract.values import Hints, class_values, node_costs
+from esat.extract.values import Hints, class_values
 
 SUPERSEDED_NAMES = (f"{SUPERSEDED}NarySum", f"{SUPERSEDED}NaryProd")
 SUPERSEDED_PENALTY = 1.0e3

@@ -6,9 +6,11 @@ never predicted to be slower than the graph as it was written.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from esat.egraph.loader import LoadPlan, NaryTerm
+from esat.egraph.loader import LoadPlan
 from esat.egraph.terms import Term, TermGraph
 from esat.extract.arrays import Attribute, EGraphArrays, IntArray
 
@@ -19,50 +21,48 @@ def initial_choice(arrays: EGraphArrays, source: TermGraph, plan: LoadPlan) -> I
     Classes of terms that no root needs, and those whose e-node is not in the e-graph any more, have -1.
     Operands have been chosen before their users, so there are no cycles.
     """
-    chosen = np.full(arrays.class_count, -1, np.int64)
+    chosen = [-1] * arrays.class_count
     class_of_term = arrays.term_class.tolist()
-    needed = _needed(source, plan)
-    for number, form in enumerate(plan.forms):
-        klass = class_of_term[number]
-        if form is None or klass < 0 or chosen[klass] >= 0 or number not in needed:
-            continue
-        operands, constructor, attributes = _in_classes(form, class_of_term)
-        if all(chosen[operand] >= 0 for operand in operands):
-            chosen[klass] = _node(arrays, klass, constructor, operands, attributes)
-    return chosen
-
-
-def _needed(source: TermGraph, plan: LoadPlan) -> set[int]:
-    needed: set[int] = set()
-    pending = list(source.roots)
-    while pending:
-        number = pending.pop()
+    operators = {name: index for index, name in enumerate(arrays.operator_names)}
+    for number in _needed(source, plan):
         form = plan.forms[number]
-        if number not in needed and form is not None:
-            needed.add(number)
-            pending += form.operands if isinstance(form, Term) else (*form.above, *form.below)
-    return needed
+        klass = class_of_term[number]
+        if form is None or klass < 0 or chosen[klass] >= 0:
+            continue
+        if isinstance(form, Term):
+            operands, attributes = [class_of_term[operand] for operand in form.operands], form.attributes
+        else:
+            above = sorted([class_of_term[operand] for operand in form.above])
+            operands = above + sorted([class_of_term[operand] for operand in form.below])
+            attributes = (len(above),)
+        if all(chosen[operand] >= 0 for operand in operands):
+            chosen[klass] = _node(arrays, klass, operators.get(form.constructor, -1), operands, attributes)
+    return np.array(chosen, np.int64)
 
 
-def _in_classes(
-    form: Term | NaryTerm, class_of_term: list[int]
-) -> tuple[list[int], str, tuple[Attribute, ...]]:
-    """Operand classes, constructor and attributes of a term's e-node; multisets are sorted."""
-    if isinstance(form, Term):
-        return [class_of_term[operand] for operand in form.operands], form.constructor, form.attributes
-    above = sorted(class_of_term[operand] for operand in form.above)
-    below = sorted(class_of_term[operand] for operand in form.below)
-    return above + below, form.constructor, (len(above),)
+def _needed(source: TermGraph, plan: LoadPlan) -> Iterator[int]:
+    """Terms that the roots need, in the form they were loaded in, operands first."""
+    needed = [False] * len(plan.forms)
+    for root in source.roots:
+        needed[root] = True
+    for number in range(len(needed) - 1, -1, -1):
+        form = plan.forms[number]
+        if needed[number] and form is not None:
+            for operand in form.operands if isinstance(form, Term) else (*form.above, *form.below):
+                needed[operand] = True
+    return (number for number, used in enumerate(needed) if used)
 
 
 def _node(
-    arrays: EGraphArrays, klass: int, constructor: str, operands: list[int], attributes: tuple[Attribute, ...]
+    arrays: EGraphArrays, klass: int, operator: int, operands: list[int], attributes: tuple[Attribute, ...]
 ) -> int:
-    for node in arrays.nodes_of(klass):
+    """The e-node of a class with these operator, operands and attributes; -1 if there is none."""
+    rows = arrays.lists
+    for node in range(rows.class_start[klass], rows.class_start[klass + 1]):
         if (
-            arrays.operator_of(node) == constructor
-            and arrays.operands_of(node).tolist() == operands
-            and arrays.attributes_of(node) == attributes
+            rows.operator[node] == operator
+            and rows.operands_of(node) == operands
+            and arrays.attribute_values[rows.attribute[node]] == attributes
         ):
             return node
     return -1

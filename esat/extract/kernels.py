@@ -62,6 +62,7 @@ def settle(
 
     With ``deepest`` an e-node costs its own cost and that of its most expensive operand only, which bounds
     the cost of any DAG from below. Classes with ``free[c] = 1`` cost nothing and keep their choice.
+    ``pending`` counts the operands of each e-node that are not free on entry, and is changed.
     ``best`` holds ``UNREACHED`` on entry and for classes without a finite term on return; a class that only
     doubles its operands for ever saturates at ``LARGEST_COST``. The classes that got a choice are listed in
     ``order``, operands first.
@@ -78,12 +79,7 @@ def settle(
         if free[klass] == 1:
             best[klass] = 0.0
     for node in range(len(class_of)):
-        waiting = 0
-        for edge in range(child_start[node], child_start[node + 1]):
-            if free[children[edge]] == 0:
-                waiting += 1
-        pending[node] = waiting
-        if waiting == 0 and free[class_of[node]] == 0 and cost[node] <= LARGEST_COST:
+        if pending[node] == 0 and free[class_of[node]] == 0 and cost[node] <= LARGEST_COST:
             heappush(heap, (cost[node], node))
     count = 0
     while len(heap) > 0:

@@ -9,12 +9,15 @@ been divided by is divided by at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 
 Shape = tuple[float, ...]
+Counts = tuple[tuple[tuple[Shape, int], int], ...]
+"""How many different factors there are of each shape and exponent; the exponent of a term is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Step:
 
 def broadcast_shape(left: Shape, right: Shape) -> Shape:
     """Shape of an elementwise result; a scalar has the empty shape and fits any rank."""
-    if not left or not right:
+    if left == right or not left or not right:
         return left or right
     return tuple(max(pair) if 0 not in pair else 0 for pair in zip(left, right, strict=True))
 
@@ -71,16 +74,69 @@ def plan_product(operands: Sequence[int], shapes: Sequence[Shape], numerators: i
     return tuple(plan.steps)
 
 
+def plan_counts(
+    constructor: str, operands: Sequence[int], shapes: Sequence[Shape], positives: int
+) -> tuple[Counts, Counts]:
+    """All that the ops of a plan depend on: what is added (or multiplied), and what is subtracted."""
+    parts = slice(positives), slice(positives, None)
+    above, below = (_counts(constructor, operands[part], shapes[part]) for part in parts)
+    return above, below
+
+
+def _counts(constructor: str, operands: Sequence[int], shapes: Sequence[Shape]) -> Counts:
+    counts: dict[tuple[Shape, int], int] = {}
+    exponents = dict.fromkeys(operands, 0)
+    if constructor == "NarySum" or len(exponents) == len(operands):
+        for shape in shapes:
+            counts[shape, 1] = counts.get((shape, 1), 0) + 1
+    else:
+        for operand in operands:
+            exponents[operand] += 1
+        for operand, shape in dict(zip(operands, shapes, strict=True)).items():
+            key = shape, exponents[operand]
+            counts[key] = counts.get(key, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+def plan_ops(constructor: str, above: Counts, below: Counts) -> Iterator[tuple[str, Shape, int]]:
+    """The ops of a plan, each with the shape of its results and how often it is done."""
+    op = "add" if constructor == "NarySum" else "mul"
+    present = []
+    for counts in (above, below):
+        factors: dict[Shape, int] = {}
+        for (shape, exponent), count in counts:
+            factors[shape] = factors.get(shape, 0) + count
+            if exponent > 1:
+                yield "sqr", shape, count * (exponent.bit_length() - 1)
+                yield "mul", shape, count * (exponent.bit_count() - 1)
+        present.append(tuple(factors))
+        for shape, count in factors.items():
+            yield op, shape, count - 1
+    for step in _meetings(constructor, *present):
+        yield step.op, step.shape, 1
+
+
+@lru_cache(maxsize=4096)
+def _meetings(constructor: str, above: tuple[Shape, ...], below: tuple[Shape, ...]) -> tuple[Step, ...]:
+    """Steps that are left once all operands of one shape and sign are one."""
+    shapes = above + below
+    if constructor == "NarySum":
+        return plan_sum(shapes, len(above))
+    return plan_product(range(len(shapes)), shapes, len(above))
+
+
 _Group = tuple[int | None, int | None]
 """What has been added (or multiplied), and what is still to be subtracted (or divided by)."""
 
 
 def _joined(plan: _Plan, left: _Group, right: _Group, op: str) -> _Group:
-    above, below = (
-        first if second is None else second if first is None else plan.add(op, first, second)
-        for first, second in zip(left, right, strict=True)
-    )
-    return above, below
+    return _together(plan, left[0], right[0], op), _together(plan, left[1], right[1], op)
+
+
+def _together(plan: _Plan, left: int | None, right: int | None, op: str) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return plan.add(op, left, right)
 
 
 def _resolved(plan: _Plan, group: _Group, inverse: str) -> _Group:
@@ -89,8 +145,12 @@ def _resolved(plan: _Plan, group: _Group, inverse: str) -> _Group:
 
 
 def _smallest_first(plan: _Plan, groups: dict[Shape, _Group], op: str, inverse: str) -> _Group:
-    """Combine the groups of all shapes, always the two whose common shape is smallest."""
-    waiting = dict(groups)
+    """Combine the groups of all shapes, always the two whose common shape is smallest.
+
+    Ties do not depend on the order of the operands, so what is priced is known from how many there are of
+    each shape.
+    """
+    waiting = {shape: groups[shape] for shape in sorted(groups)}
     while len(waiting) > 1:
         pairs = combinations(waiting, 2)
         _size, left, right = min(

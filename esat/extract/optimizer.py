@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import Literal
 
 from esat.egraph.constructors import undeclared_constructors
@@ -21,6 +22,7 @@ from esat.extract.explain import Explanation, explain
 from esat.extract.extraction import SUPERSEDED_NAMES, Extraction, SaturatedGraph, extract
 from esat.extract.kept import KeptGraphs, graph_key
 from esat.extract.machine import MachineProfile
+from esat.extract.pricing import term_costs
 from esat.extract.readout import Layout, read_out
 from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, hints_of
@@ -242,16 +244,15 @@ def saturated(
 
 def predicted_seconds(terms: TermGraph, model: CostModel, hints: Hints | None = None) -> float:
     """Predicted seconds of the terms the roots need, each once."""
-    values = term_values(terms, hints)
-    needed = set(terms.roots)
-    total = 0.0
-    for number in reversed(range(len(terms.terms))):
-        if number in needed:
-            term = terms.terms[number]
-            needed.update(term.operands)
-            operands = [values[operand] for operand in term.operands]
-            total += model.price(term.constructor, term.attributes, operands, values[number], term.operands)
-    return total
+    needed = [False] * len(terms.terms)
+    for root in terms.roots:
+        needed[root] = True
+    for number in reversed(range(len(needed))):
+        if needed[number]:
+            for operand in terms.terms[number].operands:
+                needed[operand] = True
+    costs = term_costs(terms, term_values(terms, hints), model)
+    return fsum(costs[needed].tolist())
 
 
 def _fired(program: Program, saturation: SaturationReport) -> dict[str, int]:

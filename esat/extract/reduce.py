@@ -27,6 +27,7 @@ import numpy as np
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray, distinct, starts_of
 from esat.extract.bits import bits_of
 from esat.extract.selection import Problem
+from esat.extract.sift import EQUAL, sifted
 from esat.extract.tree import TreeChoice, as_array
 
 LARGEST = 20_000
@@ -34,7 +35,6 @@ LARGEST = 20_000
 RIVALS = 4
 """E-nodes of a class that the others are compared with: those of the cheapest trees."""
 _WORTH_ANOTHER_ROUND = 0.03  # share of the candidates that a round has to leave out
-_EQUAL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,24 @@ class Reduction:
         kept: IntArray = np.where(self.nodes[found] == choice[self.classes], found, -1)
         return kept
 
+    def restrict_trees(self, tree: TreeChoice) -> TreeChoice:
+        """Trees of the original problem for the classes of the smaller one, what is fixed included."""
+        order = np.searchsorted(self.classes, as_array(tree.order)[: tree.count])
+        order = np.minimum(order, max(len(self.classes) - 1, 0))
+        order = (
+            order[self.classes[order] == as_array(tree.order)[: tree.count]]
+            if len(self.classes)
+            else order[:0]
+        )
+        costs = np.array(tree.cost, np.float64)[self.classes]
+        return TreeChoice(self.restrict(as_array(tree.choice)), costs, order, len(order))
+
+    def followed_by(self, other: Reduction) -> Reduction:
+        """The reduction to what another one makes of the smaller problem."""
+        fixed = np.sort(np.append(self.fixed, self.nodes[other.fixed]))
+        nodes, classes = self.nodes[other.nodes], self.classes[other.classes]
+        return Reduction(other.problem, nodes, classes, fixed, self.fixed_cost + other.fixed_cost)
+
     def expand(self, choice: IntArray, arrays: EGraphArrays) -> IntArray:
         """A choice of the smaller problem in the original one, int64 ``(classes,)``."""
         chosen = np.full(arrays.class_count, -1, np.int64)
@@ -90,14 +108,13 @@ def reduced(problem: Problem, tree: TreeChoice, upper_bound: float, rounds: int 
     rounds
         How often to start over with what is left, at most.
     """
-    arrays = problem.arrays
-    if arrays.node_count > LARGEST:
-        nothing = np.zeros(0, np.int64)
-        return Reduction(problem, np.arange(arrays.node_count), np.arange(arrays.class_count), nothing, 0.0)
-    kept, fixed, roots = (
-        np.array(part, np.int64) for part in _Reducer(problem, tree, upper_bound).run(rounds)
-    )
-    return _restricted(problem, kept, fixed, roots)
+    left = sifted(problem, tree)
+    coarse = _restricted(problem, left.nodes, left.fixed, left.roots)
+    if len(left.nodes) > LARGEST:
+        return coarse
+    reducer = _Reducer(coarse.problem, coarse.restrict_trees(tree), upper_bound - coarse.fixed_cost)
+    kept, fixed, roots = (np.array(part, np.int64) for part in reducer.run(rounds))
+    return coarse.followed_by(_restricted(coarse.problem, kept, fixed, roots))
 
 
 class _Reducer:
@@ -105,11 +122,11 @@ class _Reducer:
 
     def __init__(self, problem: Problem, tree: TreeChoice, upper_bound: float) -> None:
         arrays = problem.arrays
-        start, children = (vector.tolist() for vector in arrays.distinct_operands)
+        start, children = arrays.operand_lists
         self.children = [children[start[node] : start[node + 1]] for node in range(arrays.node_count)]
         self.costs: list[float] = problem.costs.tolist()
         self.roots: list[int] = problem.roots.tolist()
-        self.limit = upper_bound * (1.0 + _EQUAL)
+        self.limit = upper_bound * (1.0 + EQUAL)
         tree_cost = np.array(tree.cost, np.float64)
         self.tree_cost: list[float] = tree_cost.tolist()
         self.tree_node: list[int] = as_array(tree.choice).tolist()
@@ -258,7 +275,7 @@ class _Reducer:
                     total += self.tree_cost[child] if self.rank[child] < self.rank[klass] else inf
                     if total > cost:
                         break
-            if total < cost * (1.0 - _EQUAL):
+            if total < cost * (1.0 - EQUAL):
                 return True
             # Ties fall to the e-node of the tree, else to the lower number.
             favoured = rival == self.tree_node[klass] or rival < node != self.tree_node[klass]

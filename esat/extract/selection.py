@@ -96,14 +96,16 @@ class Problem:
             A needed class has no choice.
         """
         arrays = self.arrays
+        needed = np.array(list(reachable_classes(arrays, choice, self.roots)), np.int64)
         kept = np.full(arrays.class_count, -1, np.int64)
-        for klass in reachable_classes(arrays, choice, self.roots):
-            if choice[klass] < 0:
-                nodes = ", ".join(arrays.describe(node) for node in arrays.nodes_of(klass)[:8]) or "none"
-                raise CompileError(
-                    f"extraction: class {klass} is needed and has no usable e-node; e-nodes: {nodes}"
-                )
-            kept[klass] = choice[klass]
+        kept[needed] = choice[needed]
+        lacking = needed[choice[needed] < 0]
+        if len(lacking):
+            klass = int(lacking[0])
+            nodes = ", ".join(arrays.describe(node) for node in arrays.nodes_of(klass)[:8]) or "none"
+            raise CompileError(
+                f"extraction: class {klass} is needed and has no usable e-node; e-nodes: {nodes}"
+            )
         return kept
 
     def cost_of(self, chosen: IntArray) -> float:
@@ -119,7 +121,7 @@ class Problem:
 
 def reachable_classes(arrays: EGraphArrays, choice: IntArray, roots: IntArray) -> Iterator[int]:
     """The classes that the roots need under a choice, each once; a class without a choice ends its branch."""
-    start, children = (vector.tolist() for vector in arrays.distinct_operands)
+    start, children = arrays.operand_lists
     chosen = choice.tolist()
     pending = roots.tolist()
     seen = set(pending)

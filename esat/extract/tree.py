@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from esat.extract.arrays import IntArray
+from esat.extract.arrays import EGraphArrays, IntArray
 from esat.extract.backend import Backend
 from esat.extract.kernels import UNREACHED, Floats, Integers, Links
 from esat.extract.selection import Problem
@@ -60,10 +60,18 @@ def tree_choice(
     chosen = backend.integers(arrays.class_count, -1) if choice is None else choice
     best = backend.floats(arrays.class_count, UNREACHED)
     order = backend.integers(arrays.class_count, 0)
-    pending = backend.integers(arrays.node_count, 0)
+    pending = backend.vector(waiting_operands(arrays, free))
     costs = backend.vector(problem.costs)
     count = backend.settle(links, costs, free, best, chosen, order, pending, False)
     return TreeChoice(chosen, best, order, count)
+
+
+def waiting_operands(arrays: EGraphArrays, free: Integers) -> IntArray:
+    """int64 ``(nodes,)``: distinct operands of each e-node that are not free."""
+    start, operands = arrays.distinct_operands
+    counted = np.append(0, np.cumsum(np.asarray(free)[operands] == 0))
+    waiting: IntArray = counted[start[1:]] - counted[start[:-1]]
+    return waiting
 
 
 def as_array(vector: Integers) -> IntArray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,10 @@ UNKNOWN_SIZE = 256.0
 """Assumed size of an axis that neither the types nor a hint tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+_ITEMSIZES = tuple(int(np.dtype(name).itemsize) for name in DTYPES)
+
+
+class Value(NamedTuple):
     """Shape and dtype number of an e-class, as far as costs need them. A scalar has no axes.
 
     ``transposed``: it can only be had as a view whose axes are out of order.
@@ -30,7 +32,7 @@ class Value:
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return int(np.dtype(DTYPES[self.dtype]).itemsize)
+        return _ITEMSIZES[self.dtype]
 
     @property
     def size(self) -> float:

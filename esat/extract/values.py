@@ -7,17 +7,15 @@ their e-nodes; a class whose size cannot be told is never chosen.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from esat.egraph.matrices import BY_CONSTRUCTOR, matrix_shape
-from esat.egraph.terms import SCALAR, TermGraph, TermType
+from esat.egraph.terms import SCALAR, Dimension, TermGraph, TermType
 from esat.extract.arrays import EGraphArrays
-from esat.extract.cost import CostModel
 from esat.extract.nary import Shape, broadcast_shape
-from esat.extract.value import IMPOSSIBLE, UNKNOWN_SIZE, Value
+from esat.extract.value import UNKNOWN_SIZE, Value
 from esat.ops.linalg.structured import PRODUCTS
 from esat.rules.macros import permutation_axes
 
@@ -50,19 +48,30 @@ _SPARSE: Mapping[str, Callable[[Sequence[Shape], Sequence[int | float]], Shape]]
 def term_value(type: TermType, hints: Hints | None = None) -> Value:
     """Expected shape and dtype of a loaded term."""
     known = hints or {}
-    sizes = (float(size) if isinstance(size, int) else known.get(size, UNKNOWN_SIZE) for size in type.shape)
+    sizes = [float(size) if isinstance(size, int) else known.get(size, UNKNOWN_SIZE) for size in type.shape]
     return Value(() if type.broadcast == SCALAR else tuple(sizes), type.dtype)
+
+
+def _expected_values(types: Sequence[TermType], hints: Hints | None) -> Iterator[Value]:
+    """:func:`term_value` of each type; most are alike."""
+    known: dict[tuple[tuple[Dimension, ...], bool, int], Value] = {}
+    for type in types:
+        key = (type.shape, type.broadcast == SCALAR, type.dtype)
+        value = known.get(key)
+        if value is None:
+            value = known[key] = term_value(type, hints)
+        yield value
 
 
 def term_values(terms: TermGraph, hints: Hints | None = None) -> list[Value]:
     """Expected shape and dtype of each loaded term, and whether it is but a transposed view."""
     values: list[Value] = []
-    for term, type in zip(terms.terms, terms.types, strict=True):
-        value = term_value(type, hints)
+    for term, expected in zip(terms.terms, _expected_values(terms.types, hints), strict=True):
+        value = expected
         if term.constructor == "DimShuffle" and transposes(
             int(term.attributes[0]), values[term.operands[0]].shape
         ):
-            value = replace(value, transposed=True)
+            value = expected._replace(transposed=True)
         values.append(value)
     return values
 
@@ -70,16 +79,17 @@ def term_values(terms: TermGraph, hints: Hints | None = None) -> list[Value]:
 def class_values(arrays: EGraphArrays, source: TermGraph, hints: Hints | None = None) -> list[Value | None]:
     """Expected shape and dtype of each e-class, and whether it is a transposed view; None where unknown."""
     values: list[Value | None] = [None] * arrays.class_count
-    for number, klass in enumerate(arrays.term_class.tolist()):
+    loaded = arrays.term_class.tolist()
+    for klass, value in zip(loaded, _expected_values(source.types[: len(loaded)], hints), strict=True):
         if klass >= 0 and values[klass] is None:
-            values[klass] = term_value(source.types[number], hints)
+            values[klass] = value
     dtypes = arrays.facts.get("dt", {})
     broadcasts = arrays.facts.get("bp", {})
     pending = deque(klass for klass, value in enumerate(values) if value is None and klass in dtypes)
     patience = len(pending)
     while pending and patience:
         klass = pending.popleft()
-        shape = _class_shape(arrays, klass, int(broadcasts.get(klass, 0)), values)
+        shape = () if broadcasts.get(klass, 0) == SCALAR else _class_shape(arrays, klass, values)
         if shape is None:
             pending.append(klass)
             patience -= 1
@@ -96,13 +106,15 @@ def _with_views(arrays: EGraphArrays, values: Sequence[Value | None]) -> list[Va
     shuffles = arrays.operator == arrays.operator_names.index("DimShuffle")
     others = np.bincount(arrays.class_of[~shuffles], minlength=arrays.class_count)
     marked = list(values)
-    for node in np.flatnonzero(shuffles).tolist():
-        klass = int(arrays.class_of[node])
-        value, operand = values[klass], values[int(arrays.operands_of(node)[0])]
-        if others[klass] or value is None or operand is None:
+    nodes = np.flatnonzero(shuffles & (others[arrays.class_of] == 0))
+    classes, operands = arrays.class_of[nodes], arrays.operands[arrays.operand_start[nodes]]
+    attributes = arrays.attribute[nodes].tolist()
+    for klass, below, attribute in zip(classes.tolist(), operands.tolist(), attributes, strict=True):
+        value, operand = values[klass], values[below]
+        if value is None or operand is None:
             continue
-        if transposes(int(arrays.attributes_of(node)[0]), operand.shape):
-            marked[klass] = replace(value, transposed=True)
+        if transposes(int(arrays.attribute_values[attribute][0]), operand.shape):
+            marked[klass] = value._replace(transposed=True)
     return marked
 
 
@@ -114,16 +126,15 @@ def transposes(word: int, operand: Shape) -> bool:
     return axes != sorted(axes)
 
 
-def _class_shape(
-    arrays: EGraphArrays, klass: int, broadcast: int, values: Sequence[Value | None]
-) -> Shape | None:
-    if broadcast == SCALAR:
-        return ()
-    for node in arrays.nodes_of(klass):
-        operands = [values[operand] for operand in arrays.operands_of(node).tolist()]
-        if operands and None not in operands:
-            known = [operand.shape for operand in operands if operand is not None]
-            shape = node_shape(arrays.operator_of(node), arrays.attributes_of(node), known)
+def _class_shape(arrays: EGraphArrays, klass: int, values: Sequence[Value | None]) -> Shape | None:
+    """Shape of a class, from the first of its e-nodes that tells it."""
+    rows = arrays.lists
+    for node in range(rows.class_start[klass], rows.class_start[klass + 1]):
+        operands = rows.operands_of(node)
+        shapes = [value.shape for value in map(values.__getitem__, operands) if value is not None]
+        if shapes and len(shapes) == len(operands):
+            attributes = arrays.attribute_values[rows.attribute[node]]
+            shape = node_shape(arrays.operator_names[rows.operator[node]], attributes, shapes)
             if shape is not None:
                 return shape
     return None
@@ -162,30 +173,3 @@ def node_shape(
 def _matmul_shape(left: Shape, right: Shape, rank: int) -> Shape:
     left, right = left or (1.0,) * rank, right or (1.0,) * rank
     return (*broadcast_shape(left[:-2], right[:-2]), left[-2], right[-1])
-
-
-def node_costs(
-    arrays: EGraphArrays, values: Sequence[Value | None], model: CostModel
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Predicted seconds of every e-node, infinite where it cannot be computed."""
-    costs = np.full(arrays.node_count, IMPOSSIBLE)
-    starts = arrays.operand_start.tolist()
-    operands = arrays.operands.tolist()
-    classes = arrays.class_of.tolist()
-    operators = arrays.operator.tolist()
-    attributes = arrays.attribute.tolist()
-    for node in range(arrays.node_count):
-        result = values[classes[node]]
-        identities = operands[starts[node] : starts[node + 1]]
-        inputs = [values[operand] for operand in identities]
-        if result is None or None in inputs:
-            continue
-        known = [value for value in inputs if value is not None]
-        costs[node] = model.price(
-            arrays.operator_names[operators[node]],
-            arrays.attribute_values[attributes[node]],
-            known,
-            result,
-            identities,
-        )
-    return costs

@@ -20,7 +20,7 @@ def topological_classes(arrays: EGraphArrays, chosen: IntArray, roots: Sequence[
     CompileError
         A needed class has no chosen e-node, or the selection is cyclic.
     """
-    start, children = (vector.tolist() for vector in arrays.distinct_operands)
+    start, children = arrays.operand_lists
     choice = chosen.tolist()
     order: list[int] = []
     done: set[int] = set()
