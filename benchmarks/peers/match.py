@@ -27,7 +27,8 @@ class Pairing:
 
     What else runs on a machine changes from second to second, and with it all times. Those of two turns that
     follow each other hardly do, and which goes first changes from round to round. So a contender's ratio is
-    the median, over the rounds, of its time by the reference's own time beside it.
+    the median, over the rounds, of its time by the reference's own time beside it. On one thread, times are
+    those that the process had the processor, all its threads together: what others take is not counted.
 
     Attributes
     ----------
@@ -131,7 +132,7 @@ class Contest:
         samples: dict[str, list[float]] = {name: [] for name in counts}
         for _ in range(self.settings.rounds):
             for name in counts:
-                self._turn(name, counts[name], samples[name], notes)
+                self._turn(name, counts[name], samples[name], notes, "seconds")
         return samples
 
     def _beside(
@@ -139,6 +140,7 @@ class Contest:
     ) -> dict[str, list[float]]:
         """Seconds of a call of each contender, each beside the reference; the ratios are filled in."""
         reference = pairing.reference
+        kind = "processor" if self.threads == 1 else "seconds"
         samples: dict[str, list[float]] = {name: [] for name in counts}
         if reference not in counts:
             return samples
@@ -148,20 +150,20 @@ class Contest:
                 if name in notes or (counts[name] == 1 and number >= self.settings.rounds):
                     continue
                 pair = (name, reference) if number % 2 else (reference, name)
-                answered = [self._turn(one, counts[one], samples[one], notes) for one in pair]
+                answered = [self._turn(one, counts[one], samples[one], notes, kind) for one in pair]
                 if all(answered):
                     by_rounds.append(max(samples[name][-1] - pairing.allowance, 0.0) / samples[reference][-1])
         ratios.update({name: statistics.median(taken) for name, taken in found.items() if taken})
         return samples
 
-    def _turn(self, name: str, count: int, samples: list[float], notes: dict[str, str]) -> bool:
-        """Time a contender once; whether it answered."""
+    def _turn(self, name: str, count: int, samples: list[float], notes: dict[str, str], kind: str) -> bool:
+        """Time a contender once, in seconds of a kind; whether it answered."""
         answer = self._ask(name, "time", count=count)
-        if "seconds" in answer:
-            samples.append(answer["seconds"])
+        if kind in answer:
+            samples.append(answer[kind])
         else:
             notes[name] = answer["failed"]
-        return "seconds" in answer
+        return kind in answer
 
     def _count(self, name: str) -> int:
         """How many calls fill a turn; tried with more and more calls, for the first ones are slow.

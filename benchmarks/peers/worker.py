@@ -5,7 +5,8 @@
 
 ==============================================  ========================================================
 ``{"do": "prepare", case, size, dtype}``        ``{"error": largest error, "seconds": of the first call}``
-``{"do": "time", "count": calls}``              ``{"seconds": of one call, on average}``
+``{"do": "time", "count": calls}``              ``{"seconds": of one call, on average, "processor": its
+                                                processor time}``
 ``{"do": "measure", "what": "copy", ...}``      ``{"rate": ...}``, see ``machine``
 ==============================================  ========================================================
 
@@ -70,10 +71,11 @@ class Worker:
         assert function is not None
         if count > 1:
             function(*arrays)
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         for _ in range(count):
             function(*arrays)
-        return {"seconds": (time.perf_counter() - start) / count}
+        seconds, processor = time.perf_counter() - start, time.process_time() - busy
+        return {"seconds": seconds / count, "processor": processor / count}
 
     def measure(self, what: str, dtype: str, threads: int) -> dict[str, Any]:
         """One of the machine's limits."""
