@@ -96,44 +96,85 @@ def test_functions_of_one(name, mode):
     np.testing.assert_allclose(function(points), expected(points), rtol=1e-9, atol=1e-307)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_gradient_of_log_erfc(mode):
-    """Two factors of a longer product: -2 / sqrt(pi) exp(-x^2) / erfc(x)."""
-    x = esat.vector("x")
-    function = esat.compile(esat.Graph([x], [esat.grad(esat.sum(esat.log(esat.erfc(x))), x)]), mode)
-    np.testing.assert_allclose(function(TAILS), -2 / np.sqrt(np.pi) / special.erfcx(TAILS), rtol=1e-9)
+def log_erfc_slope(x):
+    """-2 / sqrt(pi) exp(-x^2) / erfc(x)."""
+    return -2 / np.sqrt(np.pi) / special.erfcx(x)
+
+
+def identity_at(labels):
+    return np.eye(3)[labels]
 
 
 LABELS = np.array([2, 0, 1])
+SLOPES = {
+    "log(1 + exp(x))": special.expit,
+    "log1p(exp(x))": special.expit,
+    "softplus(x)": special.expit,
+    "log(sigmoid(x))": lambda x: special.expit(-x),
+    "log(1 - sigmoid(x))": lambda x: -special.expit(x),
+    "log(1 / (1 + exp(-x)))": lambda x: special.expit(-x),
+    "1 / (1 + exp(-x))": lambda x: special.expit(x) * special.expit(-x),
+    "exp(x) / (1 + exp(x))": lambda x: special.expit(x) * special.expit(-x),
+    "1 - sigmoid(x)": lambda x: -special.expit(x) * special.expit(-x),
+    "log(1 - exp(-x))": lambda x: 1 / np.expm1(x),
+    "log1p(-exp(-x))": lambda x: 1 / np.expm1(x),
+    "1 - erf(x)": lambda x: -2 / np.sqrt(np.pi) * np.exp(-x * x),
+    "log(erfc(x))": log_erfc_slope,
+    "log(1 - erf(x))": log_erfc_slope,
+    "log(softmax(x))": lambda x: 1 - 3 * special.softmax(x, axis=1),
+    "log(exp(x) / sum(exp(x)))": lambda x: 1 - 3 * special.softmax(x, axis=1),
+    "exp(x) / sum(exp(x))": np.zeros_like,
+    "log(sum(exp(x)))": columns(special.softmax),
+    "-log(softmax(x)[rows, labels])": lambda x: special.softmax(x, axis=1) - identity_at(LABELS),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", SLOPES)
+def test_gradients_of_functions_of_one(name, mode):
+    build, _, points = UNARY[name]
+    x = variable_for(points)
+    function = esat.compile(esat.Graph([x], [esat.grad(esat.sum(build(x)), x)]), mode)
+    with np.errstate(over="ignore"):
+        expected = SLOPES[name](points)
+    np.testing.assert_allclose(function(points), expected, rtol=1e-9, atol=1e-15)
+
+
+def chosen_by_quotient(x, rows, labels):
+    powers = esat.exp(x)
+    return esat.log((powers / esat.sum(powers, axis=1)[:, None])[rows, labels])
+
+
 LOG_LIKELIHOODS = {
     "log_softmax(x)[rows, labels]": lambda x, rows, labels: esat.log_softmax(x, axis=1)[rows, labels],
     "log(softmax(x))[rows, labels]": lambda x, rows, labels: esat.log(esat.softmax(x, axis=1))[rows, labels],
     "log(softmax(x)[rows, labels])": lambda x, rows, labels: esat.log(esat.softmax(x, axis=1)[rows, labels]),
+    "log((exp(x) / sum(exp(x)))[rows, labels])": chosen_by_quotient,
+    "targets * log(softmax(x))": lambda x, rows, labels: (
+        esat.log(esat.softmax(x, axis=1)) * esat.constant(identity_at(LABELS))
+    ),
 }
 
 
-@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", LOG_LIKELIHOODS)
 def test_gradient_of_log_softmax_at_labels(name, mode):
     """Also where the probability of the label is 0 in float64, which the gradient is first divided by."""
     x = esat.matrix("x")
     likelihood = LOG_LIKELIHOODS[name](x, esat.arange(3), esat.constant(LABELS))
     function = esat.compile(esat.Graph([x], [esat.grad(esat.sum(likelihood), x)]), mode)
-    expected = np.eye(3)[LABELS] - special.softmax(ROWS, axis=1)
+    expected = identity_at(LABELS) - special.softmax(ROWS, axis=1)
     np.testing.assert_allclose(function(ROWS), expected, rtol=1e-9, atol=1e-15)
 
 
-SIGMOIDS = {
-    "sigmoid(x)": (esat.sigmoid, ["fast_run", "greedy"]),
-    # A greedy mode keeps the quotient, since its exponential is needed anyhow.
-    "1 / (1 + exp(-x))": (lambda x: 1 / (1 + esat.exp(-x)), ["fast_run"]),
-}
+SIGMOIDS = {"sigmoid(x)": esat.sigmoid, "1 / (1 + exp(-x))": lambda x: 1 / (1 + esat.exp(-x))}
 
 
-@pytest.mark.parametrize(("name", "mode"), [(name, mode) for name in SIGMOIDS for mode in SIGMOIDS[name][1]])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", SIGMOIDS)
 def test_gradient_of_the_cross_entropy_of_sigmoids(name, mode):
     x, y = esat.vector("x"), esat.vector("y")
-    p = SIGMOIDS[name][0](x)
+    p = SIGMOIDS[name](x)
     loss = -esat.sum(y * esat.log(p) + (1 - y) * esat.log(1 - p))
     function = esat.compile(esat.Graph([x, y], [esat.grad(loss, x)]), mode)
     for target in (0.0, 0.25, 1.0):
@@ -164,6 +205,22 @@ def test_functions_of_two(name, mode):
     x, y = esat.vector("x"), esat.vector("y")
     function = esat.compile(esat.Graph([x, y], [build(x, y)]), mode)
     np.testing.assert_allclose(function(*PAIRS.T), expected(*PAIRS.T), rtol=1e-9, atol=1e-307)
+
+
+SLOPES_OF_TWO = {
+    "log(exp(x) + exp(y))": lambda x, y: special.expit(x - y),
+    "log(exp(x) - exp(y))": lambda x, y: -1 / np.expm1(y - x),
+    "exp(x) / (exp(x) + exp(y))": lambda x, y: special.expit(x - y) * special.expit(y - x),
+    "logaddexp(x, y)": lambda x, y: special.expit(x - y),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", BINARY)
+def test_gradients_of_functions_of_two(name, mode):
+    x, y = esat.vector("x"), esat.vector("y")
+    function = esat.compile(esat.Graph([x, y], [esat.grad(esat.sum(BINARY[name][0](x, y)), x)]), mode)
+    np.testing.assert_allclose(function(*PAIRS.T), SLOPES_OF_TWO[name](*PAIRS.T), rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("mode", MODES)

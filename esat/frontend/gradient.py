@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from esat.errors import GradientError, describe
+from esat.frontend.stable import stable_form
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
@@ -153,27 +154,59 @@ def _accumulate(
 ) -> tuple[set[Variable], dict[Variable, Variable]]:
     """Variables among outputs and their ancestors that depend on a target or are one, with cotangents."""
     nodes = toposort(outputs)
+    written = {variable for node in nodes for variable in (*node.inputs, *node.outputs)}
     dependent: set[Variable] = set(targets)
-    for node in nodes:
-        if any(operand in dependent for operand in node.inputs):
-            dependent.update(node.outputs)
+    _follow(nodes, dependent)
     found: dict[Variable, Variable] = {}
     reached: set[Variable] = set(outputs)
     for output, seed in zip(outputs, seeds, strict=True):
         _add(found, output, seed)
     for node in reversed(nodes):
-        if not reached.intersection(node.outputs):
+        form = _stable_part(node, written, targets) if found.get(node.outputs[0]) is not None else None
+        if form is None:
+            _pull_back(node, found, reached, dependent)
             continue
-        on_the_way = [operand in dependent for operand in node.inputs]
-        reached.update(operand for operand, used in zip(node.inputs, on_the_way, strict=True) if used)
-        known = [found.get(output) for output in node.outputs]
-        if not any(on_the_way) or all(cotangent is None for cotangent in known):
-            continue
-        for operand, used, cotangent in zip(node.inputs, on_the_way, node.op.vjp(node, known), strict=True):
-            if used and cotangent is not None and _tangent_type(operand) is not None:
-                _check_cotangent(node.op.name, operand, cotangent, node)
-                _add(found, operand, cotangent)
+        parts = toposort([form], stop=written)
+        _follow(parts, dependent)
+        found[form] = found[node.outputs[0]]
+        reached.add(form)
+        for part in reversed(parts):
+            _pull_back(part, found, reached, dependent)
     return reached.intersection(targets), found
+
+
+def _follow(nodes: Sequence[Apply], dependent: set[Variable]) -> None:
+    """Add the results of nodes, in topological order, that depend on what is in the set."""
+    for node in nodes:
+        if any(operand in dependent for operand in node.inputs):
+            dependent.update(node.outputs)
+
+
+def _stable_part(node: Apply, written: set[Variable], targets: Sequence[Variable]) -> Variable | None:
+    """The form to go back through in place of what was written, unless a target stands on that way."""
+    form = stable_form(node)
+    if form is None:
+        return None
+    leaves = {operand for part in toposort([form], stop=written) for operand in part.inputs}
+    inner = {operand for part in toposort(node.outputs, stop=leaves) for operand in part.inputs} - leaves
+    return form if inner.isdisjoint(targets) else None
+
+
+def _pull_back(
+    node: Apply, found: dict[Variable, Variable], reached: set[Variable], dependent: set[Variable]
+) -> None:
+    """Add to the cotangents of a node's inputs what those of its outputs make of them."""
+    if not reached.intersection(node.outputs):
+        return
+    on_the_way = [operand in dependent for operand in node.inputs]
+    reached.update(operand for operand, used in zip(node.inputs, on_the_way, strict=True) if used)
+    known = [found.get(output) for output in node.outputs]
+    if not any(on_the_way) or all(cotangent is None for cotangent in known):
+        return
+    for operand, used, cotangent in zip(node.inputs, on_the_way, node.op.vjp(node, known), strict=True):
+        if used and cotangent is not None and _tangent_type(operand) is not None:
+            _check_cotangent(node.op.name, operand, cotangent, node)
+            _add(found, operand, cotangent)
 
 
 def _add(found: dict[Variable, Variable], variable: Variable, cotangent: Variable) -> None:

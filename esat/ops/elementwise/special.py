@@ -25,6 +25,7 @@ from esat.ops.promotion import SPECIAL, SPECIAL_COMPLEX
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_PI_OVER_TWO = math.sqrt(math.pi) / 2
 _ONE_OVER_ROOT_TWO_PI = 1 / math.sqrt(2 * math.pi)
+_ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 
 # ---- error functions and the normal distribution
 
@@ -67,9 +68,10 @@ ndtr = Elementwise(
     facts=Facts(monotone="increasing", lowest=0, highest=1, positive=True),
 )  # fmt: skip
 
+# The derivative exp(-x**2 / 2) / (sqrt(2 pi) ndtr(x)) in a form in which nothing underflows.
 log_ndtr = Elementwise(
     "log_ndtr", 1, Special("log_ndtr"), None,
-    slope(lambda x, out: _ONE_OVER_ROOT_TWO_PI * exp(-0.5 * sqr(x) - out)), SPECIAL_COMPLEX, flops=60.0,
+    slope(lambda x, out: _ROOT_TWO_OVER_PI / erfcx(-math.sqrt(0.5) * x)), SPECIAL_COMPLEX, flops=60.0,
     facts=Facts(monotone="increasing", highest=0),
 )  # fmt: skip
 
