@@ -1,7 +1,8 @@
 """Soundness: rules tried on samples, e-graphs checked against the values of their e-nodes.
 
-In processing order: ``statement`` reads a rule as equalities under guards; ``situation`` draws dtypes,
-shapes (``dimensions``) and literals under which it fires, and builds both sides (``construction``);
+In processing order: ``statement`` reads a rule as equalities under guards; ``situation`` draws dtypes
+(``dtype_plans``), shapes and literals (``term_shapes``, ``dimensions``) under which it fires, and builds both
+sides (``construction``);
 ``values`` draws arrays; ``evaluation`` computes the sides, and what rounding may do to them; ``judging``
 compares them, ``derivation`` looks for facts that would leak; ``check`` does it all for a set of rules and
 gives a ``report``. ``firing`` tells whether a rule fires at all, ``oracle`` compares all e-nodes and facts

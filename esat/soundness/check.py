@@ -39,10 +39,11 @@ from esat.rules.signature import Signature
 from esat.rules.signature import check as check_names
 from esat.soundness.construction import Construction, IllTypedError
 from esat.soundness.derivation import derived_facts
+from esat.soundness.dtype_plans import dtype_plans
 from esat.soundness.evaluation import Outcome, dense, outcomes, plain
 from esat.soundness.judging import Verdict, exact, first, real
 from esat.soundness.report import Failure, RuleVerdict, SoundnessReport
-from esat.soundness.situation import Situation, SituationSampler, dtype_plans
+from esat.soundness.situation import Situation, SituationSampler
 from esat.soundness.statement import Statement, operators_for, statement_of
 from esat.soundness.values import Array, Population, draw, holds, scattered, well_conditioned
 

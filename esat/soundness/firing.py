@@ -28,7 +28,8 @@ from esat.rules.reader import Sexp, head_of
 from esat.rules.rule import Rule, RuleFile
 from esat.rules.signature import TENSOR, Signature
 from esat.soundness.construction import Construction, IllTypedError
-from esat.soundness.situation import Situation, SituationSampler, dtype_plans
+from esat.soundness.dtype_plans import dtype_plans
+from esat.soundness.situation import Situation, SituationSampler
 from esat.soundness.statement import Statement, operators_for, statement_of
 
 ATTEMPTS = 30
