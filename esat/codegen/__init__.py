@@ -17,6 +17,7 @@
 ``parallel``        kernels for several threads
 ``threads``         the pool that runs them
 ``cache``           compiled kernels in memory and on disk
+``helpers``         processes that compile the kernels of one program together
 ==================  ==========================================================================
 """
 

@@ -6,12 +6,13 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from esat.codegen.blas import routine_for
+from esat.codegen.helpers import with_helpers
 from esat.drawing import save_html
 from esat.errors import EsatError, InputError, OptimizerError
 from esat.graph import Apply, FunctionGraph, SharedVariable, Variable
@@ -122,10 +123,10 @@ class Executable:
             )
         with self.profile.stage("kernels", "linker"):
             groups = [group for group in memory.steps if group.kind == "kernel"]
-            compiled = {
-                group: source.compile(group, {v: memory.taken[v] for v in group.outputs if v in memory.taken})
-                for group in progress(groups, "compiling kernels")
-            }
+            taken = [{v: memory.taken[v] for v in group.outputs if v in memory.taken} for group in groups]
+            jobs = [partial(source.compile, *job) for job in zip(groups, taken, strict=True)]
+            shown = progress(groups, "compiling kernels")
+            compiled = dict(zip(shown, with_helpers(jobs), strict=True))
         with self.profile.stage("driver", "linker"):
             self._program = Program(graph, memory, facts, compiled, found)
             self._checks = [InputCheck(place, variable) for place, variable in enumerate(graph.inputs)]

@@ -2,7 +2,7 @@
 
 from esat.codegen.cache.kernel import CompiledKernel, CompileOptions
 from esat.codegen.cache.kernel_cache import CacheInfo, KernelCache
-from esat.codegen.cache.process_cache import clear, info, load_or_compile, process_cache
+from esat.codegen.cache.process_cache import clear, info, is_stored, load_or_compile, misses, process_cache
 from esat.storage import CacheWarning
 
 __all__ = [
@@ -13,6 +13,8 @@ __all__ = [
     "KernelCache",
     "clear",
     "info",
+    "is_stored",
     "load_or_compile",
+    "misses",
     "process_cache",
 ]

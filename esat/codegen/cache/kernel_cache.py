@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -149,6 +150,16 @@ class KernelCache:
         return CacheInfo(
             self._store.path, len(files), total, self._memory_hits, self._disk_hits, self._misses
         )
+
+    @property
+    def misses(self) -> int:
+        """Kernels that this process has compiled."""
+        return self._misses
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether what is compiled now can be written to disk."""
+        return self._store.path is not None and os.access(self._store.path, os.W_OK)
 
     def clear(self) -> None:
         """Forget all kernels, in memory and on disk, and start counting anew."""

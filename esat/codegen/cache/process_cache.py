@@ -35,6 +35,16 @@ def info() -> CacheInfo:
     return process_cache().info()
 
 
+def misses() -> int:
+    """See :attr:`KernelCache.misses`."""
+    return process_cache().misses
+
+
+def is_stored() -> bool:
+    """See :attr:`KernelCache.is_stored`."""
+    return process_cache().is_stored
+
+
 def clear() -> None:
     """See :meth:`KernelCache.clear`."""
     process_cache().clear()
