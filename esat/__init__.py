@@ -15,13 +15,16 @@ phases     fusion into groups, and what may overwrite what
 classic    Theano's way: the database of all optimizers, and greedy ones over the same rules
 soundness  rules sampled over dtypes, shapes and special values
 codegen    groups as loops, printed as numba source and compiled, with SIMD mathematics
-gpu        the same for CUDA
+gpu        the room for CUDA; nothing is built there yet
+profile    times of a compilation and of calls
 drawing    pictures of graphs and compiled functions, and a page about one
 runtime    the compiled function: checks, steps, buffers
+mode       how hard to optimize, and by which rules
 pipeline   ``compile``: the stages from a graph to a function, one named call each
 ========== =========================================================================================
 
-``calibration`` measures the machine for the cost model, with compiled programs.
+``calibration`` measures the machine for the cost model, with compiled programs. Small helpers of Python's own
+matters stand beside: ``progress`` (a line on the terminal), ``forks``, ``collection`` (of garbage).
 
 Names of everyday use are handed on here. Those that need the compiler are loaded when first used.
 """

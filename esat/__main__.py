@@ -5,7 +5,7 @@
     python -m esat rules check [FILE ...]     try rules on samples; without a file, all that come with esat
     python -m esat rules list [--tag TAG]     names, classes and places of rules
     python -m esat rules show NAME            one rule as text
-    python -m esat cache info                 where kernels and e-graphs are kept, and how much room they take
+    python -m esat cache info                 where kernels, e-graphs and compiled rules are, and their size
     python -m esat cache clear                remove them
 """
 
@@ -55,9 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("name")
     show.set_defaults(command=_show_rule)
 
-    cache = rooms.add_parser("cache", help="the cache of compiled kernels").add_subparsers(required=True)
+    cache = rooms.add_parser("cache", help="kernels, e-graphs and compiled rules on disk").add_subparsers(
+        required=True
+    )
     cache.add_parser("info", help="its place and size").set_defaults(command=_cache_info)
-    cache.add_parser("clear", help="remove all kernels").set_defaults(command=_cache_clear)
+    cache.add_parser("clear", help="remove all of it").set_defaults(command=_cache_clear)
     return parser
 
 
