@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -25,6 +25,7 @@ from esat.errors import CompileError
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, np.dtype[Any]]
+_KEPT_SHAPES = 128
 
 
 def axis_sizes(kernel: Kernel, shapes: Sequence[Shape]) -> tuple[int, ...]:
@@ -55,14 +56,24 @@ class ParallelKernel:
     kernel: Kernel
     partial: tuple[tuple[Gather, str], ...]
     function: Callable[..., Any]
+    _places: dict[tuple[Shape, ...], list[tuple[int, str]]] = field(default_factory=dict, compare=False)
 
     def __call__(self, threads: int, *arrays: Array) -> None:
         """Run in so many threads; arrays as the kernel for one thread takes them."""
         partial: list[Array] = []
         if self.partial:
-            sizes = axis_sizes(self.kernel, [array.shape for array in arrays])
-            partial = [np.empty(part.partial_results(sizes), dtype) for part, dtype in self.partial]
+            shapes = tuple([array.shape for array in arrays])
+            places = self._places.get(shapes) or self._new_places(shapes)
+            partial = [np.empty(size, dtype) for size, dtype in places]
         self.function(*arrays, *partial, pool_address(threads), threads)
+
+    def _new_places(self, shapes: tuple[Shape, ...]) -> list[tuple[int, str]]:
+        """Sizes and dtypes of the partial results; those of the last shapes are kept."""
+        sizes = axis_sizes(self.kernel, shapes)
+        places = [(part.partial_results(sizes), dtype) for part, dtype in self.partial]
+        while len(self._places) >= _KEPT_SHAPES:
+            self._places.pop(next(iter(self._places)), None)
+        return self._places.setdefault(shapes, places)
 
 
 @functools.lru_cache(maxsize=4096)

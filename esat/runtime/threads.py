@@ -30,6 +30,10 @@ Shape = tuple[int, ...]
 MAXIMUM_CHOICES = 128
 RETRIED_AFTER = 50
 """Calls after which the way that was slower is tried again."""
+_CALLS_OF_A_TRIAL = 16
+"""Calls between later trials for each call's time that one loses: trials cost a sixteenth at most."""
+_GAIN = 0.95
+"""Several threads are taken if their time is less than this share of one thread's: a tie is no reason."""
 _WEIGHT = 0.125
 """Of the last call in the average of the way that is taken."""
 
@@ -37,19 +41,35 @@ _WEIGHT = 0.125
 class Choice:
     """Which way is faster for arrays of certain shapes: in one thread, or in several."""
 
-    __slots__ = ("_calls", "_seconds")
+    __slots__ = ("_calls", "_confirmed", "_faster", "_seconds", "_tried")
 
     def __init__(self) -> None:
         self._calls = 0
         self._seconds = [0.0, 0.0]
+        self._faster = False
+        self._tried = 0
+        self._confirmed = False
 
     def next(self) -> bool:
         """Whether the next call runs in several threads. The first one, which may compile, does."""
         self._calls += 1
         if self._calls <= 3:
             return self._calls < 3
-        together = self._seconds[True] < self._seconds[False]
-        return together != (self._calls % RETRIED_AFTER == 0)
+        alone, together = self._seconds
+        faster = together < _GAIN * alone
+        if faster != self._faster:
+            self._faster, self._tried, self._confirmed = faster, self._calls - 1, False
+        if self._calls - self._tried < self._calls_between_trials():
+            return faster
+        self._tried, self._confirmed = self._calls, True
+        return not faster
+
+    def _calls_between_trials(self) -> float:
+        """More where the other way is much slower; but a first trial tells whether that was by chance."""
+        least, most = sorted(self._seconds)
+        if not self._confirmed or not least:
+            return RETRIED_AFTER
+        return max(RETRIED_AFTER, _CALLS_OF_A_TRIAL * (most / least - 1.0))
 
     def add(self, together: bool, seconds: float) -> None:
         """Take account of a call. One that is slow by chance shall not decide for long."""
@@ -125,6 +145,10 @@ class ThreadedKernel:
 
     def __call__(self, *arrays: Any) -> None:
         threads = default_threads() if self._limit is None else self._limit
+        if threads == 1 and not self._has_open_order:
+            self.used = 1
+            self._alone(*arrays)
+            return
         shapes = tuple([array.shape for array in arrays])
         layout = layout_of(arrays[len(self.kernel.outputs) :])
         if layout != "C" and not self._is_worth_it(self.kernel, shapes):

@@ -242,3 +242,7 @@ def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
     # Calls that are slow by chance decide nothing for long.
     run(choice, 1, 500.0, 500.0)
     assert sum(run(choice, 200, 1.0, 2.0)) >= 140
+    # What is far slower again and again is tried seldom; what is no faster is not taken.
+    choice = Choice()
+    assert sum(run(choice, 4000, 100.0, 1.0)) <= 2 + 1 + 4000 // (16 * 99)
+    assert sum(run(Choice(), 203, 0.99, 1.0)) == 2 + 4

@@ -12,6 +12,7 @@ import inspect
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +23,27 @@ from numba.core import types
 from esat.codegen.cache import CompiledKernel, load_or_compile
 from esat.codegen.threads import memory, protocol
 
+_ASKED_AGAIN_AFTER = 0.1
+"""Seconds: asking the system takes a good part of what it takes to call a kernel."""
 
-def available_threads() -> int:
-    """Processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+
+class _Processors:
+    """Processors that this process may run on, as the system said a moment ago."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._asked = 0.0
+
+    def count(self) -> int:
+        now = time.monotonic()
+        if not self._count or now - self._asked > _ASKED_AGAIN_AFTER:
+            self._asked = now
+            affinity = hasattr(os, "sched_getaffinity")
+            self._count = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
+        return self._count
+
+
+available_threads = _Processors().count
 
 
 def default_threads() -> int:
