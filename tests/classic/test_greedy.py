@@ -1,7 +1,6 @@
-import time
-
 import numpy as np
 import pytest
+from effort import assert_near_linear
 
 import esat
 from esat import Query, optdb
@@ -22,15 +21,23 @@ def gradient_graph(layers):
     return esat.Graph([x, y], [loss, *(esat.grad(loss, p) for p in parameters)]).function_graph()
 
 
-def test_gradients_of_a_deep_network_take_seconds():
+def test_the_work_on_gradients_of_a_network_grows_with_its_depth():
+    optimizer = optdb.query(Query(["fast_run"]))
+
+    def optimizing(layers):
+        graph = gradient_graph(layers)
+        return lambda: optimizer.optimize(graph)
+
+    assert_near_linear(optimizing, 3)
+
+
+def test_gradients_of_a_deep_network_keep_their_values():
     graph = gradient_graph(40)
     merged = graph.clone()
     optdb.query(Query(["fast_compile"])).optimize(merged)
     assert len(merged) > 450
     result = graph.clone()
-    begin = time.perf_counter()
     optdb.query(Query(["fast_run"])).optimize(result)
-    assert time.perf_counter() - begin < 10
     assert len(result) <= len(merged)
     values = [np.random.default_rng(seed).normal(size=(5, 6)) for seed in range(2)]
     expected = evaluate(merged.outputs, dict(zip(merged.inputs, values, strict=True)))
@@ -66,12 +73,8 @@ def test_it_destroys_what_it_replaces():
     """What saturation finds and greedy rewriting does not: a detour through a form that costs more."""
     x = esat.vector("x")
     build = esat.Graph([x], esat.log(esat.exp(x) * esat.exp(2.0 * x)))
-    for mode in ("greedy", "fast_run"):
-        function = esat.compile(build, mode)
-        assert [node.op.name for node in function.optimized.toposort() if node.op.name != "dimshuffle"] in (
-            ["mul"],
-            ["mul", "add"],
-        )
+    assert str(esat.compile(build, "greedy").optimized) == "[add(x, mul([2.0], x))]"
+    assert str(esat.compile(build, "fast_run").optimized) == "[mul([3.0], x)]"
 
 
 def test_a_rule_and_an_optimizer_that_undo_each_other_are_named():
@@ -91,7 +94,6 @@ def test_a_rule_and_an_optimizer_that_undo_each_other_are_named():
     for _ in range(50):
         value = esat.sin(value) + 1.0
     graph = esat.Graph([x], esat.exp(value)).function_graph()
-    begin = time.perf_counter()
     with pytest.warns(OscillationWarning, match="undo each other: neg-neg, reciprocal-exp, roundabout"):
-        database.query(Query(["fast_run"])).optimize(graph)
-    assert time.perf_counter() - begin < 20
+        profile = database.query(Query(["fast_run"])).optimize(graph)
+    assert sum(profile.all_applied().values()) < 500, "some dozen changes name the culprits"
