@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.types import Type
+from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.contraction import MATMUL, MatMul
 
@@ -56,7 +56,13 @@ class StructuredProduct(MatMul):
             raise DtypeError(describe(self.name, types, f"operands have a dtype of {', '.join(DTYPES)}"))
         if types[0].ndim != 2:
             raise ShapeError(describe(self.name, types, "operands are matrices"))
+        if self.structure == "symmetric" and not self._has_vector(types):
+            shown = "a column on its right" if self.side == "left" else "a row on its left"
+            raise ShapeError(describe(self.name, types, f"a symmetric matrix has {shown}, of size 1 by type"))
         return super().infer_types(inputs)
+
+    def _has_vector(self, types: Sequence[TensorType]) -> bool:
+        return types[1].shape[1] == 1 if self.side == "left" else types[0].shape[0] == 1
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return MATMUL.vjp(node, cotangents)
