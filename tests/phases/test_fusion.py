@@ -130,7 +130,7 @@ def test_the_work_of_fusion_grows_with_the_graph(shape: str, rules: Any) -> None
 
         return work
 
-    assert_near_linear(fusing, 320)
+    assert_near_linear(fusing, 640)  # groups of layers reach their full size only beyond 600 nodes
 
 
 def chain(count: int) -> FunctionGraph:
