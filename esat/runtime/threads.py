@@ -20,7 +20,7 @@ from esat.codegen.effort import seconds_in_threads
 from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.partition import has_open_order
 from esat.codegen.printing.parts import print_parallel_source
-from esat.codegen.threads import default_threads
+from esat.codegen.threads import default_threads, most_threads
 from esat.extract.machine import MachineProfile
 from esat.graph import Constant, Variable
 
@@ -133,7 +133,10 @@ class ThreadedKernel:
         return "" if printed is None else printed.text
 
     def is_large(self, known: Mapping[Variable, Shape]) -> bool:
-        """Whether contiguous arrays of these shapes are worth several threads."""
+        """Whether contiguous arrays of these shapes are worth several threads, and there may be several."""
+        most = most_threads() if self._limit is None else self._limit
+        if most == 1 and not self._has_open_order:
+            return False
         shapes = [
             np.shape(variable.data) if isinstance(variable, Constant) else known[variable]
             for variable in self.variables

@@ -55,6 +55,12 @@ def default_threads() -> int:
     return max(1, min(_numba_threads(), available_threads()))
 
 
+def most_threads() -> int:
+    """What :func:`default_threads` may come to say: ``numba.set_num_threads`` only lowers the number."""
+    configured: Any = numba_config
+    return max(1, min(int(configured.NUMBA_NUM_THREADS), available_threads()))
+
+
 def _numba_threads() -> int:
     # Asking numba before anyone has set a number would launch its own threading layer.
     layer: Any = sys.modules.get("numba.np.ufunc.parallel")
