@@ -86,10 +86,9 @@ def compile(
     EsatError
         A subclass that says what is wrong with the graph, the mode or a rule.
     """
-    profile = Profile(
-        message="{}:{}".format(*(user_line() or ("<unknown>", 0))), gradient_seconds=GRADIENT_CLOCK.seconds
-    )
-    with GATE.busy(), profile.whole(), without_old_objects():
+    profile = Profile(gradient_seconds=GRADIENT_CLOCK.seconds)
+    with profile.whole(), GATE.busy(), without_old_objects():
+        profile.message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
         return _compile(graph, mode, rules, shapes, donate, profile)
 
 

@@ -34,7 +34,7 @@ class Optimizer:
         profile = OptimizerProfile(self.label, type(self).__name__)
         if isinstance(answer, OptimizerProfile):
             profile = answer
-        profile.seconds = time.perf_counter() - begin
+        profile.end(time.perf_counter() - begin)
         profile.validate_seconds = fgraph.validate_seconds - validate
         profile.callback_seconds = fgraph.callback_seconds - callback
         profile.nodes_before, profile.nodes_after = before, len(fgraph)
@@ -125,7 +125,7 @@ class SeqOptimizer(Optimizer):
             profile.parts.append(part)
             if self.after_each is not None:
                 self.after_each(name, fgraph)
-            part.seconds = laps.lap()
+            part.end(laps.lap())
         return profile
 
     def summary(self) -> list[str]:

@@ -95,6 +95,14 @@ class OptimizerProfile:
         """Replacements made, those of the parts included."""
         return sum(self.applied.values()) + sum(part.changes for part in self.parts)
 
+    def end(self, seconds: float) -> None:
+        """Set the wall time. What was done before the first part, or pass, and after the last one counts as
+        the last one's, so that their times add up to the whole."""
+        self.seconds = seconds
+        for each in (self.parts, self.passes):
+            if each:
+                each[-1].seconds += seconds - sum(one.seconds for one in each)
+
     def count(self, name: str, changes: int = 1, created: int = 0) -> None:
         """Count changes made by a local optimizer."""
         self.applied[name] = self.applied.get(name, 0) + changes

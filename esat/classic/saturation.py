@@ -152,7 +152,7 @@ class SaturationOptimizer:
             if part.kind != "EqualitySaturation"
             for name, count in part.all_applied().items()
         }
-        profile.seconds = whole.lap()
+        profile.end(whole.lap())
         return (
             result,
             replace(
