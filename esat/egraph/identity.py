@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 
 from esat.egraph.bindings import native_module_file
 from esat.egraph.signature import Signature
 from esat.rules.database import PACKAGE_RULES, RuleSelection
-from esat.storage import digest_of_sources
+from esat.storage import digest_of, digest_of_sources
 
 _ROOMS = ("egraph", "extract", "rules", "graph", "ops")
 """Packages whose code decides what a saturated e-graph, read out, looks like."""
-
-
-def digest_of(parts: Iterable[str]) -> str:
-    """64 hexadecimal digits that tell sequences of texts apart."""
-    digest = hashlib.sha256()
-    for part in parts:
-        encoded = part.encode()
-        digest.update(len(encoded).to_bytes(8, "little"))
-        digest.update(encoded)
-    return digest.hexdigest()
 
 
 @functools.cache

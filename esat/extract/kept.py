@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from esat.egraph.identity import digest_of
 from esat.egraph.prepare import Program
 from esat.egraph.report import RuleStatistics, SaturationReport
 from esat.egraph.saturate import Budgets
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays
-from esat.storage import Store, default_directory
+from esat.storage import Store, default_directory, digest_of
 
 VARIABLE = "ESAT_EGRAPH_CACHE"
 """Environment variable: with the value 0, e-graphs are neither kept nor taken from disk."""

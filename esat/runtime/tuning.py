@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from esat.egraph.identity import code_digest, digest_of
+from esat.egraph.identity import code_digest
 from esat.errors import CompileError, EsatError
 from esat.extract.arrays import IntArray
 from esat.extract.extraction import Extraction
@@ -27,7 +27,7 @@ from esat.extract.selection import Problem, Selection
 from esat.extract.verify import verify_selection
 from esat.graph import FunctionGraph, TensorType
 from esat.graph.op import Array
-from esat.storage import Store, default_directory, digest_of_sources
+from esat.storage import Store, default_directory, digest_of, digest_of_sources
 
 if TYPE_CHECKING:
     from esat.runtime.executable import Executable

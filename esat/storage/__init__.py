@@ -2,11 +2,12 @@
 
 ``directory`` writes files whole or not at all and evicts the least recently used, ``entry`` is the format
 that reveals damage, ``store`` puts both together so that no fault of a disk reaches a compilation.
+Keys are ``digests``.
 """
 
+from esat.storage.digests import digest_of, digest_of_sources
 from esat.storage.directory import KINDS, EntryDirectory, StoredFile, UnusableDirectoryError
 from esat.storage.entry import DamagedEntryError
-from esat.storage.sources import digest_of_sources
 from esat.storage.store import DEFAULT_LIMIT, DIRECTORY_VARIABLE, CacheWarning, Store, default_directory
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "StoredFile",
     "UnusableDirectoryError",
     "default_directory",
+    "digest_of",
     "digest_of_sources",
 ]

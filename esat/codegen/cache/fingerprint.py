@@ -24,7 +24,7 @@ from numba.core import types as numba_types
 from numba.core.registry import cpu_target
 
 from esat.errors import CompileError
-from esat.storage import digest_of_sources
+from esat.storage import digest_of, digest_of_sources
 
 _NUMBA_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "LLVM_REFPRUNE_PASS")
 """Settings of numba that change the code it makes."""
@@ -112,9 +112,4 @@ def kernel_key(
     """
     parts = [host_fingerprint(), source, entry, signature, options]
     parts += [f"{name}={describe_value(name, environment[name])}" for name in sorted(environment)]
-    digest = hashlib.sha256()
-    for part in parts:
-        encoded = part.encode()
-        digest.update(len(encoded).to_bytes(8, "little"))
-        digest.update(encoded)
-    return digest.hexdigest()
+    return digest_of(parts)

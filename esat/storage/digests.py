@@ -1,9 +1,20 @@
-"""The version of code: a digest of its sources."""
+"""Digests: of texts, for keys of what is kept, and of sources, for the version of code."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
+
+
+def digest_of(parts: Iterable[str]) -> str:
+    """Hexadecimal sha256 that tells sequences of texts apart."""
+    digest = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "little"))
+        digest.update(encoded)
+    return digest.hexdigest()
 
 
 def digest_of_sources(directory: Path) -> str:
