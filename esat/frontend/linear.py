@@ -34,7 +34,7 @@ def dot(left: Any, right: Any) -> Variable:
     first, second = as_variable(left), as_variable(right)
     ranks = first.tensor_type.ndim, second.tensor_type.ndim
     if 0 in ranks:
-        product: Variable = op_named("mul")(left, right)
+        product: Variable = op_named("mul")(first, second)
         return product
     if ranks[1] == 1 or (ranks[0] <= 2 and ranks[1] == 2):
         return matmul(first, second)
@@ -63,7 +63,7 @@ def inner(left: Any, right: Any) -> Variable:
     first, second = as_variable(left), as_variable(right)
     ranks = first.tensor_type.ndim, second.tensor_type.ndim
     if 0 in ranks:
-        product: Variable = op_named("mul")(left, right)
+        product: Variable = op_named("mul")(first, second)
         return product
     return tensordot(first, second, ([ranks[0] - 1], [ranks[1] - 1]))
 

@@ -25,6 +25,13 @@ def test_dot(left, right):
     agree(esat.dot, np.dot, *arrays(left, right))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "complex64"])
+def test_numbers_are_arrays_to_dot_and_inner(dtype):
+    array = np.arange(3).astype(dtype)
+    agree(lambda x: esat.dot(x, 2), lambda x: np.dot(x, 2), array)
+    agree(lambda x: esat.inner(2, x), lambda x: np.inner(2, x), array)
+
+
 @pytest.mark.parametrize("axes", [0, 1, 2, ([1, 0], [0, 1]), ([0], [-1]), (1, 0), ([], [])])
 def test_tensordot(axes):
     shapes = ((2, 3), (3, 2)) if axes in (1, ([1, 0], [0, 1]), (1, 0), ([0], [-1])) else ((2, 3), (2, 3))
