@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from esat.errors import CompileError, UserLine
 from esat.graph import Constant, Op, Variable
-from esat.graph.types import DTYPE_NUMBER, DTYPES
+from esat.graph.types import DTYPE_NUMBER
 
 SCALAR = -1
 """Broadcast word of every value whose axes all have size 1: it has no rank of its own."""
@@ -61,11 +61,6 @@ class TermType:
     def rank(self) -> int:
         """Number of axes; 0 for a scalar."""
         return rank_of(self.broadcast)
-
-    @property
-    def dtype_name(self) -> str:
-        """NumPy's name of the dtype."""
-        return DTYPES[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,6 @@ def kernel(x, start):
     ("step", "start", "function"),
     [
         ("reassociating_add(result, x[i])", 0.0, np.sum),
-        ("reassociating_multiply(result, x[i])", 1.0, np.prod),
         ("reassociating_multiply_add(result, x[i], x[i])", 0.0, lambda x: np.sum(x * x)),
         ("maximum(result, x[i])", -math.inf, np.max),
         ("minimum(result, x[i])", math.inf, np.min),

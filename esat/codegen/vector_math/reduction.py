@@ -35,17 +35,6 @@ def reassociating_add(typing_context: Any, accumulator: Any, x: Any) -> Any:
 
 
 @intrinsic
-def reassociating_multiply(typing_context: Any, accumulator: Any, x: Any) -> Any:
-    """``accumulator * x``, in any order over a loop."""
-    type_ = _common_float(accumulator, x)
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
-        return builder.fmul(*arguments, flags=_REORDER)
-
-    return None if type_ is None else (type_(type_, type_), emit)
-
-
-@intrinsic
 def reassociating_multiply_add(typing_context: Any, accumulator: Any, a: Any, b: Any) -> Any:
     """``accumulator + a * b``, in any order over a loop, with or without rounding the product."""
     type_ = _common_float(accumulator, a, b)
