@@ -75,6 +75,27 @@ def test_a_dtype_that_is_not_numeric() -> None:
         esat.constant(["a", "b"])
 
 
+def test_operands_that_are_no_tensors_are_named_with_the_op() -> None:
+    v = esat.vector("v")
+    with pytest.raises(DtypeError, match=r"add\(vector\(float64\), None\).*not numeric"):
+        v + None
+    with pytest.raises(GraphError, match=r"exp\(csr\(float64\)\): s is a csr\(float64\), not a tensor"):
+        esat.exp(esat.sparse.csr_matrix("s"))
+
+
+def test_sizes_and_steps_that_nothing_can_have() -> None:
+    state = esat.random.state()
+    with pytest.raises(ShapeError, match=r"normal.*size \(-3,\) has a negative number"):
+        esat.random.normal(state, size=(-3,))
+    with pytest.raises(ShapeError, match=r"normal.*do not broadcast to size \(2,\)"):
+        esat.random.normal(state, np.zeros(3), size=(2,))
+    with pytest.raises(ShapeError, match=r"arange\(0, 3, 0\): the step is 0"):
+        esat.arange(0, 3, 0)
+    step = esat.lscalar("step")
+    with pytest.raises(ShapeError, match=r"arange\(0, 3, 0\): the step is 0(?s:.)*test_bad_input"):
+        esat.compile(esat.Graph([step], esat.arange(0, 3, step)))(0)
+
+
 def test_wrong_arguments_of_a_compiled_function() -> None:
     x = esat.matrix("x", dtype="float32")
     function = esat.compile(esat.Graph([x], x + 1))

@@ -119,6 +119,9 @@ class ARange(Op):
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         bounds: list[Any] = [array[()] for array in inputs]
+        if bounds[2] == 0:
+            # NumPy says that something is too large, or divides by zero, as the dtype may be.
+            raise ShapeError(describe(self.name, bounds, "the step is 0"))
         try:
             with np.errstate(all="ignore"):
                 numbers: Array = np.arange(*bounds, dtype=self.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, describe
+from esat.errors import DtypeError, GraphError, describe
 from esat.graph.constants import constant
 from esat.graph.types import normalize_dtype
 from esat.graph.variables import Variable
@@ -46,6 +46,15 @@ def given_dtypes(values: Sequence[Any]) -> tuple[Given, ...]:
     return tuple(type(value) if is_weak(value) and not all_weak else _strong(value) for value in values)
 
 
+def _given_to(name: str, values: Sequence[Any]) -> tuple[Given, ...]:
+    """What :func:`given_dtypes` gives, with errors that name the op."""
+    try:
+        return given_dtypes(values)
+    except (DtypeError, GraphError) as error:
+        shown = [value.type if isinstance(value, Variable) else repr(value) for value in values]
+        raise type(error)(describe(name, shown, str(error))) from error
+
+
 def _strong(value: Any) -> np.dtype[Any]:
     variable = value if isinstance(value, Variable) else constant(value)
     return variable.tensor_type.numpy_dtype
@@ -69,14 +78,16 @@ def operand_dtypes(name: str, loops: Loops, values: Sequence[Any], by_result: bo
     Raises
     ------
     DtypeError
-        When the op takes no operands of these dtypes.
+        When the op takes no operands of these dtypes, or one that is no number.
+    GraphError
+        When an operand is no tensor.
     """
-    return [resolve_dtype(name, loops, given_dtypes(values), by_result)] * len(values)
+    return [resolve_dtype(name, loops, _given_to(name, values), by_result)] * len(values)
 
 
 def common_dtype(name: str, values: Sequence[Any]) -> str:
     """The dtype NumPy's ``result_type`` gives for a mix of Variables, arrays and Python numbers."""
-    return resolve_dtype(name, None, given_dtypes(values))
+    return resolve_dtype(name, None, _given_to(name, values))
 
 
 @lru_cache(maxsize=4096)

@@ -140,7 +140,9 @@ class RandomVariable(Op):
         fits = len(batch) <= len(sizes) and all(
             given in (1, None, wanted) or wanted is None for given, wanted in zip(batch, last, strict=True)
         )
-        if not fits or any(size is not None and size < 0 for size in sizes):
+        if any(size is not None and size < 0 for size in sizes):
+            raise ShapeError(describe(self.name, types, f"size {tuple(sizes)} has a negative number"))
+        if not fits:
             reason = f"parameters do not broadcast to size {tuple(sizes)}"
             raise ShapeError(describe(self.name, types, reason))
         return tuple(sizes)
