@@ -5,6 +5,7 @@
 Half the operations are not half the time: a triangular product of small matrices takes longer than a plain
 one, and so does the symmetric product of a tall matrix with its own transpose. For each kind of structure and
 each size, both routines are timed in turn, and the choice of the cost model is compared with the faster one.
+The cost model is that of one thread: set ``OPENBLAS_NUM_THREADS=1``, above all on a machine with other work.
 """
 
 from __future__ import annotations

@@ -22,16 +22,16 @@ from esat.extract.kernels import Links, State
 from esat.extract.selection import Problem
 from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
 
-FLOW_PASSES = 4
+FLOW_PASSES = 2
 EXACT_PASSES = 16
 ROUNDS = 8
 EVICTIONS = 3
 """Classes that the search tries to do without, at most."""
 EVICTED_NODES = 1500
 """E-nodes that the starts without these classes may have together: large problems get few, or none."""
-ROUND_NODES = 4000
+ROUND_NODES = 1500
 """E-nodes that the rounds of moves of many classes may look at together, but for the first round."""
-LARGE = 1500
+LARGE = 500
 """E-nodes from which on work is saved: one start is improved, and until passes gain next to nothing."""
 NEXT_TO_NOTHING = 1 << 13
 """The cost over such a gain."""

@@ -8,8 +8,10 @@ from esat.ops.linalg.structured import StructuredProduct
 
 _CACHE_LINE = 64.0
 """Bytes that come with one element of a diagonal."""
-_NARROW = 4.0
-"""Columns of the other operand that a triangular product does not gain anything on."""
+_NARROW = {"left": 7.0, "right": 0.6}
+"""Twice the columns (rows) of the other operand that a triangular product gains nothing on, by its side."""
+_SMALL_PRODUCT = 1.0e6
+"""Multiplications up to which OpenBLAS has kernels for plain products that do not pack their operands."""
 _READING_DIAGONALS = 2.7
 """Structured calls that reading diagonals of a matrix takes."""
 _ROW = 5e-9
@@ -43,7 +45,9 @@ def structured_seconds(
             return machine.structured_call + whole * _share(machine, result.shape[0]) + mirrored
         case "lower" | "upper" if not narrow:
             copied = 2.0 * result.size * result.itemsize
-            work = whole * min(1.0, _share(machine, matrix.shape[-1]) + _NARROW / min(result.shape))
+            small = result.size * matrix.shape[-1] <= _SMALL_PRODUCT
+            share = _share(machine, matrix.shape[-1]) + _NARROW[op.side] / min(result.shape)
+            work = whole * min(1.0, 1.0 if small else share)
             return machine.structured_call + work + copied / machine.bandwidth(copied)
         case "lower" | "upper" | "symmetric":
             moved = 0.5 * matrix.size * matrix.itemsize
@@ -53,7 +57,8 @@ def structured_seconds(
             size = matrix.shape[-1] if matrix.shape else 1.0
             moved = (other.size + result.size) * result.itemsize + diagonals * size * _CACHE_LINE
             calls = machine.matrix_call + _READING_DIAGONALS * machine.structured_call
-            rows = result.shape[0] if result.shape else 1.0
+            # NumPy goes over one row or column in one loop.
+            rows = 1.0 if narrow else result.shape[0]
             return calls + rows * _ROW + moved / machine.bandwidth(moved)
 
 
