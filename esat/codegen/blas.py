@@ -29,8 +29,9 @@ _VECTOR = 16
 _ALONE = 1 << 18
 """Multiplications up to which OpenBLAS does not wake its threads."""
 _FEW = 128
-"""Elements of a right operand up to which a tall product is made of such parts: it takes hardly longer than
-memory does, and waking threads costs milliseconds where processors are busy."""
+"""Elements of a right operand up to which a tall product is made of such parts, and of a result up to which a
+sum over a long axis is: it takes hardly longer than memory does, and waking threads costs milliseconds where
+processors are busy."""
 _HANDED_TO_NUMPY = 1 << 19
 """Multiplications from which a product goes through NumPy: there its fixed cost is below one percent."""
 
@@ -133,6 +134,11 @@ def _product(gemm: Routine, left: Array, right: Array, output: Array) -> None:
         step = _ALONE // right.size
         for first in range(0, left.shape[0], step):
             _scaled_product(gemm, 1.0, left[first : first + step], right, 0.0, output[first : first + step])
+    elif output.size <= _FEW and left.flags.f_contiguous and right.flags.c_contiguous:
+        step = _ALONE // output.size
+        for first in range(0, left.shape[1], step):
+            last = first + step
+            _scaled_product(gemm, 1.0, left[:, first:last], right[first:last], float(first > 0), output)
     elif not _product_in_parts(gemm, left, right, output):
         if scipy_is_faster():
             _scaled_product(gemm, 1.0, left, right, 0.0, output)

@@ -28,8 +28,9 @@ WIDEST = 32
 """Columns of a dense operand up to which a row of the result stays in registers."""
 LEAST_WORK = 1 << 14
 """Multiplications from which a compiled kernel is worth its loading."""
-SHARED_FROM = 1 << 20
-"""Multiplications from which several threads share the rows: about 100 microseconds for one."""
+SHARED_FROM = 1 << 23
+"""Multiplications from which several threads share the rows: a millisecond or two for one. A thread that has
+begun and loses its processor to another process keeps the others waiting longer than such a product takes."""
 _TURNS = 4
 """Parts of the rows for each thread; rows store different numbers of values."""
 _DTYPES = ("float32", "float64")

@@ -96,3 +96,14 @@ def test_usmm(mode):
         function = esat.compile(esat.Graph(inputs, [output]), mode)
         (wanted,) = esat.evaluate([output], dict(zip(inputs, values, strict=True)))
         np.testing.assert_allclose(function(*values), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_usmm_without_a_scale(sign):
+    z = esat.matrix("z")
+    product = sparse.dot(X, V)
+    function = esat.compile(esat.Graph([X, V, z], [z + product if sign > 0 else z - product]))
+    assert [node.op.name for node in function.graph.toposort()] == ["usmm"]
+    added = RNG.uniform(size=(ROWS, RANK))
+    wanted = added + sign * (GIVEN[X] @ GIVEN[V])
+    np.testing.assert_allclose(function(GIVEN[X], GIVEN[V], added), wanted, rtol=1e-12)

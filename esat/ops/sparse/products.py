@@ -312,7 +312,9 @@ class Usmm(_Product):
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
     ) -> Work:
         general = SparseOp.work(self, inputs, outputs, itemsizes)
-        return replace(general, flops=2.0 * count(inputs[1]) * inputs[2][1])
+        # What is added is read in passing, as by the fused sum that would stand there instead.
+        added = itemsizes[3] * float(np.prod(inputs[3], dtype=np.float64))
+        return replace(general, flops=2.0 * count(inputs[1]) * inputs[2][1], bytes=general.bytes - added)
 
 
 STRUCTURED_DOT = StructuredDot()
