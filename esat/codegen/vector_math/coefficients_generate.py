@@ -111,6 +111,13 @@ def tables() -> list[Fit]:
             {32: 8},
         ),
         Fit(
+            "BINARY_LOGARITHM",
+            "log2(1 + f) / f for 1 + f in [sqrt(1/2), sqrt(2)]",
+            series(lambda f: mp.log(1 + f, 2) / f, lambda f: (1 - f / 2) / mp.log(2), "1e-20"),
+            lambda: (mp.sqrt(one / 2) - mp.mpf("1.0001"), mp.sqrt(2) - 1 + mp.mpf("0.0001")),
+            {32: 9, 64: 21},
+        ),
+        Fit(
             "SINE",
             "(sin(x) - x) / x**3 in z = x**2, for abs(x) <= pi/4",
             of_root(lambda x: (mp.sin(x) - x) / x**3, lambda z: -one / 6 + z / 120),

@@ -6,7 +6,7 @@ import math
 
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float
-from esat.codegen.vector_math.exponential import exp, exp_times, expm1, limits
+from esat.codegen.vector_math.exponential import exp_times, expm1, limits, reduce_exponential
 from esat.codegen.vector_math.logarithm import log1p
 
 
@@ -22,7 +22,10 @@ def tanh(x: Float) -> Float:
     if x.format.bits == 64:
         excess = expm1((magnitude > 20.0).select(20.0, magnitude) * 2.0)
         return (excess / (excess + 2.0)).with_sign_of(x)
-    far = 1.0 - 2.0 / (exp((magnitude > 10.0).select(10.0, magnitude) * 2.0) + 1.0)
+    # Exponents are those of normal numbers here.
+    reduced = reduce_exponential((magnitude > 10.0).select(10.0, magnitude) * 2.0)
+    power = reduced.exponent.power_of_two()
+    far = 1.0 - 2.0 / (power.multiply_add(reduced.excess, power) + 1.0)
     near = odd_polynomial(magnitude, coefficients.HYPERBOLIC_TANGENT[32])
     return (magnitude < 0.625).select(near, far).with_sign_of(x)
 

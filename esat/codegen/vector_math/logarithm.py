@@ -116,8 +116,11 @@ def log_to_base(x: Float, per_octave: tuple[float, ...], per_unit: tuple[float, 
 
 
 def log2(x: Float) -> Float:
-    """The logarithm to base 2."""
-    return log_to_base(x, (1.0, 0.0), coefficients.LOG2_OF_E[x.format.bits])
+    """The logarithm to base 2; exact for powers of two, where the polynomial is multiplied by zero."""
+    m, k = split_exponent(x)
+    f = m - 1.0
+    slope = f.polynomial(coefficients.BINARY_LOGARITHM[x.format.bits])
+    return with_special_values(x, f.multiply_add(slope, k))
 
 
 def log10(x: Float) -> Float:

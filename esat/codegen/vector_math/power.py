@@ -7,7 +7,7 @@ import math
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float
 from esat.codegen.vector_math.double_word import DoubleWord, fast_two_sum, two_product
-from esat.codegen.vector_math.exponential import exp_times, limits, scale
+from esat.codegen.vector_math.exponential import exp_times, limits
 from esat.codegen.vector_math.logarithm import split_exponent
 
 
@@ -36,7 +36,7 @@ def cbrt(x: Float) -> Float:
     root = start * (j > 0.0).select(2 ** (1 / 3), (j < 0.0).select(0.5 ** (1 / 3), 1.0))
     cube = root * root * root
     root = root + root * ((radicand - cube) / (cube + cube + radicand))
-    value = scale(root, q.integral_to_integer())
+    value = root * q.integral_to_integer().power_of_two()  # a normal number, as all cube roots are
     ordinary = (abs(x) > 0.0) & (abs(x) < math.inf)
     return ordinary.select(value.with_sign_of(x), x)
 
