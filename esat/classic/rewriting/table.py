@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from esat.classic.local import FromFunctionLocalOptimizer
 from esat.classic.rewriting import (
     allocs,
+    blocks,
     checks,
     determinants,
     distribution,
@@ -88,6 +89,9 @@ LOCALS: tuple[Local, ...] = (
     Local(determinants.local_log_det, "stabilize"),
     Local(determinants.local_inverse_to_solve),
     Local(kronecker.local_kron_dot),
+    Local(blocks.local_fuse_block_diag, tags=_EXACT),
+    Local(blocks.local_block_diag_dot),
+    Local(blocks.local_linalg_of_block_diag),
     Local(allocs.local_dimshuffle_alloc, tags=_EXACT),
     Local(allocs.local_merge_alloc, tags=_EXACT),
     Local(allocs.local_join_of_alloc, tags=_EXACT),

@@ -22,6 +22,7 @@ BY_NAME = {local.optimizer.name: local.optimizer for local in LOCALS}
 ROWS, COLUMNS = 5, 4
 
 ASSERT = esat.assert_
+block_diag = esat.linalg.block_diag
 
 x, y = esat.matrix("x"), esat.matrix("y")
 v, w = esat.vector("v"), esat.vector("w")
@@ -191,6 +192,18 @@ CASES = [
     ("local_kron_dot", esat.kron(square, square) @ esat.reshape(square, (9, 1)), ""),
     ("local_kron_dot", esat.kron(square, square) @ (esat.arange(9)[:, None] * v[None, :]), ""),
     ("local_kron_dot", esat.reshape(square, (1, 9)) @ esat.kron(square, square), ""),
+    ("local_fuse_block_diag", block_diag(block_diag(x, square), y) * 2.0,
+     "mul(block_diag(x, square, y), dimshuffle{x,x}(2.0))"),
+    ("local_block_diag_dot", block_diag(x, y.T) @ block_diag(y.T, x), ""),
+    ("local_block_diag_dot", block_diag(x, square) @ (esat.arange(7) * 0.5), ""),
+    ("local_block_diag_dot", (esat.arange(8) * 0.5) @ block_diag(x, square), ""),
+    ("local_linalg_of_block_diag", esat.linalg.det(block_diag(square, square.T, square + 1.0)), ""),
+    ("local_linalg_of_block_diag", esat.linalg.inv(block_diag(square, square + 1.0)), ""),
+    ("local_linalg_of_block_diag", esat.linalg.solve(block_diag(square, square.T), esat.arange(6) * 0.5), ""),
+    ("local_linalg_of_block_diag",
+     esat.linalg.solve(block_diag(square, square.T), esat.arange(6)[:, None] * v), ""),
+    ("local_linalg_of_block_diag", esat.diagonal(block_diag(square, square + 1.0)),
+     "join{0}(diagonal{0}(square), diagonal{0}(add(square, dimshuffle{x,x}(1.0))))"),
 ]  # fmt: skip
 
 
