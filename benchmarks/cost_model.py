@@ -1,4 +1,4 @@
-"""The cost model against the clock: predicted and measured seconds of some 200 programs.
+"""The cost model against the clock: predicted and measured seconds of some 250 programs.
 
 Run ``python -m benchmarks.cost_model``; ``--calibrate`` measures the machine first instead of using the
 stored profile, ``--rows`` prints every program. Programs are kernels and library calls of all sizes. What
@@ -11,17 +11,21 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+import scipy.sparse
 
 import esat
-from esat import codegen
+from esat import codegen, sparse
 from esat.calibration import calibrate, seconds_of
 from esat.extract.cost import CostModel
 from esat.extract.machine import machine_profile
+from esat.graph import Op
+from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
+from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.fusion import fuse
 from esat.phases.price import plan_seconds
 
@@ -97,23 +101,64 @@ def programs() -> Iterator[Program]:
     yield Program("library", "take", lambda x: esat.take(x, [0, 3, 5, 3], axis=0), squares)
     yield Program("library", "joined", lambda x, y: esat.concatenate([x, y]), pairs)
     yield Program("library", "cumulative sum", esat.cumsum, vectors)
+    yield Program("library", "sort of rows", lambda x: esat.sort(x, axis=1), squares)
+    yield Program("library", "order", esat.argsort, vectors[:4])
+    yield Program("library", "inverse", esat.linalg.inv, squares[:3])
+    yield Program("library", "factor", lambda x: esat.linalg.cholesky(x @ x.T), squares[:3])
+    yield Program("gather", "reversed", lambda x: x[::-1] + 0.0, vectors)
+    yield Program("gather", "every other row", lambda x: esat.take(x, np.arange(0, 8, 2), axis=0), squares)
+    yield Program("gather", "by order", lambda x, y: esat.take(x, esat.argsort(y)), pairs[:4])
+    yield from structured_programs()
+    yield from sparse_programs()
+
+
+def structured_programs() -> Iterator[Program]:
+    """Products with matrices of which a part is read, by the routine for it."""
+    for op in STRUCTURED_PRODUCTS:
+        if op.side == "left" and op.structure in ("lower", "diagonal", "tridiagonal"):
+            whole = tuple(((n, n), (n, n)) for n in SIDES[1:])
+            yield Program("structured", op.name, _applied(op), whole)
+        if op.side == "left" and op.structure in ("lower", "symmetric"):
+            column = tuple(((n, n), (n, 1)) for n in SIDES[1:])
+            yield Program("structured", f"{op.name}, column", _applied(op), column)
+
+
+def _applied(op: Op) -> Callable[..., esat.Variable]:
+    return lambda x, y: op.make_node(x, y).outputs[0]
+
+
+def sparse_programs() -> Iterator[Program]:
+    """Products and sums with a sparse matrix, the first operand, that stores 1 % of its elements."""
+    sizes = (100, 1000, 4000)
+    with_matrix = tuple(((n, n), (n, 16)) for n in sizes)
+    yield Program("sparse", "product", sparse.dot, with_matrix)
+    yield Program("sparse", "product, column", sparse.dot, tuple(((n, n), (n, 1)) for n in sizes))
+    yield Program("sparse", "sum of rows", lambda x: sparse.sum(x, axis=1), tuple(((n, n),) for n in sizes))
+    yield Program("sparse", "scaled", sparse.columns_scaled, tuple(((n, n), (n,)) for n in sizes))
 
 
 def rows(model: CostModel) -> Iterator[Row]:
     """Every program at every shape, predicted and measured."""
     rng = np.random.default_rng(0)
     for program in programs():
-        function = esat.compile(_graph(program, [(None,) * len(shape) for shape in program.shapes[0]]), "o2")
+        open_shapes = [tuple(1 if size == 1 else None for size in shape) for shape in program.shapes[0]]
+        function = esat.compile(_graph(program, open_shapes), "o2")
         for shapes in program.shapes:
             values = [rng.uniform(0.2, 1.0, shape).astype(program.dtype) for shape in shapes]
+            if program.family == "sparse":
+                values[0] = scipy.sparse.random_array(
+                    shapes[0], density=EXPECTED_DENSITY, format="csr", rng=rng
+                )
             large = sum(value.size for value in values) > 500_000
             measured = seconds_of(function, *values, samples=6 if large else 20)
             plan = fuse(_graph(program, shapes).function_graph(), codegen)
             yield Row(program, shapes, plan_seconds(plan.groups, model), measured)
 
 
-def _graph(program: Program, shapes: list[Shape] | list[tuple[None, ...]] | tuple[Shape, ...]) -> esat.Graph:
+def _graph(program: Program, shapes: Sequence[tuple[int | None, ...]]) -> esat.Graph:
     inputs = [esat.tensor(f"x{n}", dtype=program.dtype, shape=shape) for n, shape in enumerate(shapes)]
+    if program.family == "sparse":
+        inputs[0] = sparse.csr_matrix("x0", program.dtype, shapes[0])
     return esat.Graph(inputs, [program.build(*inputs)])
 
 
