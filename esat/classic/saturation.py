@@ -12,7 +12,7 @@ from esat.classic.equalities import CollectEqualities
 from esat.classic.merge import MergeOptimizer
 from esat.classic.navigator import TopoOptimizer
 from esat.classic.optimizer import Optimizer, SeqOptimizer
-from esat.classic.plan import saturation_plan
+from esat.classic.plan import SaturationPlan, saturation_plan
 from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
@@ -88,6 +88,55 @@ class SaturationOptimizer:
             selection = self.rules.query(
                 self.query, soundness=self.options.soundness, extra=self.options.extra
             )
+        equalities = self._prepare(graph, plan, profile, stage)
+        with stage("compile rules"):
+            program = program_for(selection, strict=self.options.soundness == "exact")
+        lazy = any(isinstance(node.op, IfElse) for node in graph.apply_nodes)
+        if lazy:
+            _tidy.optimize(graph)
+            separate_branches(graph)
+
+        steps: list[StepTrace] = []
+        result, report = optimize(
+            graph,
+            program,
+            self.budgets,
+            machine=self.options.machine,
+            method=self.method,
+            shapes=self.options.shapes,
+            equalities=equalities,
+            stage=stage,
+            trace=steps,
+            kept=kept_graphs() if self.watch is None else None,
+            check_types=self.watch is not None,
+        )
+        if lazy:
+            _join(result)
+        if report.saturation is not None:
+            _describe(profile.parts, report.saturation, steps)
+        self._tell(steps, result)
+        result.attach_feature(Supervisor(permissions_of(graph)))
+        _run(plan.after, result, profile, stage)
+
+        def finish(other: FunctionGraph) -> None:
+            if lazy:
+                _join(other)
+            other.attach_feature(Supervisor(permissions_of(graph)))
+            plan.after.optimize(other)
+
+        resizing = None
+        if report.extraction is not None:
+            resizing = Resizing(report.extraction, graph, self.options.machine or MachineProfile(), finish)
+        profile.nodes_after, profile.nodes_most = len(result), max(len(result), profile.nodes_before)
+        rules = {**_applied(profile.parts), **report.rules}
+        profile.end(whole.lap())
+        report = replace(report, nodes_before=profile.nodes_before, rules=rules, resizing=resizing)
+        return result, report, profile
+
+    def _prepare(
+        self, graph: FunctionGraph, plan: SaturationPlan, profile: OptimizerProfile, stage: Stage
+    ) -> list[tuple[Variable, Variable]]:
+        """Run the optimizers that come before saturation; the equalities that local ones claim."""
         if self.trace is not None:
             graph.attach_feature(ReplacementTrace(self.trace))
         if len(plan.before) or plan.equalities:
@@ -101,38 +150,10 @@ class SaturationOptimizer:
         if self.watch is not None:
             claims = [(equality.left, equality.right, equality.source) for equality in collector.found]
             self.watch.check_pairs(graph, claims)
-        with stage("compile rules"):
-            program = program_for(selection, strict=self.options.soundness == "exact")
+        return [(equality.left, equality.right) for equality in collector.found]
 
-        lazy = any(isinstance(node.op, IfElse) for node in graph.apply_nodes)
-        if lazy:
-            _tidy.optimize(graph)
-            separate_branches(graph)
-
-        def finish(result: FunctionGraph) -> None:
-            if lazy:
-                _join(result)
-            result.attach_feature(Supervisor(permissions_of(graph)))
-            plan.after.optimize(result)
-
-        steps: list[StepTrace] = []
-        result, report = optimize(
-            graph,
-            program,
-            self.budgets,
-            machine=self.options.machine,
-            method=self.method,
-            shapes=self.options.shapes,
-            equalities=[(equality.left, equality.right) for equality in collector.found],
-            stage=stage,
-            trace=steps,
-            kept=kept_graphs() if self.watch is None else None,
-            check_types=self.watch is not None,
-        )
-        if lazy:
-            _join(result)
-        if report.saturation is not None:
-            _describe(profile.parts, report.saturation, steps)
+    def _tell(self, steps: Sequence[StepTrace], result: FunctionGraph) -> None:
+        """Tell who watches of the steps of saturation and what it found."""
         if self.trace is not None:
             for step in steps:
                 names = ", ".join(step.rulesets)
@@ -140,29 +161,12 @@ class SaturationOptimizer:
             result.attach_feature(ReplacementTrace(self.trace))
         if self.watch is not None:
             self.watch.check("equality saturation", result)
-        result.attach_feature(Supervisor(permissions_of(graph)))
-        _run(plan.after, result, profile, stage)
-        profile.nodes_after, profile.nodes_most = len(result), max(len(result), profile.nodes_before)
-        resizing = None
-        if report.extraction is not None:
-            resizing = Resizing(report.extraction, graph, self.options.machine or MachineProfile(), finish)
-        applied = {
-            name: count
-            for part in profile.parts
-            if part.kind != "EqualitySaturation"
-            for name, count in part.all_applied().items()
-        }
-        profile.end(whole.lap())
-        return (
-            result,
-            replace(
-                report,
-                nodes_before=profile.nodes_before,
-                rules={**applied, **report.rules},
-                resizing=resizing,
-            ),
-            profile,
-        )
+
+
+def _applied(parts: Sequence[OptimizerProfile]) -> dict[str, int]:
+    """Name of each optimizer around saturation that changed the graph -> how often."""
+    around = (part for part in parts if part.kind != "EqualitySaturation")
+    return {name: count for part in around for name, count in part.all_applied().items()}
 
 
 def _join(graph: FunctionGraph) -> None:
