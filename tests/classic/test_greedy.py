@@ -73,8 +73,11 @@ def test_it_destroys_what_it_replaces():
     """What saturation finds and greedy rewriting does not: a detour through a form that costs more."""
     x = esat.vector("x")
     build = esat.Graph([x], esat.log(esat.exp(x) * esat.exp(2.0 * x)))
-    assert str(esat.compile(build, "greedy").optimized) == "[add(x, mul([2.0], x))]"
-    assert str(esat.compile(build, "fast_run").optimized) == "[mul([3.0], x)]"
+    found = {
+        mode: [node.op.name for node in esat.compile(build, mode).optimized.toposort()]
+        for mode in ("greedy", "fast_run")
+    }
+    assert found == {"greedy": ["mul", "add"], "fast_run": ["mul"]}
 
 
 def test_a_rule_and_an_optimizer_that_undo_each_other_are_named():
