@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callers import call_at_once
 
 import esat
 from esat.codegen.threads import available_threads, default_threads
@@ -106,22 +107,12 @@ def large_program() -> tuple[Any, np.ndarray, Any]:
 
 def test_several_python_threads_may_call_at_once() -> None:
     function, array, expected = large_program()
-    failures: list[BaseException] = []
 
     def call() -> None:
-        try:
-            for _ in range(25):
-                same_bits(function(array), expected)
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(25):
+            same_bits(function(array), expected)
 
-    callers = [threading.Thread(target=call) for _ in range(5)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(60.0)
-        assert not caller.is_alive()
-    assert not failures
+    call_at_once(call, 5)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
