@@ -26,6 +26,8 @@ FORMS_PER_CALL = 10
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]')
 _POSITION = re.compile(r"In (\d+):(\d+)(?:-\d+(?::\d+)?)?(?: of ([^:\n]*))?: ?", re.MULTILINE)
+_FUNCTION = re.compile(r"\(function (\S+)")
+_DELETED = re.compile(r"\(delete \((\S+)")
 _IMPLIED = "The e-graph was discarded."
 
 Command = Any
@@ -128,12 +130,25 @@ class Engine:
         Why it can no longer be used; None while it can.
     modules
         Numbers of the modules of a program that were loaded; kept by whoever loads them.
+    declared
+        Declarations beyond those of modules, by the name of the table; kept by whoever loads them.
+    functions
+        Names of the tables that were loaded as functions, whose rows are set.
+    emptied
+        Names of the tables that rules delete rows from.
+    cleared
+        Tables that :mod:`esat.egraph.clearing` knows how to clear.
     """
 
     failure: BaseException | None = None
     modules: set[int] = field(default_factory=set)
+    declared: dict[str, str] = field(default_factory=dict)
+    cleared: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
     _egraph: Any = field(default=None, repr=False)
-    _print_size: list[Command] | None = field(default=None, repr=False)
+    _parsed: dict[str, list[Command]] = field(default_factory=dict, repr=False)
+    _united: dict[tuple[str, ...], str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self._egraph = native_module().EGraph()
@@ -154,6 +169,8 @@ class Engine:
         SaturationError
             When egglog panics, or the Engine is broken.
         """
+        self.functions.update(_FUNCTION.findall(text))
+        self.emptied.update(_DELETED.findall(text))
         for piece in chunks(text):
             self.run(self.parse(piece, file))
 
@@ -194,19 +211,26 @@ class Engine:
         """Parse and run a short text."""
         return self.run(self.parse(text))
 
-    def push(self) -> None:
-        """Remember the present state for :meth:`pop`."""
-        self.execute("(push)")
+    def execute_again(self, text: str) -> list[Any]:
+        """As :meth:`execute`, for a text that will be run often: it is parsed once."""
+        commands = self._parsed.get(text)
+        if commands is None:
+            commands = self._parsed[text] = self.parse(text)
+        return self.run(commands)
 
-    def pop(self) -> None:
-        """Return to the state of the last :meth:`push`. Not :func:`in_forked_process`."""
-        self.execute("(pop)")
+    def unite(self, name: str, members: tuple[str, ...]) -> str:
+        """The rule set that unites others, made on first demand and called ``name``, or like it."""
+        united = self._united.get((name, *members))
+        if united is None:
+            count = sum(known[0] == name for known in self._united)
+            united = f"{name}@{count}" if count else name
+            self.execute(f"(unstable-combined-ruleset {united} {' '.join(members)})")
+            self._united[name, *members] = united
+        return united
 
     def sizes(self) -> dict[str, int]:
         """Rows of every table, by name; tables of egglog's own excluded."""
-        if self._print_size is None:
-            self._print_size = self.parse("(print-size)")
-        (output,) = self.run(self._print_size)
+        (output,) = self.execute_again("(print-size)")
         return {name: rows for name, rows in output.sizes if not name.startswith("@")}
 
     def freeze(self) -> Any:

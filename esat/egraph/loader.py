@@ -18,8 +18,21 @@ from esat.egraph.terms import Term, TermGraph, TermType
 from esat.graph.types import DTYPES
 from esat.ops.structure import SIGNS
 
-TERMS_PER_RULE = 6
-"""egglog compiles a rule in time that grows faster than its length; a rule each has an overhead."""
+TERMS_PER_TEXT = 8
+"""egglog compiles an action in time that grows faster than its length; an action each has an overhead."""
+
+LOADING_RULES = "esat-load"
+LOADING = """
+(sort Loading)
+(sort Loadings (Vec Loading))
+(constructor Loaded (T T i64 i64) Loading :unextractable)   ; class, term, dtype, broadcast word
+(constructor LoadedValue (T f64) Loading :unextractable)
+(rule ((= l (Loaded n t d b))) ((union n t) (set (dt n) d) (set (bp n) b) (delete (Loaded n t d b)))
+      :ruleset esat-load :name "load-term")
+(rule ((= l (LoadedValue n v))) ((set (val n) v) (delete (LoadedValue n v)))
+      :ruleset esat-load :name "load-value")
+"""
+"""What loads terms: rules would stay in an engine for good, so terms come as rows that rules take over."""
 
 LONGEST_FLAT = 256
 """Elements of the longest n-ary term built here; the rules' work per term is quadratic at worst."""
@@ -146,20 +159,18 @@ def _signed_operands(term: Term) -> list[tuple[int, int]]:
             return [(operand, int(place >= positives)) for place, operand in enumerate(term.operands)]
 
 
-def load_text(graph: TermGraph, plan: LoadPlan, prefix: str = "esat-load") -> Iterator[str]:
-    """Programs that load the DAG, to be run in order: a few terms each.
+def load_text(graph: TermGraph, plan: LoadPlan) -> Iterator[str]:
+    """Programs that load the DAG, to be run in order: a few terms each. The engine holds :data:`LOADING`.
 
     Term ``k`` becomes the class ``(N k)``; its dtype, broadcast word and value, where known, come with it,
     and the sizes of its axes where there are sums over axes to compare (:mod:`esat.egraph.dims`).
     """
     sized = _adds_sums_over_axes(graph.terms)
     numbers = [number for number, form in enumerate(plan.forms) if form is not None]
-    for first in range(0, len(numbers), TERMS_PER_RULE):
-        members = numbers[first : first + TERMS_PER_RULE]
-        local = frozenset(members)
-        actions = " ".join(_actions(number, graph, plan, local, sized) for number in members)
-        name = f"{prefix}-{first}"
-        yield f'(ruleset {name}) (rule () ({actions}) :ruleset {name} :name "{name}") (run {name} 1)'
+    for first in range(0, len(numbers), TERMS_PER_TEXT):
+        members = numbers[first : first + TERMS_PER_TEXT]
+        yield f"(vec-of {' '.join(_loading(number, graph, plan, sized) for number in members)})"
+    yield f"(run {LOADING_RULES} 1)"
     for left, right in graph.equal:
         yield f"(union (N {left}) (N {right}))"
     if graph.structured:
@@ -188,38 +199,32 @@ def _adds_sums_over_axes(terms: Sequence[Term]) -> bool:
     return False
 
 
-def _actions(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int], sized: bool) -> str:
+def _loading(number: int, graph: TermGraph, plan: LoadPlan, sized: bool) -> str:
     type = graph.types[number]
-    name = f"n{number}_"
-    actions = [
-        f"(let {name} {_expression(number, graph, plan, local)})",
-        f"(union (N {number}) {name})",
-        f"(set (dt {name}) {type.dtype})",
-        f"(set (bp {name}) {type.broadcast})",
-    ]
+    # The class comes before the term, and so in the order of the numbers: rules prefer what is older.
+    rows = [f"(Loaded (N {number}) {_expression(number, graph, plan)} {type.dtype} {type.broadcast})"]
     if type.value is not None:
-        actions.append(f"(set (val {name}) {float(type.value)!r})")
+        rows.append(f"(LoadedValue (N {number}) {float(type.value)!r})")
     if sized:
         # What comes after the axes, of a sparse matrix, is no size of an axis.
         for axis, size in enumerate(type.shape[: type.rank]):
             if size != 1:
                 known = f"(DK {size})" if isinstance(size, int) else f"(Size {size[0]} {size[1]})"
-                actions.append(f"(union (dim {name} {axis}) {known})")
-    return " ".join(actions)
+                rows.append(f"(LoadedSize (N {number}) {axis} {known})")
+    return " ".join(rows)
 
 
-def _expression(number: int, graph: TermGraph, plan: LoadPlan, local: frozenset[int]) -> str:
-    def reference(operand: int) -> str:
-        return f"n{operand}_" if operand in local else f"(N {operand})"
-
+def _expression(number: int, graph: TermGraph, plan: LoadPlan) -> str:
     form = plan.forms[number]
     if isinstance(form, NaryTerm):
-        above = " ".join(["(multiset-of", *map(reference, form.above)]) + ")"
-        below = " ".join(["(multiset-of", *map(reference, form.below)]) + ")"
-        return f"({form.constructor} {above} {below})"
+        return f"({form.constructor} {_multiset(form.above)} {_multiset(form.below)})"
     term = graph.terms[number]
-    literals = [_literal(value) for value in term.attributes]
-    return "(" + " ".join([term.constructor, *map(reference, term.operands), *literals]) + ")"
+    operands = [f"(N {operand})" for operand in term.operands]
+    return "(" + " ".join([term.constructor, *operands, *map(_literal, term.attributes)]) + ")"
+
+
+def _multiset(numbers: Sequence[int]) -> str:
+    return "(multiset-of" + "".join(f" (N {number})" for number in numbers) + ")"
 
 
 def _literal(value: int | float) -> str:

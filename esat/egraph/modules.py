@@ -1,14 +1,14 @@
 """Programs in parts, so that an engine loads only what can matter to the graph at hand.
 
 A rule whose patterns mention a constructor that no term has, and that no rule could make, never matches. Yet
-it costs time when it is loaded, when the engine is copied, and in every run. A :class:`Module` is one form
+it costs time when it is loaded, and in every run. A :class:`Module` is one form
 with the tables it needs and those it makes; :func:`relevant` is the closure over them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -55,7 +55,7 @@ class Module:
 
 
 def modules_of(layers: Iterable[str], chunks: Iterable[Chunk]) -> tuple[Module, ...]:
-    """The modules of texts and compiled rules, in order; rule sets are declared by :func:`rulesets`."""
+    """The modules of texts and compiled rules, in order; :func:`members_of` says what rule sets unite."""
     forms = [(form.text, None) for layer in layers for form in split_forms(layer)]
     compiled = [(form.text, chunk) for chunk in chunks for form in split_forms(chunk.text)]
     return tuple(
@@ -131,14 +131,13 @@ def relevant(modules: Sequence[Module], tables: Collection[str], given: Collecti
     return tuple(sorted(chosen))
 
 
-def rulesets(modules: Iterable[Module], names: Iterable[str]) -> Iterator[str]:
-    """Declarations of rule sets: each unites the members that are among the modules."""
-    members: dict[str, list[str]] = {name: [] for name in names}
+def members_of(modules: Iterable[Module]) -> dict[str, tuple[str, ...]]:
+    """The members of each rule set that are among the modules, in order."""
+    members: dict[str, list[str]] = {}
     for module in modules:
         if module.ruleset:
             members.setdefault(module.ruleset, []).append(module.member)
-    for name, own in members.items():
-        yield f"(unstable-combined-ruleset {name} {' '.join(own)})" if own else f"(ruleset {name})"
+    return {ruleset: tuple(own) for ruleset, own in members.items()}
 
 
 def declared_tables(modules: Iterable[Module], signature: Mapping[str, object]) -> frozenset[str]:

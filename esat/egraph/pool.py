@@ -1,9 +1,9 @@
 """Reuse of engines that have their rules loaded.
 
-Loading the rules takes far longer than a small graph's saturation, and an e-graph cannot be copied;
-but ``push`` and ``pop`` around each use cost about a millisecond. They leak a little memory, so an
-engine is replaced after a number of uses. Engines belong to one thread. A forked process, which cannot pop,
-uses each once.
+Loading the rules takes far longer than a small graph's saturation, and an e-graph cannot be copied. So what a
+use adds is deleted after it (:mod:`esat.egraph.clearing`). egglog keeps the containers and the union-find of
+what was deleted, a quarter of a megabyte for a small graph, so an engine is replaced after a number of uses.
+Engines belong to one thread. A forked process, which does not have egglog's threads, uses each once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from esat.egraph.clearing import clear
 from esat.egraph.engine import Engine, in_forked_process
 
 USES = 50
@@ -45,11 +46,15 @@ class EnginePool:
 
     @contextmanager
     def engine(
-        self, key: Hashable, build: Callable[[], Engine], extend: Callable[[Engine], None] = lambda _: None
+        self,
+        key: Hashable,
+        build: Callable[[], Engine],
+        extend: Callable[[Engine], None] = lambda _: None,
+        suits: Callable[[Engine], bool] = lambda _: True,
     ) -> Iterator[Engine]:
         """An engine with rules loaded, for the length of a ``with`` block.
 
-        What the block adds is gone afterwards. An engine whose block raised is not used again.
+        The terms that the block adds are gone afterwards. An engine whose block raised is not used again.
 
         Parameters
         ----------
@@ -59,22 +64,21 @@ class EnginePool:
             Makes an engine for them, when there is none. What it raises is raised here.
         extend
             Adds rules to the engine that stay in it after the block.
+        suits
+            Whether an engine that was used before can be used for this block.
         """
-        slot = self._take(key, build)
+        slot = self._take(key, build, suits)
         try:
             extend(slot.engine)
-            slot.engine.push()
+            rest = slot.engine.sizes()
             yield slot.engine
-            if in_forked_process():
-                self._discard(key, slot)
-                return
-            slot.engine.pop()
+            slot.uses += 1
+            usable = not in_forked_process() and slot.uses < self._uses and clear(slot.engine, rest)
         except BaseException:
             self._discard(key, slot)
             raise
         slot.busy = False
-        slot.uses += 1
-        if slot.uses >= self._uses:
+        if not usable:
             self._discard(key, slot)
 
     def clear(self) -> None:
@@ -88,10 +92,13 @@ class EnginePool:
             self._local.slots = slots
         return slots
 
-    def _take(self, key: Hashable, build: Callable[[], Engine]) -> _Slot:
+    def _take(self, key: Hashable, build: Callable[[], Engine], suits: Callable[[Engine], bool]) -> _Slot:
         """The slot of an idle engine with these rules; a new one if there is none."""
         slots = self._slots()
         slot = slots.get(key)
+        if slot is not None and not slot.busy and not suits(slot.engine):
+            del slots[key]
+            slot = None
         if slot is not None and not slot.busy:
             slots.move_to_end(key)
             slot.busy = True

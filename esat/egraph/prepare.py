@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
-from esat.egraph.constructors import op_signature
+from esat.egraph.clearing import with_twins
+from esat.egraph.constructors import op_signature, undeclared_constructors
 from esat.egraph.core import core_program
 from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine
@@ -21,7 +22,8 @@ from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.identity import program_digest
 from esat.egraph.joins import Join, join_of
 from esat.egraph.kept_rules import compiled_rules
-from esat.egraph.modules import Module, declared_tables, modules_of, relevant, rulesets
+from esat.egraph.loader import LOADING, LOADING_RULES
+from esat.egraph.modules import Module, declared_tables, members_of, modules_of, relevant
 from esat.egraph.pool import POOL
 from esat.egraph.rule_compiler import WIDE_SUFFIX, CompiledRules, compile_rules
 from esat.egraph.saturate import RuleStep, Schedule
@@ -147,10 +149,7 @@ class Program:
             tuple(step for step in steps if step.rulesets),
             watched=self.users_rules,
             joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},
-            members={
-                ruleset: tuple(module.member for module in own if module.ruleset == ruleset)
-                for ruleset in joins
-            },
+            members=members_of(own),
         )
 
     @cached_property
@@ -180,12 +179,24 @@ class Program:
     def modules(self) -> tuple[Module, ...]:
         """All forms, in the order they are loaded."""
         core = core_program(self.signature, self.strict)
-        layers = (self.signature.program, facts_program(), core, dims_program(self.signature))
-        chunks = (
-            replace(chunk, text=_marking_superseded(chunk.text)) if "(subsume " in chunk.text else chunk
-            for chunk in self.compiled.chunks
+        layers = (
+            self.signature.program,
+            LOADING,
+            facts_program(),
+            core,
+            dims_program(self.signature),
+            structure_program(),
+            _SUPERSEDED_DECLARATIONS,
         )
-        return modules_of((*layers, structure_program(), _SUPERSEDED_DECLARATIONS), chunks)
+        chunks = self.compiled.chunks
+        texts = with_twins([*layers, *(_marking_superseded(chunk.text) for chunk in chunks)])
+        own = (replace(chunk, text=text) for chunk, text in zip(chunks, texts[len(layers) :], strict=True))
+        return modules_of(texts[: len(layers)], own)
+
+    @cached_property
+    def loading(self) -> tuple[str, ...]:
+        """The rule sets that load terms."""
+        return members_of(self.modules)[LOADING_RULES]
 
     @cached_property
     def tables(self) -> frozenset[str]:
@@ -223,6 +234,11 @@ class Program:
                     engine.load(module.text)
                 except RuleError as error:
                     raise module.chunk.error(error.reason) from None
+        # egglog matches against all rows in a rule's first run, and against new rows later: in another order.
+        # So that the history of an engine changes nothing, no graph sees a first run.
+        rules = tuple(module.member for module in own if module.ruleset)
+        if rules:
+            engine.execute(f"(run {engine.unite('esat-first', rules)} 1)")
 
 
 _programs: OrderedDict[str, Program] = OrderedDict()
@@ -250,6 +266,8 @@ def _signature(ops: tuple[int, ...]) -> Signature:
 def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterator[Engine]:
     """An engine that holds what a program has to say of some terms, for the length of a ``with`` block.
 
+    It has the constructors of these terms that the program lacks, too, and is ready to load them.
+
     Parameters
     ----------
     program
@@ -266,9 +284,21 @@ def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterato
         numbers: Sequence[int] = range(len(program.modules))
     else:
         numbers = program.relevant(_tables_of(terms))
-    with POOL.engine(program.digest, Engine, lambda engine: program.extend(engine, numbers)) as engine:
-        for text in rulesets((program.modules[number] for number in numbers), program.rulesets):
-            engine.execute(text)
+    missing = undeclared_constructors(terms, program.signature) if terms is not None else []
+    declarations = {record.name: record.declaration for record in missing}
+
+    def extend(engine: Engine) -> None:
+        program.extend(engine, numbers)
+        for name, declaration in declarations.items():
+            if name not in engine.declared:
+                engine.execute(declaration)
+                engine.declared[name] = declaration
+
+    def suits(engine: Engine) -> bool:
+        return all(engine.declared.get(name, text) == text for name, text in declarations.items())
+
+    with POOL.engine(program.digest, Engine, extend, suits) as engine:
+        engine.unite(LOADING_RULES, program.loading)
         yield engine
 
 

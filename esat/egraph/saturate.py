@@ -16,6 +16,7 @@ rule, and one that is predicted to take most of the time left is left out (:mod:
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -140,9 +141,12 @@ FACTORINGS = 3
 FLATTENINGS = 64
 """Flattening steps of one normalization, far more than terms are nested."""
 
-_TYPES = "(saturate (seq (saturate (run esat-types)) (run esat-retype)))"
-_INDEX = f"(saturate (seq {_TYPES} (saturate (run esat-index))))"
-_KNOWN = f"(saturate (seq {_TYPES} (saturate (run esat-known))))"
+_TYPES = "(saturate (seq (saturate (run {esat-types})) (run {esat-retype})))"
+_INDEX = f"(saturate (seq {_TYPES} (saturate (run {{esat-index}}))))"
+_KNOWN = f"(saturate (seq {_TYPES} (saturate (run {{esat-known}}))))"
+
+
+_NAMED = re.compile(r"\{(.*?)\}")
 
 
 class _BudgetExhaustedError(Exception):
@@ -204,7 +208,7 @@ class _Saturation:
     started: float = 0.0
     round: int = 0
     nodes: int = 0
-    commands: dict[str, Any] = field(default_factory=dict)
+    commands: dict[str, str] = field(default_factory=dict)
     forecast: Forecast = field(default_factory=Forecast)
     growth: dict[str, int] = field(default_factory=dict)
     grown_by: dict[str, RuleLog] = field(default_factory=dict)
@@ -265,9 +269,9 @@ class _Saturation:
                 changed |= self.rule_step(rules)
         if not self.schedule.core:
             return self.close_round() or changed
-        changed |= self.step("esat-lift", "(saturate (run esat-lift))")
+        changed |= self.step("esat-lift", "(saturate (run {esat-lift}))")
         changed |= self.normalize()
-        changed |= self.step("esat-view", "(run esat-view)")
+        changed |= self.step("esat-view", "(run {esat-view})")
         changed |= self.close_round()
         return self.factor() or changed
 
@@ -276,26 +280,26 @@ class _Saturation:
         changed = False
         for _ in range(FACTORINGS):
             self.step("esat-index", _INDEX)
-            found = self.step("esat-factor", "(saturate (run esat-factor))")
-            if not self.step("esat-factored", "(run esat-factored)"):
+            found = self.step("esat-factor", "(saturate (run {esat-factor}))")
+            if not self.step("esat-factored", "(run {esat-factored})"):
                 return changed or found
             changed = True
             self.normalize()
         return changed
 
     def close_round(self) -> bool:
-        changed = self.step("esat-fold", f"(saturate (seq {_TYPES} (run esat-fold)))")
-        return self.step("esat-facts", "(saturate (run esat-facts))") or changed
+        changed = self.step("esat-fold", f"(saturate (seq {_TYPES} (run {{esat-fold}})))")
+        return self.step("esat-facts", "(saturate (run {esat-facts}))") or changed
 
     def normalize(self) -> bool:
         """Reduce and flatten sums and products as far as they go; whether anything changed."""
         changed = False
         for _ in range(FLATTENINGS):
             changed |= self.step("esat-index", _INDEX)
-            while self.step("esat-reduce", "(run esat-reduce)"):
+            while self.step("esat-reduce", "(run {esat-reduce})"):
                 changed = True
                 self.step("esat-index", _INDEX)
-            if not self.step("esat-flatten", "(run esat-flatten)"):
+            if not self.step("esat-flatten", "(run {esat-flatten})"):
                 return changed
             changed = True
         return changed
@@ -331,7 +335,7 @@ class _Saturation:
             if not rulesets:
                 continue
             run = "run-with esat-fuel" if limited else "run"
-            program = " ".join(f"({run} {name})" for name in rulesets)
+            program = " ".join(f"({run} {{{name}}})" for name in rulesets)
             program = f"{_FUEL.format(fuel)} (seq {program})" if limited else f"(seq {program})"
             if self.forecast.seconds(program, self.nodes) > _LARGEST_SHARE * self.left():
                 self.hurried = True
@@ -406,13 +410,12 @@ class _Saturation:
 
     def command(self, program: str, rulesets: tuple[str, ...]) -> tuple[Any, float]:
         """Run a program and log it; its report and wall time."""
-        parsed = self.commands.get(program)
-        if parsed is None:
-            parsed = self.engine.parse(f"(run-schedule {program})")
-            self.commands[program] = parsed
+        text = self.commands.get(program)
+        if text is None:
+            text = self.commands[program] = f"(run-schedule {_NAMED.sub(self.united, program)})"
         begun = time.perf_counter()
         try:
-            (output,) = self.engine.run(parsed)
+            (output,) = self.engine.execute_again(text)
         except (SaturationError, RuleError) as error:
             raise self.explained(error, rulesets) from error
         seconds = time.perf_counter() - begun
@@ -424,6 +427,13 @@ class _Saturation:
                 StepTrace(self.round - 1, rulesets, seconds, self.nodes, bool(output.report.updated))
             )
         return output.report, seconds
+
+    def united(self, named: re.Match[str]) -> str:
+        name = named.group(1)
+        members = self.schedule.members
+        if not members or "." in name:
+            return name
+        return self.engine.unite(name, members.get(name, ()))
 
     def explained(self, error: Exception, rulesets: tuple[str, ...]) -> SaturationError:
         """The error to raise for one of the engine's."""

@@ -69,6 +69,7 @@ PLACES_ONLY = ("stored", "structure")
 """How results of ops are typed that, of their first operand of several, read the places only."""
 
 RULESETS = (
+    "esat-load",
     "esat-types",
     "esat-retype",
     "esat-index",

@@ -211,11 +211,11 @@ def saturated(
     with stage("encode"):
         plan = flatten(terms, program.strict)
         undeclared = undeclared_constructors(terms, program.signature)
-        texts = [*(record.declaration for record in undeclared), *load_text(terms, plan)]
+        texts = list(load_text(terms, plan))
     key = ""
     if kept is not None:
         with stage("e-graph cache"):
-            key = graph_key(program, budgets, texts)
+            key = graph_key(program, budgets, [*(record.declaration for record in undeclared), *texts])
             known = kept.load(key)
         if known is not None:
             return SaturatedGraph(known[0], terms, plan), known[1]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from esat.classic.terms import broadcast_of, dtype_of, is_tensor, value_of
-from esat.egraph.constructors import op_signature, undeclared_constructors
+from esat.egraph.constructors import op_signature
 from esat.egraph.encode import as_tensor
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine, program_for
@@ -77,11 +77,9 @@ def saturated(
 ) -> tuple[SaturationReport, EGraphArrays]:
     """Load terms into an engine with a program, saturate, and read out."""
     with prepared_engine(program, terms) as engine:
-        for record in undeclared_constructors(terms, program.signature):
-            engine.execute(record.declaration)
         for text in load_text(terms, flatten(terms, program.strict)):
             engine.execute(text)
-        report = saturate(engine, program.schedule, budgets, program.constructors)
+        report = saturate(engine, program.schedule_for(terms), budgets, program.constructors)
         return report, read_out(engine.freeze(), engine.values, Layout(not_operators=program.helpers))
 
 

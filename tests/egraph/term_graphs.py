@@ -6,7 +6,7 @@ import numpy as np
 
 from esat.egraph.core import core_program
 from esat.egraph.engine import Engine
-from esat.egraph.loader import flatten, load_text
+from esat.egraph.loader import LOADING, flatten, load_text
 from esat.egraph.saturate import Budgets, Schedule, saturate
 from esat.egraph.signature import ConstructorSignature, Signature
 from esat.egraph.terms import SCALAR, TermBuilder, TermGraph, TermType, broadcast_word
@@ -81,6 +81,7 @@ class GraphBuilder:
 def rules_engine(strict: bool = False) -> Engine:
     engine = Engine()
     engine.load(SIGNATURE.program)
+    engine.load(LOADING)
     engine.load(core_program(SIGNATURE, strict))
     return engine
 
@@ -99,13 +100,11 @@ def saturated(graph: TermGraph, strict: bool = False, budgets: Budgets | None = 
 
 def holds(engine: Engine, left: str, right: str) -> bool:
     """Whether two expressions are equal in the e-graph; both must be in it."""
-    engine.push()
-    engine.execute(
-        f"(relation test-equal ()) (ruleset test) (rule ((= {left} {right})) ((test-equal)) :ruleset test)"
-    )
+    engine.execute("(push) (relation test-equal ()) (ruleset test)")
+    engine.execute(f"(rule ((= {left} {right})) ((test-equal)) :ruleset test)")
     engine.execute("(run test 1)")
     found = engine.sizes()["test-equal"] == 1
-    engine.pop()
+    engine.execute("(pop)")
     return found
 
 

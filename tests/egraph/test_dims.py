@@ -75,7 +75,7 @@ def shapes_of_classes(output, inputs):
     with prepared_engine(program, terms) as engine:
         for text in load_text(terms, flatten(terms)):
             engine.execute(text)
-        saturate(engine, program.schedule, Budgets(), program.constructors)
+        saturate(engine, program.schedule_for(terms), Budgets(), program.constructors)
         tables = engine.freeze().functions
         numbers = engine.values.value_to_i64
         root = next(hash(row.output) for row in tables["N"].rows if numbers(row.inputs[0]) == terms.roots[0])

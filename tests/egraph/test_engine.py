@@ -48,7 +48,7 @@ def test_a_panic_breaks_the_engine():
     with pytest.raises(SaturationError, match="discarded"):
         engine.execute("(run nowhere 1)")
     with pytest.raises(SaturationError, match="of no use"):
-        engine.push()
+        engine.execute("(push)")
     with pytest.raises(SaturationError):
         _ = engine.values
 
@@ -57,10 +57,10 @@ def test_push_pop_and_freeze():
     engine = Engine()
     engine.load(DECLARATIONS)
     engine.execute("(A 1)")
-    engine.push()
+    engine.execute("(push)")
     engine.execute("(B (A 1) (A 2))")
     assert engine.sizes() == {"A": 2, "B": 1}
     (row,) = engine.freeze().functions["B"].rows
     assert len(row.inputs) == 2
-    engine.pop()
+    engine.execute("(pop)")
     assert engine.sizes() == {"A": 1, "B": 0}

@@ -5,7 +5,7 @@ import random
 import esat
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
-from esat.egraph.modules import modules_of, relevant, rulesets
+from esat.egraph.modules import members_of, modules_of, relevant
 from esat.egraph.pool import POOL
 from esat.egraph.prepare import prepared_engine, program_for
 from esat.egraph.saturate import Budgets, saturate
@@ -39,10 +39,10 @@ def test_only_what_can_match_is_relevant():
 
 
 def test_a_rule_set_unites_its_members_in_order():
-    modules = modules_of([TEXT], [])
-    union, empty = rulesets(modules, ["r", "other"])
-    assert [member.rpartition(".")[0] for member in union[:-1].split()[2:]] == ["r", "r", "r"]
-    assert empty == "(ruleset other)"
+    members = members_of(modules_of([TEXT], []))
+    assert list(members) == ["r"]
+    assert [member.rpartition(".")[0] for member in members["r"]] == ["r", "r", "r"]
+    assert sorted(members["r"], key=lambda member: int(member.rpartition(".")[2])) == list(members["r"])
 
 
 def random_graph(seed):
@@ -57,14 +57,15 @@ def random_graph(seed):
 
 
 def outcome(program, graph):
-    """The size of the e-graph, and the optimized program."""
+    """The size of the e-graph, the matches of all rules, and the optimized program."""
     result, report = optimize(graph, program, Budgets())
     names = {variable: str(number) for number, variable in enumerate(graph.inputs)}
     lines = []
     for node in result.toposort():
         names.update({output: f"{node.op.name}{len(lines)}" for output in node.outputs})
         lines.append((node.op.name, [names.get(variable, str(variable)) for variable in node.inputs]))
-    return report.e_nodes, report.saturation.rounds, lines
+    matches = [(rule.name, rule.matches) for rule in report.saturation.rules]
+    return report.e_nodes, report.saturation.rounds, matches, lines
 
 
 def test_the_history_of_an_engine_changes_nothing():
@@ -89,6 +90,7 @@ def test_leaving_rules_out_changes_no_result():
             with prepared_engine(program, known) as engine:
                 for text in load_text(terms, flatten(terms)):
                     engine.execute(text)
-                report = saturate(engine, program.schedule, Budgets(), program.constructors)
+                schedule = program.schedule if known is None else program.schedule_for(known)
+                report = saturate(engine, schedule, Budgets(), program.constructors)
                 sizes.append((report.nodes, report.rounds, report.stop_reason))
         assert sizes[0] == sizes[1]

@@ -16,7 +16,7 @@ from esat.rules.macros import permutation_word
 
 def facts(engine, expression):
     """dtype name, broadcast word and value (or None) the rules give to an expression."""
-    engine.push()
+    engine.execute("(push)")
     engine.execute(f"(constructor subject () T) (union (subject) {expression})")
     engine.execute("(run-schedule (saturate (run esat-types)) (saturate (run esat-fold)))")
     tables = engine.freeze().functions
@@ -25,7 +25,7 @@ def facts(engine, expression):
     for fact, read in (("dt", "value_to_i64"), ("bp", "value_to_i64"), ("val", "value_to_f64")):
         rows = {hash(row.inputs[0]): row.output for row in tables[fact].rows}
         found[fact] = getattr(engine.values, read)(rows[subject]) if subject in rows else None
-    engine.pop()
+    engine.execute("(pop)")
     return DTYPES[found["dt"]], found["bp"], found["val"]
 
 

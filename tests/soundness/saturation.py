@@ -2,7 +2,6 @@
 
 from functools import cache
 
-from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine, program_for
@@ -28,13 +27,11 @@ def saturated(inputs, outputs, program=None, budgets=None):
     program = program or all_rules()
     terms = encode(FunctionGraph(list(inputs), list(outputs), clone=False))
     with prepared_engine(program, terms) as engine:
-        for record in undeclared_constructors(terms, program.signature):
-            engine.execute(record.declaration)
         for text in load_text(terms, flatten(terms, program.strict)):
             engine.execute(text)
         report = saturate(
             engine,
-            program.schedule,
+            program.schedule_for(terms),
             budgets or Budgets(nodes=3000, seconds=3.0, rounds=4),
             program.constructors,
         )

@@ -104,7 +104,7 @@ class Laboratory:
         to run the rule sets of expanding rules.
         """
         engine = self.engine
-        engine.push()
+        engine.execute("(push)")
         try:
             for chunk in rules.chunks:
                 engine.load(chunk.text)
@@ -125,7 +125,7 @@ class Laboratory:
             return [self._holds(f"(= $term{index} $wanted{index})") for index in range(len(cases))]
         finally:
             if engine.failure is None:
-                engine.pop()
+                engine.execute("(pop)")
 
     def _round(self, rules: CompiledRules, *, expand: bool) -> None:
         rulesets = (*rules.expanding, *rules.rulesets) if expand else rules.rulesets

@@ -213,7 +213,7 @@ def test_every_class_keeps_its_value(laboratory: Laboratory, seed: int) -> None:
     arrays = [generator.uniform(0.5, 1.5, shapes[word]) for word in WORDS.values()]
     rules = compiled(RULES)
     engine = laboratory.engine
-    engine.push()
+    engine.execute("(push)")
     try:
         for chunk in rules.chunks:
             engine.load(chunk.text)
@@ -236,4 +236,4 @@ def test_every_class_keeps_its_value(laboratory: Laboratory, seed: int) -> None:
             assert check_classes(laboratory, arrays) > 30
     finally:
         if engine.failure is None:
-            engine.pop()
+            engine.execute("(pop)")
