@@ -150,7 +150,7 @@ def _smallest_first(plan: _Plan, groups: dict[Shape, _Group], op: str, inverse: 
     Ties do not depend on the order of the operands, so what is priced is known from how many there are of
     each shape.
     """
-    waiting = {shape: groups[shape] for shape in sorted(groups)}
+    waiting = {shape: groups[shape] for shape in sorted(groups, reverse=True)}
     while len(waiting) > 1:
         pairs = combinations(waiting, 2)
         _size, left, right = min(
