@@ -9,10 +9,11 @@ form as well, so that nothing passes through a faster library. Contenders run as
 each in a process of its own environment, on one thread, results compared before.
 
 Other work on the machine slows down whatever runs at that moment. So times are those that the process had the
-processor, and every turn of a contender stands beside a turn of the form by hand, either of them first by
-turns; the ratio is the median of those of the rounds. A turn takes 50 ms, or one call if that takes longer.
-There are 5 rounds where a call takes longer, and 21 where it does not, for all contenders alike. esat is told
-the size, as JAX and torch see it in the arrays that they are first called with.
+processor, and each turn of a contender stands beside a turn of the form by hand, in the same process (without
+SciPy there: in another), either of them first by turns; the ratio is the median of those of the rounds. Turns
+take 50 ms, or one call if that takes longer. There are 5 rounds where a call takes longer, and 21 where it
+does not, for all contenders alike. esat is told the size, as JAX and torch see it in the arrays that they are
+first called with.
 
 Results are kept in ``benchmarks/results/laab.json`` and ``laab.txt``; a run replaces what it measured again.
 """

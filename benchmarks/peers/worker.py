@@ -5,8 +5,8 @@
 
 ==============================================  ========================================================
 ``{"do": "prepare", case, size, dtype}``        ``{"error": largest error, "seconds": of the first call}``
-``{"do": "time", "count": calls}``              ``{"seconds": of one call, on average, "processor": its
-                                                processor time}``
+``{"do": "time", "count": calls, by_hand}``     ``{"seconds": of one call, on average, "processor": its
+                                                processor time}``; of the form by hand, if told
 ``{"do": "measure", "what": "copy", ...}``      ``{"rate": ...}``, see ``machine``
 ==============================================  ========================================================
 
@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks.peers import machine
 from benchmarks.peers.cases import CASES, Case
 from benchmarks.peers.contenders import Unsupported, module_name
-from benchmarks.peers.laab_cases import EXPRESSIONS
+from benchmarks.peers.laab_cases import EXPRESSIONS, Expression
 from benchmarks.peers.numpy_contender import Reference
 
 _CASES = {case.name: case for case in (*CASES, *EXPRESSIONS)}
@@ -43,6 +43,7 @@ class Worker:
         self.module = importlib.import_module(module_name(contender))
         self._prepared: dict[tuple[Case, str], Callable[..., Any]] = {}
         self._function: Callable[..., Any] | None = None
+        self._by_hand: Callable[..., Any] | None = None
         self._arrays: tuple[np.ndarray, ...] = ()
 
     def prepare(self, case: str, size: int, dtype: str) -> dict[str, Any]:
@@ -52,6 +53,7 @@ class Worker:
         if (chosen, dtype) not in self._prepared:
             self._prepared[chosen, dtype] = self.module.prepare(chosen, dtype)
         self._function = self._prepared[chosen, dtype]
+        self._by_hand = chosen.by_hand if isinstance(chosen, Expression) else None
         self._arrays = ()
         arrays = chosen.arrays(size, dtype)
         results = self._function(*arrays)
@@ -65,9 +67,9 @@ class Worker:
         gc.collect()
         return {"error": error, "seconds": seconds, "dtypes": dtypes, "bytes": moved}
 
-    def time(self, count: int) -> dict[str, Any]:
+    def time(self, count: int, by_hand: bool = False) -> dict[str, Any]:
         """The mean time of ``count`` calls, after one that warms the caches where calls are short."""
-        function, arrays = self._function, self._arrays
+        function, arrays = self._by_hand if by_hand else self._function, self._arrays
         assert function is not None
         if count > 1:
             function(*arrays)
