@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -144,11 +145,10 @@ def rows(model: CostModel) -> Iterator[Row]:
         open_shapes = [tuple(1 if size == 1 else None for size in shape) for shape in program.shapes[0]]
         function = esat.compile(_graph(program, open_shapes), "o2")
         for shapes in program.shapes:
-            values = [rng.uniform(0.2, 1.0, shape).astype(program.dtype) for shape in shapes]
+            values: list[Any] = [rng.uniform(0.2, 1.0, shape).astype(program.dtype) for shape in shapes]
             if program.family == "sparse":
-                values[0] = scipy.sparse.random_array(
-                    shapes[0], density=EXPECTED_DENSITY, format="csr", rng=rng
-                )
+                height, width = shapes[0]
+                values[0] = scipy.sparse.random(height, width, EXPECTED_DENSITY, "csr", random_state=0)
             large = sum(value.size for value in values) > 500_000
             measured = seconds_of(function, *values, samples=6 if large else 20)
             plan = fuse(_graph(program, shapes).function_graph(), codegen)
@@ -158,7 +158,8 @@ def rows(model: CostModel) -> Iterator[Row]:
 def _graph(program: Program, shapes: Sequence[tuple[int | None, ...]]) -> esat.Graph:
     inputs = [esat.tensor(f"x{n}", dtype=program.dtype, shape=shape) for n, shape in enumerate(shapes)]
     if program.family == "sparse":
-        inputs[0] = sparse.csr_matrix("x0", program.dtype, shapes[0])
+        height, width = shapes[0]
+        inputs[0] = sparse.csr_matrix("x0", program.dtype, (height, width))
     return esat.Graph(inputs, [program.build(*inputs)])
 
 
