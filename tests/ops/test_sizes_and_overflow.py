@@ -90,6 +90,7 @@ def test_elementwise_ops_without_axes():
     compare(outputs, variables, calls, by_definition(outputs, variables))
 
 
+@pytest.mark.filterwarnings("ignore:(Mean of empty slice|Degrees of freedom):RuntimeWarning")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("family", CASES)
 def test_ops_at_all_sizes(family, mode):
