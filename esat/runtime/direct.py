@@ -72,7 +72,7 @@ class FrequentCalls:
         self._call = call
         self._use = use
         self._left = CALLS
-        self._functions = 0
+        self._made: set[tuple[Shape, ...]] = set()
         self._attempts = 0
 
     def __call__(self, *arguments: Any, out: Any = None) -> Any:
@@ -85,16 +85,18 @@ class FrequentCalls:
 
     def _replace(self, arguments: Sequence[Any]) -> None:
         key = tuple(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
+        if key in self._made:  # it sends calls here that it does not admit: with given results, say
+            return
         record = self._table.records.get(key)
         if record is not None and record[-1].elsewhere is not None:
             # Another program runs for these shapes, or it is not settled yet which one does.
             self._left = RETRIED_AFTER
             return
         self._attempts += 1
-        last = self._functions + 1 == MAXIMUM_FUNCTIONS or self._attempts >= MAXIMUM_ATTEMPTS
+        last = len(self._made) + 1 == MAXIMUM_FUNCTIONS or self._attempts >= MAXIMUM_ATTEMPTS
         made = direct_call(self._program, self._table, key, self._call if last else self)
         if made is not None:
-            self._functions += 1
+            self._made.add(key)
             self._use(made)
         elif last:
             self._use(self._call)
