@@ -44,8 +44,12 @@ def operands_of(op: StructuredProduct, size: int, count: int, dtype: str) -> tup
 
 
 def routine(op: StructuredProduct, dtype: str) -> Any:
-    type = TensorType(dtype, shape=(None, None))
-    return blas.routine_for(op.make_node(type("x"), type("y")))
+    left: list[int | None] = [None, None]
+    right: list[int | None] = [None, None]
+    if op.structure == "symmetric":  # by a column or a row only
+        (right if op.side == "left" else left)[op.side == "left"] = 1
+    types = TensorType(dtype, shape=tuple(left)), TensorType(dtype, shape=tuple(right))
+    return blas.routine_for(op.make_node(types[0]("x"), types[1]("y")))
 
 
 def check(op: StructuredProduct, left: Any, right: Any) -> None:
