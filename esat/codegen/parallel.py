@@ -56,24 +56,29 @@ class ParallelKernel:
     kernel: Kernel
     partial: tuple[tuple[Gather, str], ...]
     function: Callable[..., Any]
-    _places: dict[tuple[Shape, ...], list[tuple[int, str]]] = field(default_factory=dict, compare=False)
+    _known: dict[tuple[Shape, ...], Callable[..., None]] = field(default_factory=dict, compare=False)
 
     def __call__(self, threads: int, *arrays: Array) -> None:
         """Run in so many threads; arrays as the kernel for one thread takes them."""
-        partial: list[Array] = []
-        if self.partial:
-            shapes = tuple([array.shape for array in arrays])
-            places = self._places.get(shapes) or self._new_places(shapes)
-            partial = [np.empty(size, dtype) for size, dtype in places]
-        self.function(*arrays, *partial, pool_address(threads), threads)
+        shapes = tuple([array.shape for array in arrays])
+        run = self._known.get(shapes)
+        if run is None:
+            while len(self._known) >= _KEPT_SHAPES:
+                self._known.pop(next(iter(self._known)), None)
+            run = self._known.setdefault(shapes, self.for_shapes(shapes))
+        run(threads, *arrays)
 
-    def _new_places(self, shapes: tuple[Shape, ...]) -> list[tuple[int, str]]:
-        """Sizes and dtypes of the partial results; those of the last shapes are kept."""
+    def for_shapes(self, shapes: tuple[Shape, ...]) -> Callable[..., None]:
+        """The same, for arrays of these shapes only, which are not looked at again."""
         sizes = axis_sizes(self.kernel, shapes)
-        places = [(part.partial_results(sizes), dtype) for part, dtype in self.partial]
-        while len(self._places) >= _KEPT_SHAPES:
-            self._places.pop(next(iter(self._places)), None)
-        return self._places.setdefault(shapes, places)
+        places = [(part.partial_results(sizes), np.dtype(dtype)) for part, dtype in self.partial]
+        function, empty = self.function, np.empty
+
+        def run(threads: int, *arrays: Array) -> None:
+            partial = [empty(size, dtype) for size, dtype in places]
+            function(*arrays, *partial, pool_address(threads) if threads > 1 else 0, threads)
+
+        return run
 
 
 @functools.lru_cache(maxsize=4096)

@@ -26,8 +26,8 @@ KEPT_SCRATCH_BYTES = 1 << 28
 
 Fact: TypeAlias = tuple[Literal["new", "shape", "value", "large", "kernel", "error"], Variable]
 """One entry of a record: an allocator of, the shape of, or the value of a variable; of the kernel whose first
-result it is, a variant for the shapes, or whether there is enough to do for several threads; of the step that
-runs under conditions and whose first result it is, what it raises if it runs, or None."""
+result it is, a variant for the shapes, or what runs them if there is enough to do for several threads; of the
+step that runs under conditions and whose first result it is, what it raises if it runs, or None."""
 Fitting: TypeAlias = Callable[[Mapping[Variable, Shape]], Callable[..., Any] | None]
 """Called with the shapes of all variables: the variant of a kernel for them, or None."""
 
@@ -185,7 +185,7 @@ class LateTable:
     ----------
     records
         Shapes of the group's inputs -> allocators of those of its outputs that have no scratch buffer, and
-        whether its kernel has enough to do for several threads.
+        what runs its kernel if there is enough to do for several threads.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class LateTable:
     def add(self, key: tuple[Shape, ...]) -> tuple[Any, ...]:
         """The record for shapes seen for the first time. Raises ShapeError when they do not fit."""
         walk = self._rules.apply(dict(zip(self._inputs, key, strict=True)))
-        large = self._threaded is not None and self._threaded.is_large(walk.shapes)
+        large = None if self._threaded is None else self._threaded.for_shapes(walk.shapes)
         record = (*(_fact(("new", variable), walk) for variable in self._outputs), large)
         while len(self.records) >= MAXIMUM_SIGNATURES:
             self.records.pop(next(iter(self.records)), None)
@@ -215,7 +215,7 @@ class LateTable:
 def _fact(fact: Fact, walk: ShapeWalk, threaded: Mapping[Variable, ThreadedKernel] = NO_KERNELS) -> Any:
     kind, variable = fact
     if kind == "large":
-        return threaded[variable].is_large(walk.shapes)
+        return threaded[variable].for_shapes(walk.shapes)
     if kind == "value":
         return walk.values[variable]
     shape = walk.shapes.get(variable)

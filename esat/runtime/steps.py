@@ -99,7 +99,7 @@ class StepWriter:
         if call.threaded is not None:
             threaded = self.writer.bind(f"kernel_{number}_in_threads", call.threaded)
             large = self.writer.fact(("large", group.outputs[0]))
-            function, strided = (f"({threaded} if {large} else {alone})" for alone in (function, strided))
+            function, strided = f"({large} or {function})", f"({threaded} if {large} else {strided})"
         if group.outputs[0] in self.program.fitted:
             # Before threads: one that has a variant of its own runs it, in any number of threads.
             function = f"({self.writer.fact(('kernel', group.outputs[0]))} or {function})"

@@ -20,7 +20,7 @@ from esat.codegen.effort import seconds_in_threads
 from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.partition import has_open_order
 from esat.codegen.printing.parts import print_parallel_source
-from esat.codegen.threads import default_threads, most_threads
+from esat.codegen.threads import configured_threads, default_threads, most_threads
 from esat.extract.machine import MachineProfile
 from esat.graph import Constant, Variable
 
@@ -90,6 +90,10 @@ class ThreadedKernel:
     ----------
     used
         Threads that the last call ran in.
+    limit
+        The most threads it may use; None for what :func:`default_threads` says at each call.
+    has_open_order
+        Whether the kernel for one thread might add in another order.
 
     Parameters
     ----------
@@ -117,8 +121,8 @@ class ThreadedKernel:
         self.variables = tuple(variables)
         self._alone = alone
         self._machine = machine
-        self._limit = limit
-        self._has_open_order = has_open_order(kernel)
+        self.limit = 1 if limit is None and configured_threads() == 1 else limit
+        self.has_open_order = has_open_order(kernel)
         self._compiled: dict[Layout, ParallelKernel] = {}
         self._choices: dict[tuple[Shape, ...], Choice] = {}
         self.used = 1
@@ -132,23 +136,26 @@ class ThreadedKernel:
         printed = print_parallel_source(self.kernel, "C", comments=True)
         return "" if printed is None else printed.text
 
-    def is_large(self, known: Mapping[Variable, Shape]) -> bool:
-        """Whether contiguous arrays of these shapes are worth several threads, and there may be several."""
-        most = most_threads() if self._limit is None else self._limit
-        if most == 1 and not self._has_open_order:
-            return False
-        shapes = [
+    def for_shapes(self, known: Mapping[Variable, Shape]) -> Callable[..., None] | None:
+        """What contiguous arrays of these shapes run; None where the kernel for one thread will do.
+
+        That is so where several threads are not worth while, or there are none, and one gives the same bits.
+        """
+        most = most_threads() if self.limit is None else self.limit
+        if most == 1 and not self.has_open_order:
+            return None
+        shapes = tuple(
             np.shape(variable.data) if isinstance(variable, Constant) else known[variable]
             for variable in self.variables
-        ]
-        return self._is_worth_it(self._collapsed, shapes)
+        )
+        return _CallsOfShapes(self, shapes) if self._is_worth_it(self._collapsed, shapes) else None
 
     def _is_worth_it(self, kernel: Kernel, shapes: Sequence[Shape]) -> bool:
         return seconds_in_threads(kernel, shapes, self._machine) >= self._machine.parallel_from
 
     def __call__(self, *arrays: Any) -> None:
-        threads = default_threads() if self._limit is None else self._limit
-        if threads == 1 and not self._has_open_order:
+        threads = default_threads() if self.limit is None else self.limit
+        if threads == 1 and not self.has_open_order:
             self.used = 1
             self._alone(*arrays)
             return
@@ -157,26 +164,66 @@ class ThreadedKernel:
         if layout != "C" and not self._is_worth_it(self.kernel, shapes):
             self.used = 1
             self._alone(*arrays)
-        elif threads == 1:
-            self._run(1, layout, arrays)
         else:
-            choice = self._choices.get(shapes) or self._new_choice(shapes)
-            together = choice.next()
-            start = time.perf_counter()
-            self._run(threads if together else 1, layout, arrays)
-            choice.add(together, time.perf_counter() - start)
+            self.run(threads, shapes, self.compiled(layout), arrays)
 
-    def _run(self, threads: int, layout: Layout, arrays: Sequence[Any]) -> None:
-        self.used = threads
-        if threads == 1 and not self._has_open_order:
-            self._alone(*arrays)
+    def run(
+        self, threads: int, shapes: tuple[Shape, ...], shared: Callable[..., None], arrays: Sequence[Any]
+    ) -> None:
+        """Run in up to so many threads: in all of them or in one, whichever is faster for these shapes.
+
+        ``shared`` is the kernel for several threads; it is called with their number and the arrays.
+        """
+        if threads == 1:
+            self._run(1, shared, arrays)
             return
-        compiled = self._compiled.get(layout)
-        if compiled is None:
-            compiled = self._compiled[layout] = compile_parallel_kernel(self.kernel, layout)
-        compiled(threads, *arrays)
+        choice = self._choices.get(shapes) or self._new_choice(shapes)
+        together = choice.next()
+        start = time.perf_counter()
+        self._run(threads if together else 1, shared, arrays)
+        choice.add(together, time.perf_counter() - start)
+
+    def _run(self, threads: int, shared: Callable[..., None], arrays: Sequence[Any]) -> None:
+        self.used = threads
+        if threads == 1 and not self.has_open_order:
+            self._alone(*arrays)
+        else:
+            shared(threads, *arrays)
+
+    def compiled(self, layout: Layout) -> ParallelKernel:
+        """The kernel for several threads, compiled when it is first asked for."""
+        known = self._compiled.get(layout)
+        if known is None:
+            known = self._compiled[layout] = compile_parallel_kernel(self.kernel, layout)
+        return known
 
     def _new_choice(self, shapes: tuple[Shape, ...]) -> Choice:
         while len(self._choices) >= MAXIMUM_CHOICES:
             self._choices.pop(next(iter(self._choices)), None)
         return self._choices.setdefault(shapes, Choice())
+
+
+class _CallsOfShapes:
+    """Calls of a kernel with contiguous arrays of certain shapes, which are asked nothing.
+
+    Large arrays leave nothing of the interpreter in the caches: every function called on the way to the
+    kernel costs as much as ten do otherwise.
+    """
+
+    __slots__ = ("_kernel", "_limit", "_shapes", "_shared")
+
+    def __init__(self, kernel: ThreadedKernel, shapes: tuple[Shape, ...]) -> None:
+        self._kernel = kernel
+        self._limit = kernel.limit
+        self._shapes = shapes
+        self._shared: Callable[..., None] | None = None
+
+    def __call__(self, *arrays: Any) -> None:
+        threads = self._limit or default_threads()
+        if threads == 1 and self._shared is not None and self._kernel.has_open_order:
+            self._kernel.used = 1
+            self._shared(1, *arrays)
+            return
+        if self._shared is None:
+            self._shared = self._kernel.compiled("C").for_shapes(self._shapes)
+        self._kernel.run(threads, self._shapes, self._shared, arrays)

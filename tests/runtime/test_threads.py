@@ -210,6 +210,16 @@ def test_kernels_after_results_of_unknown_shape() -> None:
     same_bits(results[1], results[0])
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_shapes_that_alternate_have_partial_results_of_their_own(threads: int) -> None:
+    x = esat.vector("x")
+    function = compiled([x], [esat.sum(x), esat.max(x)], threads)
+    # Whole numbers: their sums are exact in any order.
+    arrays = [np.arange(float(size)) for size in (9000, 1025, 30_000, 1)]
+    for array in (*arrays, *reversed(arrays), np.arange(60_000.0)[::2]):
+        same_bits(function(array), (np.sum(array), np.max(array)))
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "all"])
 def test_a_number_of_threads_is_positive(threads: Any) -> None:
     with pytest.raises(ModeError, match="thread"):

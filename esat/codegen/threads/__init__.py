@@ -20,6 +20,12 @@ numba's ``tbb``         not tried   2 by earlier measurements; has no such fault
 A loop compiled by numba for its own layers takes 2.5 times as long as one for one thread.
 """
 
-from esat.codegen.threads.pool import available_threads, default_threads, most_threads, pool_address
+from esat.codegen.threads.pool import (
+    available_threads,
+    configured_threads,
+    default_threads,
+    most_threads,
+    pool_address,
+)
 
-__all__ = ["available_threads", "default_threads", "most_threads", "pool_address"]
+__all__ = ["available_threads", "configured_threads", "default_threads", "most_threads", "pool_address"]

@@ -46,6 +46,12 @@ class _Processors:
 available_threads = _Processors().count
 
 
+def configured_threads() -> int:
+    """NUMBA_NUM_THREADS: no call uses more, since ``numba.set_num_threads`` only lowers the number."""
+    configured: Any = numba_config
+    return max(1, int(configured.NUMBA_NUM_THREADS))
+
+
 def default_threads() -> int:
     """Threads that a kernel runs in where nothing else is said.
 
@@ -56,9 +62,8 @@ def default_threads() -> int:
 
 
 def most_threads() -> int:
-    """What :func:`default_threads` may come to say: ``numba.set_num_threads`` only lowers the number."""
-    configured: Any = numba_config
-    return max(1, min(int(configured.NUMBA_NUM_THREADS), available_threads()))
+    """What :func:`default_threads` may come to say on the processors there are now."""
+    return min(configured_threads(), available_threads())
 
 
 def _numba_threads() -> int:
@@ -66,8 +71,7 @@ def _numba_threads() -> int:
     layer: Any = sys.modules.get("numba.np.ufunc.parallel")
     if layer is not None and layer._is_initialized:
         return int(layer.get_num_threads())
-    configured: Any = numba_config
-    return int(configured.NUMBA_NUM_THREADS)
+    return configured_threads()
 
 
 def pool_address(threads: int) -> int:
