@@ -89,28 +89,29 @@ def _by_kernel(
 ) -> bool:
     """``output = sparse @ dense``, or ``alpha`` times it plus ``added``; whether it was done."""
     width = dense.shape[1]
-    work = sparse.nnz * width
+    pointers, indices, values = sparse.indptr, sparse.indices, sparse.data
+    work = int(pointers[-1]) * width
     if dtype not in _DTYPES or not 0 < width <= WIDEST or work < LEAST_WORK:
         return False
-    operands = [sparse.indptr, sparse.indices, sparse.data, dense, added, output]
-    if sparse.indptr.dtype != sparse.indices.dtype or not all(array.flags.aligned for array in operands):
+    operands = (pointers, indices, values, dense, added)
+    if pointers.dtype != indices.dtype or not all(array.flags.aligned for array in (*operands, output)):
         return False
     shared = default_threads() if threads is None else threads
     shared = shared if work >= SHARED_FROM and sparse.format == "csr" else 1
-    kernel = _kernel(sparse.format, dtype, sparse.indices.dtype.name, width, alpha is not None)
-    pointers, indices, values, dense, added = map(np.ascontiguousarray, operands[:-1])
+    kernel = _kernel(sparse.format, dtype, indices.dtype, width, alpha is not None)
+    pointers, indices, values, dense, added = map(np.ascontiguousarray, operands)
     scale = 1.0 if alpha is None else float(alpha)
     kernel(pointers, indices, values, dense, scale, added, output, pool_address(shared), shared)
     return True
 
 
 @functools.cache
-def _kernel(format: Format, dtype: str, index: str, width: int, adds: bool) -> Callable[..., None]:
+def _kernel(format: Format, dtype: str, index: np.dtype[Any], width: int, adds: bool) -> Callable[..., None]:
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     template = _BY_ROWS if format == "csr" else _BY_COLUMNS
     start = "added[row, column]" if adds else "0"
     source = template.format(width=width, adds=int(adds), turns=_TURNS, start=start)
-    number, place = NUMBA_TYPES[dtype], NUMBA_TYPES[index]
+    number, place = NUMBA_TYPES[dtype], NUMBA_TYPES[index.name]
     vectors = [types.Array(item, 1, "C") for item in (place, place, number)]
     matrix = types.Array(number, 2, "C")
     word = types.int64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -84,9 +85,14 @@ class SparseType(Type):
         given: Any = value
         if given.dtype != self.dtype and not np.can_cast(given.dtype, self.dtype):
             raise DtypeError(f"a sparse matrix of dtype {given.dtype} does not fit {self} without loss")
-        if not self.dense.admits_shape(given.shape):
+        if not self._admits_shape(given.shape):
             raise ShapeError(f"a sparse matrix of shape {given.shape} does not fit {self}")
         return canonical(given, self.format, self.dtype)
+
+    def _admits_shape(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == 2 and all(
+            size is None or size == actual for size, actual in zip(self.shape, shape, strict=True)
+        )
 
     def admits(self, other: Type) -> bool:
         """Whether every value of ``other`` is a value of this type."""
@@ -107,6 +113,7 @@ def is_sparse_matrix(value: Any) -> bool:
     return package is not None and bool(package.issparse(value))
 
 
+@functools.cache
 def array_class(format: Format) -> Any:
     """SciPy's class of sparse arrays of a format."""
     import scipy.sparse

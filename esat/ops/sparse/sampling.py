@@ -11,7 +11,7 @@ import numpy as np
 from esat.graph.sparse_type import Format, canonical
 from esat.ops.sparse.record import places
 
-LEAST_WORK = 1 << 17
+LEAST_WORK = 1 << 14
 """Multiplications from which a compiled loop is worth its loading."""
 
 LEAST_PLACES = 1 << 13

@@ -30,12 +30,14 @@ class StoredValues(SparseOp):
     constructor: str = field(default="StoredValues", init=False)
     typing: str = field(default="stored", init=False)
     kinds: ClassVar[tuple[Kind, ...]] = ("sparse",)
+    view_map = MappingProxyType({0: (0,)})
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (sparse_type(self.name, inputs[0]).values,)
 
     def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        return (inputs[0].data.copy(),)
+        values = inputs[0].data
+        return (values if values.flags.aligned else values.copy(),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
         return [cotangents[0]]

@@ -205,6 +205,24 @@ def test_empty_and_single_places():
             )
 
 
+def test_stored_values_are_read_in_place_and_returned_as_a_copy():
+    x = sparse.csr_matrix("x")
+    values = sparse.stored_values(x)
+    matrix = scipy.sparse.random_array((30, 20), density=0.3, format="csr", rng=np.random.default_rng(0))
+    kept = matrix.data.copy()
+    returned, doubled = esat.compile(esat.Graph([x], [values, values * 2]))(matrix)
+    assert not np.shares_memory(returned, matrix.data)
+    np.testing.assert_array_equal(returned, kept)
+    np.testing.assert_array_equal(doubled, 2 * kept)
+    np.testing.assert_array_equal(matrix.data, kept)
+    unaligned = np.empty(kept.nbytes + 1, np.uint8)[1:].view(kept.dtype)
+    unaligned[:] = kept
+    matrix.data = unaligned
+    (found,) = sparse.stored_values(x).owner.op.perform([matrix])
+    assert found.flags.aligned
+    np.testing.assert_array_equal(found, kept)
+
+
 def test_values_are_made_canonical_and_arguments_stay_as_they_are():
     repeated = scipy.sparse.csr_array(([1.0, 2.0, 3.0], [2, 0, 2], [0, 3]), shape=(1, 3))
     x = sparse.csr_matrix("x")
