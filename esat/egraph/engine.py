@@ -148,7 +148,7 @@ class Engine:
     emptied: set[str] = field(default_factory=set)
     _egraph: Any = field(default=None, repr=False)
     _parsed: dict[str, list[Command]] = field(default_factory=dict, repr=False)
-    _united: dict[tuple[str, ...], str] = field(default_factory=dict, repr=False)
+    _united: dict[str, dict[tuple[str, ...], str]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self._egraph = native_module().EGraph()
@@ -220,12 +220,12 @@ class Engine:
 
     def unite(self, name: str, members: tuple[str, ...]) -> str:
         """The rule set that unites others, made on first demand and called ``name``, or like it."""
-        united = self._united.get((name, *members))
+        known = self._united.setdefault(name, {})
+        united = known.get(members)
         if united is None:
-            count = sum(known[0] == name for known in self._united)
-            united = f"{name}@{count}" if count else name
+            united = f"{name}@{len(known)}" if known else name
             self.execute(f"(unstable-combined-ruleset {united} {' '.join(members)})")
-            self._united[name, *members] = united
+            known[members] = united
         return united
 
     def sizes(self) -> dict[str, int]:

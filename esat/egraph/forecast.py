@@ -31,7 +31,7 @@ class Forecast:
             self.trend[program] = seconds / max(before.seconds, NOISE_SECONDS)
         self.last[program] = _Run(seconds, max(nodes, 1))
 
-    def seconds(self, program: str, nodes: int) -> float:
+    def seconds(self, program: str, nodes: float) -> float:
         """The time a run on ``nodes`` e-nodes may take; 0.0 for a program never run.
 
         The larger of two extrapolations: with the square of the e-nodes, as rules that join two of them go;

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from esat.egraph.engine import split_forms
 from esat.egraph.rule_compiler.compiled import Chunk
 from esat.egraph.structure import STRUCTURE_TABLES
 
-_TABLE = r'[A-Z]\w*|[a-z]+/[^\s()"]+|' + "|".join(sorted(STRUCTURE_TABLES, key=len, reverse=True))
-_NAME = re.compile(rf"\(({_TABLE})(?=[\s)])")
-_QUOTED = re.compile(rf'unstable-fn "({_TABLE})"')
+_CALLED = re.compile(r'\(([^\s()"]+)')
+_MAPPED = re.compile(r'unstable-fn "([^"]+)"')
+_NAMED = re.compile(r':name "([^"]*)"')
 _DECLARED = re.compile(r"\((?:constructor|function|relation) (\S+)")
 _RULESET = re.compile(r":ruleset (\S+)")
 _PARENTHESIS = re.compile(r"[()]")
@@ -34,13 +34,18 @@ class Module:
         The form; a rule stands in a rule set of its own, so that the order in which rules run does not
         depend on the order in which they were loaded.
     needs
-        Tables without rows of which it has no effect.
+        Tables without rows of which it has no effect, and names that are no tables.
     makes
-        Tables that it may add rows to.
+        Tables that it may add rows to, and names that are no tables.
     declares
         The table it declares; empty for other forms.
-    ruleset, member
-        The rule set a rule belongs to, and the one it is loaded into; empty for other forms.
+    ruleset, member, name
+        The rule set a rule belongs to, the one it is loaded into, and what egglog calls the rule; empty for
+        other forms.
+    mapped
+        Functions that it applies to all elements of a multiset.
+    actions
+        Calls in its actions: a match makes no more rows than that, but for ``mapped``.
     chunk
         The compiled rule it is of, to report errors.
     """
@@ -51,6 +56,9 @@ class Module:
     declares: str = ""
     ruleset: str = ""
     member: str = ""
+    name: str = ""
+    mapped: frozenset[str] = frozenset()
+    actions: int = 0
     chunk: Chunk | None = None
 
 
@@ -69,26 +77,36 @@ def _module(text: str, chunk: Chunk | None, number: int) -> Module:
     if not text.startswith("(rule "):
         declared = _DECLARED.match(text)
         return Module(text, declares=declared.group(1) if declared else "", chunk=chunk)
-    needs, makes, ruleset = _tables(text)
-    member = f"{ruleset}.{number}"
+    rule = _rule(text)
+    member = f"{rule.ruleset}.{number}"
     own = _RULESET.sub(f":ruleset {member}", text)
-    return Module(f"(ruleset {member}) {own}", needs, makes, "", ruleset, member, chunk)
+    return replace(rule, text=f"(ruleset {member}) {own}", member=member, chunk=chunk)
 
 
 @lru_cache(maxsize=4096)
-def _tables(rule: str) -> tuple[frozenset[str], frozenset[str], str]:
-    """Tables that a rule needs, those it makes, and its rule set."""
+def _rule(text: str) -> Module:
+    """What a rule's text says of it."""
     depth = 0
-    end = len(rule)
-    for parenthesis in _PARENTHESIS.finditer(rule):
+    end = len(text)
+    for parenthesis in _PARENTHESIS.finditer(text):
         depth += 1 if parenthesis.group() == "(" else -1
         if depth == 1 and parenthesis.group() == ")":
             end = parenthesis.end()
             break
-    made = {*_NAME.findall(rule, end), *_QUOTED.findall(rule)}
-    ruleset = _RULESET.search(rule)
+    ruleset = _RULESET.search(text)
     assert ruleset is not None, "compiled rules always name their rule set"
-    return frozenset(_NAME.findall(rule[:end])), frozenset(made), ruleset.group(1)
+    name = _NAMED.search(text)
+    calls = _CALLED.findall(text, end)
+    mapped = frozenset(_MAPPED.findall(text))
+    return Module(
+        text,
+        needs=frozenset(_CALLED.findall(text[:end])),
+        makes=mapped.union(calls),
+        ruleset=ruleset.group(1),
+        name=name.group(1) if name is not None else text,
+        mapped=mapped,
+        actions=len(calls),
+    )
 
 
 def relevant(modules: Sequence[Module], tables: Collection[str], given: Collection[str]) -> tuple[int, ...]:
@@ -131,13 +149,18 @@ def relevant(modules: Sequence[Module], tables: Collection[str], given: Collecti
     return tuple(sorted(chosen))
 
 
-def members_of(modules: Iterable[Module]) -> dict[str, tuple[str, ...]]:
-    """The members of each rule set that are among the modules, in order."""
-    members: dict[str, list[str]] = {}
+def rules_of(modules: Iterable[Module]) -> dict[str, tuple[Module, ...]]:
+    """The rules of each rule set that are among the modules, in order."""
+    rules: dict[str, list[Module]] = {}
     for module in modules:
         if module.ruleset:
-            members.setdefault(module.ruleset, []).append(module.member)
-    return {ruleset: tuple(own) for ruleset, own in members.items()}
+            rules.setdefault(module.ruleset, []).append(module)
+    return {ruleset: tuple(own) for ruleset, own in rules.items()}
+
+
+def members_of(modules: Iterable[Module]) -> dict[str, tuple[str, ...]]:
+    """The members of each rule set that are among the modules, in order."""
+    return {name: tuple(rule.member for rule in rules) for name, rules in rules_of(modules).items()}
 
 
 def declared_tables(modules: Iterable[Module], signature: Mapping[str, object]) -> frozenset[str]:

@@ -23,10 +23,10 @@ from esat.egraph.identity import program_digest
 from esat.egraph.joins import Join, join_of
 from esat.egraph.kept_rules import compiled_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
-from esat.egraph.modules import Module, declared_tables, members_of, modules_of, relevant
+from esat.egraph.modules import Module, declared_tables, members_of, modules_of, relevant, rules_of
 from esat.egraph.pool import POOL
 from esat.egraph.rule_compiler import WIDE_SUFFIX, CompiledRules, compile_rules
-from esat.egraph.saturate import RuleStep, Schedule
+from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.signature import RULESETS, Signature
 from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph
@@ -149,7 +149,7 @@ class Program:
             tuple(step for step in steps if step.rulesets),
             watched=self.users_rules,
             joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},
-            members=members_of(own),
+            rules=rules_of(own),
         )
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
@@ -115,36 +115,41 @@ class RuleLog:
     The compiler turns one rule into several, called ``name``, ``name#1``, ...; they count as one.
     """
 
-    matches: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
+    reports: list[tuple[Any, float]] = field(default_factory=list)
 
     def add(self, report: Any, seconds: float = 0.0) -> None:
         """Add a RunReport of egglog, of a step that took so many seconds; 0.0: only egglog's times count."""
-        counts = {name: count for name, count in report.num_matches_per_rule.items() if count}
-        for name, count in counts.items():
-            self.matches[name] = self.matches.get(name, 0) + count
-        times = report.search_and_apply_time_per_rule
-        known = {name: true_seconds(time) for name, time in times.items() if time}
-        for name, time in known.items():
-            self.seconds[name] = self.seconds.get(name, 0.0) + time
-        rest = {name: count for name, count in counts.items() if name not in known}
-        share = (seconds - sum(known.values())) / max(sum(rest.values()), 1)
-        if share > 0.0:
-            for name, count in rest.items():
-                self.seconds[name] = self.seconds.get(name, 0.0) + share * count
+        self.reports.append((report, seconds))
 
     def statistics(self) -> tuple[RuleStatistics, ...]:
         """All rules that matched, most matches first, then by name."""
         matches: dict[str, int] = {}
         seconds: dict[str, float] = {}
-        for name, count in self.matches.items():
+        for report, wall in self.reports:
+            counts = {name: count for name, count in report.num_matches_per_rule.items() if count}
+            for name, count in counts.items():
+                matches[name] = matches.get(name, 0) + count
+            for name, time in _shared_time(report, counts, wall):
+                seconds[name] = seconds.get(name, 0.0) + time
+        found: dict[str, RuleStatistics] = {}
+        for name, count in matches.items():
             rule = rule_name(name)
-            matches[rule] = matches.get(rule, 0) + count
-        for name, time in self.seconds.items():
-            rule = rule_name(name)
-            seconds[rule] = seconds.get(rule, 0.0) + time
-        order = sorted(matches, key=lambda name: (-matches[name], name))
-        return tuple(RuleStatistics(name, matches[name], seconds.get(name, 0.0)) for name in order)
+            before = found.get(rule, RuleStatistics(rule, 0, 0.0))
+            found[rule] = RuleStatistics(
+                rule, before.matches + count, before.seconds + seconds.get(name, 0.0)
+            )
+        return tuple(sorted(found.values(), key=lambda rule: (-rule.matches, rule.name)))
+
+
+def _shared_time(report: Any, counts: Mapping[str, int], seconds: float) -> Iterator[tuple[str, float]]:
+    """The time of each rule in a step of so many seconds."""
+    known = {name: true_seconds(time) for name, time in report.search_and_apply_time_per_rule.items() if time}
+    yield from known.items()
+    rest = {name: count for name, count in counts.items() if name not in known}
+    share = (seconds - sum(known.values())) / max(sum(rest.values()), 1)
+    if share > 0.0:
+        for name, count in rest.items():
+            yield name, share * count
 
 
 def rule_name(name: str) -> str:

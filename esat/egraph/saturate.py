@@ -19,13 +19,14 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from esat.egraph.activity import Activity
+from esat.egraph.counting import NodeCount
 from esat.egraph.engine import Engine
-from esat.egraph.forecast import Forecast
-from esat.egraph.joins import Join
+from esat.egraph.forecast import NOISE_SECONDS, Forecast
 from esat.egraph.report import (
     RuleLog,
     SaturationReport,
@@ -34,62 +35,9 @@ from esat.egraph.report import (
     first_names,
     rule_name,
 )
+from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.terms import TermGraph
 from esat.errors import EsatWarning, RuleError, SaturationError
-
-
-@dataclass(frozen=True, slots=True)
-class RuleStep:
-    """Rule sets that run once a round.
-
-    Attributes
-    ----------
-    rulesets
-        In the order they run.
-    fuel
-        Matches a rule may have in one run, from ``from_nodes`` on; a rule with more matches is left out of
-        the run. None: no limit, as long as the rule sets behave. A run with a limit is slow: it compiles the
-        rules again and finds all matches anew.
-    rounds
-        The step runs in the first so many rounds only; None: in all.
-    from_nodes
-        E-nodes above which the fuel counts; None: as many as there is fuel.
-    """
-
-    rulesets: tuple[str, ...]
-    fuel: int | None = None
-    rounds: int | None = None
-    from_nodes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """What to run.
-
-    Attributes
-    ----------
-    steps
-        The rules of files, in order.
-    core
-        Whether the engine holds the layer of n-ary sums and products.
-    check_types
-        Compute types after every step, for debugging: the error about a rule that changed a type then names
-        only rules of the step that did it.
-    watched
-        Names of rules that are reported when they have no end: those of users.
-    joins
-        Rules of unrelated patterns, by their rule set; one that would have more matches than the budget
-        admits does not run.
-    members
-        All rule sets that the rule sets with joins unite.
-    """
-
-    steps: tuple[RuleStep, ...] = ()
-    core: bool = True
-    check_types: bool = False
-    watched: frozenset[str] = frozenset()
-    joins: Mapping[str, tuple[Join, ...]] = field(default_factory=dict)
-    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,28 +155,29 @@ class _Saturation:
     previous: RuleLog = field(default_factory=RuleLog)
     started: float = 0.0
     round: int = 0
-    nodes: int = 0
-    commands: dict[str, str] = field(default_factory=dict)
+    named: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    commands: dict[str, tuple[dict[str, tuple[str, ...]], str]] = field(default_factory=dict)
     forecast: Forecast = field(default_factory=Forecast)
-    growth: dict[str, int] = field(default_factory=dict)
+    growth: dict[str, float] = field(default_factory=dict)
     grown_by: dict[str, RuleLog] = field(default_factory=dict)
     limited: set[str] = field(default_factory=set)
     exhausted: set[str] = field(default_factory=set)
-    sizes: dict[str, int] = field(default_factory=dict)
     unrun: set[str] = field(default_factory=set)
     changes: int = 0
     settled: dict[str, int] = field(default_factory=dict)
     held_back: bool = False
     hurried: bool = False
-    contradictory: bool = False
+    nodes: NodeCount = field(init=False)
+    activity: Activity = field(init=False)
 
     def run(self) -> SaturationReport:
         self.started = time.perf_counter()
-        self.nodes = self.count_nodes()
+        self.nodes = NodeCount(self.engine, self.constructors, self.schedule.rules)
+        self.activity = Activity(self.schedule.rules, self.nodes.sizes())
         reason = self.rounds()
         # New terms of an interrupted round have no types yet, and reading out needs them.
         self.command(_TYPES, ("esat-types",))
-        if self.contradictory:
+        if self.nodes.sizes().get("nary-contradiction", 0):
             raise SaturationError(
                 "two different constants became equal: a rule is wrong, or a part of the graph has no value "
                 "for any input (0 / 0)"
@@ -238,7 +187,7 @@ class _Saturation:
             reason,
             self.round,
             time.perf_counter() - self.started,
-            self.nodes,
+            self.nodes.exact(),
             self.log.statistics(),
             culprits,
             tuple(sorted(self.exhausted)),
@@ -308,9 +257,9 @@ class _Saturation:
 
     def step(self, ruleset: str, program: str) -> bool:
         """One step of the layer itself; whether it changed anything."""
-        if self.is_settled(program):
+        if self.is_settled(program) or self.is_idle(program):
             return False
-        report, _ = self.timed(program, (ruleset,))
+        report = self.timed(program, (ruleset,))
         self.note_end(program, bool(report.updated))
         return bool(report.updated)
 
@@ -330,17 +279,17 @@ class _Saturation:
         for ruleset in rules.rulesets:
             fuel = self.budgets.matches if rules.fuel is None else rules.fuel
             least = fuel if rules.from_nodes is None else rules.from_nodes
-            limited = ruleset in self.limited or (rules.fuel is not None and self.nodes > least)
+            limited = ruleset in self.limited or (rules.fuel is not None and self.nodes.above(least))
             rulesets = self.without_large_joins(ruleset)
             if not rulesets:
                 continue
             run = "run-with esat-fuel" if limited else "run"
             program = " ".join(f"({run} {{{name}}})" for name in rulesets)
             program = f"{_FUEL.format(fuel)} (seq {program})" if limited else f"(seq {program})"
-            if self.forecast.seconds(program, self.nodes) > _LARGEST_SHARE * self.left():
+            if self.may_take_longer(program, _LARGEST_SHARE * self.left()):
                 self.hurried = True
                 self.hold_back(ruleset)
-            elif not self.is_settled(program):
+            elif not self.is_settled(program) and not self.is_idle(program):
                 updated = self.run_ruleset(ruleset, program, fuel, limited)
                 if limited:
                     self.changes += updated
@@ -352,27 +301,32 @@ class _Saturation:
     def without_large_joins(self, ruleset: str) -> tuple[str, ...]:
         """What to run of a rule set: itself, or all of its members but joins with too many matches."""
         joins = self.schedule.joins.get(ruleset, ())
-        large = [join for join in joins if join.matches(self.sizes) > self.budgets.matches]
+        large = [join for join in joins if join.matches(self.nodes.sizes()) > self.budgets.matches]
         if not large:
             return (ruleset,)
         self.hold_back(ruleset)
         self.unrun.update(rule_name(join.name) for join in large)
         members = {join.member for join in large}
-        return tuple(member for member in self.schedule.members[ruleset] if member not in members)
+        return tuple(rule.member for rule in self.schedule.rules[ruleset] if rule.member not in members)
 
     def run_ruleset(self, ruleset: str, program: str, fuel: int, limited: bool) -> bool:
         """Run one rule set; whether anything changed."""
-        report, before = self.timed(program, (ruleset,))
+        nodes = self.nodes
+        # Fewer e-nodes than that are no part of any decision below.
+        if limited or nodes.most > min(fuel, _HARMLESS_NODES / EXPLOSIVE_GROWTH):
+            nodes.exact()
+        before, most = nodes.last, nodes.most
+        report = self.timed(program, (ruleset,))
         if report.updated:
             self.recent.add(report)
         if self.schedule.check_types:
             self.check_types(report)
-        explosive = self.nodes > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before)
+        explosive = nodes.above(max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before))
         if explosive or max(report.num_matches_per_rule.values(), default=0) > max(fuel, before):
             self.limited.add(ruleset)
-        self.growth[ruleset] = self.growth.get(ruleset, 0) + self.nodes - before
+        self.growth[ruleset] = self.growth.get(ruleset, 0) + max(nodes.most - most, 0)
         self.grown_by.setdefault(ruleset, RuleLog()).add(report)
-        if not limited or not report.updated or self.nodes != before:
+        if not limited or not report.updated or nodes.exact() != before:
             return bool(report.updated)
         # egglog says "updated" also of a run with a match limit that left rules out and did nothing else.
         if any(iteration.rule_set_report.changed for iteration in report.iterations):
@@ -392,17 +346,23 @@ class _Saturation:
         self.held_back = True
         self.exhausted.add(ruleset)
 
-    def timed(self, program: str, rulesets: tuple[str, ...]) -> tuple[Any, int]:
-        """Run a program within the budgets; its report, and the e-nodes before it."""
-        before = self.nodes
-        if self.left() <= 0 or self.forecast.seconds(program, before) > self.left() + self.budgets.seconds:
+    def timed(self, program: str, rulesets: tuple[str, ...]) -> Any:
+        """Run a program within the budgets; its report."""
+        left = self.left()
+        if left <= 0 or self.may_take_longer(program, left + self.budgets.seconds):
             self.hurried = True
             raise _BudgetExhaustedError("time limit")
+        before = self.nodes.last
         report, seconds = self.command(program, rulesets)
         self.forecast.record(program, seconds, before)
-        if self.nodes > self.budgets.nodes:
+        if self.nodes.above(self.budgets.nodes):
             raise _BudgetExhaustedError("node limit")
-        return report, before
+        return report
+
+    def may_take_longer(self, program: str, seconds: float) -> bool:
+        """Whether a program is predicted to take longer than so many seconds."""
+        nodes, forecast = self.nodes, self.forecast
+        return forecast.seconds(program, nodes.most) > seconds < forecast.seconds(program, nodes.exact())
 
     def left(self) -> float:
         """Seconds left of the time budget."""
@@ -410,30 +370,54 @@ class _Saturation:
 
     def command(self, program: str, rulesets: tuple[str, ...]) -> tuple[Any, float]:
         """Run a program and log it; its report and wall time."""
-        text = self.commands.get(program)
-        if text is None:
-            text = self.commands[program] = f"(run-schedule {_NAMED.sub(self.united, program)})"
+        text = self.text(program)
         begun = time.perf_counter()
         try:
             (output,) = self.engine.execute_again(text)
         except (SaturationError, RuleError) as error:
             raise self.explained(error, rulesets) from error
         seconds = time.perf_counter() - begun
-        self.log.add(output.report, seconds)
-        if output.report.updated:
-            self.nodes = self.count_nodes()
+        report = output.report
+        self.log.add(report, seconds)
+        if report.updated:
+            self.nodes.note(report)
+            if self.schedule.rules:
+                self.activity.note(report.num_matches_per_rule)
+            if seconds > NOISE_SECONDS:
+                self.nodes.exact()
         if self.trace is not None:
-            self.trace.append(
-                StepTrace(self.round - 1, rulesets, seconds, self.nodes, bool(output.report.updated))
-            )
-        return output.report, seconds
+            nodes = self.nodes.exact()
+            self.trace.append(StepTrace(self.round - 1, rulesets, seconds, nodes, bool(report.updated)))
+        return report, seconds
 
-    def united(self, named: re.Match[str]) -> str:
-        name = named.group(1)
-        members = self.schedule.members
-        if not members or "." in name:
-            return name
-        return self.engine.unite(name, members.get(name, ()))
+    def is_idle(self, program: str) -> bool:
+        """Whether no rule of a program has anything to match."""
+        active = self.active(program)
+        return bool(active) and not any(active.values())
+
+    def active(self, program: str) -> dict[str, tuple[str, ...]]:
+        """The members of a program's rule sets that have something to match."""
+        names = self.named.get(program)
+        if names is None:
+            own = (name for name in _NAMED.findall(program) if name in self.schedule.rules)
+            names = self.named[program] = tuple(dict.fromkeys(own))
+        return self.activity.members(names, repeated="(saturate" in program)
+
+    def text(self, program: str) -> str:
+        """The command that runs a program, without rules that have nothing to match."""
+        members = self.active(program)
+        known = self.commands.get(program)
+        if known is not None and known[0] is members:
+            return known[1]
+        rules = self.schedule.rules
+
+        def united(named: re.Match[str]) -> str:
+            name = named.group(1)
+            return name if not rules or "." in name else self.engine.unite(name, members.get(name, ()))
+
+        text = f"(run-schedule {_NAMED.sub(united, program)})"
+        self.commands[program] = members, text
+        return text
 
     def explained(self, error: Exception, rulesets: tuple[str, ...]) -> SaturationError:
         """The error to raise for one of the engine's."""
@@ -448,11 +432,6 @@ class _Saturation:
             f" equal; rules that may have: {names or 'none but those of the n-ary layer'}"
         )
 
-    def count_nodes(self) -> int:
-        self.sizes = self.engine.sizes()
-        self.contradictory = self.sizes.get("nary-contradiction", 0) > 0
-        return sum(rows for name, rows in self.sizes.items() if name in self.constructors)
-
     # ---- the end
 
     def culprits(self) -> tuple[str, ...]:
@@ -464,11 +443,13 @@ class _Saturation:
 
     def warn(self, report: SaturationReport) -> bool:
         """Tell of watched rules that had no end; whether there was anything to tell."""
+        if report.complete or not (self.unrun or self.schedule.watched):
+            return False
         matched = [rule for log in (self.previous, self.recent) for rule in log.statistics()]
         watched = [rule for rule in matched if rule.name in self.schedule.watched and rule.matches]
         watched.sort(key=lambda rule: -rule.matches)
         names = list(dict.fromkeys([*sorted(self.unrun), *(rule.name for rule in watched)]))[:3]
-        if names and not report.complete:
+        if names:
             warnings.warn(
                 f"saturation ended by its {report.stop_reason} at {report.nodes} e-nodes; "
                 f"these rules still had something to add: {', '.join(names)}",

@@ -13,7 +13,8 @@ from egraph.term_graphs import (
     saturated,
 )
 
-from esat.egraph.saturate import Budgets, Schedule, saturate
+from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.schedule import Schedule
 
 TOLERANCE = {"float32": 1e-3, "float64": 1e-7, "complex128": 1e-7}
 

@@ -5,7 +5,8 @@ import time
 import pytest
 from egraph.term_graphs import CONSTRUCTORS, GraphBuilder, load, random_polynomial, rules_engine, saturated
 
-from esat.egraph.saturate import Budgets, RuleStep, Schedule, saturate
+from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.schedule import RuleStep, Schedule
 from esat.errors import EsatWarning, SaturationError
 
 GROWING = '(rule ((= e (Exp x))) ((union (Exp e) (Tanh e))) :ruleset grow :name "endless")'

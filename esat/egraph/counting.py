@@ -1,0 +1,77 @@
+"""E-nodes, counted where a decision needs their number, and bounded by what rules matched in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from esat.egraph.engine import Engine
+from esat.egraph.modules import Module
+
+
+class NodeCount:
+    """The number of e-nodes of an e-graph that rules run on.
+
+    Parameters
+    ----------
+    engine
+        Holds the e-graph.
+    constructors
+        Tables whose rows count.
+    rules
+        All that may run, by rule set, so that it is known what a match adds; of others nothing is known.
+
+    Attributes
+    ----------
+    most
+        E-nodes at present are at most so many.
+    last
+        E-nodes when they were counted last.
+    """
+
+    def __init__(
+        self, engine: Engine, constructors: Collection[str], rules: Mapping[str, tuple[Module, ...]]
+    ) -> None:
+        self._engine = engine
+        self._constructors = frozenset(constructors)
+        self._terms: dict[str, float] = {}
+        for rule in (rule for own in rules.values() for rule in own):
+            # A user's rule may have the name of one of the layer itself.
+            self._terms[rule.name] = max(self._terms_of(rule), self._terms.get(rule.name, 0))
+        self._sizes: dict[str, int] = {}
+        self.most: float = math.inf
+        self.last = 0
+        self._is_exact = False
+
+    def _terms_of(self, rule: Module) -> float:
+        """Terms that one match makes at most."""
+        if not rule.mapped.isdisjoint(self._constructors):
+            return math.inf
+        return 0 if rule.makes.isdisjoint(self._constructors) else rule.actions
+
+    def note(self, report: Any) -> None:
+        """Note what egglog reports of a run that changed something."""
+        terms = self._terms
+        for name, matches in report.num_matches_per_rule.items():
+            if matches:
+                self.most += matches * terms.get(name, math.inf)
+        self._is_exact = False
+
+    def exact(self) -> int:
+        """E-nodes at present."""
+        if not self._is_exact:
+            self._sizes = self._engine.sizes()
+            self.last = sum(self._sizes.get(name, 0) for name in self._constructors)
+            self.most = self.last
+            self._is_exact = True
+        return self.last
+
+    def above(self, limit: float) -> bool:
+        """Whether there are more e-nodes than this."""
+        return self.most > limit and self.exact() > limit
+
+    def sizes(self) -> Mapping[str, int]:
+        """Rows by table at present."""
+        self.exact()
+        return self._sizes
