@@ -142,19 +142,24 @@ def _forced(edges: _Edges, candidate: BoolArray, roots: IntArray) -> BoolArray:
     uses = np.diff(np.append(first, len(pairs)))
     klass, operand = np.divmod(pairs[first], arrays.class_count)
     common = uses == _by_class(arrays, candidate)[klass]
-    start = starts_of(klass[common], arrays.class_count).tolist()
-    operands = operand[common].tolist()
-    forced = [False] * arrays.class_count
+    return _closure(klass[common], operand[common], roots, arrays.class_count)
+
+
+def _closure(users: IntArray, operands: IntArray, roots: IntArray, class_count: int) -> BoolArray:
+    """The roots and all classes that they use, themselves or through others; ``users`` are in order."""
+    start = starts_of(users, class_count).tolist()
+    used = operands.tolist()
+    closed = [False] * class_count
     pending = roots.tolist()
     for root in pending:
-        forced[root] = True
+        closed[root] = True
     while pending:
-        klass_below = pending.pop()
-        for below in operands[start[klass_below] : start[klass_below + 1]]:
-            if not forced[below]:
-                forced[below] = True
+        klass = pending.pop()
+        for below in used[start[klass] : start[klass + 1]]:
+            if not closed[below]:
+                closed[below] = True
                 pending.append(below)
-    return np.array(forced, np.bool_)
+    return np.array(closed, np.bool_)
 
 
 def _dominated(edges: _Edges, candidate: BoolArray, trusted: BoolArray) -> IntArray:
@@ -197,16 +202,4 @@ def _reached(edges: _Edges, candidate: BoolArray, settled: BoolArray, roots: Int
     """The classes that the roots may need, but for settled ones."""
     used = candidate[edges.owner] & ~settled[edges.operand]
     users = edges.arrays.class_of[edges.owner[used]]
-    start = starts_of(users, edges.arrays.class_count).tolist()
-    operands = edges.operand[used].tolist()
-    reached = [False] * edges.arrays.class_count
-    pending = roots.tolist()
-    for root in pending:
-        reached[root] = True
-    while pending:
-        klass = pending.pop()
-        for below in operands[start[klass] : start[klass + 1]]:
-            if not reached[below]:
-                reached[below] = True
-                pending.append(below)
-    return np.array(reached, np.bool_)
+    return _closure(users, edges.operand[used], roots, edges.arrays.class_count)
