@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from esat.errors import ShapeError, describe
+import numpy as np
+
+from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
@@ -69,20 +71,26 @@ def ones_like(model: Any, dtype: Any = None) -> Variable:
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Variable:
-    """``num`` numbers at equal distances from ``start`` to ``stop`` (scalars), or one step short of it.
+    """``num`` numbers at equal distances from ``start`` to ``stop``, or one step short of it.
+
+    Of arrays that broadcast against each other, the numbers stand along a new first axis.
 
     Raises
     ------
     ShapeError
-        For a negative ``num`` or bounds that are no scalars.
+        For a negative ``num``.
+    DtypeError
+        For a ``num`` that is no integer.
     """
-    first, last = as_variable(start), as_variable(stop)
-    if num < 0 or first.tensor_type.ndim or last.tensor_type.ndim:
-        reason = "takes scalars and a number of steps that is not negative"
-        raise ShapeError(describe("linspace", [first.type, last.type, num], reason))
+    if not isinstance(num, (int, np.integer)):
+        raise DtypeError(describe("linspace", [f"num={num!r}"], "the number of steps is an integer"))
+    if num < 0:
+        raise ShapeError(describe("linspace", [f"num={num}"], "the number of steps is negative"))
     add, sub, mul, div = (op_named(name) for name in ("add", "sub", "mul", "div"))
-    distance = div(sub(mul(last, 1.0), mul(first, 1.0)), max(num - 1 if endpoint else num, 1))
-    steps = arange(num, dtype=distance.tensor_type.dtype)
+    first, last = mul(start, 1.0), mul(stop, 1.0)
+    distance = div(sub(last, first), max(num - 1 if endpoint else num, 1))
+    counted = cast(arange(num, dtype="int64"), distance.tensor_type.dtype)
+    steps = dimshuffle(counted, (0, *["x"] * distance.tensor_type.ndim))
     numbers: Variable = add(mul(steps, distance), first)
     if endpoint and num > 1:
         # Rounding must not move the last number off the bound.
@@ -91,21 +99,24 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
 
 
 def tril(matrix: Any, k: int = 0) -> Variable:
-    """The matrices in the last two axes with zeros above diagonal ``k``."""
+    """The matrices in the last two axes with zeros above diagonal ``k``; a vector is every row of one."""
     variable = _matrices("tril", matrix)
     return _masked(variable, _triangle(variable, k), keep=True)
 
 
 def triu(matrix: Any, k: int = 0) -> Variable:
-    """The matrices in the last two axes with zeros below diagonal ``k``."""
+    """The matrices in the last two axes with zeros below diagonal ``k``; a vector is every row of one."""
     variable = _matrices("triu", matrix)
     return _masked(variable, _triangle(variable, k - 1), keep=False)
 
 
 def _matrices(name: str, value: Any) -> Variable:
     variable = as_variable(value)
-    if variable.tensor_type.ndim < 2:
-        raise ShapeError(describe(name, [variable.type], "takes an array of at least two axes"))
+    if variable.tensor_type.ndim == 0:
+        raise ShapeError(describe(name, [variable.type], "takes an array of at least one axis"))
+    if variable.tensor_type.ndim == 1:
+        size = size_of(variable, 0)
+        return alloc(variable, size, size)
     return variable
 
 

@@ -130,7 +130,7 @@ __all__ = [
     "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copy", "copysign", "cos", "cosh", "deg2rad",
     "degrees", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfcinv", "erfcx", "erfinv",
-    "exp", "exp2", "expit", "expm1", "fill", "floor", "floor_div", "floor_divide", "fmax", "fmin", "fmod",
+    "exp", "exp2", "expm1", "fill", "floor", "floor_div", "floor_divide", "fmax", "fmin", "fmod",
     "gamma", "gammaln", "ge", "greater", "greater_equal", "gt", "hypot", "i0", "i1", "identity", "imag",
     "int_div", "inv", "invert", "isfinite", "isinf", "isnan", "j0", "j1", "le", "left_shift", "less",
     "less_equal", "lgamma", "log", "log1mexp", "log1p", "log2", "log10", "log_ndtr", "logaddexp",
@@ -176,7 +176,6 @@ radians = deg2rad
 degrees = rad2deg
 conjugate = conj
 copy = identity
-expit = sigmoid
 lgamma = gammaln
 psi = digamma
 bitwise_left_shift = left_shift

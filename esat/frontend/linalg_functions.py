@@ -28,6 +28,7 @@ from esat.ops.linalg.inverse import DETERMINANT, INVERSE, SLOGDET, PseudoInverse
 from esat.ops.linalg.record import check_matrices, check_square
 from esat.ops.linalg.solve import SOLVE, CholeskySolve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues, Triangle
+from esat.ops.promotion import common_dtype
 
 __all__ = [
     "block_diag",
@@ -332,23 +333,18 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> Variable:
         ``(m,)`` or ``(m, k)``.
     rcond
         Singular values up to this fraction of the largest are taken for zero; by default, as in NumPy,
-        the rounding error times the larger size, which must be known.
+        the rounding error times the larger size.
 
     Returns
     -------
     ``x`` alone: rank and singular values are those of :func:`svdvals`.
     """
-    matrix = as_variable(a)
+    matrix, sides = as_variable(a), as_variable(b)
     check_matrices("lstsq", [matrix])
-    if rcond is None:
-        sizes = [size for size in matrix.tensor_type.shape[-2:] if size is not None]
-        if len(sizes) < 2:
-            reason = "the sizes of the matrix are not known; give rcond"
-            raise ShapeError(describe("lstsq", [matrix.type], reason))
-        dtype = matrix.tensor_type.numpy_dtype
-        epsilon = np.finfo(dtype if dtype.kind in "fc" else np.float64).eps
-        rcond = float(epsilon) * max(sizes)
-    return matmul(pinv(matrix, rcond), b)
+    known = [v if v.tensor_type.kind in "fc" else cast(v, "float64") for v in (matrix, sides)]
+    dtype = common_dtype("lstsq", known)
+    inverse = PseudoInverse(None if rcond is None else float(rcond), by_size=rcond is None)
+    return matmul(inverse(cast(matrix, dtype)), cast(sides, dtype))
 
 
 def cond(x: Any, p: Any = None) -> Variable:

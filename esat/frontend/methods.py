@@ -35,9 +35,16 @@ def trace(operand: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Vari
     return reductions.sum(diagonal(operand, offset, axis1, axis2), -1)
 
 
+def conj(operand: Any) -> Variable:
+    """The complex conjugate; what is real is handed on as it is, unlike by ``numpy.conj`` booleans too."""
+    variable = as_variable(operand)
+    result: Variable = elementwise.conj(variable) if variable.tensor_type.kind == "c" else variable
+    return result
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "shape": shape, "size": size, "at": indexing.at, "getitem": indexing.getitem, "take": indexing.take,
-    "evaluate": evaluate, "real": elementwise.real, "imag": elementwise.imag, "conj": elementwise.conj,
+    "evaluate": evaluate, "real": elementwise.real, "imag": elementwise.imag, "conj": conj,
     "clip": numeric.clip, "round": numeric.round, "copy": elementwise.copy, "cast": cast,
     "full_like": full_like, "sum": reductions.sum, "prod": reductions.prod, "mean": reductions.mean,
     "var": reductions.var, "std": reductions.std, "max": reductions.max, "min": reductions.min,

@@ -10,15 +10,18 @@ from esat.errors import DtypeError, describe
 from esat.graph.op import Op, as_variable
 from esat.graph.variables import Variable
 from esat.ops.axes import normalize_axis
+from esat.ops.cast import cast
 from esat.ops.elementwise.arithmetic import absolute, add, div, mul, sub
 from esat.ops.elementwise.comparison import eq, isfinite, isnan, le, ne
+from esat.ops.elementwise.exponential import sigmoid
 from esat.ops.elementwise.logical import logical_and, logical_or
 from esat.ops.elementwise.rounding import rint
 from esat.ops.elementwise.selection import clip as clip_between
 from esat.ops.elementwise.selection import maximum, minimum, switch
 from esat.ops.index.basic import subtensor
+from esat.ops.promotion import SPECIAL, resolve_dtype
 
-__all__ = ["clip", "diff", "isclose", "nan_to_num", "relu", "round"]
+__all__ = ["clip", "diff", "expit", "isclose", "nan_to_num", "relu", "round"]
 
 
 def clip(operand: Any, low: Any = None, high: Any = None) -> Variable:
@@ -33,25 +36,26 @@ def clip(operand: Any, low: Any = None, high: Any = None) -> Variable:
 
 
 def round(operand: Any, decimals: int = 0) -> Variable:
-    """The elements rounded to so many decimals, halves to even, as ``numpy.round``.
+    """The elements rounded to so many decimals, halves to even, as ``numpy.round``: integers keep their
+    dtype, booleans become float16.
 
     Raises
     ------
     DtypeError
-        For integers and a negative number of decimals, or booleans.
+        For booleans and a number of decimals that is not zero.
     """
     variable = as_variable(operand)
     kind = variable.tensor_type.kind
-    if kind == "b" or (kind in "iu" and decimals < 0):
-        reason = "integers are rounded to whole numbers only, booleans not at all"
-        raise DtypeError(describe("round", [variable.type], reason))
-    if kind in "iu":
+    if kind == "b" and decimals:
+        raise DtypeError(describe("round", [variable.type], "booleans have no decimals to round to"))
+    if kind in "iu" and decimals >= 0:
         return variable
     if decimals == 0:
         return _call(rint, variable)
     factor = 10.0 ** abs(decimals)
     first, last = (mul, div) if decimals > 0 else (div, mul)
-    return _call(last, rint(first(variable, factor)), factor)
+    rounded = _call(last, rint(first(variable, factor)), factor)
+    return cast(rounded, variable.tensor_type.dtype) if kind in "iu" else rounded
 
 
 def isclose(
@@ -78,6 +82,14 @@ def nan_to_num(operand: Any, nan: float = 0.0, posinf: Any = None, neginf: Any =
     finite = switch(isnan(variable), nan, variable)
     finite = switch(eq(variable, np.inf), highest, finite)
     return _call(switch, eq(variable, -np.inf), lowest, finite)
+
+
+def expit(operand: Any) -> Variable:
+    """``scipy.special.expit``: :func:`esat.sigmoid` in float32 of float32, in float64 of all else."""
+    variable = as_variable(operand)
+    return _call(
+        sigmoid, cast(variable, resolve_dtype("expit", SPECIAL, (variable.tensor_type.numpy_dtype,)))
+    )
 
 
 def relu(operand: Any) -> Variable:

@@ -15,6 +15,7 @@ from esat.ops import reduction
 from esat.ops.axes import normalize_axes, normalize_axis
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
+from esat.ops.promotion import common_dtype
 from esat.ops.reduction import reduce
 from esat.ops.shape import element_count
 
@@ -68,7 +69,7 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
 
 def _argument(reducer: reduction.Reducer, x: Any, axis: Any, keepdims: bool) -> Variable:
     variable = as_variable(x)
-    if axis is not None:
+    if axis is not None and variable.tensor_type.ndim:
         axis = normalize_axis(reducer.name, axis, variable.tensor_type.ndim)
     return reduce(reducer, variable, axis, None, keepdims)
 
@@ -149,6 +150,7 @@ def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = Fals
         factors = op_named("fill")(variable, factors)
     if variable.tensor_type.kind in "biu":
         variable = cast(variable, "float64")
+    factors = cast(factors, common_dtype("average", [variable, factors]))
     total = sum(op_named("mul")(variable, factors), axis, None, keepdims)
     quotient: Variable = op_named("div")(total, sum(factors, axis, None, keepdims))
     return quotient

@@ -231,7 +231,8 @@ def repeat(operand: Any, repeats: Any, axis: Any = None) -> Variable:
     """
     variable, counts = as_variable(operand), as_variable(repeats)
     if axis is None:
-        variable, axis = flatten(atleast_1d(variable)), 0
+        variable, axis = flatten(variable), 0
+    variable = atleast_1d(variable)
     index = normalize_axis("repeat", axis, variable.tensor_type.ndim)
     if counts.tensor_type.broadcastable == (True,):
         counts = dimshuffle(counts, ())

@@ -24,6 +24,8 @@ class Operators:
 
     __slots__ = ()
 
+    type: Any
+
     # NumPy must not take a Variable for a sequence of objects in `array + variable`.
     __array_ufunc__ = None
     __array_priority__ = 1000
@@ -65,6 +67,9 @@ class Operators:
         return _apply("mod", other, self)
 
     def __pow__(self, other: Any) -> Variable:
+        if type(other) is int and other == 2 and self.type.dtype == "bool":
+            # As NumPy's operator: it squares, and the square of a boolean is int8, where its power is int64.
+            return _apply("sqr", self)
         return _apply("pow", self, other)
 
     def __rpow__(self, other: Any) -> Variable:

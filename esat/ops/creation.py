@@ -218,6 +218,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Va
     target = normalize_dtype(dtype)
     if target.startswith("complex"):
         raise DtypeError(describe("arange", values, "complex numbers have no order"))
+    if target == "bool":
+        raise DtypeError(describe("arange", values, "booleans cannot be counted with"))
     result: Variable = ARange(target)(*values)
     return result
 

@@ -15,7 +15,7 @@ from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.axes import normalize_axes
 from esat.ops.cast import cast
-from esat.ops.reduction import LOGSUMEXP, MAX, SUM, Reduction, float_dtype, reduce
+from esat.ops.reduction import LOGSUMEXP, MAX, SUM, Reduction, reduce
 
 NORMALIZATIONS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
 """Name in the tensor API -> constructor."""
@@ -47,7 +47,7 @@ class Normalization(Op):
         if len(inputs) != 1:
             raise DtypeError(describe(self.name, inputs, f"takes one operand, not {len(inputs)}"))
         operand = as_variable(inputs[0])
-        return (cast(operand, float_dtype(operand.tensor_type.dtype)),)
+        return (cast(operand, _exponential_dtype(operand.tensor_type.dtype)),)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type
@@ -101,6 +101,11 @@ class Normalization(Op):
 
     def __str__(self) -> str:
         return f"{self.name}{{{','.join(map(str, self.axes))}}}"
+
+
+def _exponential_dtype(dtype: str) -> str:
+    """The dtype of ``numpy.exp`` of ``dtype``, in which SciPy's softmax computes: float16 for int8."""
+    return str(np.exp(np.empty(0, dtype)).dtype.name)
 
 
 SOFTMAX = Normalization("softmax", "Softmax", ())

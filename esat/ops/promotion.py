@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,11 +14,24 @@ from esat.graph.constants import constant
 from esat.graph.types import normalize_dtype
 from esat.graph.variables import Variable
 
-Loops = np.ufunc | tuple[str, ...] | None
+
+@dataclass(frozen=True, slots=True)
+class SciPyLoops:
+    """The dtypes that a ufunc of ``scipy.special`` has loops for, in the order it tries them.
+
+    It takes the one that all operands have, and otherwise the first that every operand casts to safely;
+    Python numbers count as arrays. Most functions try float64 first, so that of all dtypes float32 alone is
+    computed in float32: ``erf`` of int8 and of float16 is float64 (SciPy 1.17).
+    """
+
+    dtypes: tuple[str, ...]
+
+
+Loops = np.ufunc | SciPyLoops | tuple[str, ...] | None
 """How an op chooses the dtype it computes in.
 
-As a NumPy ufunc does; or the common dtype of the operands if it is in the tuple, else the first one there
-that every operand casts to safely; or, for None, the common dtype whatever it is.
+As a NumPy ufunc does; as one of SciPy does; or the common dtype of the operands if it is in the tuple, else
+the first one there that every operand casts to safely; or, for None, the common dtype whatever it is.
 """
 
 Given = np.dtype[Any] | type
@@ -26,10 +40,13 @@ Given = np.dtype[Any] | type
 FLOATS = ("float16", "float32", "float64")
 """Loops of a function of real floats, chosen as NumPy's own functions do."""
 
-SPECIAL = ("float32", "float64")
-"""Loops of SciPy's functions of real floats."""
+SPECIAL = SciPyLoops(("float64", "float32"))
+"""Loops of most of SciPy's functions of real floats."""
 
-SPECIAL_COMPLEX = (*SPECIAL, "complex64", "complex128")
+SPECIAL_SINGLE = SciPyLoops(("float32", "float64"))
+"""Loops of those that try float32 first: small integers and float16 are computed in it."""
+
+SPECIAL_COMPLEX = SciPyLoops(("float64", "float32", "complex128", "complex64"))
 """Loops of SciPy's functions that take complex numbers too."""
 
 _WEAK_EXAMPLE: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
@@ -95,6 +112,8 @@ def resolve_dtype(name: str, loops: Loops, given: tuple[Given, ...], by_result: 
     """What :func:`operand_dtypes` gives for operands known by dtype alone."""
     if isinstance(loops, np.ufunc):
         return _ufunc_dtype(name, loops, given, by_result)
+    if isinstance(loops, SciPyLoops):
+        return _scipy_dtype(name, loops.dtypes, given)
     examples = [
         np.empty((), dtype) if isinstance(dtype, np.dtype) else _WEAK_EXAMPLE[dtype] for dtype in given
     ]
@@ -116,6 +135,17 @@ def _ufunc_dtype(name: str, ufunc: np.ufunc, given: tuple[Given, ...], by_result
         raise DtypeError(describe(name, _shown(given), "NumPy has no loop for these dtypes")) from error
     operands = resolved[: len(given)]
     return normalize_dtype(resolved[-1] if by_result else np.result_type(*operands))
+
+
+def _scipy_dtype(name: str, loops: tuple[str, ...], given: tuple[Given, ...]) -> str:
+    dtypes = [np.dtype(dtype) for dtype in given]
+    first = dtypes[0]
+    if first.name in loops and all(dtype == first for dtype in dtypes):
+        return first.name
+    for candidate in loops:
+        if all(np.can_cast(dtype, candidate, "safe") for dtype in dtypes):
+            return candidate
+    raise DtypeError(describe(name, _shown(given), f"takes {', '.join(sorted(loops))}"))
 
 
 def _shown(given: Sequence[Given]) -> list[str]:

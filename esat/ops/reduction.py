@@ -176,6 +176,8 @@ def reduce(
     variable = as_variable(operand)
     if dtype is not None:
         variable = cast(variable, dtype)
+    if variable.tensor_type.ndim == 0 and type(axis) is int and axis in (0, -1):
+        axis = None  # as NumPy's reductions take it
     axes = normalize_axes(reducer.name, axis, variable.tensor_type.ndim)
     result: Variable = Reduction(reducer, axes, bool(keepdims))(variable)
     return result if dtype is None else cast(result, dtype)
@@ -267,8 +269,8 @@ def _same_dtype(dtype: str) -> str:
 
 
 def float_dtype(dtype: str) -> str:
-    """The dtype of ``numpy.exp`` of ``dtype``: inexact ones as they are, others as NumPy decides."""
-    return str(np.exp(np.empty(0, dtype)).dtype.name)
+    """Inexact dtypes as they are, float64 for booleans and integers: as ``scipy.special.logsumexp``."""
+    return dtype if np.dtype(dtype).kind in "fc" else "float64"
 
 
 def _logsumexp(array: Array, axis: tuple[int, ...], keepdims: bool) -> Array:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from esat.errors import ParameterError, describe
 from esat.graph.op import Array, Op, Work
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Variable
 from esat.ops.along_axis import AlongAxis, apply_along
 from esat.ops.index.along import set_along_axis
 from esat.ops.index.basic import zeros_like
+
+Kind = Literal["quicksort", "mergesort", "heapsort", "stable"] | None
+"""NumPy's names of ways to sort."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,11 +51,25 @@ class Sort(AlongAxis):
         return Work(flops=2.0 * float(comparisons), bytes=general.bytes, calls=1)
 
 
-def sort(operand: Any, axis: Any = -1) -> Variable:
-    """The elements in ascending order along ``axis``; None sorts all of them as a vector."""
+def sort(operand: Any, axis: Any = -1, kind: Kind = None) -> Variable:
+    """The elements in ascending order along ``axis``; None sorts all of them as a vector.
+
+    Every ``kind`` is the stable one.
+    """
+    _check_kind("sort", kind)
     return apply_along(Sort, "sort", "Sort", operand, axis)
 
 
-def argsort(operand: Any, axis: Any = -1) -> Variable:
-    """The int64 places of the elements in ascending order along ``axis``, equal ones in their order."""
+def argsort(operand: Any, axis: Any = -1, kind: Kind = None) -> Variable:
+    """The int64 places of the elements in ascending order along ``axis``, equal ones in their order.
+
+    Every ``kind`` is the stable one.
+    """
+    _check_kind("argsort", kind)
     return apply_along(Sort, "argsort", "ArgSort", operand, axis)
+
+
+def _check_kind(name: str, kind: Kind) -> None:
+    known = get_args(get_args(Kind)[0])
+    if kind is not None and kind not in known:
+        raise ParameterError(describe(name, [f"kind={kind!r}"], f"a kind is one of {', '.join(known)}"))

@@ -3,7 +3,7 @@ import pytest
 from oracle import agree, value
 
 import esat
-from esat.errors import ShapeError
+from esat.errors import DtypeError, ShapeError
 
 ARRAY = np.random.default_rng(32).standard_normal((2, 3, 4))
 
@@ -36,8 +36,9 @@ def test_triangles():
         both(lambda m, x, k=k: [m.tril(x, k), m.triu(x, k)], ARRAY)
     both(lambda m, x: m.tril(x), np.array([[np.nan, np.inf], [1, np.nan]]))
     both(lambda m, x: m.triu(x), ARRAY[0] > 0)
-    with pytest.raises(ShapeError, match="two axes"):
-        esat.tril(esat.vector())
+    both(lambda m, x: [m.tril(x, 1), m.triu(x)], ARRAY[0, 0])
+    with pytest.raises(ShapeError, match="one axis"):
+        esat.tril(esat.scalar())
     esat.verify_grad(lambda x: esat.triu(x, 1), [ARRAY])
 
 
@@ -51,8 +52,12 @@ def test_linspace():
         ]
     )
     both(lambda m, a: [m.linspace(a, 2.7, 11), m.linspace(0, 10, 5, dtype="int32")], np.float64(0.1))
-    with pytest.raises(ShapeError):
+    both(lambda m, x, y: [m.linspace(x, y, 3), m.linspace(1, y, 2, False)], ARRAY[0], ARRAY[0, 0])
+    both(lambda m, a: [m.linspace(a, 2, 3), m.linspace(a, a, 2, dtype="complex64")], np.complex128(1j))
+    with pytest.raises(ShapeError, match="negative"):
         esat.linspace(0, 1, -1)
+    with pytest.raises(DtypeError, match=r"num=2\.5"):
+        esat.linspace(0, 1, 2.5)
 
 
 def test_meshgrid():

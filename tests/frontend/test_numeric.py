@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 from oracle import agree
+from scipy import special
 
 import esat
 from esat.errors import DtypeError
+from esat.graph.types import DTYPES
 
 ARRAY = np.random.default_rng(33).standard_normal((3, 5)) * 10
 
@@ -16,10 +18,27 @@ def test_clip_and_round():
     both(lambda m, x: [m.clip(x, -1, 2), m.clip(x, None, 0), m.clip(x, 1, None)], ARRAY)
     both(lambda m, x: [m.round(x), m.round(x, 2), m.round(x, -1), m.round(x.astype("float32"), 1)], ARRAY)
     both(lambda m, x: m.round(x, 2), np.arange(3))
+    for dtype in ("int8", "uint8", "int32", "int64", "uint64"):
+        both(lambda m, x: [m.round(x, -1), m.round(x, -3)], np.arange(0, 127, 5).astype(dtype))
+    both(lambda m, x: m.round(x), ARRAY > 0)
     x = esat.vector()
     assert esat.clip(x) is x
-    with pytest.raises(DtypeError):
-        esat.round(esat.lvector(), -1)
+    with pytest.raises(DtypeError, match=r"round\(vector\(bool\)\): booleans have no decimals"):
+        esat.round(esat.vector(dtype="bool"), 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_expit_has_scipys_dtypes(dtype):
+    array = np.array([0, 1, 3], dtype)
+    if np.dtype(dtype).kind == "c":
+        with pytest.raises(DtypeError, match="expit"):
+            esat.expit(esat.vector(dtype=dtype))
+    else:
+        agree(esat.expit, special.expit, array)
+
+
+def test_operators_on_booleans_are_those_of_numpy():
+    both(lambda m, x: [x**2, x**1, x**3, x**0, x**2.0, x * 1, x.conj()], ARRAY > 0)
 
 
 def test_isclose_and_nan_to_num():

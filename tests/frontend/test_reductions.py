@@ -43,6 +43,25 @@ def test_options():
     )
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "complex64"])
+def test_dtypes_of_weighted_averages(dtype):
+    for given in ("int16", "float16", "float32", "complex64"):
+        values, weights = np.array([1, 0, 3]).astype(given), np.array([1, 1, 1]).astype(dtype)
+        agree(lambda x, w: esat.average(x, None, w), lambda x, w: np.average(x, None, w), values, weights)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "ptp"])
+def test_a_scalar_has_a_last_axis_for_reductions(name):
+    for axis in (0, -1):
+        agree(
+            lambda x, a=axis: getattr(esat, name)(x, axis=a, keepdims=True),
+            lambda x, a=axis: getattr(np, name)(x, axis=a, keepdims=True),
+            np.array(2.5),
+        )
+        with pytest.raises(AxisError):
+            getattr(esat, name)(esat.scalar(), axis=1)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_mean_of_nothing_is_nan():
     agree(lambda x: [x.mean(), x.mean(1), x.var()], lambda x: [x.mean(), x.mean(1), x.var()], np.ones((0, 2)))

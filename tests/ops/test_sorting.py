@@ -3,7 +3,7 @@ import pytest
 from oracle import agree
 
 import esat
-from esat.errors import AxisError
+from esat.errors import AxisError, ParameterError
 from esat.graph.types import DTYPES
 
 RNG = np.random.default_rng(12)
@@ -27,6 +27,13 @@ def test_gradients():
         esat.verify_grad(lambda x, axis=axis: esat.sort(x, axis), [point])
     x = esat.vector("x")
     assert esat.evaluate(esat.grad((esat.argsort(x) * 1.0).sum(), x), {x: np.ones(2)}).tolist() == [0, 0]
+
+
+def test_every_kind_is_stable():
+    x = esat.vector(dtype="int8")
+    assert esat.argsort(x, kind="quicksort").owner.op == esat.argsort(x, kind="stable").owner.op
+    with pytest.raises(ParameterError, match="kind='bubble'"):
+        esat.sort(x, kind="bubble")
 
 
 def test_errors():

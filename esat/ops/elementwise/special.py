@@ -1,9 +1,8 @@
 """Special functions, defined by SciPy's of the same name and computed in its dtypes.
 
-Those are float32 and float64, and complex where SciPy has it. Other dtypes are cast to the first that
-takes them without loss: float16 and small integers to float32, larger ones to float64 (SciPy's own choice
-depends on its version). Derivatives: NIST Digital Library of Mathematical Functions, chapters
-5 (gamma), 7 (error functions) and 10 (Bessel functions).
+Those are float32 and float64, and complex where SciPy has it. Other dtypes are cast as SciPy 1.17 casts
+them: to float64, by erfinv and erfcinv to float32 where that takes them without loss. Derivatives: NIST
+Digital Library of Mathematical Functions, chapters 5 (gamma), 7 (error functions) and 10 (Bessel functions).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from esat.graph.constants import constant
 from esat.graph.variables import Variable
 from esat.ops.elementwise.arithmetic import sqr
 from esat.ops.elementwise.code import floats
@@ -20,7 +20,7 @@ from esat.ops.elementwise.facts import KEEPS_SIGN, POSITIVE, Facts
 from esat.ops.elementwise.record import Elementwise, no_gradient, slope
 from esat.ops.elementwise.scipy_functions import Special
 from esat.ops.elementwise.selection import switch
-from esat.ops.promotion import SPECIAL, SPECIAL_COMPLEX
+from esat.ops.promotion import SPECIAL, SPECIAL_COMPLEX, SPECIAL_SINGLE
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_PI_OVER_TWO = math.sqrt(math.pi) / 2
@@ -51,13 +51,13 @@ erfcx = Elementwise(
 
 erfinv = Elementwise(
     "erfinv", 1, Special("erfinv"), None, slope(lambda x, out: _ROOT_PI_OVER_TWO * exp(sqr(out))),
-    SPECIAL, flops=60.0,
+    SPECIAL_SINGLE, flops=60.0,
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
 erfcinv = Elementwise(
     "erfcinv", 1, Special("erfcinv"), None, slope(lambda x, out: -_ROOT_PI_OVER_TWO * exp(sqr(out))),
-    SPECIAL, flops=60.0,
+    SPECIAL_SINGLE, flops=60.0,
     facts=Facts(monotone="decreasing"),
 )  # fmt: skip
 
@@ -99,7 +99,9 @@ def _digamma_gradient(
 ) -> Sequence[Variable | None]:
     if inputs[0].tensor_type.kind == "c":
         raise no_gradient("digamma", inputs, "its derivative is known for real numbers only", output.owner)
-    return [cotangent * polygamma(1, inputs[0])]
+    # An order of the operand's dtype: by a Python number, polygamma of float32 is float64.
+    order = constant(1, inputs[0].tensor_type.dtype)
+    return [cotangent * polygamma(order, inputs[0])]
 
 
 digamma: Elementwise = Elementwise(
@@ -114,7 +116,8 @@ def _polygamma_gradient(
     return [None, cotangent * polygamma(order + 1, x)]
 
 
-# The derivative of digamma of the order of the first operand, a non-negative whole number.
+# The derivative of digamma of the order of the first operand, a non-negative whole number. SciPy composes
+# it of functions that compute in float32 only if both operands have that dtype.
 polygamma: Elementwise = Elementwise(
     "polygamma", 2, Special("polygamma"), None, _polygamma_gradient, SPECIAL, flops=120.0
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -62,15 +63,18 @@ class PseudoInverse(MatrixOp):
         Singular values up to this fraction of the largest are taken for zero; None for NumPy's choice.
     hermitian
         Whether the matrix may be taken for Hermitian, of which only the lower triangle is read.
+    by_size
+        Whether NumPy's choice is that of ``numpy.linalg.lstsq``: rounding error times the larger size.
     """
 
     rcond: float | None = None
     hermitian: bool = False
+    by_size: bool = False
     name: str = field(default="pinv", init=False)
     constructor: str = field(default="Pinv", init=False)
 
     def properties(self) -> tuple[object, ...]:
-        return (self.rcond, self.hermitian)
+        return (self.rcond, self.hermitian, self.by_size)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         if self.hermitian:
@@ -80,7 +84,8 @@ class PseudoInverse(MatrixOp):
         return (batch_types(source, (source.shape[-1], source.shape[-2])),)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        return (self.call(lambda a: np.linalg.pinv(a, self.rcond, self.hermitian), *inputs),)
+        choice: dict[str, Any] = {"rtol": None} if self.by_size else {"rcond": self.rcond}
+        return (self.call(lambda a: np.linalg.pinv(a, hermitian=self.hermitian, **choice), *inputs),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         """The transpose of Golub and Pereyra's derivative (1973, SIAM J. Numer. Anal. 10), equation 4.12,

@@ -39,19 +39,13 @@ def reference(op: Elementwise):
     return getattr(np, OTHER_NAMES.get(op.name, op.name))
 
 
-_COMPLEX_IN_SCIPY = ("erf", "erfc", "erfcx", "ndtr", "log_ndtr", "gamma", "digamma", "xlogy")
-
-
 def _scipy(op: Elementwise, operands):
-    """SciPy's function of operands in the dtype that they all fit without loss, of those it has."""
+    """SciPy's function. Its polygamma computes parts in the dtype of the order: it is asked in one dtype."""
     import scipy.special
 
-    for dtype in ("float32", "float64", "complex64", "complex128"):
-        if dtype.startswith("complex") and op.name not in _COMPLEX_IN_SCIPY:
-            break
-        if all(np.can_cast(operand.dtype, dtype) for operand in operands):
-            return getattr(scipy.special, op.name)(*(operand.astype(dtype) for operand in operands))
-    raise TypeError("no loop")
+    if op.name == "polygamma" and any(operand.dtype != np.float32 for operand in operands):
+        operands = [operand.astype(np.float64, casting="safe") for operand in operands]
+    return getattr(scipy.special, op.name)(*operands)
 
 
 def special_values(dtype: str) -> Array:
