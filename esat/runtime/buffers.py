@@ -8,6 +8,7 @@ still see it.
 from __future__ import annotations
 
 import functools
+import mmap
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ from esat.phases.memory import ALIGNMENT, BufferPlan
 POOLED_FROM = 1 << 18
 """Bytes from which the memory of outputs is kept for reuse; below, a fresh array costs less."""
 KEPT_PER_OUTPUT = 3
+HUGE_PAGE = 1 << 21
+"""Bytes of a huge page, where the system has them: an array in such pages is written a tenth faster."""
 
 Allocator = Callable[[], Array]
 
@@ -43,8 +46,28 @@ def _counts_are_exact() -> bool:
 
 def raw_buffer(size: int) -> tuple[Array, int]:
     """A fresh byte array, and the offset in it from which ``size`` bytes are aligned."""
-    base: Array = np.empty(size + ALIGNMENT, np.uint8)
+    base: Array | None = _in_huge_pages(size) if size >= HUGE_PAGE else None
+    if base is not None:
+        return base, -int(base.ctypes.data) % HUGE_PAGE
+    base = np.empty(size + ALIGNMENT, np.uint8)
     return base, -int(base.ctypes.data) % ALIGNMENT
+
+
+def _in_huge_pages(size: int) -> Array | None:
+    """Room for ``size`` bytes from the start of a huge page, in whole ones; None where there are none.
+
+    What an allocator hands out for the second time keeps the small pages that it had.
+    """
+    advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    if advice is None:
+        return None
+    pages = -(-size // HUGE_PAGE) + 1
+    try:
+        mapping = mmap.mmap(-1, pages * HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        mapping.madvise(advice)
+    except OSError:  # the system refuses: what NumPy says about it is clearer
+        return None
+    return np.frombuffer(mapping, np.uint8)
 
 
 def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
