@@ -11,8 +11,9 @@ import functools
 
 import numpy as np
 
-from esat.codegen.blas_library import LETTERS, blas_function, has_fast_small_products, scipy_is_faster
+from esat.codegen.blas_library import LETTERS, blas_function, scipy_is_faster
 from esat.codegen.normal_product import normal_routine
+from esat.codegen.shared_products import share_product
 from esat.codegen.sparse_products import sparse_product_routine
 from esat.codegen.structured import Routine, structured_routine
 from esat.graph import Apply
@@ -23,15 +24,6 @@ from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.sparse.products import StructuredDot, Usmm
 
-_SMALL_PRODUCT = 10**6
-"""Multiplications up to which OpenBLAS takes a product for a small one."""
-_VECTOR = 16
-_ALONE = 1 << 18
-"""Multiplications up to which OpenBLAS does not wake its threads."""
-_FEW = 128
-"""Elements of a right operand up to which a tall product is made of such parts, and of a result up to which a
-sum over a long axis is: it takes hardly longer than memory does, and waking threads costs milliseconds where
-processors are busy."""
 _HANDED_TO_NUMPY = 1 << 19
 """Multiplications from which a product goes through NumPy: there its fixed cost is below one percent."""
 
@@ -40,22 +32,22 @@ def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
     """The routine that computes a node into a given buffer; None for what is no matrix product.
 
     ``gemm`` has one in place only. The types decide which: a matrix times a matrix, a column or a row;
-    batches of them; a batch times one matrix, which is one product of the stacked rows. Products with sparse
-    matrices, and those of normal equations, share their rows among as many threads, or as
+    batches of them; a batch times one matrix, which is one product of the stacked rows. Products along one
+    long axis, with sparse matrices, and those of normal equations, are shared among as many threads, or as
     :func:`default_threads` says.
     """
     if isinstance(node.op, AccumulateProduct):
-        return _accumulating(node.op) if node.op.inplace else None
+        return _accumulating(node.op, threads) if node.op.inplace else None
     if isinstance(node.op, StructuredProduct):
         return structured_routine(node.op, node.inputs[0].tensor_type.dtype)
     if isinstance(node.op, NormalProduct):
         return normal_routine(node.inputs[0].tensor_type.dtype, threads)
     if isinstance(node.op, StructuredDot | Usmm):
         return sparse_product_routine(node.op, node.outputs[0].tensor_type.dtype, threads)
-    return _product_routine(node) if isinstance(node.op, MatMul) else None
+    return _product_routine(node, threads) if isinstance(node.op, MatMul) else None
 
 
-def _product_routine(node: Apply) -> Routine:
+def _product_routine(node: Apply, threads: int | None) -> Routine:
     left, right = (variable.tensor_type for variable in node.inputs)
     letter = LETTERS.get(left.dtype)
     if letter is None:
@@ -65,13 +57,15 @@ def _product_routine(node: Apply) -> Routine:
             return functools.partial(_times_column, blas_function(f"{letter}gemv"))
         if left.broadcastable[0]:
             return functools.partial(_row_times, blas_function(f"{letter}gemv"))
-        return functools.partial(_product, blas_function(f"{letter}gemm"))
+        return functools.partial(_product, blas_function(f"{letter}gemm"), threads)
     if all(right.broadcastable[:-2]):
-        return functools.partial(_stacked_product, blas_function(f"{letter}gemm"))
+        return functools.partial(_stacked_product, blas_function(f"{letter}gemm"), threads)
     return _numpy_product
 
 
-def accumulate_product(alpha: float, left: Array, right: Array, beta: float, output: Array) -> None:
+def accumulate_product(
+    alpha: float, left: Array, right: Array, beta: float, output: Array, threads: int | None = None
+) -> None:
     """``output = alpha * left @ right + beta * output``, in place.
 
     Parameters
@@ -83,11 +77,14 @@ def accumulate_product(alpha: float, left: Array, right: Array, beta: float, out
         With ``beta`` 0 the output is not read.
     output
         C-contiguous, of shape (m, n), sharing memory with neither operand.
+    threads
+        The most it may use; None for what :func:`default_threads` says.
     """
-    _scaled_product(blas_function(f"{LETTERS[left.dtype.name]}gemm"), alpha, left, right, beta, output)
+    if not share_product(alpha, left, right, beta, output, threads):
+        _scaled_product(blas_function(f"{LETTERS[left.dtype.name]}gemm"), alpha, left, right, beta, output)
 
 
-def _accumulating(op: AccumulateProduct) -> Routine:
+def _accumulating(op: AccumulateProduct, threads: int | None) -> Routine:
     """The routine ``(alpha, left, right, beta, output)`` of a ``gemm`` in place."""
 
     def accumulate(alpha: Array, left: Array, right: Array, beta: Array, output: Array) -> None:
@@ -100,7 +97,7 @@ def _accumulating(op: AccumulateProduct) -> Routine:
         elif left.shape[0] == 1:
             _accumulate_column(scale, right.T, left, kept, output.reshape(-1))
         else:
-            accumulate_product(scale, left, right, kept, output)
+            accumulate_product(scale, left, right, kept, output, threads)
 
     return accumulate
 
@@ -127,54 +124,15 @@ def _accumulate_column(alpha: float, matrix: Array, vector: Array, beta: float, 
         gemv(alpha, matrix, flat, beta, output, 0, 1, 0, 1, 0, 1)
 
 
-def _product(gemm: Routine, left: Array, right: Array, output: Array) -> None:
+def _product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
     if left.shape[0] * right.size < _HANDED_TO_NUMPY or left.shape[1] == 1:
         _scaled_product(gemm, 1.0, left, right, 0.0, output)
-    elif right.size <= _FEW and left.flags.c_contiguous:
-        step = _ALONE // right.size
-        for first in range(0, left.shape[0], step):
-            _scaled_product(gemm, 1.0, left[first : first + step], right, 0.0, output[first : first + step])
-    elif output.size <= _FEW and left.flags.f_contiguous and right.flags.c_contiguous:
-        step = _ALONE // output.size
-        for first in range(0, left.shape[1], step):
-            last = first + step
-            _scaled_product(gemm, 1.0, left[:, first:last], right[first:last], float(first > 0), output)
-    elif not _product_in_parts(gemm, left, right, output):
+    elif not share_product(1.0, left, right, 0.0, output, threads):
         if scipy_is_faster():
             _scaled_product(gemm, 1.0, left, right, 0.0, output)
         else:
             with np.errstate(all="ignore"):
                 np.dot(left, right, output)
-
-
-def _product_in_parts(gemm: Routine, left: Array, right: Array, output: Array) -> bool:
-    """A product along one long axis as small ones, where that is faster; whether it was done.
-
-    OpenBLAS computes small products without copying their operands into blocks first. A tall matrix times a
-    small one, or a sum over a long axis, then takes half to three quarters of the time.
-    """
-    (rows, inner), columns = left.shape, right.shape[1]
-    if left.dtype.kind != "f" or not has_fast_small_products():
-        return False
-    tall, deep = _part(inner * columns), _part(rows * columns)
-    if rows > 2 * tall > 0 and left.flags.c_contiguous:
-        right = np.ascontiguousarray(right)
-        for first in range(0, rows, tall):
-            _scaled_product(gemm, 1.0, left[first : first + tall], right, 0.0, output[first : first + tall])
-        return True
-    both = left.flags.f_contiguous and right.flags.c_contiguous
-    if inner > 2 * deep > 0 and both:
-        for first in range(0, inner, deep):
-            last = first + deep
-            _scaled_product(gemm, 1.0, left[:, first:last], right[first:last], float(first > 0), output)
-        return True
-    return False
-
-
-def _part(across: int) -> int:
-    """Places of a long axis that make a small product; 0 where they would be too few."""
-    places = _SMALL_PRODUCT // across // _VECTOR * _VECTOR
-    return places if places >= 2 * _VECTOR else 0
 
 
 def _scaled_product(
@@ -213,11 +171,12 @@ def _matrix_vector(gemv: Routine, matrix: Array, vector: Array, output: Array) -
         gemv(1.0, matrix, vector, 0.0, flat, 0, 1, 0, 1, 0, 1)
 
 
-def _stacked_product(gemm: Routine, left: Array, right: Array, output: Array) -> None:
+def _stacked_product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
     """A batch of matrices times one matrix: where the batch lies in one piece, one product."""
     inner, columns = right.shape[-2:]
     if left.flags.c_contiguous and inner and columns:
-        _product(gemm, left.reshape(-1, inner), right.reshape(inner, columns), output.reshape(-1, columns))
+        flat = output.reshape(-1, columns)
+        _product(gemm, threads, left.reshape(-1, inner), right.reshape(inner, columns), flat)
     else:
         _numpy_product(left, right, output)
 

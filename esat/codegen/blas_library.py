@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +15,6 @@ from typing import Any
 import numpy as np
 
 _WIDE_CORE = "SkylakeX"
-_SMALL = (_WIDE_CORE, "Cooperlake", "Sapphirerapids")
-"""Core types for which OpenBLAS has kernels for small products."""
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 """The first letter of BLAS's functions for each dtype that it has."""
 
@@ -55,22 +54,52 @@ def scipy_is_faster() -> bool:
     return numpy_core() == "Haswell" and scipy_core() == _WIDE_CORE
 
 
-def has_fast_small_products() -> bool:
-    """Whether SciPy's BLAS, as it is set now, computes small products of matrices in a faster way.
+class OneThread:
+    """A context in which SciPy's OpenBLAS computes in the thread that calls it, while anyone is inside.
 
-    OpenBLAS does so on processors with AVX-512, and its several threads have nothing to share there.
+    Parameters
+    ----------
+    count, limit
+        OpenBLAS's functions that tell the number of its threads, and set it.
     """
-    count = _thread_counter()
-    return count is not None and count() == 1
+
+    def __init__(self, count: Callable[[], int], limit: Callable[[int], None]) -> None:
+        self._count, self._limit = count, limit
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._threads = 1
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._threads = self._count()
+                if self._threads > 1:
+                    self._limit(1)
+            self._inside += 1
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._threads > 1:
+                self._limit(self._threads)
+
+    def _forget(self) -> None:
+        """In a forked child: whoever was inside is gone."""
+        self._lock = threading.Lock()
+        if self._inside:
+            self._inside = 1
+            self.__exit__()
 
 
 @functools.cache
-def _thread_counter() -> Callable[[], int] | None:
-    """What tells the threads of SciPy's OpenBLAS; None where that has no fast small products."""
+def one_thread() -> OneThread | None:
+    """The context in which SciPy's OpenBLAS has no threads of its own; None where SciPy has another BLAS."""
     load_blas()
-    if scipy_core() not in _SMALL:
-        return None
-    return _reporter("scipy.libs", "scipy_openblas_get_num_threads", ctypes.c_int)
+    count = _function("scipy.libs", "scipy_openblas_get_num_threads", ctypes.c_int)
+    limit = _function("scipy.libs", "scipy_openblas_set_num_threads", None)
+    return None if count is None or limit is None else OneThread(count, limit)
 
 
 def core_type(environment: Mapping[str, str], detected: str | None, loaded: bool) -> str | None:
@@ -112,12 +141,12 @@ def scipy_core() -> str | None:
 
 
 def _core_of(libraries: str, function: str) -> str | None:
-    report = _reporter(libraries, function, ctypes.c_char_p)
+    report = _function(libraries, function, ctypes.c_char_p)
     return None if report is None else str(report().decode())
 
 
-def _reporter(libraries: str, function: str, result: Any) -> Callable[[], Any] | None:
-    """A function without arguments of the OpenBLAS inside a wheel."""
+def _function(libraries: str, function: str, result: Any) -> Callable[..., Any] | None:
+    """A function of the OpenBLAS inside a wheel, by what it returns."""
     folder = Path(np.__file__).resolve().parent.parent / libraries
     for path in sorted(folder.glob("libscipy_openblas*")):
         try:
@@ -125,6 +154,6 @@ def _reporter(libraries: str, function: str, result: Any) -> Callable[[], Any] |
         except (OSError, AttributeError):
             continue
         report.restype = result
-        found: Callable[[], Any] = report
+        found: Callable[..., Any] = report
         return found
     return None

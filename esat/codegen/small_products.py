@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from esat.codegen.blas_library import LETTERS, blas_function
+from esat.graph.op import Array
 
 Argument = int | Literal["left", "right", "output"]
 """An address, or that of an operand's elements."""
@@ -53,7 +54,7 @@ def product_pointers(
     numbers = _Numbers(dtype)
     # Row-major matrices are the transposed column-major ones, and (AB)' = B'A'.
     return (
-        _address(f"{LETTERS[dtype]}gemm"),
+        function_address(f"{LETTERS[dtype]}gemm"),
         (
             numbers.letter("N" if first[0] == "C" else "T"),
             numbers.letter("N" if second[0] == "C" else "T"),
@@ -85,7 +86,7 @@ def _matrix_vector(
     transposed = order[0] == "C"
     sizes = (columns, rows) if transposed else (rows, columns)
     return (
-        _address(f"{LETTERS[dtype]}gemv"),
+        function_address(f"{LETTERS[dtype]}gemv"),
         (
             numbers.letter("T" if transposed else "N"),
             *map(numbers.integer, sizes),
@@ -100,6 +101,17 @@ def _matrix_vector(
         ),
         numbers,
     )
+
+
+def order_in_memory(matrix: Array) -> tuple[Literal["C", "F"], int] | None:
+    """Whether the rows of a matrix lie in one piece each or its columns do, and their distance in elements.
+
+    None where neither do.
+    """
+    (rows, columns), (down, across), width = matrix.shape, matrix.strides, matrix.itemsize
+    if down % width or across % width:
+        return None
+    return _order(("left", rows, columns, (down // width, across // width)))
 
 
 def _order(matrix: _Matrix) -> tuple[Literal["C", "F"], int] | None:
@@ -137,7 +149,8 @@ class _Numbers:
 
 
 @functools.cache
-def _address(name: str) -> int:
+def function_address(name: str) -> int:
+    """The address of a function of SciPy's BLAS, such as ``dgemm``; all it takes are pointers."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     function: object = blas_function(name)

@@ -86,32 +86,6 @@ def test_large_products_go_through_numpy(
     check(left, right)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "orders", "calls"),
-    [
-        ((3001, 40, 25), "CC", 4),
-        ((3001, 40, 25), "CF", 4),
-        ((40, 3001, 25), "FC", 4),
-        ((40, 3001, 25), "CC", 0),
-        ((3001, 40, 25), "FC", 0),
-        ((700, 900, 800), "CC", 0),
-    ],
-    ids=str,
-)
-def test_products_along_one_long_axis_are_computed_in_parts(
-    sizes: tuple[int, int, int], orders: str, calls: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts = []
-    product_of_parts = blas._scaled_product
-    monkeypatch.setattr(blas, "has_fast_small_products", lambda: True)
-    monkeypatch.setattr(blas, "_scaled_product", lambda *a: (parts.append(a), product_of_parts(*a)))
-    m, k, n = sizes
-    for dtype in ("float64", "float32"):
-        parts.clear()
-        check(ORDERS[orders[0]](random((m, k), dtype)), ORDERS[orders[1]](random((k, n), dtype)), False)
-        assert len(parts) == calls
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_batches(order: str) -> None:
     for batches in (
