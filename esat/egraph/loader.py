@@ -42,6 +42,8 @@ LONGEST_POWER = 16
 
 _SUMS = frozenset({"Add", "Sub", "Neg", "NarySum"})
 _PRODUCTS = frozenset({"Mul", "Div", "Sqr", "Reciprocal", "NaryProd"})
+NARY_FORM = {**dict.fromkeys(_SUMS, "NarySum"), **dict.fromkeys(_PRODUCTS, "NaryProd")}
+"""The n-ary constructor that stands for each of those that are flattened."""
 _CARRYING = _SUMS | _PRODUCTS | {"DimShuffle", "Cast"}
 _NEEDS_FIELD = frozenset({"Div", "Reciprocal"})
 
@@ -104,7 +106,7 @@ def _family(term: Term, type: TermType, strict: bool) -> str:
     ring = kind in "iu" or (kind in "fc" and not strict)
     if not ring or (term.constructor in _NEEDS_FIELD and kind not in "fc"):
         return ""
-    return "NarySum" if term.constructor in _SUMS else "NaryProd" if term.constructor in _PRODUCTS else ""
+    return NARY_FORM.get(term.constructor, "")
 
 
 def _absorbed(terms: Sequence[Term], families: Sequence[str], uses: Sequence[int]) -> list[bool]:
@@ -139,11 +141,11 @@ def _flat_term(
         if number != root and not (absorbed[number] and families[number] == families[root]):
             sides[side].append(number)
             continue
-        stack.extend((operand, side ^ below) for operand, below in _signed_operands(term))
+        stack.extend((operand, side ^ below) for operand, below in signed_operands(term))
     return NaryTerm(families[root], tuple(sides[0]), tuple(sides[1]))
 
 
-def _signed_operands(term: Term) -> list[tuple[int, int]]:
+def signed_operands(term: Term) -> list[tuple[int, int]]:
     """Operands with 0 where they are added or multiplied, 1 where subtracted or divided by."""
     match term.constructor:
         case "Add" | "Mul":

@@ -7,7 +7,7 @@ already done here. Broadcast words and dtype numbers are those of the rules (see
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from esat.errors import CompileError, UserLine
@@ -19,6 +19,12 @@ SCALAR = -1
 
 Dimension = int | tuple[int, int]
 """Size of an axis: known, or a symbol (number of the term where it first stands, axis)."""
+
+Joins = Sequence[tuple[int, int]]
+"""How the user put the operands of an n-ary term together, two parts at a time.
+
+Parts are numbered: the operands first, then what earlier joins made. Operands may be left over.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,8 @@ class TermGraph:
         Pairs of a term and a relation that is true of it: what the user assumes, and what its type shows.
     structured
         Whether the structure of matrices may matter (:mod:`esat.egraph.structure`).
+    joins
+        Of n-ary terms, by number: how the user had put their operands together, as far as that is known.
     """
 
     terms: tuple[Term, ...]
@@ -107,6 +115,7 @@ class TermGraph:
     equal: tuple[tuple[int, int], ...] = ()
     facts: tuple[tuple[int, str], ...] = ()
     structured: bool = False
+    joins: Mapping[int, Joins] = field(default_factory=dict)
 
     def place_of(self, number: int) -> UserLine | None:
         """The user's line that built a term's node, if known."""

@@ -14,7 +14,7 @@ import numpy as np
 from esat.egraph.matrices import instance
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
 from esat.errors import CompileError, UserLine
-from esat.extract.nary import Shape, Step, plan_product, plan_sum
+from esat.extract.nary import Shape, Step, plan_written
 from esat.graph import Apply, Constant, Family, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.folding import fold
@@ -99,7 +99,7 @@ class _Decoder:
 
     def add(self, number: int) -> None:
         term, type = self.chosen.terms[number], self.chosen.types[number]
-        value = self._build(term, type)
+        value = self._build(number, term, type)
         node = value if isinstance(value, Apply) else value.owner
         if isinstance(value, Variable) and node is not None:
             _refine(value, type)
@@ -128,7 +128,7 @@ class _Decoder:
                 value = self._with_rank(root, rank)
         return value
 
-    def _build(self, term: Term, type: TermType) -> Variable | Apply:
+    def _build(self, number: int, term: Term, type: TermType) -> Variable | Apply:
         tables = {"In": self.chosen.inputs, "Array": self.chosen.arrays}
         if term.constructor in tables:
             leaf: Variable = tables[term.constructor][int(term.attributes[0])]
@@ -136,7 +136,7 @@ class _Decoder:
         if term.constructor == "K":
             return constant(np.asarray(term.attributes[0]).astype(DTYPES[int(term.attributes[1])]))
         if term.constructor in ("NarySum", "NaryProd"):
-            return self._nary(term, type)
+            return self._nary(number, term, type)
         if term.constructor == "Output":
             whole = self.values[term.operands[0]]
             assert isinstance(whole, Apply)
@@ -188,13 +188,12 @@ class _Decoder:
             return _single(make(tuple(range(rank)), False), [operand])
         return _single(make(tuple(axis for axis in range(rank) if mask >> axis & 1), True), [operand])
 
-    def _nary(self, term: Term, type: TermType) -> Variable:
+    def _nary(self, number: int, term: Term, type: TermType) -> Variable:
         operands = [self._with_rank(operand, type.rank) for operand in term.operands]
         shapes = [self.shapes[operand] for operand in term.operands]
-        positives = int(term.attributes[0])
-        if term.constructor == "NarySum":
-            return _follow(plan_sum(shapes, positives), operands)
-        return _follow(plan_product(term.operands, shapes, positives), operands)
+        joins = self.chosen.joins.get(number, ())
+        steps = plan_written(term.constructor, term.operands, shapes, int(term.attributes[0]), joins)
+        return _follow(steps, operands)
 
     def _dimshuffle(self, term: Term) -> Variable:
         word = int(term.attributes[0])

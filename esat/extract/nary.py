@@ -3,7 +3,8 @@
 Cost model and decoder share this plan, so that what is priced is what is built: operands of one shape
 are combined first, then the two shapes with the smallest common one, and so on (scalars before arrays,
 rows before matrices); repeated factors become powers by squaring, and where a result grows, what has
-been divided by is divided by at once.
+been divided by is divided by at once. Operands that the user had put together stay together, in the order
+they were written in, where that takes no more work; differences always do.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
-from math import prod
+from math import fsum, prod
+
+from esat.egraph.terms import Joins
+from esat.graph.registry import op_named
 
 Shape = tuple[float, ...]
 Counts = tuple[tuple[tuple[Shape, int], int], ...]
@@ -72,6 +76,21 @@ def plan_product(operands: Sequence[int], shapes: Sequence[Shape], numerators: i
     else:
         _resolved(plan, total, "div")
     return tuple(plan.steps)
+
+
+def plan_written(
+    constructor: str, operands: Sequence[int], shapes: Sequence[Shape], positives: int, joins: Joins
+) -> tuple[Step, ...]:
+    """As :func:`plan_sum` and :func:`plan_product`, with operands put together as the user did.
+
+    A join that would take more work than there is without it is refused, and so are those it is part of. Of
+    sums, a join that is a difference is never refused: what cancels has to cancel before something small is
+    added, so that ``(x - max(x)) + 1`` keeps the 1 where ``x`` is huge.
+    """
+    plan = _WrittenPlan(constructor, operands, shapes, positives)
+    for left, right in joins:
+        plan.join(left, right)
+    return plan.finish()
 
 
 def plan_counts(
@@ -196,3 +215,94 @@ def _power(plan: _Plan, base: int, exponent: int) -> int:
             assert result is not None
             return result
         square = plan.add("sqr", square, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A value that is still to be combined. ``name`` tells which values are the same."""
+
+    value: int
+    above: bool
+    name: int
+
+
+class _WrittenPlan:
+    """A plan under construction: parts, which are operands first and then what joins made of them."""
+
+    def __init__(
+        self, constructor: str, operands: Sequence[int], shapes: Sequence[Shape], positives: int
+    ) -> None:
+        self._is_sum = constructor == "NarySum"
+        self._plan = _Plan(list(shapes))
+        self._parts: list[_Part | None] = [
+            _Part(value, value < positives, name) for value, name in enumerate(operands)
+        ]
+        self._all_differ = len(set(operands)) == len(operands)
+
+    def join(self, left: int, right: int) -> None:
+        """Put two parts together, which makes a new part, unless that is refused."""
+        first, second = self._parts[left], self._parts[right]
+        if first is None or second is None:
+            self._parts.append(None)
+            return
+        free = self._is_free(first, second)
+        before = 0.0 if free else _work(self._rest())
+        self._parts[left] = self._parts[right] = None
+        if second.above and not first.above and not any(part and part.above for part in self._parts):
+            first, second = second, first  # turned around, the difference needs no change of its sign
+        joined = self._joined(first, second)
+        self._parts.append(joined)
+        step = self._plan.steps[-1]
+        if free or step.op == "sub" or _work([step, *self._rest()]) <= before * (1.0 + _ROUNDING):
+            return
+        self._plan.steps.pop()
+        self._plan.shapes.pop()
+        self._parts[left], self._parts[right], self._parts[-1] = first, second, None
+
+    def finish(self) -> tuple[Step, ...]:
+        """The whole plan: what is left is combined as if it had not been written."""
+        values = [part.value for part in self._ordered()]
+        rest = self._rest()
+        values += range(len(self._plan.shapes), len(self._plan.shapes) + len(rest))
+        renumbered = (
+            Step(step.op, values[step.left], None if step.right is None else values[step.right], step.shape)
+            for step in rest
+        )
+        return (*self._plan.steps, *renumbered)
+
+    def _is_free(self, first: _Part, second: _Part) -> bool:
+        """Whether it is seen at once that a join takes no more work: every plan joins such parts."""
+        alike = self._shape(first) == self._shape(second)
+        return alike and (self._is_sum or (self._all_differ and first.above == second.above))
+
+    def _joined(self, first: _Part, second: _Part) -> _Part:
+        if first.above != second.above:
+            value = self._plan.add("sub" if self._is_sum else "div", first.value, second.value)
+        elif self._is_sum or first.name != second.name:
+            value = self._plan.add("add" if self._is_sum else "mul", first.value, second.value)
+        else:
+            value = self._plan.add("sqr", first.value, None)
+        return _Part(value, first.above, -value)
+
+    def _shape(self, part: _Part) -> Shape:
+        return self._plan.shapes[part.value]
+
+    def _ordered(self) -> list[_Part]:
+        """The parts that are left, those to be subtracted last."""
+        return sorted((part for part in self._parts if part), key=lambda part: not part.above)
+
+    def _rest(self) -> tuple[Step, ...]:
+        """Steps that combine what is left, with its own numbers."""
+        parts = self._ordered()
+        shapes, above = [self._shape(part) for part in parts], sum(part.above for part in parts)
+        if self._is_sum:
+            return plan_sum(shapes, above)
+        return plan_product([part.name for part in parts], shapes, above)
+
+
+_ROUNDING = 1e-9
+
+
+def _work(steps: Sequence[Step]) -> float:
+    """Additions that a plan takes as long as."""
+    return fsum(float(getattr(op_named(step.op), "flops", 1.0)) * prod(step.shape) for step in steps)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
+import numpy as np
+
+from esat.egraph.terms import SCALAR, Joins, Term, TermGraph, TermType
 from esat.errors import UserLine
 from esat.extract.arrays import EGraphArrays
 from esat.extract.nary import Shape
 from esat.extract.value import Value
+from esat.extract.written import WrittenSums
 from esat.graph.traversal import postorder_of
+from esat.graph.types import DTYPES
+
+_ROUNDED = frozenset(number for number, name in enumerate(DTYPES) if np.dtype(name).kind in "fc")
+"""Numbers of the dtypes in which the order of additions matters."""
 
 
 def selected_terms(
@@ -42,17 +49,23 @@ def selected_terms(
     number = {klass: position for position, klass in enumerate(order)}
     known = _known_types(arrays, source)
     places = _known_places(arrays, source)
-    terms, types, shapes = [], [], []
+    written = WrittenSums(source, arrays.term_class.tolist(), chosen)
+    terms: list[Term] = []
+    types, shapes = [], []
+    joins: dict[int, Joins] = {}
     for klass in order:
         node = int(chosen[klass])
-        terms.append(
-            Term(
-                arrays.operator_of(node),
-                tuple(number[operand] for operand in operands(klass)),
-                arrays.attributes_of(node),
-            )
+        term = Term(
+            arrays.operator_of(node),
+            tuple(number[operand] for operand in operands(klass)),
+            arrays.attributes_of(node),
         )
-        types.append(known.get(klass) or _rule_made_type(arrays, klass))
+        type = known.get(klass) or _rule_made_type(arrays, klass)
+        if term.constructor in ("NarySum", "NaryProd") and type.dtype in _ROUNDED:
+            positives = int(term.attributes[0])
+            joins[len(terms)] = written.joins(term.constructor, klass, operands(klass), positives)
+        terms.append(term)
+        types.append(type)
         value = values[klass]
         shapes.append(() if value is None else value.shape)
     selected = TermGraph(
@@ -63,6 +76,7 @@ def selected_terms(
         source.arrays,
         source.opaque,
         tuple(places.get(klass) for klass in order),
+        joins=joins,
     )
     selected.verify()
     return selected, shapes
