@@ -56,16 +56,25 @@ from esat.errors import (
     SaturationError,
     ShapeError,
 )
+from esat.frontend import activations as _activations
+from esat.frontend import assembling as _assembling
 from esat.frontend import creation as _creation
 from esat.frontend import elementwise as _elementwise
 from esat.frontend import linalg as linalg
 from esat.frontend import linear as _linear
+from esat.frontend import names as _names
+from esat.frontend import nans as _nans
 from esat.frontend import numeric as _numeric
 from esat.frontend import random as random
 from esat.frontend import reductions as _reductions
+from esat.frontend import searching as _searching
+from esat.frontend import sequences as _sequences
 from esat.frontend import shaping as _shaping
 from esat.frontend import sparse as sparse
+from esat.frontend import statistics as _statistics
 from esat.frontend import tensor as _tensor
+from esat.frontend.activations import *  # noqa: F403
+from esat.frontend.assembling import *  # noqa: F403
 from esat.frontend.creation import *  # noqa: F403
 from esat.frontend.einsum import einsum
 from esat.frontend.elementwise import *  # noqa: F403
@@ -75,10 +84,15 @@ from esat.frontend.indexing import getitem, inc_subtensor, set_subtensor, take, 
 from esat.frontend.linear import *  # noqa: F403
 from esat.frontend.methods import register_methods as _register_methods
 from esat.frontend.methods import shape, size, trace
+from esat.frontend.names import *  # noqa: F403
+from esat.frontend.nans import *  # noqa: F403
 from esat.frontend.numeric import *  # noqa: F403
 from esat.frontend.reductions import *  # noqa: F403
+from esat.frontend.searching import *  # noqa: F403
+from esat.frontend.sequences import *  # noqa: F403
 from esat.frontend.shaping import *  # noqa: F403
 from esat.frontend.shared import shared
+from esat.frontend.statistics import *  # noqa: F403
 from esat.frontend.tensor import *  # noqa: F403
 from esat.frontend.verify_grad import verify_grad
 from esat.graph import (
@@ -121,6 +135,7 @@ if _TYPE_CHECKING:
 
 dprint = debugprint
 astype = cast
+array = asarray = _tensor.as_tensor
 
 __all__ = [
     "Apply", "AssertionFailed", "AxisError", "CompileError", "Constant", "CycleError", "DebugError",
@@ -128,20 +143,18 @@ __all__ = [
     "EsatError", "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph",
     "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "ModeError", "NodeFinder", "Op",
     "OptimizerError", "ParameterError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError",
-    "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort", "assert_", "assume", "astype",
-    "cast",
+    "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort", "array", "asarray",
+    "assert_", "assume", "astype", "cast",
     "cumprod", "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate",
     "getitem", "grad", "ifelse", "inc_subtensor", "linalg", "log_softmax", "logsumexp", "random",
     "set_subtensor", "shape", "shared", "size", "softmax", "sort", "sparse", "specify_shape", "take",
     "take_along_axis", "trace", "verify_grad", "vjp",
 ]  # fmt: skip
-__all__ += _creation.__all__
-__all__ += _elementwise.__all__
-__all__ += _linear.__all__
-__all__ += _numeric.__all__
-__all__ += _reductions.__all__
-__all__ += _shaping.__all__
-__all__ += _tensor.__all__
+for _part in (
+    _activations, _assembling, _creation, _elementwise, _linear, _names, _nans, _numeric, _reductions,
+    _searching, _sequences, _shaping, _statistics, _tensor,
+):  # fmt: skip
+    __all__ += _part.__all__
 
 _LATER = {
     "Executable": "esat.runtime",

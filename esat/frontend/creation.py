@@ -20,7 +20,8 @@ from esat.ops.shape import size_of
 from esat.ops.vectors import as_sizes
 
 __all__ = [
-    "alloc", "arange", "diag", "eye", "full", "full_like", "linspace", "meshgrid",
+    "alloc", "arange", "diag", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "linspace",
+    "logspace", "meshgrid",
     "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
@@ -46,6 +47,11 @@ def zeros(shape: Any, dtype: Any = "float64") -> Variable:
     return alloc(constant(0, dtype), *as_sizes("zeros", shape))
 
 
+def empty(shape: Any, dtype: Any = "float64") -> Variable:
+    """As :func:`zeros`: what NumPy leaves to chance is zero here."""
+    return zeros(shape, dtype)
+
+
 def ones(shape: Any, dtype: Any = "float64") -> Variable:
     """A new array of ``shape`` filled with ones."""
     return alloc(constant(1, dtype), *as_sizes("ones", shape))
@@ -63,6 +69,11 @@ def full_like(model: Any, value: Any, dtype: Any = None) -> Variable:
 def zeros_like(model: Any, dtype: Any = None) -> Variable:
     """Zeros of the shape of ``model``, in ``dtype`` or that of ``model``."""
     return full_like(model, 0, dtype)
+
+
+def empty_like(model: Any, dtype: Any = None) -> Variable:
+    """As :func:`zeros_like`: what NumPy leaves to chance is zero here."""
+    return zeros_like(model, dtype)
 
 
 def ones_like(model: Any, dtype: Any = None) -> Variable:
@@ -95,6 +106,31 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
     if endpoint and num > 1:
         # Rounding must not move the last number off the bound.
         numbers = op_named("switch")(op_named("eq")(steps, num - 1), last, numbers)
+    return numbers if dtype is None else cast(numbers, dtype)
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
+) -> Variable:
+    """``base`` to the powers that :func:`linspace` gives."""
+    powers: Variable = op_named("pow")(base, linspace(start, stop, num, endpoint))
+    return powers if dtype is None else cast(powers, dtype)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Variable:
+    """``num`` numbers in one ratio from ``start`` to ``stop``, real numbers of one sign that are not zero."""
+    switch, eq = op_named("switch"), op_named("eq")
+    first, last = op_named("mul")(start, 1.0), op_named("mul")(stop, 1.0)
+    if "c" in (first.tensor_type.kind, last.tensor_type.kind):
+        raise DtypeError(describe("geomspace", [first.type, last.type], "takes real numbers"))
+    sign = op_named("sign")(first)
+    lowest, highest = (op_named("log10")(op_named("div")(bound, sign)) for bound in (first, last))
+    numbers = op_named("mul")(sign, logspace(lowest, highest, num, endpoint))
+    steps = dimshuffle(arange(num), (0, *["x"] * (numbers.tensor_type.ndim - 1)))
+    # Rounding must not move the ends off the bounds.
+    numbers = switch(eq(steps, 0), first, numbers)
+    if endpoint and num > 1:
+        numbers = switch(eq(steps, num - 1), last, numbers)
     return numbers if dtype is None else cast(numbers, dtype)
 
 

@@ -14,12 +14,17 @@ from esat.ops.axes import ordered_axes
 from esat.ops.broadcasting import equalize_ranks
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL, matmul
+from esat.ops.control import specify_shape
 from esat.ops.dimshuffle import dimshuffle
+from esat.ops.join import join
 from esat.ops.reduction import SUM, reduce
 from esat.ops.shape import element_count, size_of, sizes_of
-from esat.ops.view import flatten, reshape, transpose
+from esat.ops.view import expand_dims, flatten, moveaxis, reshape, squeeze, transpose
 
-__all__ = ["batched_dot", "dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
+__all__ = [
+    "batched_dot", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot",
+    "vecdot", "vecmat",
+]  # fmt: skip
 
 
 def dot(left: Any, right: Any) -> Variable:
@@ -56,6 +61,38 @@ def vecdot(left: Any, right: Any, axis: int = -1) -> Variable:
         first = op_named("conj")(first)
     products = op_named("mul")(first, right)
     return cast(reduce(SUM, products, axis), products.tensor_type.dtype)
+
+
+def matvec(matrices: Any, vectors: Any) -> Variable:
+    """Products ``(..., m, n) @ (..., n)`` of matrices and vectors, axes before them broadcast."""
+    return squeeze(matmul(matrices, expand_dims(vectors, -1)), -1)
+
+
+def vecmat(vectors: Any, matrices: Any) -> Variable:
+    """Products ``conj((..., n)) @ (..., n, m)`` of vectors and matrices, axes before them broadcast."""
+    rows = as_variable(vectors)
+    if rows.tensor_type.kind == "c":
+        rows = op_named("conj")(rows)
+    return squeeze(matmul(expand_dims(rows, -2), matrices), -2)
+
+
+def cross(left: Any, right: Any, axis: int = -1) -> Variable:
+    """Vector products of the vectors of three elements along ``axis``; other axes broadcast.
+
+    Raises
+    ------
+    ShapeError
+        When the size of the axis is not 3; at run time, where it was not known.
+    """
+    moved = []
+    for operand in (as_variable(left), as_variable(right)):
+        last = moveaxis(operand, axis, -1)
+        moved.append(specify_shape(last, (*[None] * (last.tensor_type.ndim - 1), 3)))
+    one, other = ([operand[..., place] for place in range(3)] for operand in moved)
+    mul, sub = op_named("mul"), op_named("sub")
+    pairs = ((1, 2), (2, 0), (0, 1))
+    parts = [expand_dims(sub(mul(one[i], other[j]), mul(one[j], other[i])), -1) for i, j in pairs]
+    return moveaxis(join(parts, -1), -1, axis)
 
 
 def inner(left: Any, right: Any) -> Variable:

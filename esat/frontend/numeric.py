@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, describe
+from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Op, as_variable
 from esat.graph.variables import Variable
 from esat.ops.axes import normalize_axis
 from esat.ops.cast import cast
-from esat.ops.elementwise.arithmetic import absolute, add, div, mul, sub
-from esat.ops.elementwise.comparison import eq, isfinite, isnan, le, ne
+from esat.ops.control import ifelse
+from esat.ops.elementwise.arithmetic import absolute, add, copysign, div, mul, sub
+from esat.ops.elementwise.comparison import eq, gt, isfinite, isinf, isnan, le, lt, ne
+from esat.ops.elementwise.complex import imag
 from esat.ops.elementwise.exponential import sigmoid
 from esat.ops.elementwise.logical import logical_and, logical_or
-from esat.ops.elementwise.rounding import rint
+from esat.ops.elementwise.power import pow
+from esat.ops.elementwise.rounding import rint, trunc
 from esat.ops.elementwise.selection import clip as clip_between
 from esat.ops.elementwise.selection import maximum, minimum, switch
+from esat.ops.elementwise.trigonometric import sin
 from esat.ops.index.basic import subtensor
-from esat.ops.promotion import SPECIAL, resolve_dtype
+from esat.ops.promotion import SPECIAL, common_dtype, given_dtypes, resolve_dtype
+from esat.ops.reduction import ALL, reduce
+from esat.ops.shape import sizes_of
 
-__all__ = ["clip", "diff", "expit", "isclose", "nan_to_num", "relu", "round"]
+__all__ = [
+    "allclose", "around", "array_equal", "clip", "diff", "expit", "fabs", "fix", "float_power", "heaviside",
+    "isclose", "iscomplex", "isneginf", "isposinf", "isreal", "modf", "nan_to_num", "round", "select", "sinc",
+]  # fmt: skip
 
 
 def clip(operand: Any, low: Any = None, high: Any = None) -> Variable:
@@ -71,6 +82,63 @@ def isclose(
     return result
 
 
+def allclose(
+    left: Any, right: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Variable:
+    """Whether all elements are close (:func:`isclose`); a bool scalar."""
+    return reduce(ALL, isclose(left, right, rtol, atol, equal_nan))
+
+
+def array_equal(left: Any, right: Any, equal_nan: bool = False) -> Variable:
+    """Whether two arrays have one shape and equal elements, with ``equal_nan`` NaN to NaN; a bool scalar."""
+    first, second = as_variable(left), as_variable(right)
+    ranks = first.tensor_type.ndim, second.tensor_type.ndim
+    pairs = list(zip(first.tensor_type.shape, second.tensor_type.shape, strict=False))
+    if ranks[0] != ranks[1] or any(None not in pair and pair[0] != pair[1] for pair in pairs):
+        return as_variable(False)
+    # Elements are compared only where the shapes are the same.
+    same = [eq(*sizes) for sizes, pair in zip(_size_pairs(first, second), pairs, strict=True) if None in pair]
+    equal = eq(first, second)
+    if equal_nan:
+        equal = logical_or(equal, logical_and(ne(first, first), ne(second, second)))
+    whole = reduce(ALL, equal)
+    result: Variable = ifelse(functools.reduce(logical_and, same), whole, False) if same else whole
+    return result
+
+
+def _size_pairs(first: Variable, second: Variable) -> list[tuple[Variable, Variable]]:
+    return list(zip(sizes_of(first), sizes_of(second), strict=True))
+
+
+def isposinf(operand: Any) -> Variable:
+    """Whether elements are positive infinity."""
+    return _signed_infinity("isposinf", operand, False)
+
+
+def isneginf(operand: Any) -> Variable:
+    """Whether elements are negative infinity."""
+    return _signed_infinity("isneginf", operand, True)
+
+
+def _signed_infinity(name: str, operand: Any, negative: bool) -> Variable:
+    variable = as_variable(operand)
+    if variable.tensor_type.kind == "c":
+        raise DtypeError(describe(name, [variable.type], "complex infinities have no sign"))
+    if variable.tensor_type.kind != "f":
+        return _call(ne, variable, variable)
+    return _call(eq, variable, -np.inf if negative else np.inf)
+
+
+def isreal(operand: Any) -> Variable:
+    """Whether the imaginary part is zero."""
+    return _call(eq, imag(as_variable(operand)), 0)
+
+
+def iscomplex(operand: Any) -> Variable:
+    """Whether the imaginary part is not zero."""
+    return _call(ne, imag(as_variable(operand)), 0)
+
+
 def nan_to_num(operand: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Variable:
     """Real elements with NaN and infinities replaced, these by the largest finite numbers by default."""
     variable = as_variable(operand)
@@ -92,9 +160,59 @@ def expit(operand: Any) -> Variable:
     )
 
 
-def relu(operand: Any) -> Variable:
-    """``maximum(x, 0)``."""
-    return _call(maximum, operand, 0)
+def fabs(operand: Any) -> Variable:
+    """Absolute values as floats."""
+    return _call(absolute, _cast_for(np.fabs, operand))
+
+
+def float_power(base: Any, exponent: Any) -> Variable:
+    """``base ** exponent`` in float64 at least, so that integers have negative powers too."""
+    dtype = resolve_dtype("float_power", np.float_power, given_dtypes([base, exponent]))
+    return _call(pow, cast(base, dtype), cast(exponent, dtype))
+
+
+def heaviside(operand: Any, at_zero: Any) -> Variable:
+    """0 for negative elements, ``at_zero`` for zeros, 1 for positive ones, NaN for NaN."""
+    dtype = resolve_dtype("heaviside", np.heaviside, given_dtypes([operand, at_zero]))
+    variable = cast(operand, dtype)
+    side = switch(lt(variable, 0), 0, switch(gt(variable, 0), 1, variable))
+    return _call(switch, eq(variable, 0), cast(at_zero, dtype), side)
+
+
+def modf(operand: Any) -> tuple[Variable, Variable]:
+    """Fractional and whole parts of real numbers, both with their signs."""
+    variable = _cast_for(np.fabs, operand)
+    whole = _call(trunc, variable)
+    rest = _call(switch, isinf(variable), 0, sub(variable, whole))
+    return _call(copysign, rest, variable), whole
+
+
+def sinc(operand: Any) -> Variable:
+    """``sin(pi x) / (pi x)``, 1 at zero; integers in float64."""
+    variable = as_variable(operand)
+    if variable.tensor_type.kind in "biu":
+        variable = cast(variable, "float64")
+    is_zero = eq(variable, 0)
+    angle = mul(np.pi, switch(is_zero, 1, variable))
+    return _call(switch, is_zero, 1, div(sin(angle), angle))
+
+
+def select(conditions: Sequence[Any], choices: Sequence[Any], default: Any = 0) -> Variable:
+    """At each place the element of the first choice whose condition is true there, else ``default``.
+
+    Raises
+    ------
+    ShapeError
+        When there are not as many conditions as choices, or none.
+    """
+    if len(conditions) != len(choices) or not conditions:
+        reason = f"{len(conditions)} conditions for {len(choices)} choices"
+        raise ShapeError(describe("select", [], reason))
+    dtype = common_dtype("select", [*choices, default])
+    chosen = cast(default, dtype)
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        chosen = switch(condition, cast(choice, dtype), chosen)
+    return chosen
 
 
 def diff(operand: Any, n: int = 1, axis: int = -1) -> Variable:
@@ -107,6 +225,15 @@ def diff(operand: Any, n: int = 1, axis: int = -1) -> Variable:
         later = subtensor(variable, (*before, slice(1, None)))
         variable = op(later, subtensor(variable, (*before, slice(None, -1))))
     return variable
+
+
+def _cast_for(ufunc: np.ufunc, operand: Any) -> Variable:
+    """The operand in the dtype that a ufunc computes in."""
+    return cast(operand, resolve_dtype(ufunc.__name__, ufunc, given_dtypes([operand])))
+
+
+around = round
+fix = trunc
 
 
 def _call(op: Op, *operands: Any) -> Variable:

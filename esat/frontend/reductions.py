@@ -20,8 +20,8 @@ from esat.ops.reduction import reduce
 from esat.ops.shape import element_count
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "average", "count_nonzero", "max", "mean", "min", "norm", "prod",
-    "ptp", "std", "sum", "var",
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "max", "mean", "min",
+    "norm", "prod", "ptp", "std", "sum", "var",
 ]  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
     computed, result = _mean_dtypes(given, dtype)
     axes = normalize_axes("mean", axis, variable.tensor_type.ndim)
     total = reduce(reduction.SUM, variable, axes, computed, keepdims)
-    return cast(_divided(total, element_count(variable, axes)), result)
+    return cast(divided(total, element_count(variable, axes)), result)
 
 
 def _mean_dtypes(given: str, dtype: Any) -> tuple[str, str]:
@@ -92,7 +92,7 @@ def _mean_dtypes(given: str, dtype: Any) -> tuple[str, str]:
     return ("float32", "float16") if given == "float16" else (given, given)
 
 
-def _divided(total: Variable, count: Variable) -> Variable:
+def divided(total: Variable, count: Variable) -> Variable:
     dtype = total.tensor_type.dtype
     quotient: Variable = op_named("div")(total, cast(count, dtype) if np.dtype(dtype).kind in "fc" else count)
     return quotient
@@ -110,7 +110,7 @@ def var(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bo
         raise DtypeError(describe("var", [variable.type], "the dtype of a variance is float or complex"))
     axes = normalize_axes("var", axis, variable.tensor_type.ndim)
     count = element_count(variable, axes)
-    center = _divided(reduce(reduction.SUM, variable, axes, None, True), count)
+    center = divided(reduce(reduction.SUM, variable, axes, None, True), count)
     distance = op_named("sub")(variable, center)
     if variable.tensor_type.kind == "c":
         parts = op_named("real")(distance), op_named("imag")(distance)
@@ -118,7 +118,7 @@ def var(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bo
     else:
         squares = op_named("sqr")(distance)
     freedom = op_named("maximum")(op_named("sub")(count, ddof), 0) if ddof else count
-    return _divided(reduce(reduction.SUM, squares, axes, None, keepdims), freedom)
+    return divided(reduce(reduction.SUM, squares, axes, None, keepdims), freedom)
 
 
 def std(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
@@ -195,3 +195,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
         return sum(size, axes, None, keepdims)
     powered: Variable = op_named("pow")(sum(op_named("pow")(size, ord), axes, None, keepdims), 1.0 / ord)
     return powered
+
+
+amax = max
+amin = min

@@ -30,8 +30,10 @@ __all__ = [
     "atleast_3d",
     "broadcast_arrays",
     "broadcast_to",
+    "concat",
     "concatenate",
     "dimshuffle",
+    "dsplit",
     "dstack",
     "expand_dims",
     "flatten",
@@ -43,6 +45,7 @@ __all__ = [
     "join",
     "matrix_transpose",
     "moveaxis",
+    "permute_dims",
     "ravel",
     "repeat",
     "reshape",
@@ -173,6 +176,11 @@ def vsplit(operand: Any, indices_or_sections: Any) -> list[Variable]:
     return split(operand, indices_or_sections, 0)
 
 
+def dsplit(operand: Any, indices_or_sections: Any) -> list[Variable]:
+    """Parts along the third axis; see :func:`split`."""
+    return split(operand, indices_or_sections, 2)
+
+
 def array_split(operand: Any, indices_or_sections: Any, axis: int = 0) -> list[Variable]:
     """Parts along ``axis`` as by :func:`split`, of sizes that may differ by one."""
     variable = as_variable(operand)
@@ -188,6 +196,10 @@ def array_split(operand: Any, indices_or_sections: Any, axis: int = 0) -> list[V
     whole_part, extra = op_named("floor_div")(size, parts), op_named("mod")(size, parts)
     cuts = [add(mul(whole_part, part), minimum(extra, part)) for part in range(1, parts)]
     return split(variable, cuts, index)
+
+
+concat = concatenate
+permute_dims = transpose
 
 
 def tile(operand: Any, repetitions: Any) -> Variable:

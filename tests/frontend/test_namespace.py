@@ -11,7 +11,7 @@ from esat.ops.table import ELEMENTWISE
 def test_every_public_name_is_there():
     assert len(set(esat.__all__)) == len(esat.__all__)
     for name in esat.__all__:
-        assert getattr(esat, name) is not None
+        assert hasattr(esat, name)
         assert name in dir(esat)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         esat.nonsense

@@ -1,0 +1,267 @@
+"""Searching, counting and interpolation under NumPy's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from esat.errors import DtypeError, ParameterError, ShapeError, describe
+from esat.frontend import reductions
+from esat.frontend.creation import linspace, zeros
+from esat.frontend.indexing import inc_subtensor, take
+from esat.frontend.numeric import clip
+from esat.frontend.shaping import concatenate, ravel, stack
+from esat.graph.op import as_variable
+from esat.graph.registry import op_named
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+from esat.ops.control import assert_
+from esat.ops.creation import arange
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.promotion import common_dtype
+from esat.ops.searching import Side, searchsorted
+from esat.ops.shape import element_count, size_of, sizes_of
+from esat.ops.sorting import argsort
+from esat.ops.vectors import as_sizes
+from esat.ops.view import reshape
+
+__all__ = [
+    "argwhere", "bincount", "compress", "digitize", "extract", "flatnonzero", "histogram", "interp", "isin",
+    "nonzero", "searchsorted", "unravel_index",
+]  # fmt: skip
+
+
+def flatnonzero(x: Any) -> Variable:
+    """The int64 places of the elements that are not zero in the flattened array."""
+    variable = as_variable(x)
+    chosen: Variable = arange(element_count(variable))[ravel(cast(variable, "bool"))]
+    return chosen
+
+
+def nonzero(x: Any) -> tuple[Variable, ...]:
+    """The int64 places of the elements that are not zero: one vector an axis.
+
+    Raises
+    ------
+    ShapeError
+        For a scalar.
+    """
+    variable = as_variable(x)
+    if variable.tensor_type.ndim == 0:
+        raise ShapeError(describe("nonzero", [variable.type], "takes an array of at least one axis"))
+    return unravel_index(flatnonzero(variable), sizes_of(variable))
+
+
+def argwhere(x: Any) -> Variable:
+    """The places of the elements that are not zero, each a row; :func:`nonzero` transposed."""
+    return stack(nonzero(x), 1)
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Variable, ...]:
+    """Places in an array of ``shape``, one array an axis, from those among its elements in C order."""
+    rest, places = as_variable(indices), []
+    for size in reversed(as_sizes("unravel_index", shape)):
+        places.append(op_named("mod")(rest, size))
+        rest = op_named("floor_div")(rest, size)
+    return tuple(reversed(places))
+
+
+def extract(condition: Any, x: Any) -> Variable:
+    """The elements of ``x``, as a vector, where ``condition``, of the same shape, is not zero."""
+    chosen: Variable = ravel(x)[ravel(cast(condition, "bool"))]
+    return chosen
+
+
+def compress(condition: Any, x: Any, axis: Any = None) -> Variable:
+    """The places along ``axis``, or the elements, where a vector as long as it is not zero."""
+    variable = ravel(x) if axis is None else as_variable(x)
+    return take(variable, flatnonzero(condition), 0 if axis is None else axis)
+
+
+def isin(element: Any, test_elements: Any, invert: bool = False) -> Variable:
+    """Whether each element equals one of ``test_elements``, of any shape; or none, with ``invert``."""
+    variable, tests = as_variable(element), ravel(test_elements)
+    column = dimshuffle(variable, (*range(variable.tensor_type.ndim), "x"))
+    found = reductions.any(op_named("eq")(column, tests), -1)
+    result: Variable = op_named("logical_not")(found) if invert else found
+    return result
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Variable:
+    """The int64 number of the bin that each element lies in, bounds ``bins`` being in ascending or
+    descending order; ``right`` says which of its bounds belongs to a bin.
+
+    Raises
+    ------
+    DtypeError
+        For complex numbers.
+    ShapeError
+        When the bounds are no vector.
+    """
+    values, bounds = _ordered_numbers("digitize", x), _ordered_numbers("digitize", bins)
+    if bounds.tensor_type.ndim != 1:
+        raise ShapeError(describe("digitize", [bounds.type], "the bounds of bins are a vector"))
+    ascending = reductions.all(op_named("le")(bounds[:1], bounds[-1:]))
+    side: Side = "left" if right else "right"
+    place = searchsorted(op_named("switch")(ascending, bounds, bounds[::-1]), values, side)
+    result: Variable = op_named("switch")(ascending, place, op_named("sub")(size_of(bounds, 0), place))
+    return result
+
+
+def _ordered_numbers(name: str, x: Any) -> Variable:
+    variable = as_variable(x)
+    if variable.tensor_type.kind == "c":
+        raise DtypeError(describe(name, [variable.type], "complex numbers do not lie in bins"))
+    return variable
+
+
+def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Variable:
+    """How often each of 0, 1, 2, ... up to the largest occurs in a vector of integers that are not negative.
+
+    Parameters
+    ----------
+    x
+        The integers.
+    weights
+        A vector with what each of them counts, in float64; without it the counts are int64.
+    minlength
+        The least length of the result.
+
+    Raises
+    ------
+    DtypeError
+        For other numbers than integers.
+    ShapeError
+        When ``x`` is no vector.
+    AssertionFailed
+        At run time, for a negative integer.
+    """
+    values = as_variable(x)
+    if values.tensor_type.kind not in "biu":
+        raise DtypeError(describe("bincount", [values.type], "counts integers"))
+    if values.tensor_type.ndim != 1:
+        raise ShapeError(describe("bincount", [values.type], "takes a vector"))
+    places = cast(values, "int64")
+    places = assert_(places, op_named("ge")(places, 0), message="bincount: an integer is negative")
+    least = op_named("sub")(reshape(cast(minlength, "int64"), (1,)), 1)
+    length = op_named("add")(reductions.max(concatenate([places, least])), 1)
+    number = 1 if weights is None else cast(weights, "float64")
+    counts = zeros((length,), "int64" if weights is None else "float64")
+    return inc_subtensor(counts[places], number)
+
+
+def histogram(
+    x: Any, bins: Any = 10, range: tuple[Any, Any] | None = None, density: bool = False, weights: Any = None
+) -> tuple[Variable, Variable]:
+    """How many elements lie in each bin, and the bounds of the bins.
+
+    Parameters
+    ----------
+    x
+        Real numbers, of any shape; they must be some where neither ``range`` nor bounds are given.
+    bins
+        The number of bins of one width, or a vector of ascending bounds. A bin has its lower bound, the last
+        one its upper bound too.
+    range
+        Bounds of the first and the last bin; by default the smallest and the largest element.
+    density
+        Whether to divide the counts by their sum and the widths of the bins.
+    weights
+        What each element counts, by default 1.
+
+    Returns
+    -------
+    Counts, int64 or of the dtype of the weights, or float64 for a density; and bounds, one more.
+
+    Raises
+    ------
+    ParameterError
+        For a number of bins less than 1.
+    DtypeError
+        For complex numbers.
+    """
+    values = ravel(_ordered_numbers("histogram", x))
+    bounds = _bounds(values, bins, range)
+    mul, switch = op_named("mul"), op_named("switch")
+    number = op_named("sub")(size_of(bounds, 0), 1)
+    inside = mul(op_named("ge")(values, bounds[0]), op_named("le")(values, bounds[-1]))
+    # The last bin has its upper bound, which a search would put into the next.
+    place = clip(op_named("sub")(searchsorted(bounds, values, "right"), 1), 0, op_named("sub")(number, 1))
+    one = as_variable(1) if weights is None else ravel(weights)
+    counts = inc_subtensor(zeros((number,), one.tensor_type.dtype)[place], switch(inside, one, 0))
+    if density:
+        widths = op_named("sub")(bounds[1:], bounds[:-1])
+        counts = op_named("div")(op_named("div")(counts, widths), reductions.sum(counts))
+    return counts, bounds
+
+
+def _bounds(values: Variable, bins: Any, range: tuple[Any, Any] | None) -> Variable:
+    given = as_variable(bins)
+    if given.tensor_type.ndim == 1:
+        return given
+    if isinstance(bins, Variable) or not isinstance(bins, (int, np.integer)) or bins < 1:
+        raise ParameterError(
+            describe("histogram", [f"bins={bins!r}"], "bins are a positive number or a vector of bounds")
+        )
+    lowest, highest = range or (reductions.min(values), reductions.max(values))
+    dtype = common_dtype("histogram", [lowest, highest, values])
+    if np.dtype(dtype).kind in "biu":
+        dtype = "float64"
+    lowest, highest = cast(lowest, dtype), cast(highest, dtype)
+    half = op_named("switch")(op_named("eq")(lowest, highest), np.asarray(0.5, dtype), 0)
+    return linspace(lowest - half, highest + half, int(bins) + 1)
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
+) -> Variable:
+    """The piecewise linear function through the points ``(xp, fp)`` at ``x``; float64 or complex128.
+
+    Parameters
+    ----------
+    x
+        Where, of any shape.
+    xp, fp
+        Vectors of one length that is not 0, ``xp`` ascending.
+    left, right
+        The values before the first and after the last point, by default those of these points.
+    period
+        Of the function, where it has one: ``xp`` may come in any order then.
+
+    Raises
+    ------
+    ShapeError
+        When ``xp`` or ``fp`` are no vectors.
+    """
+    at, places, values = cast(x, "float64"), cast(xp, "float64"), as_variable(fp)
+    if places.tensor_type.ndim != 1 or values.tensor_type.ndim != 1:
+        raise ShapeError(describe("interp", [places.type, values.type], "the points are two vectors"))
+    values = cast(values, "complex128" if values.tensor_type.kind == "c" else "float64")
+    if period is not None:
+        at, places, values = _unrolled(at, places, values, float(period))
+    sub, switch, minimum = op_named("sub"), op_named("switch"), op_named("minimum")
+    last = sub(size_of(places, 0), 1)
+    before = clip(sub(searchsorted(places, at, "right"), 1), 0, op_named("maximum")(sub(last, 1), 0))
+    after = minimum(op_named("add")(before, 1), last)
+    start, end = values[before], values[after]
+    slope = (end - start) / (places[after] - places[before])
+    value = slope * (at - places[before]) + start
+    value = switch(op_named("eq")(at, places[-1]), values[-1], value)
+    value = switch(op_named("lt")(at, places[0]), values[0] if left is None or period else left, value)
+    result: Variable = switch(
+        op_named("gt")(at, places[-1]), values[-1] if right is None or period else right, value
+    )
+    return result
+
+
+def _unrolled(
+    at: Variable, places: Variable, values: Variable, period: float
+) -> tuple[Variable, Variable, Variable]:
+    """One period in ascending order, with the points next to it on either side."""
+    mod = op_named("mod")
+    folded = mod(places, period)
+    order = argsort(folded)
+    folded, values = folded[order], values[order]
+    places = concatenate([folded[-1:] - period, folded, folded[:1] + period])
+    return mod(at, period), places, concatenate([values[-1:], values, values[:1]])

@@ -1,0 +1,72 @@
+"""Convolution of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from esat.errors import ShapeError, describe
+from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.registry import op_named
+from esat.graph.types import TensorType, Type
+from esat.graph.variables import Apply, Variable
+from esat.ops.cast import cast
+from esat.ops.index.basic import subtensor
+from esat.ops.promotion import common_dtype
+from esat.ops.shape import size_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Convolution(Op):
+    """``out[k] = sum(a[i] * v[k - i])``: vectors of ``n`` and ``m`` elements give one of ``n + m - 1``."""
+
+    name: str = field(default="convolve", init=False)
+    constructor: str = field(default="Convolve", init=False)
+    family: Family = field(default=Family.LIBRARY, init=False)
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        dtype = common_dtype(self.name, inputs)
+        return tuple(cast(as_variable(value), dtype) for value in inputs)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        types = [variable.tensor_type for variable in inputs]
+        if any(type.ndim != 1 for type in types):
+            raise ShapeError(describe(self.name, types, "takes two vectors"))
+        sizes = [type.shape[0] for type in types]
+        if 0 in sizes:
+            raise ShapeError(describe(self.name, types, "a vector without elements"))
+        known = [size for size in sizes if size is not None]
+        return (TensorType(types[0].dtype, shape=(sum(known) - 1 if len(known) == 2 else None,)),)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        if 0 in (inputs[0].size, inputs[1].size):
+            shown = [f"shape {array.shape}" for array in inputs]
+            raise ShapeError(describe(self.name, shown, "a vector without elements"))
+        with np.errstate(all="ignore"):
+            return (np.convolve(inputs[0], inputs[1]),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None]
+        left, right = node.inputs
+        return [_correlated(cotangent, right, left), _correlated(cotangent, left, right)]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        general = Op.work(self, inputs, outputs, itemsizes)
+        return Work(flops=2.0 * inputs[0][0] * inputs[1][0], bytes=general.bytes, calls=1)
+
+
+CONVOLUTION = Convolution()
+
+
+def _correlated(cotangent: Variable, other: Variable, operand: Variable) -> Variable:
+    """``sum(cotangent[i + k] * other[k])`` for every place ``i`` of the operand."""
+    whole: Variable = CONVOLUTION(cotangent, subtensor(other, (slice(None, None, -1),)))
+    before = op_named("sub")(size_of(other, 0), 1)
+    return subtensor(whole, (slice(before, op_named("add")(before, size_of(operand, 0))),))
