@@ -13,16 +13,15 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from esat.egraph.bindings import native_module
 from esat.errors import RuleError, SaturationError
-
-FORMS_PER_CALL = 10
-"""egglog copies the source into every span it makes, so parsing is quadratic in the text of one call."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]')
 _POSITION = re.compile(r"In (\d+):(\d+)(?:-\d+(?::\d+)?)?(?: of ([^:\n]*))?: ?", re.MULTILINE)
@@ -36,9 +35,10 @@ Command = Any
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """A top-level form of a program text, and the line (from 0) it begins on."""
+    """A top-level form of a program text, and the line and column (from 0) it begins at."""
 
     line: int
+    column: int
     text: str
 
 
@@ -64,25 +64,26 @@ def split_forms(text: str) -> list[TextForm]:
             if depth < 0:
                 raise RuleError("a closing parenthesis without an opening one", line=line + 1)
             if depth == 0:
-                forms.append(TextForm(line, text[start : token.end()]))
+                column = start - text.rfind("\n", 0, start) - 1
+                forms.append(TextForm(line, column, text[start : token.end()]))
     if depth:
         raise RuleError("a parenthesis is never closed", line=line + 1)
     return forms
 
 
-def chunks(text: str, size: int = FORMS_PER_CALL) -> Iterator[str]:
-    """``text`` in pieces of at most ``size`` forms, each padded so that line numbers stay true."""
-    forms = split_forms(text)
-    for first in range(0, len(forms), size):
-        pieces: list[str] = []
-        line = 0
-        for form in forms[first : first + size]:
-            if form.line > line:
-                pieces.append("\n" * (form.line - line))
-                line = form.line
-            pieces.append(form.text)
-            line += form.text.count("\n")
-        yield "".join(pieces)
+@contextmanager
+def _readable(text: str) -> Iterator[str]:
+    """The path of a nameless file that holds the text, for the length of a block; empty where none can be."""
+    content = text.encode()
+    path = ""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            file = stack.enter_context(tempfile.TemporaryFile(buffering=0))
+            # A full disk takes a part. On some systems, opening the path shares the place in the file.
+            if file.write(content) == len(content) and file.seek(0) == 0:
+                name = f"/dev/fd/{file.fileno()}"
+                path = name if os.access(name, os.R_OK) else ""
+        yield path
 
 
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -161,18 +162,41 @@ class Engine:
     def load(self, text: str, file: str = "") -> None:
         """Parse and run a program text of any length.
 
+        Parameters
+        ----------
+        text
+            Top-level forms.
+        file
+            What errors call the text.
+
         Raises
         ------
         RuleError
-            For text egglog refuses, with file, line and column. The Engine is broken if a part of the
-            text ran before.
+            For text egglog refuses, with file, line and column. The Engine is broken then.
         SaturationError
             When egglog panics, or the Engine is broken.
         """
         self.functions.update(_FUNCTION.findall(text))
         self.emptied.update(_DELETED.findall(text))
-        for piece in chunks(text):
-            self.run(self.parse(piece, file))
+        # What egglog reads itself need not become Python objects in between, each with a copy of the source.
+        try:
+            with _readable(text) as path:
+                if path:
+                    self._load_at(f'(include "{path}")', file, 0)
+                else:
+                    for form in split_forms(text):
+                        self._load_at(" " * form.column + form.text, file, form.line)
+        except RuleError as error:
+            self.failure = error
+            raise
+
+    def _load_at(self, text: str, file: str, line: int) -> None:
+        """Run a text that begins so many lines below the first one of a file."""
+        try:
+            self.run(self.parse(text, file))
+        except RuleError as error:
+            place = error.line + line if error.line else 0
+            raise RuleError(error.reason, file, place, error.column) from None
 
     def parse(self, text: str, file: str = "") -> list[Command]:
         """Commands of a short text, to be run any number of times by :meth:`run`."""

@@ -1,14 +1,34 @@
-"""Compiled rules on disk: compiling all rules of esat takes ten times as long as reading the result."""
+"""Prepared rules on disk: compiling all rules of esat takes a hundred times as long as reading the result."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 
-from esat.egraph.rule_compiler import Chunk, CompiledRules
+from esat.egraph.modules import Module
 from esat.rules.rule import Rule
 from esat.storage import Store, default_directory
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRules:
+    """All that is loaded before terms are, compiled and taken apart.
+
+    Attributes
+    ----------
+    modules
+        The forms, in the order they are loaded.
+    rulesets
+        The rule sets of files to run in every round, in order.
+    expanding
+        Those of expanding rules; see :class:`esat.egraph.rule_compiler.CompiledRules`.
+    """
+
+    modules: tuple[Module, ...]
+    rulesets: tuple[str, ...]
+    expanding: tuple[str, ...]
 
 
 @cache
@@ -16,10 +36,10 @@ def _store() -> Store:
     return Store(default_directory(), "rules")
 
 
-def compiled_rules(
-    digest: str, rules: Sequence[Rule], compile: Callable[[], CompiledRules], store: Store | None = None
-) -> CompiledRules:
-    """What ``compile`` gives for these rules, from disk where it has been kept.
+def prepared_rules(
+    digest: str, rules: Sequence[Rule], prepare: Callable[[], PreparedRules], store: Store | None = None
+) -> PreparedRules:
+    """What ``prepare`` gives for these rules, from disk where it has been kept.
 
     Parameters
     ----------
@@ -27,43 +47,65 @@ def compiled_rules(
         Stands for all that the result depends on.
     rules
         The rules, in the order that the digest was made of.
+    prepare
+        Makes it anew; what it raises is raised here.
     store
         Where it is kept; by default in the user's cache.
     """
     kept = _store() if store is None else store
-    known = kept.load(digest, lambda payload: _from_text(bytes(payload).decode(), rules))
+    known = kept.load(digest, lambda payload: _decoded(bytes(payload), rules))
     if known is None:
-        known = compile()
-        kept.save(digest, _to_text(known, rules).encode())
+        known = prepare()
+        kept.save(digest, _encoded(known, rules))
     return known
 
 
-def _to_text(compiled: CompiledRules, rules: Sequence[Rule]) -> str:
+def _encoded(prepared: PreparedRules, rules: Sequence[Rule]) -> bytes:
+    """JSON; tables and rules are given by their numbers, of tables there are few and they are named often."""
     number = {id(rule): position for position, rule in enumerate(rules)}
+    tables: dict[str, int] = {}
 
-    def of(rule: Rule | None) -> int:
-        return -1 if rule is None else number[id(rule)]
+    def numbers(names: Iterable[str]) -> list[int]:
+        return [tables.setdefault(name, len(tables)) for name in sorted(names)]
 
-    return json.dumps(
-        {
-            "chunks": [(chunk.text, of(chunk.rule), chunk.names, chunk.ruleset) for chunk in compiled.chunks],
-            "rulesets": compiled.rulesets,
-            "expanding": compiled.expanding,
-            "origins": {name: of(rule) for name, rule in compiled.origins.items()},
-            "dropped": [(of(rule), reason) for rule, reason in compiled.dropped],
-        }
+    rows = [
+        (
+            module.text,
+            numbers(module.needs),
+            numbers(module.makes),
+            module.declares,
+            module.ruleset,
+            module.member,
+            module.name,
+            numbers(module.mapped),
+            module.actions,
+            None if module.rule is None else number[id(module.rule)],
+        )
+        for module in prepared.modules
+    ]
+    data = (list(tables), rows, prepared.rulesets, prepared.expanding)
+    return json.dumps(data, separators=(",", ":")).encode()
+
+
+def _decoded(payload: bytes, rules: Sequence[Rule]) -> PreparedRules:
+    tables, rows, rulesets, expanding = json.loads(payload)
+
+    def names(numbers: list[int]) -> frozenset[str]:
+        return frozenset([tables[number] for number in numbers])
+
+    modules = tuple(
+        Module(
+            text,
+            names(needs),
+            names(makes),
+            declares,
+            ruleset,
+            member,
+            name,
+            names(mapped),
+            actions,
+            None if rule is None else rules[rule],
+        )
+        for text, needs, makes, declares, ruleset, member, name, mapped, actions, rule in rows
     )
-
-
-def _from_text(text: str, rules: Sequence[Rule]) -> CompiledRules:
-    data = json.loads(text)
-    return CompiledRules(
-        tuple(
-            Chunk(text, None if rule < 0 else rules[rule], tuple(names), ruleset)
-            for text, rule, names, ruleset in data["chunks"]
-        ),
-        tuple(data["rulesets"]),
-        tuple(data["expanding"]),
-        {name: rules[rule] for name, rule in data["origins"].items()},
-        tuple((rules[rule], reason) for rule, reason in data["dropped"]),
-    )
+    return PreparedRules(modules, tuple(rulesets), tuple(expanding))

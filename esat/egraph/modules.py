@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
 from esat.egraph.engine import split_forms
 from esat.egraph.rule_compiler.compiled import Chunk
 from esat.egraph.structure import STRUCTURE_TABLES
+from esat.errors import RuleError
+from esat.rules.rule import Rule
 
 _CALLED = re.compile(r'\(([^\s()"]+)')
 _MAPPED = re.compile(r'unstable-fn "([^"]+)"')
@@ -46,8 +47,8 @@ class Module:
         Functions that it applies to all elements of a multiset.
     actions
         Calls in its actions: a match makes no more rows than that, but for ``mapped``.
-    chunk
-        The compiled rule it is of, to report errors.
+    rule
+        The rule of a file that it was compiled from, if it was.
     """
 
     text: str
@@ -59,33 +60,28 @@ class Module:
     name: str = ""
     mapped: frozenset[str] = frozenset()
     actions: int = 0
-    chunk: Chunk | None = None
+    rule: Rule | None = None
+
+    def error(self, message: str) -> RuleError:
+        """What egglog said of this module, at the line and column of the rule as it was written."""
+        return Chunk(self.text, self.rule).error(message)
 
 
 def modules_of(layers: Iterable[str], chunks: Iterable[Chunk]) -> tuple[Module, ...]:
     """The modules of texts and compiled rules, in order; :func:`members_of` says what rule sets unite."""
     forms = [(form.text, None) for layer in layers for form in split_forms(layer)]
-    compiled = [(form.text, chunk) for chunk in chunks for form in split_forms(chunk.text)]
+    compiled = [(form.text, chunk.rule) for chunk in chunks for form in split_forms(chunk.text)]
     return tuple(
-        _module(text, chunk, number)
-        for number, (text, chunk) in enumerate([*forms, *compiled])
+        _module(text, rule, number)
+        for number, (text, rule) in enumerate([*forms, *compiled])
         if not text.startswith("(ruleset ")
     )
 
 
-def _module(text: str, chunk: Chunk | None, number: int) -> Module:
+def _module(text: str, rule: Rule | None, number: int) -> Module:
     if not text.startswith("(rule "):
         declared = _DECLARED.match(text)
-        return Module(text, declares=declared.group(1) if declared else "", chunk=chunk)
-    rule = _rule(text)
-    member = f"{rule.ruleset}.{number}"
-    own = _RULESET.sub(f":ruleset {member}", text)
-    return replace(rule, text=f"(ruleset {member}) {own}", member=member, chunk=chunk)
-
-
-@lru_cache(maxsize=4096)
-def _rule(text: str) -> Module:
-    """What a rule's text says of it."""
+        return Module(text, declares=declared.group(1) if declared else "", rule=rule)
     depth = 0
     end = len(text)
     for parenthesis in _PARENTHESIS.finditer(text):
@@ -95,17 +91,20 @@ def _rule(text: str) -> Module:
             break
     ruleset = _RULESET.search(text)
     assert ruleset is not None, "compiled rules always name their rule set"
+    member = f"{ruleset.group(1)}.{number}"
     name = _NAMED.search(text)
     calls = _CALLED.findall(text, end)
     mapped = frozenset(_MAPPED.findall(text))
     return Module(
-        text,
+        f"(ruleset {member}) {_RULESET.sub(f':ruleset {member}', text)}",
         needs=frozenset(_CALLED.findall(text[:end])),
         makes=mapped.union(calls),
         ruleset=ruleset.group(1),
+        member=member,
         name=name.group(1) if name is not None else text,
         mapped=mapped,
         actions=len(calls),
+        rule=rule,
     )
 
 

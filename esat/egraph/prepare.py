@@ -21,7 +21,7 @@ from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.identity import program_digest
 from esat.egraph.joins import Join, join_of
-from esat.egraph.kept_rules import compiled_rules
+from esat.egraph.kept_rules import PreparedRules, prepared_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
 from esat.egraph.modules import Module, declared_tables, members_of, modules_of, relevant, rules_of
 from esat.egraph.pool import POOL
@@ -39,6 +39,9 @@ EXPANDING_FUEL = 400
 SPARSE_RULES = "rules-sparse"
 """Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, which ends."""
 PROGRAMS_KEPT = 8
+MODULES_PER_TEXT = 32
+"""egglog holds all of a text until the last form has run. What many hundred leave behind in memory, scattered
+between the rules, makes every later step slower: saturations by a sixth."""
 
 SUPERSEDED = "Superseded"
 """Prefix of the constructors that mark sums and products which a rule of a file subsumed.
@@ -82,17 +85,36 @@ class Program:
     closures: dict[frozenset[str], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
-    def compiled(self) -> CompiledRules:
-        """The rules, compiled when first needed: e-graphs kept on disk do without.
+    def prepared(self) -> PreparedRules:
+        """The rules, ready to load, when first needed: e-graphs kept on disk do without.
 
         Raises
         ------
         RuleError
             For a rule that uses an unknown op, a wrong number of operands, or could change a type.
         """
-        return compiled_rules(self.digest, self.selection.rules, self._compile)
+        return prepared_rules(self.digest, self.selection.rules, self._prepare)
 
-    def _compile(self) -> CompiledRules:
+    def _prepare(self) -> PreparedRules:
+        compiled = self._compiled()
+        layers = (
+            self.signature.program,
+            LOADING,
+            facts_program(),
+            core_program(self.signature, self.strict),
+            dims_program(self.signature),
+            structure_program(),
+            _SUPERSEDED_DECLARATIONS,
+        )
+        texts = with_twins([*layers, *(_marking_superseded(chunk.text) for chunk in compiled.chunks)])
+        own = [
+            replace(chunk, text=text)
+            for chunk, text in zip(compiled.chunks, texts[len(layers) :], strict=True)
+        ]
+        modules = modules_of(texts[: len(layers)], own)
+        return PreparedRules(modules, compiled.rulesets, compiled.expanding)
+
+    def _compiled(self) -> CompiledRules:
         operators = {**self.signature.operators, **FACT_OPERATORS}
         declarations = tuple(form for file in self.selection.files for form in file.declarations)
         return compile_rules(
@@ -104,9 +126,14 @@ class Program:
         )
 
     @property
+    def modules(self) -> tuple[Module, ...]:
+        """All forms, in the order they are loaded."""
+        return self.prepared.modules
+
+    @property
     def rulesets(self) -> tuple[str, ...]:
         """All rule sets."""
-        return (*RULESETS, *self.compiled.rulesets, *self.compiled.expanding)
+        return (*RULESETS, *self.prepared.rulesets, *self.prepared.expanding)
 
     @property
     def schedule(self) -> Schedule:
@@ -123,11 +150,11 @@ class Program:
     def _schedule(self, numbers: Sequence[int]) -> Schedule:
         own = [self.modules[number] for number in numbers]
         rulesets = frozenset(module.ruleset for module in own)
-        expanding = [name for name in self.compiled.expanding if name in rulesets]
+        expanding = [name for name in self.prepared.expanding if name in rulesets]
         sparse = tuple(name for name in expanding if name.startswith(SPARSE_RULES))
         expanding = [name for name in expanding if name not in sparse]
         steps = (
-            RuleStep(tuple(name for name in self.compiled.rulesets if name in rulesets)),
+            RuleStep(tuple(name for name in self.prepared.rulesets if name in rulesets)),
             RuleStep(
                 tuple(name for name in expanding if not name.endswith(WIDE_SUFFIX)),
                 fuel=EXPANDING_FUEL,
@@ -157,8 +184,7 @@ class Program:
         """Users' rules with unrelated patterns, by the number of their module: the package has none."""
         found: dict[int, Join] = {}
         for number, module in enumerate(self.modules):
-            rule = module.chunk.rule if module.chunk is not None and module.ruleset else None
-            if rule is not None and rule.name in self.users_rules:
+            if module.ruleset and module.rule is not None and module.rule.name in self.users_rules:
                 join = join_of(module, self.tables)
                 if join is not None:
                     found[number] = join
@@ -174,24 +200,6 @@ class Program:
     def constructors(self) -> tuple[str, ...]:
         """Tables whose rows are e-nodes."""
         return (*self.signature, "NarySum", "NaryProd")
-
-    @cached_property
-    def modules(self) -> tuple[Module, ...]:
-        """All forms, in the order they are loaded."""
-        core = core_program(self.signature, self.strict)
-        layers = (
-            self.signature.program,
-            LOADING,
-            facts_program(),
-            core,
-            dims_program(self.signature),
-            structure_program(),
-            _SUPERSEDED_DECLARATIONS,
-        )
-        chunks = self.compiled.chunks
-        texts = with_twins([*layers, *(_marking_superseded(chunk.text) for chunk in chunks)])
-        own = (replace(chunk, text=text) for chunk, text in zip(chunks, texts[len(layers) :], strict=True))
-        return modules_of(texts[: len(layers)], own)
 
     @cached_property
     def loading(self) -> tuple[str, ...]:
@@ -227,18 +235,27 @@ class Program:
         missing = [number for number in numbers if number not in engine.modules]
         engine.modules.update(missing)
         own = [self.modules[number] for number in missing]
-        engine.load("\n".join(module.text for module in own if module.chunk is None))
-        for module in own:
-            if module.chunk is not None:
-                try:
-                    engine.load(module.text)
-                except RuleError as error:
-                    raise module.chunk.error(error.reason) from None
+        for start in range(0, len(own), MODULES_PER_TEXT):
+            piece = own[start : start + MODULES_PER_TEXT]
+            try:
+                engine.load("\n".join(module.text for module in piece))
+            except RuleError as error:
+                raise _refused(piece, error) from None
         # egglog matches against all rows in a rule's first run, and against new rows later: in another order.
         # So that the history of an engine changes nothing, no graph sees a first run.
         rules = tuple(module.member for module in own if module.ruleset)
         if rules:
             engine.execute(f"(run {engine.unite('esat-first', rules)} 1)")
+
+
+def _refused(modules: Sequence[Module], error: RuleError) -> RuleError:
+    """What egglog said of the texts of modules, one below the other, as an error of the one it is about."""
+    line = 1
+    for module in modules:
+        line += module.text.count("\n") + 1
+        if error.line < line:
+            return module.error(error.reason) if error.line else error
+    return error
 
 
 _programs: OrderedDict[str, Program] = OrderedDict()

@@ -239,7 +239,7 @@ def never_fired(
         firing = Firing(False, False)
         rule = _known(given) or given
         for program in programs:
-            if rule in set(program.compiled.origins.values()):
+            if any(module.rule == rule for module in program.modules):
                 firing = fires(rule, program, operators, seed)
                 if firing.fired and firing.united:
                     break

@@ -1,26 +1,59 @@
-"""Text in chunks with true line numbers; failures become EsatErrors and break the engine."""
+"""Texts of any length with true line numbers; failures become EsatErrors and break the engine."""
+
+import io
 
 import pytest
 
-from esat.egraph.engine import Engine, chunks, split_forms
+import esat.egraph.engine as engine_module
+from esat.egraph.engine import Engine, split_forms
 from esat.errors import RuleError, SaturationError
 
 DECLARATIONS = "(sort T) (constructor A (i64) T) (constructor B (T T) T) (ruleset rules)"
 
 
-def test_chunks_keep_lines():
+@pytest.fixture(params=["read by egglog", "taken apart"])
+def load(request, monkeypatch):
+    """Engine.load, where egglog can read what it is given by itself, and where it cannot."""
+    if request.param == "taken apart":
+        monkeypatch.setattr(engine_module.os, "access", lambda *_: False)
+    return Engine.load
+
+
+def test_forms_know_their_places():
+    text = "; a comment with (parentheses\n(a)  (b\n)\n\n   (c)"
+    assert [(form.line, form.column, form.text) for form in split_forms(text)] == [
+        (1, 0, "(a)"),
+        (1, 5, "(b\n)"),
+        (4, 3, "(c)"),
+    ]
+
+
+def test_a_long_text_with_comments_is_loaded(load):
     text = "; a comment with (parentheses\n" + "\n".join(
         f'(relation r{number} (i64))\n; between "(" them\n' for number in range(35)
     )
-    forms = split_forms(text)
-    assert len(forms) == 35
-    for chunk in chunks(text):
-        for number, line in enumerate(chunk.split("\n")):
-            if line:
-                assert line == text.split("\n")[number]
     engine = Engine()
-    engine.load(text)
-    assert len(engine.sizes()) == 35
+    load(engine, text)
+    assert engine.sizes() == {f"r{number}": 0 for number in range(35)}
+
+
+class FullDisk(io.BytesIO):
+    """Takes the first bytes of what is written."""
+
+    def write(self, content):
+        return super().write(content[:5])
+
+
+def refuse(**_):
+    raise OSError("no space left on device")
+
+
+@pytest.mark.parametrize("temporary_file", [refuse, lambda **_: FullDisk()])
+def test_a_full_disk_is_no_obstacle(monkeypatch, temporary_file):
+    monkeypatch.setattr(engine_module.tempfile, "TemporaryFile", temporary_file)
+    engine = Engine()
+    engine.load(DECLARATIONS)
+    assert engine.sizes() == {"A": 0, "B": 0}
 
 
 @pytest.mark.parametrize(("text", "line"), [("(a)\n(b\n\n(c)", 2), ("(a)\n)", 1)])
@@ -30,14 +63,23 @@ def test_unbalanced_parentheses(text, line):
     assert caught.value.line == line
 
 
-def test_mistakes_are_rule_errors_with_positions():
+def test_mistakes_are_rule_errors_with_positions(load):
     engine = Engine()
-    engine.load(DECLARATIONS)
-    text = "\n" * 30 + '(rule ((= e (Bad x)))\n      ((union e x)) :ruleset rules :name "bad")'
+    load(engine, DECLARATIONS)
+    text = "\n" * 30 + '  (rule ((= e (Bad x)))\n      ((union e x)) :ruleset rules :name "bad")'
     with pytest.raises(RuleError) as caught:
-        engine.load(text, "user.egg")
-    assert (caught.value.file, caught.value.line, caught.value.column) == ("user.egg", 31, 13)
+        load(engine, text, "user.egg")
+    assert (caught.value.file, caught.value.line, caught.value.column) == ("user.egg", 31, 15)
     assert "Unbound function Bad" in str(caught.value)
+    with pytest.raises(SaturationError):
+        engine.sizes()
+
+
+def test_an_unfinished_text_breaks_the_engine(load):
+    engine = Engine()
+    with pytest.raises(RuleError) as caught:
+        load(engine, "(sort T)\n(sort U\n")
+    assert caught.value.line >= 2
     with pytest.raises(SaturationError):
         engine.sizes()
 

@@ -1,0 +1,105 @@
+"""Prepared rules come back from disk as they were; what is damaged or stale is made again."""
+
+from dataclasses import replace
+
+import pytest
+
+from esat.egraph.kept_rules import PreparedRules, prepared_rules
+from esat.egraph.prepare import program_for
+from esat.rules import RULES, read_rules
+from esat.rules.query import Query
+from esat.storage import CacheWarning, Store
+
+RULES_READ = read_rules('(ruleset r)(rewrite (Exp (Log x)) x :ruleset r :name "exp-log")').rules
+
+
+class Preparing:
+    """Counts how often rules are prepared."""
+
+    def __init__(self, prepared):
+        self.prepared = prepared
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        return self.prepared
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path, "rules")
+
+
+@pytest.fixture(scope="module")
+def program():
+    return program_for(RULES.query(Query(["fast_run"])))
+
+
+def test_what_comes_back_is_equal(store, program):
+    rules = program.selection.rules
+    preparing = Preparing(program.prepared)
+    for _ in range(2):
+        found = prepared_rules(program.digest, rules, preparing, store)
+        assert found == program.prepared
+    assert preparing.calls == 1
+    assert any(module.rule is not None and module.ruleset for module in found.modules)
+    assert any(module.rule is None and module.ruleset for module in found.modules)
+    assert any(module.mapped for module in found.modules)
+
+
+def test_other_rules_are_prepared_for_themselves(store):
+    preparing = Preparing(PreparedRules((), (), ()))
+    for digest in ("0" * 64, "1" * 64, "0" * 64):
+        prepared_rules(digest, RULES_READ, preparing, store)
+    assert preparing.calls == 2
+
+
+@pytest.mark.parametrize("damage", ["half", "flipped", "empty"])
+def test_a_damaged_entry_is_made_again(store, program, damage):
+    rules, preparing = program.selection.rules, Preparing(program.prepared)
+    prepared_rules(program.digest, rules, preparing, store)
+    (path,) = store.path.iterdir()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes({"half": content[: len(content) // 2], "flipped": content, "empty": b""}[damage])
+    with pytest.warns(CacheWarning, match="made again"):
+        assert prepared_rules(program.digest, rules, preparing, store) == program.prepared
+    assert prepared_rules(program.digest, rules, preparing, store) == program.prepared
+    assert preparing.calls == 2
+
+
+def test_an_entry_about_more_rules_than_there_are_is_made_again(store, program):
+    preparing = Preparing(program.prepared)
+    prepared_rules(program.digest, program.selection.rules, preparing, store)
+    other = Preparing(PreparedRules((), (), ()))
+    with pytest.warns(CacheWarning, match="made again"):
+        prepared_rules(program.digest, RULES_READ, other, store)
+    assert other.calls == 1
+
+
+def test_without_a_disk_rules_are_prepared_each_time():
+    preparing = Preparing(PreparedRules((), ("r",), ()))
+    for _ in range(2):
+        assert prepared_rules("0" * 64, RULES_READ, preparing, Store(None, "rules")) == preparing.prepared
+    assert preparing.calls == 2
+
+
+def test_the_key_holds_what_a_rule_says(program):
+    """Text, name, class and order: each gives another key, the file a rule stands in does not."""
+    selection = program.selection
+    (file, *others) = selection.files
+    rule, second, *rest = file.rules
+    changes = {
+        "source": (replace(rule, source=rule.source + " "), second, *rest),
+        "name": (replace(rule, name="other"), second, *rest),
+        "soundness": (replace(rule, soundness="unsafe"), second, *rest),
+        "order": (second, rule, *rest),
+        "number": (second, *rest),
+    }
+    digests = {
+        name: program_for(replace(selection, files=(replace(file, rules=rules), *others))).digest
+        for name, rules in changes.items()
+    }
+    digests["as it was"] = program.digest
+    digests["strict"] = program_for(selection, strict=True).digest
+    assert len(set(digests.values())) == len(digests)
