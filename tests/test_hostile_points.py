@@ -33,6 +33,11 @@ def log_erfc(x):
         return np.where(x < 0, np.log(special.erfc(x)), np.log(special.erfcx(np.abs(x))) - x * x)
 
 
+def log_cosh(x):
+    with np.errstate(all="ignore"):
+        return np.where(np.abs(x) < 1, np.log1p(2 * np.sinh(x / 2) ** 2), np.logaddexp(x, -x) - np.log(2))
+
+
 def columns(f):
     return lambda x: f(x, axis=1)
 
@@ -47,7 +52,8 @@ UNARY = {
     "1 / (1 + exp(-x))": (lambda x: 1 / (1 + esat.exp(-x)), special.expit, FAR),
     "exp(x) / (1 + exp(x))": (lambda x: esat.exp(x) / (1 + esat.exp(x)), special.expit, FAR),
     "1 - sigmoid(x)": (lambda x: 1 - esat.sigmoid(x), lambda x: special.expit(-x), FAR),
-    "log(cosh(x))": (lambda x: esat.log(esat.cosh(x)), lambda x: np.logaddexp(x, -x) - np.log(2), FAR),
+    "log(cosh(x))": (lambda x: esat.log(esat.cosh(x)), log_cosh, FAR),
+    "log(2 cosh(x))": (lambda x: esat.log(2 * esat.cosh(x)), lambda x: np.logaddexp(x, -x), FAR),
     "log(1 - exp(-x))": (lambda x: esat.log(1 - esat.exp(-x)), lambda x: log1mexp(-x), POSITIVE),
     "log1p(-exp(-x))": (lambda x: esat.log1p(-esat.exp(-x)), lambda x: log1mexp(-x), POSITIVE),
     "log(1 + x)": (lambda x: esat.log(1 + x), np.log1p, TINY),
@@ -115,6 +121,7 @@ SLOPES = {
     "log(1 / (1 + exp(-x)))": lambda x: special.expit(-x),
     "1 / (1 + exp(-x))": lambda x: special.expit(x) * special.expit(-x),
     "exp(x) / (1 + exp(x))": lambda x: special.expit(x) * special.expit(-x),
+    "log(cosh(x))": np.tanh,
     "1 - sigmoid(x)": lambda x: -special.expit(x) * special.expit(-x),
     "log(1 - exp(-x))": lambda x: 1 / np.expm1(x),
     "log1p(-exp(-x))": lambda x: 1 / np.expm1(x),

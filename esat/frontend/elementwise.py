@@ -59,6 +59,7 @@ from esat.ops.elementwise.hyperbolic import (
     arcsinh,
     arctanh,
     cosh,
+    log_cosh,
     sinh,
     tanh,
 )
@@ -133,7 +134,7 @@ __all__ = [
     "exp", "exp2", "expm1", "fill", "floor", "floor_div", "floor_divide", "fmax", "fmin", "fmod",
     "gamma", "gammaln", "ge", "greater", "greater_equal", "gt", "hypot", "i0", "i1", "identity", "imag",
     "int_div", "inv", "invert", "isfinite", "isinf", "isnan", "j0", "j1", "le", "left_shift", "less",
-    "less_equal", "lgamma", "log", "log1mexp", "log1p", "log2", "log10", "log_ndtr", "logaddexp",
+    "less_equal", "lgamma", "log", "log1mexp", "log1p", "log2", "log10", "log_cosh", "log_ndtr", "logaddexp",
     "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "maximum", "minimum",
     "mod", "mul", "multiply", "ndtr", "ne", "neg", "negative", "neq", "not_equal", "or_", "polygamma",
     "positive", "pow", "power", "psi", "rad2deg", "radians", "real", "reciprocal", "remainder",

@@ -17,6 +17,7 @@ from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.arithmetic import neg
 from esat.ops.elementwise.exponential import log1mexp, logaddexp, sigmoid, softplus
+from esat.ops.elementwise.hyperbolic import log_cosh
 from esat.ops.elementwise.special import log_ndtr
 from esat.ops.index.advanced import AdvancedSubtensor
 from esat.ops.index.basic import Subtensor
@@ -70,6 +71,8 @@ def _log_of(inner: Variable) -> Variable | None:
         return logsumexp(operand, axes, keepdims=inner.tensor_type.ndim == operand.tensor_type.ndim)
     if (x := _operand("erfc", inner)) is not None:
         return _log_erfc(x)
+    if (x := _operand("cosh", inner)) is not None:
+        return _apply(log_cosh, x)
     if (x := _operand("ndtr", inner)) is not None:
         return _apply(log_ndtr, x)
     sign, positive = terms[0]

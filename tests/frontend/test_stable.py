@@ -27,6 +27,7 @@ FORMS = {
     "part": (esat.log(esat.softmax(x, axis=0)[1:]), "subtensor"),
     "erfc": (esat.log(esat.erfc(x)), "add"),
     "erf": (esat.log(1 - esat.erf(x)), "add"),
+    "cosh": (esat.log(esat.cosh(x)), "log_cosh"),
     "ndtr": (esat.log(esat.ndtr(x)), "log_ndtr"),
 }
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from esat.graph.op import Array
 from esat.ops.elementwise.arithmetic import sqr
 from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.facts import KEEPS_SIGN, Facts
 from esat.ops.elementwise.power import sqrt
 from esat.ops.elementwise.record import Elementwise, slope
+from esat.ops.promotion import FLOATS
 
+_LN2 = math.log(2.0)
 _ODD_INCREASING = Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN)
 
 sinh = Elementwise(
@@ -24,6 +29,26 @@ cosh: Elementwise = Elementwise(
 tanh = Elementwise(
     "tanh", 1, np.tanh, floats("tanh({0})"), slope(lambda x, out: 1 - sqr(out)), flops=14.0,
     facts=Facts(parity="odd", monotone="increasing", lowest=-1, highest=1, signs=KEEPS_SIGN),
+)  # fmt: skip
+
+
+def _log_cosh(x: Array) -> Array:
+    """By a form that does not cancel near zero, and one that does not overflow far from it."""
+    size = np.abs(x.astype(np.float32) if x.dtype == np.float16 else x)
+    near = np.log1p(2 * np.sinh(0.5 * size) ** 2)
+    value: Array = np.where(size < 1, near, size + np.log1p(np.exp(-2 * size)) - _LN2)
+    return value.astype(x.dtype, copy=False)
+
+
+# log(cosh(x)).
+log_cosh = Elementwise(
+    "log_cosh", 1, _log_cosh,
+    floats(
+        "select(absolute({0}) < const(1), "
+        "log1p(const(2) * (sinh({0} * const(0.5)) * sinh({0} * const(0.5)))), "
+        f"absolute({{0}}) + log1p(exp(const(-2) * absolute({{0}}))) - const({_LN2!r}))"
+    ),
+    slope(lambda x, out: tanh(x)), FLOATS, flops=50.0, facts=Facts(parity="even", lowest=0),
 )  # fmt: skip
 
 arcsinh = Elementwise(
@@ -47,4 +72,4 @@ arctanh = Elementwise(
     flops=30.0, facts=_ODD_INCREASING,
 )  # fmt: skip
 
-OPS: tuple[Elementwise, ...] = (sinh, cosh, tanh, arcsinh, arccosh, arctanh)
+OPS: tuple[Elementwise, ...] = (sinh, cosh, tanh, log_cosh, arcsinh, arccosh, arctanh)

@@ -26,7 +26,7 @@ SCIPY = (
     "erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "log_ndtr", "gamma", "gammaln", "digamma",
     "polygamma", "i0", "i1", "j0", "j1", "xlogy",
 )  # fmt: skip
-OWN = ("fill", "sigmoid", "softplus", "log1mexp")
+OWN = ("fill", "sigmoid", "softplus", "log1mexp", "log_cosh")
 """Ops that neither NumPy nor SciPy has in these dtypes; they have tests of their own."""
 
 

@@ -36,7 +36,16 @@ _RENAMED = {
     "select": lambda condition, first, second: first if condition else second,
 }  # fmt: skip
 # Composites round differently from NumPy's one call.
-TOLERANCE = {"logaddexp2": 4, "hypot": 4, "ndtr": 8, "xlogy": 2, "pow": 2, "rad2deg": 2, "deg2rad": 2}
+TOLERANCE = {
+    "log_cosh": 4,
+    "logaddexp2": 4,
+    "hypot": 4,
+    "ndtr": 8,
+    "xlogy": 2,
+    "pow": 2,
+    "rad2deg": 2,
+    "deg2rad": 2,
+}
 
 
 def namespace() -> dict[str, object]:
@@ -48,7 +57,7 @@ def namespace() -> dict[str, object]:
     for name in TEMPLATE_NAMES:
         if name in _RENAMED:
             found[name] = _RENAMED[name]
-        elif name in ("sigmoid", "softplus", "log1mexp"):
+        elif name in ("sigmoid", "softplus", "log1mexp", "log_cosh"):
             found[name] = lambda x, name=name: BY_NAME[name].numpy(np.asarray(x))[()]
         else:
             found[name] = getattr(np, name, None) or getattr(scipy.special, name)

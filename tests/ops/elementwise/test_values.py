@@ -155,6 +155,7 @@ EXACT = {
     "sigmoid": ("1 / (1 + exp(-x))", lambda mp, x: 1 / (1 + mp.exp(-x))),
     "softplus": ("log(1 + exp(x))", lambda mp, x: mp.log(1 + mp.exp(x))),
     "log1mexp": ("log(1 - exp(x))", lambda mp, x: mp.log(1 - mp.exp(x))),
+    "log_cosh": ("log(cosh(x))", lambda mp, x: mp.log(mp.cosh(x))),
 }
 
 
@@ -183,6 +184,7 @@ def test_against_many_digits(name, dtype):
         ("sigmoid", {-np.inf: 0.0, np.inf: 1.0}),
         ("softplus", {-np.inf: 0.0, np.inf: np.inf}),
         ("log1mexp", {-np.inf: 0.0, 0.0: -np.inf, 1.0: np.nan}),
+        ("log_cosh", {-np.inf: np.inf, 0.0: 0.0, np.inf: np.inf}),
     ],
 )
 def test_limits(name, limits):
