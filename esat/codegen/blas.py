@@ -8,12 +8,13 @@ run meanwhile. Integers, booleans and float16 have no BLAS and go through NumPy 
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 
 import numpy as np
 
-from esat.codegen.blas_library import LETTERS, blas_function, scipy_is_faster
+from esat.codegen.blas_library import LETTERS, blas_function, one_thread, scipy_is_faster
 from esat.codegen.normal_product import normal_routine
-from esat.codegen.shared_products import share_product
+from esat.codegen.shared_products import share_product, share_vector_product
 from esat.codegen.sparse_products import sparse_product_routine
 from esat.codegen.structured import Routine, structured_routine
 from esat.graph import Apply
@@ -24,6 +25,9 @@ from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.sparse.products import StructuredDot, Usmm
 
+_THREADED_FROM = 9216
+"""Elements of a matrix from which OpenBLAS wakes its threads for a product with a vector."""
+_AS_IT_IS = nullcontext()
 _HANDED_TO_NUMPY = 1 << 19
 """Multiplications from which a product goes through NumPy: there its fixed cost is below one percent."""
 
@@ -37,7 +41,8 @@ def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
     :func:`default_threads` says.
     """
     if isinstance(node.op, AccumulateProduct):
-        return _accumulating(node.op, threads) if node.op.inplace else None
+        letter = LETTERS[node.outputs[0].tensor_type.dtype]
+        return _accumulating(node.op, letter, threads) if node.op.inplace else None
     if isinstance(node.op, StructuredProduct):
         return structured_routine(node.op, node.inputs[0].tensor_type.dtype)
     if isinstance(node.op, NormalProduct):
@@ -54,9 +59,9 @@ def _product_routine(node: Apply, threads: int | None) -> Routine:
         return _numpy_product
     if left.ndim == 2:
         if right.broadcastable[1]:
-            return functools.partial(_times_column, blas_function(f"{letter}gemv"))
+            return functools.partial(_times_column, blas_function(f"{letter}gemv"), threads)
         if left.broadcastable[0]:
-            return functools.partial(_row_times, blas_function(f"{letter}gemv"))
+            return functools.partial(_row_times, blas_function(f"{letter}gemv"), threads)
         return functools.partial(_product, blas_function(f"{letter}gemm"), threads)
     if all(right.broadcastable[:-2]):
         return functools.partial(_stacked_product, blas_function(f"{letter}gemm"), threads)
@@ -84,8 +89,9 @@ def accumulate_product(
         _scaled_product(blas_function(f"{LETTERS[left.dtype.name]}gemm"), alpha, left, right, beta, output)
 
 
-def _accumulating(op: AccumulateProduct, threads: int | None) -> Routine:
+def _accumulating(op: AccumulateProduct, letter: str, threads: int | None) -> Routine:
     """The routine ``(alpha, left, right, beta, output)`` of a ``gemm`` in place."""
+    gemv = blas_function(f"{letter}gemv")
 
     def accumulate(alpha: Array, left: Array, right: Array, beta: Array, output: Array) -> None:
         scale, kept = float(alpha), float(beta)
@@ -93,35 +99,54 @@ def _accumulating(op: AccumulateProduct, threads: int | None) -> Routine:
         if scale == 0.0 or kept == 0.0 or not output.flags.c_contiguous:
             op.perform([output, alpha, left, right, beta])
         elif right.shape[1] == 1:  # a product of two matrices is slow for one column
-            _accumulate_column(scale, left, right, kept, output.reshape(-1))
+            _matrix_vector(gemv, scale, left, right, kept, output, threads)
         elif left.shape[0] == 1:
-            _accumulate_column(scale, right.T, left, kept, output.reshape(-1))
+            _matrix_vector(gemv, scale, right.T, left, kept, output, threads)
         else:
             accumulate_product(scale, left, right, kept, output, threads)
 
     return accumulate
 
 
-def _accumulate_column(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> None:
-    """``output = alpha * matrix @ vector + beta * output``, for a vector of shape (k, 1) or (1, k)."""
-    gemv = blas_function(f"{LETTERS[matrix.dtype.name]}gemv")
-    flat = vector.reshape(-1)
+def _matrix_vector(
+    gemv: Routine,
+    alpha: float,
+    matrix: Array,
+    vector: Array,
+    beta: float,
+    output: Array,
+    threads: int | None,
+) -> None:
+    """``output = alpha * matrix @ vector + beta * output``, for contiguous ones of one column or one row."""
+    vector, output = vector.reshape(-1), output.reshape(-1)
     if not matrix.size:
-        np.multiply(output, beta, out=output)
-    elif matrix.size >= _HANDED_TO_NUMPY:  # as in _matrix_vector; what is added is short
-        with np.errstate(all="ignore"):
-            product = np.dot(matrix, flat)
-            if beta != 1.0:
-                np.multiply(output, beta, out=output)
-            if alpha == -1.0:
-                np.subtract(output, product, out=output)
-            else:
-                product *= alpha
-                np.add(output, product, out=output)
-    elif matrix.flags.c_contiguous:
-        gemv(alpha, matrix.T, flat, beta, output, 0, 1, 0, 1, 1, 1)
-    else:
-        gemv(alpha, matrix, flat, beta, output, 0, 1, 0, 1, 0, 1)
+        np.multiply(output, beta, out=output) if beta else output.fill(0)
+        return
+    if share_vector_product(alpha, matrix, vector, beta, output, threads):
+        return
+    if matrix.size >= _HANDED_TO_NUMPY:
+        _numpy_matrix_vector(alpha, matrix, vector, beta, output)
+        return
+    turned = matrix.flags.c_contiguous
+    stored = matrix.T if turned else matrix
+    with (matrix.size >= _THREADED_FROM and one_thread()) or _AS_IT_IS:
+        gemv(alpha, stored, vector, beta, output, 0, 1, 0, 1, int(turned), 1)
+
+
+def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> None:
+    """The same through NumPy: memory sets the pace, whatever the core type, and what is added is short."""
+    with np.errstate(all="ignore"):
+        if alpha == 1.0 and beta == 0.0:
+            np.dot(matrix, vector, output)
+            return
+        product = np.dot(matrix, vector)
+        if beta != 1.0:
+            np.multiply(output, beta, out=output)
+        if alpha == -1.0:
+            np.subtract(output, product, out=output)
+        else:
+            product *= alpha
+            np.add(output, product, out=output)
 
 
 def _product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
@@ -148,27 +173,12 @@ def _scaled_product(
     gemm(alpha, first, second, beta, output.T, turn_first, turn_second, 1)
 
 
-def _times_column(gemv: Routine, left: Array, right: Array, output: Array) -> None:
-    _matrix_vector(gemv, left, right.reshape(-1), output)
+def _times_column(gemv: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
+    _matrix_vector(gemv, 1.0, left, right, 0.0, output, threads)
 
 
-def _row_times(gemv: Routine, left: Array, right: Array, output: Array) -> None:
-    _matrix_vector(gemv, right.T, left.reshape(-1), output)
-
-
-def _matrix_vector(gemv: Routine, matrix: Array, vector: Array, output: Array) -> None:
-    """``output = matrix @ vector`` for an output of shape (m, 1) or (1, m)."""
-    if not matrix.size:
-        output.fill(0)
-        return
-    flat = output.reshape(-1)
-    if matrix.size >= _HANDED_TO_NUMPY:  # memory sets the pace, whatever the core type
-        with np.errstate(all="ignore"):
-            np.dot(matrix, vector, flat)
-    elif matrix.flags.c_contiguous:
-        gemv(1.0, matrix.T, vector, 0.0, flat, 0, 1, 0, 1, 1, 1)
-    else:
-        gemv(1.0, matrix, vector, 0.0, flat, 0, 1, 0, 1, 0, 1)
+def _row_times(gemv: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
+    _times_column(gemv, threads, right.T, left, output)
 
 
 def _stacked_product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:

@@ -18,7 +18,7 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.blas_calls import call_blas
-from esat.codegen.blas_library import LETTERS, load_blas, one_thread
+from esat.codegen.blas_library import load_blas, one_thread
 from esat.codegen.small_products import function_address, order_in_memory
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import default_threads, pool_address
@@ -28,28 +28,48 @@ from esat.graph.op import Array
 SMALL_PRODUCT = 10**6
 """Multiplications up to which OpenBLAS takes a product for a small one."""
 SHARED_FROM = 1 << 19
-"""Multiplications from which products are shared: some 20 microseconds for one thread."""
-READ_FROM = 1 << 17
-"""Elements of a matrix from which its product with a vector is shared."""
-_READ_AT_ONCE = 1 << 15
+"""Multiplications from which products of matrices are shared: some 20 microseconds for one thread."""
+READ_FROM = 1 << 19
+"""Elements of a matrix from which its product with a vector is shared: 30 to 60 microseconds."""
+_READ_AT_ONCE = 1 << 17
+"""Elements of a matrix that a part of such a product reads, where that leaves enough parts."""
+_LEAST_ROWS, _LEAST_PIECE = 8, 512
+"""Rows that are read at once, as BLAS does; elements of a column that are, where columns lie in one piece."""
 _PARTS = 8
 """Parts there shall be at least; partial results, where a sum is cut into parts."""
+_LETTERS = {"f": "s", "d": "d"}
+"""The first letter of BLAS's functions by the character of a dtype: asking for its name takes as long as half
+of a call."""
 _VECTOR = 16
 _LEAST_STEP = 2 * _VECTOR
 
-_PRODUCT = """
+_OF_MATRICES = """
+def multiply(blas, turned, alpha, left, left_step, right, right_step, beta, output):
+    columns, sizes = right.shape[1], (left.shape[0], right.shape[0])
+    call_blas(
+        blas,
+        (*turned, columns, *sizes, alpha, right, right_step, left, left_step, beta, output, columns),
+    )
+"""
+"""Row-major matrices are the transposed column-major ones that BLAS takes, and ``(AB)' = B'A'``."""
+
+_WITH_A_COLUMN = """
+def multiply(blas, turned, alpha, left, left_step, right, right_step, beta, output):
+    sizes = left.shape if turned[1] else left.shape[::-1]  # as columns are stored
+    call_blas(
+        blas, (not turned[1], *sizes, alpha, left, left_step, right, right_step, beta, output, 1)
+    )
+"""
+
+_BY_ROWS = """
+
 def some_rows(begin, end, blas, step, turned, alpha, left, left_step, right, right_step, beta, output):
     for part in range(begin, end):
         some = left[part * step : (part + 1) * step]
-        sizes = right.shape[1], some.shape[0], right.shape[0]
-        results = output[part * step :]
-        call_blas(
-            blas,
-            (*turned, *sizes, alpha, right, right_step, some, left_step, beta, results, right.shape[1]),
-        )
+        multiply(blas, turned, alpha, some, left_step, right, right_step, beta, output[part * step :])
 
 
-def by_rows(blas, step, turned, alpha, left, left_step, right, right_step, beta, output, pool, threads):
+def product(blas, step, turned, alpha, left, left_step, right, right_step, beta, output, pool, threads):
     units = (left.shape[0] + step - 1) // step
     in_parallel(
         pool, threads, units, 4, some_rows,
@@ -57,7 +77,8 @@ def by_rows(blas, step, turned, alpha, left, left_step, right, right_step, beta,
     )
 """
 
-_SUM = """
+_BY_SUMS = """
+
 def some_sums(begin, end, blas, step, turned, left, left_step, right, right_step, sums):
     inner = right.shape[0]
     length = ((inner + step - 1) // step + sums.shape[0] - 1) // sums.shape[0] * step
@@ -66,14 +87,10 @@ def some_sums(begin, end, blas, step, turned, left, left_step, right, right_step
         output[:] = zero
         for first in range(part * length, min((part + 1) * length, inner), step):
             some, others = left[:, first : first + step], right[first : first + step]
-            sizes = right.shape[1], left.shape[0], others.shape[0]
-            call_blas(
-                blas,
-                (*turned, *sizes, one, others, right_step, some, left_step, one, output, right.shape[1]),
-            )
+            multiply(blas, turned, one, some, left_step, others, right_step, one, output)
 
 
-def by_sums(blas, step, turned, alpha, left, left_step, right, right_step, beta, output, sums, pool, threads):
+def product(blas, step, turned, alpha, left, left_step, right, right_step, beta, output, sums, pool, threads):
     in_parallel(
         pool, threads, sums.shape[0], 1, some_sums,
         (blas, step, turned, left, left_step, right, right_step, sums),
@@ -86,10 +103,8 @@ def by_sums(blas, step, turned, alpha, left, left_step, right, right_step, beta,
             kept = zero if beta == zero else beta * output[row, column]
             output[row, column] = alpha * total + kept
 """
-"""Row-major matrices are the transposed column-major ones that BLAS takes, and ``(AB)' = B'A'``."""
 
 _TYPES: Any = types
-_Kernel = Callable[..., None]
 
 
 def share_product(
@@ -110,26 +125,14 @@ def share_product(
         The most it may use; None for what :func:`default_threads` says.
     """
     (rows, inner), columns = left.shape, right.shape[1]
-    if rows * inner * columns < SHARED_FROM or left.dtype.kind != "f":
+    if rows * inner * columns < SHARED_FROM or left.dtype.char not in _LETTERS:
         return False
-    step = _step(rows, inner * columns)
-    depth = 0 if step else _step(inner, rows * columns)
-    left_order, right_order, alone = order_in_memory(left), order_in_memory(right), one_thread()
-    if not (step or depth) or left_order is None or right_order is None or alone is None:
-        return False
-    turned = right_order[0] == "F", left_order[0] == "F"
-    number = left.dtype.type
-    operands = turned, number(alpha), left, left_order[1], right, right_order[1], number(beta), output
-    blas = function_address(f"{LETTERS[left.dtype.name]}gemm")
     count = default_threads() if threads is None else threads
-    pool = pool_address(count)
-    with alone:
-        if step:
-            _kernel("by_rows", left.dtype.name)(blas, step, *operands, pool, count)
-        else:
-            sums = np.empty((min(_PARTS, -(-inner // depth)), rows, columns), left.dtype)
-            _kernel("by_sums", left.dtype.name)(blas, depth, *operands, sums, pool, count)
-    return True
+    step = _step(rows, inner * columns)
+    if step:
+        return _share(alpha, left, right, beta, output, count, step, by_rows=True)
+    step = _step(inner, rows * columns)
+    return step > 0 and _share(alpha, left, right, beta, output, count, step, by_rows=False)
 
 
 def _step(length: int, across: int) -> int:
@@ -139,22 +142,76 @@ def _step(length: int, across: int) -> int:
     return step if step >= _LEAST_STEP and length > 2 * step else 0
 
 
+def share_vector_product(
+    alpha: float, matrix: Array, vector: Array, beta: float, output: Array, threads: int | None
+) -> bool:
+    """``output = alpha * matrix @ vector + beta * output`` in parts; whether it was done.
+
+    That is so under conditions like those of :func:`share_product`, and in several threads only: one reads a
+    matrix up to a tenth faster as a whole. So results in one thread may differ by rounding.
+
+    Parameters
+    ----------
+    matrix
+        Of shape (m, k) and dtype float32 or float64.
+    vector, output
+        Of shapes (k,) and (m,); the output is contiguous and shares memory with neither operand.
+    threads
+        The most it may use; None for what :func:`default_threads` says.
+    """
+    count = default_threads() if threads is None else threads
+    if matrix.size < READ_FROM or matrix.dtype.char not in _LETTERS or count == 1:
+        return False
+    rows, inner = matrix.shape
+    # Rows and columns that lie in one piece are read whole where there are enough of them.
+    least = _LEAST_ROWS if matrix.strides[0] >= matrix.strides[1] else _LEAST_PIECE
+    by_rows = rows >= _PARTS * least
+    length, across = (rows, inner) if by_rows else (inner, rows)
+    step = max(least if by_rows else 1, min(_READ_AT_ONCE // across, -(-length // _PARTS)))
+    return _share(alpha, matrix, vector[:, None], beta, output[:, None], count, step, by_rows)
+
+
+def _share(
+    alpha: float,
+    left: Array,
+    right: Array,
+    beta: float,
+    output: Array,
+    threads: int,
+    step: int,
+    by_rows: bool,
+) -> bool:
+    """A product in parts of ``step`` rows of the left matrix or, if not by rows, of so many columns of it."""
+    left_order, right_order, alone = order_in_memory(left), order_in_memory(right), one_thread()
+    if left_order is None or right_order is None or alone is None:
+        return False
+    dtype, columns = left.dtype, right.shape[1]
+    turned = right_order[0] == "F", left_order[0] == "F"
+    operands = turned, dtype.type(alpha), left, left_order[1], right, right_order[1], dtype.type(beta), output
+    partial = () if by_rows else (np.empty((_PARTS, *output.shape), dtype),)
+    blas = function_address(_LETTERS[dtype.char] + ("gemv" if columns == 1 else "gemm"))
+    kernel = _kernel(dtype.char, by_rows, columns == 1)
+    with alone:
+        kernel(blas, step, *operands, *partial, pool_address(threads), threads)
+    return True
+
+
 @functools.cache
-def _kernel(entry: str, dtype: str) -> _Kernel:
+def _kernel(character: str, by_rows: bool, is_column: bool) -> Callable[..., None]:
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
-    number, word = NUMBA_TYPES[dtype], types.int64
+    scalar = np.dtype(character).type
+    number, word = NUMBA_TYPES[np.dtype(character).name], types.int64
     operand, result = types.Array(number, 2, "A"), types.Array(number, 2, "C")
-    sums = (types.Array(number, 3, "C"),) if entry == "by_sums" else ()
+    partial = () if by_rows else (types.Array(number, 3, "C"),)
     turned = _TYPES.UniTuple(types.boolean, 2)
     signature = types.void(
-        word, word, turned, number, operand, word, operand, word, number, result, *sums, word, word
+        word, word, turned, number, operand, word, operand, word, number, result, *partial, word, word
     )
-    scalar = np.dtype(dtype).type
     environment = {
         "in_parallel": in_parallel,
         "call_blas": call_blas,
         "zero": scalar(0),
         "one": scalar(1),
     }
-    source = _SUM if entry == "by_sums" else _PRODUCT
-    return cache.load_or_compile(source, entry, signature, environment).function
+    source = (_WITH_A_COLUMN if is_column else _OF_MATRICES) + (_BY_ROWS if by_rows else _BY_SUMS)
+    return cache.load_or_compile(source, "product", signature, environment).function

@@ -10,7 +10,7 @@ from callers import call_at_once
 from esat.codegen import shared_products
 from esat.codegen.blas import accumulate_product
 from esat.codegen.blas_library import OneThread, one_thread
-from esat.codegen.shared_products import share_product
+from esat.codegen.shared_products import share_product, share_vector_product
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-12}
 ORDERS = {
@@ -52,6 +52,24 @@ def test_all_layouts_in_any_number_of_threads(sizes: tuple[int, int, int], dtype
             assert np.array_equal(results[0], results[2])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", [(4003, 150), (150, 4003), (5, 110_000), (110_000, 5), (800, 801)], ids=str)
+def test_columns_in_several_threads(sizes: tuple[int, int], dtype: str) -> None:
+    for order in ORDERS:
+        matrix, column = operands((*sizes, 2), dtype, (order, "F"))
+        for vector in (column[:, 0], np.ascontiguousarray(column)[:, 1]):
+            results = []
+            for threads in (2, 3, 5):
+                results.append(np.full(sizes[0], np.nan, dtype))
+                assert share_vector_product(1.0, matrix, vector, 0.0, results[-1], threads)
+            close(results[0], matrix.astype("float64") @ vector.astype("float64"), dtype)
+            assert np.array_equal(results[0], results[1])
+            assert np.array_equal(results[0], results[2])
+            output = results[0].copy()
+            assert share_vector_product(-0.5, matrix, vector, 2.0, output, 2)
+            close(output, 1.5 * results[0], dtype)
+
+
 @pytest.mark.parametrize("sizes", LONG, ids=str)
 def test_scaled_and_added_in_place(sizes: tuple[int, int, int]) -> None:
     left, right = operands(sizes, "float64", ("C", "C"))
@@ -85,6 +103,10 @@ def test_operands_in_no_order_are_left_alone() -> None:
     output = np.full((3001, 25), 7.0)
     assert not share_product(1.0, left[:, ::2], right[:40], 0.0, output, 2)
     assert not share_product(1.0, left[::-1], right, 0.0, output, 2)
+    matrix, vector = np.ones((1500, 1500)), np.ones(1500)
+    assert not share_vector_product(1.0, matrix[:, ::2], vector[:750], 0.0, vector.copy(), 2)
+    assert not share_vector_product(1.0, matrix, vector[::-1], 0.0, vector.copy(), 2)
+    assert not share_vector_product(1.0, matrix, vector, 0.0, vector.copy(), 1)
 
 
 def test_another_blas_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
