@@ -25,7 +25,7 @@ from esat.forks import GATE
 from esat.frontend.gradient import GRADIENT_CLOCK
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, SharedVariable, Variable
-from esat.graph.variables import user_line
+from esat.graph.callers import user_line
 from esat.mode import Mode
 from esat.phases.assumptions import remove_assumptions
 from esat.phases.debug import GraphChecker

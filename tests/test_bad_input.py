@@ -83,6 +83,55 @@ def test_operands_that_are_no_tensors_are_named_with_the_op() -> None:
         esat.exp(esat.sparse.csr_matrix("s"))
 
 
+SPARSE = {
+    "sum": esat.sum, "inv": esat.linalg.inv, "getitem": lambda s: s[0], "reshape": lambda s: s.reshape((3,)),
+    "T": lambda s: s.T, "concatenate": lambda s: esat.concatenate([s, s]), "median": esat.median,
+    "switch": lambda s: esat.where(s, 1, 2), "einsum": lambda s: esat.einsum("ij->", s), "sort": esat.sort,
+    "add": lambda s: s + 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_what_takes_no_sparse_matrices_says_so_by_its_name(name) -> None:
+    s = esat.sparse.csr_matrix("s")
+    with pytest.raises(
+        GraphError, match=rf"^{name}(\(.*\))?: s is a csr\(float64\), not a tensor; .*esat.sparse"
+    ):
+        SPARSE[name](s)
+
+
+NO_ARRAYS = {
+    "exp": esat.exp, "sum": esat.sum, "reshape": lambda v: esat.reshape(v, (2,)),
+    "outer": lambda v: esat.outer(v, 1), "add": lambda v: esat.vector() + v,
+    "quantile": lambda v: esat.quantile(esat.vector(), v), "shared": esat.shared,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_ARRAYS)
+def test_what_is_no_array_is_called_that_by_the_function(name) -> None:
+    for value in (None, "a", [1, "b"]):
+        with pytest.raises(DtypeError, match=rf"^{name}(\(.*\))?: .* is not numeric"):
+            NO_ARRAYS[name](value)
+
+
+@pytest.mark.parametrize("function", [esat.concatenate, esat.stack, esat.hstack, esat.vstack, esat.dstack])
+def test_what_joins_arrays_takes_some(function) -> None:
+    name = function.__name__
+    with pytest.raises(DtypeError, match=rf"^{name}\(None\): takes a sequence of arrays"):
+        function(None)
+    with pytest.raises(ShapeError, match=rf"^{name}\(\): there are no arrays"):
+        function([])
+    with pytest.raises(ShapeError, match=rf"^{name}\(vector\(float64\)\): takes a sequence of arrays"):
+        function(esat.vector("x"))
+
+
+def test_functions_of_numpy_name_their_like() -> None:
+    with pytest.raises(DtypeError, match=r"numpy.sum\(x\): .* use esat's sum"):
+        np.sum(esat.vector("x"))
+    with pytest.raises(DtypeError, match=r"einsum\(x\): the subscripts come first"):
+        esat.einsum(esat.vector("x"), "i->")
+
+
 def test_sizes_and_steps_that_nothing_can_have() -> None:
     state = esat.random.state()
     with pytest.raises(ShapeError, match=r"normal.*size \(-3,\) has a negative number"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import ShapeError, describe
+from esat.errors import DtypeError, ShapeError, describe
 from esat.frontend.linear import as_matrix, from_matrix
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
@@ -46,9 +46,13 @@ def einsum(subscripts: str, *operands: Any) -> Variable:
 
     Raises
     ------
+    DtypeError
+        When the subscripts are no string.
     ShapeError
         When the subscripts do not fit the operands, or sizes of one letter are known to differ.
     """
+    if not isinstance(subscripts, str):
+        raise DtypeError(describe("einsum", [subscripts], "the subscripts come first, as a string"))
     variables = [as_variable(operand) for operand in operands]
     inputs, output = _parse(subscripts, variables)
     _check_sizes(subscripts, inputs, variables)

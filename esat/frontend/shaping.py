@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import AxisError, ShapeError, describe
+from esat.errors import AxisError, DtypeError, EsatError, ShapeError, describe
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Constant, Variable
@@ -127,9 +127,25 @@ def atleast_3d(*operands: Any) -> Any:
 
 def concatenate(tensors: Sequence[Any], axis: Any = 0) -> Variable:
     """The arrays one after the other along ``axis``; with None, all of their elements as a vector."""
+    variables = _listed("concatenate", tensors)
     if axis is None:
-        return join([flatten(atleast_1d(tensor)) for tensor in tensors], 0)
-    return join(tensors, axis)
+        return join([flatten(variable) for variable in variables], 0)
+    return join(variables, axis)
+
+
+def _listed(name: str, tensors: Any) -> list[Variable]:
+    """The arrays of a sequence, or those along the first axis of one array."""
+    if isinstance(tensors, Variable) and tensors.tensor_type.shape[:1] in ((), (None,)):
+        raise ShapeError(describe(name, [tensors.type], "takes a sequence of arrays, not a Variable"))
+    try:
+        variables = [as_variable(tensor) for tensor in tensors]
+    except TypeError as error:
+        if isinstance(error, EsatError):
+            raise
+        raise DtypeError(describe(name, [tensors], "takes a sequence of arrays")) from error
+    if not variables:
+        raise ShapeError(describe(name, [], "there are no arrays"))
+    return variables
 
 
 def stack(tensors: Sequence[Any], axis: int = 0) -> Variable:
@@ -140,7 +156,7 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Variable:
     ShapeError
         When ranks or known sizes differ.
     """
-    variables = [as_variable(tensor) for tensor in tensors]
+    variables = _listed("stack", tensors)
     ranks = {variable.tensor_type.ndim for variable in variables}
     if len(ranks) != 1:
         types = [variable.type for variable in variables]
@@ -151,18 +167,18 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Variable:
 
 def hstack(tensors: Sequence[Any]) -> Variable:
     """Arrays one after the other along the second axis, vectors along their only one."""
-    lifted = [atleast_1d(tensor) for tensor in tensors]
-    return join(lifted, 0 if lifted and lifted[0].tensor_type.ndim == 1 else 1)
+    lifted = [atleast_1d(tensor) for tensor in _listed("hstack", tensors)]
+    return join(lifted, 0 if lifted[0].tensor_type.ndim == 1 else 1)
 
 
 def vstack(tensors: Sequence[Any]) -> Variable:
     """Arrays one after the other along the first axis, vectors as rows."""
-    return join([atleast_2d(tensor) for tensor in tensors], 0)
+    return join([atleast_2d(tensor) for tensor in _listed("vstack", tensors)], 0)
 
 
 def dstack(tensors: Sequence[Any]) -> Variable:
     """Arrays one after the other along the third axis."""
-    return join([atleast_3d(tensor) for tensor in tensors], 2)
+    return join([atleast_3d(tensor) for tensor in _listed("dstack", tensors)], 2)
 
 
 def hsplit(operand: Any, indices_or_sections: Any) -> list[Variable]:

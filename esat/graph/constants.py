@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError
+from esat.graph.callers import caller
 from esat.graph.types import TensorType, normalize_dtype
 from esat.graph.variables import Constant, Variable
 
@@ -29,13 +30,15 @@ def constant(value: Any, dtype: Any = None, name: str | None = None) -> Constant
     if isinstance(value, Constant) and dtype is None:
         return value
     if _contains_variable(value):
-        raise DtypeError(f"{value!r} contains Variables; build the array with esat.stack")
+        raise DtypeError(f"{caller()}{value!r} contains Variables; build the array with esat.stack")
     try:
         array = np.asarray(value)
         if dtype is not None:
             array = array.astype(normalize_dtype(dtype))
     except (TypeError, ValueError, OverflowError) as error:
-        raise DtypeError(f"{value!r} is not a numeric array: {error}") from error
+        raise DtypeError(f"{caller()}{value!r} is not a numeric array: {error}") from error
+    if array.dtype.kind not in "biufc":
+        raise DtypeError(f"{caller()}{value!r} is not numeric: its dtype is {array.dtype}")
     return Constant(TensorType(array.dtype, shape=array.shape), array, name)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from esat.errors import DtypeError, GraphError, ShapeError, describe
+from esat.graph.callers import caller
 from esat.graph.operators import Operators
 from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
@@ -28,8 +29,14 @@ class Methods(Operators):
     def tensor_type(self) -> TensorType:
         """The type, for a variable that holds a tensor. Raises GraphError for any other."""
         if not isinstance(self.type, TensorType):
-            raise GraphError(f"{self} is a {self.type}, not a tensor")
+            reason = f"{self} is a {self.type}, not a tensor; what sparse matrices have is in esat.sparse"
+            raise GraphError(caller() + reason)
         return self.type
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        name = function.__name__
+        reason = f"NumPy's function takes arrays, and a Variable has no value yet; use esat's {name}"
+        raise DtypeError(describe(f"numpy.{name}", [self], reason))
 
     # ---- properties
 

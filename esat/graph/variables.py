@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from esat.errors import GraphError, UserLine
+from esat.graph.callers import user_line
 from esat.graph.methods import Methods
 from esat.graph.types import TensorType, Type
 
 if TYPE_CHECKING:
     from esat.graph.function_graph import Client
     from esat.graph.op import Op
-
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
-
-
-def user_line() -> UserLine | None:
-    """The innermost line on the call stack that is not esat's own."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
-            return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
 
 
 class Variable(Methods):

@@ -43,7 +43,9 @@ class Alloc(Op):
         source = value.tensor_type
         shape: list[int | None] = []
         for axis, (given, wanted) in enumerate(zip(source.shape, map(known_size, sizes), strict=True)):
-            if wanted is not None and (wanted < 0 or given not in (1, None, wanted)):
+            if wanted is not None and wanted < 0:
+                raise ShapeError(describe(self.name, [f"size {wanted}"], "a size cannot be negative"))
+            if wanted is not None and given not in (1, None, wanted):
                 reason = f"size {given} of axis {axis} cannot become {wanted}"
                 raise ShapeError(describe(self.name, [source], reason))
             shape.append(given if given not in (1, None) and wanted is None else wanted)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, GraphError, describe
+from esat.graph.callers import caller
 from esat.graph.constants import constant
 from esat.graph.types import normalize_dtype
 from esat.graph.variables import Variable
@@ -69,7 +70,7 @@ def _given_to(name: str, values: Sequence[Any]) -> tuple[Given, ...]:
         return given_dtypes(values)
     except (DtypeError, GraphError) as error:
         shown = [value.type if isinstance(value, Variable) else repr(value) for value in values]
-        raise type(error)(describe(name, shown, str(error))) from error
+        raise type(error)(describe(name, shown, str(error).removeprefix(caller()))) from error
 
 
 def _strong(value: Any) -> np.dtype[Any]:
