@@ -29,7 +29,7 @@ import esat
 from esat.codegen.cache import CacheWarning, KernelCache
 from esat.egraph.encode import encode
 from esat.egraph.prepare import program_for
-from esat.egraph.saturate import Budgets
+from esat.egraph.schedule import Budgets
 from esat.extract.kept import KeptGraphs
 from esat.extract.optimizer import saturated
 from esat.rules import RULES

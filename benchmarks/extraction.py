@@ -24,7 +24,7 @@ import esat
 from benchmarks.saturation import random_chains
 from esat.egraph.encode import encode
 from esat.egraph.prepare import program_for
-from esat.egraph.saturate import Budgets
+from esat.egraph.schedule import Budgets
 from esat.errors import EsatWarning
 from esat.extract.choose import choose
 from esat.extract.cost import CostModel

@@ -24,7 +24,8 @@ from esat.egraph.engine import Engine
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine, program_for
 from esat.egraph.report import SaturationReport
-from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.saturate import saturate
+from esat.egraph.schedule import Budgets
 from esat.extract.optimizer import optimize
 from esat.graph import FunctionGraph, TensorType, Variable, toposort
 from esat.graph.registry import registered_ops

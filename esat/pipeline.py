@@ -15,7 +15,7 @@ from esat.classic.standard import optdb
 from esat.codegen.blas import routine_for
 from esat.codegen.threads import default_threads
 from esat.collection import without_old_objects
-from esat.egraph.saturate import Budgets
+from esat.egraph.schedule import Budgets
 from esat.errors import GraphError
 from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport

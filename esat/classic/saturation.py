@@ -19,7 +19,7 @@ from esat.classic.simplify import constant_folding
 from esat.classic.trace import ReplacementTrace, Writer
 from esat.egraph.prepare import program_for
 from esat.egraph.report import SaturationReport, StepTrace
-from esat.egraph.saturate import Budgets
+from esat.egraph.schedule import Budgets
 from esat.extract.kept import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport, Stage, optimize

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from esat.egraph.modules import Module
+from esat.egraph.schedule import Schedule
 
 
 @dataclass(slots=True)
@@ -42,26 +43,25 @@ class Activity:
 
     Parameters
     ----------
-    rules
-        By rule set.
+    schedule
+        Has the rules.
     sizes
         Rows by table, of all tables.
     """
 
-    def __init__(self, rules: Mapping[str, tuple[Module, ...]], sizes: Mapping[str, int]) -> None:
-        self._rules = rules
+    def __init__(self, schedule: Schedule, sizes: Mapping[str, int]) -> None:
+        self._schedule = schedule
         self._empty = frozenset(name for name, rows in sizes.items() if not rows)
-        self._makes: dict[str, frozenset[str]] = {}
-        for rule in (rule for own in rules.values() for rule in own):
-            # A user's rule may have the name of one of the layer itself.
-            self._makes[rule.name] = rule.makes | self._makes.get(rule.name, frozenset())
         self._selections: dict[tuple[str, ...], _Selection] = {}
 
     def note(self, matched: Iterable[str]) -> None:
         """Note that the rules of these names matched: what they make has rows from now on."""
-        made = [makes for name in matched if not (makes := self._makes[name]).isdisjoint(self._empty)]
+        named, empty = self._schedule.named, self._empty
+        made = [
+            rule.makes for name in matched for rule in named.get(name, ()) if not rule.makes.isdisjoint(empty)
+        ]
         if made:
-            self._empty = self._empty.difference(*made)
+            self._empty = empty.difference(*made)
 
     def members(self, rulesets: tuple[str, ...], repeated: bool) -> dict[str, tuple[str, ...]]:
         """The members of rule sets that have something to match.
@@ -80,7 +80,7 @@ class Activity:
         """
         known = self._selections.get(rulesets)
         if known is None:
-            rules = tuple(rule for name in rulesets for rule in self._rules.get(name, ()))
+            rules = tuple(rule for name in rulesets for rule in self._schedule.rules.get(name, ()))
             known = _Selection(rules, list(rules), self._empty, self._empty, {})
         elif known.missing <= self._empty:
             return known.members

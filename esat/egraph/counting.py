@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from esat.egraph.engine import Engine
 from esat.egraph.modules import Module
@@ -20,7 +19,7 @@ class NodeCount:
     constructors
         Tables whose rows count.
     rules
-        All that may run, by rule set, so that it is known what a match adds; of others nothing is known.
+        All that may run, by name, so that it is known what a match adds; of others nothing is known.
 
     Attributes
     ----------
@@ -35,10 +34,8 @@ class NodeCount:
     ) -> None:
         self._engine = engine
         self._constructors = frozenset(constructors)
+        self._rules = rules
         self._terms: dict[str, float] = {}
-        for rule in (rule for own in rules.values() for rule in own):
-            # A user's rule may have the name of one of the layer itself.
-            self._terms[rule.name] = max(self._terms_of(rule), self._terms.get(rule.name, 0))
         self._sizes: dict[str, int] = {}
         self.most: float = math.inf
         self.last = 0
@@ -50,12 +47,14 @@ class NodeCount:
             return math.inf
         return 0 if rule.makes.isdisjoint(self._constructors) else rule.actions
 
-    def note(self, report: Any) -> None:
-        """Note what egglog reports of a run that changed something."""
-        terms = self._terms
-        for name, matches in report.num_matches_per_rule.items():
-            if matches:
-                self.most += matches * terms.get(name, math.inf)
+    def note(self, matches: Mapping[str, int]) -> None:
+        """Note how often each rule matched in a run that changed something."""
+        for name, count in matches.items():
+            terms = self._terms.get(name)
+            if terms is None:
+                own = self._rules.get(name, ())
+                terms = self._terms[name] = max(map(self._terms_of, own), default=math.inf)
+            self.most += count * terms
         self._is_exact = False
 
     def exact(self) -> int:

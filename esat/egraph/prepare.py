@@ -76,6 +76,8 @@ class Program:
         Stands for all of it, and for the code that makes e-graphs of it.
     closures
         What is known of :meth:`relevant`.
+    schedules
+        The schedules of these.
     """
 
     signature: Signature
@@ -83,6 +85,7 @@ class Program:
     strict: bool
     digest: str
     closures: dict[frozenset[str], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    schedules: dict[tuple[int, ...], Schedule] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def prepared(self) -> PreparedRules:
@@ -145,7 +148,11 @@ class Program:
 
         Even an empty rule set takes time to run.
         """
-        return self._schedule(self.relevant(_tables_of(terms)))
+        numbers = self.relevant(_tables_of(terms))
+        known = self.schedules.get(numbers)
+        if known is None:
+            known = self.schedules[numbers] = self._schedule(numbers)
+        return known
 
     def _schedule(self, numbers: Sequence[int]) -> Schedule:
         own = [self.modules[number] for number in numbers]

@@ -14,6 +14,9 @@ StopReason = Literal["saturated", "round limit", "match limit", "node limit", "t
 The other limits are those of the budgets.
 """
 
+_TOLD_SECONDS = 0.001
+"""egglog tells times in whole milliseconds."""
+
 _MILLISECONDS_AS_MICROSECONDS = 1000.0
 """egglog 13.2 reports milliseconds in the microseconds of its timedeltas."""
 
@@ -115,21 +118,34 @@ class RuleLog:
     The compiler turns one rule into several, called ``name``, ``name#1``, ...; they count as one.
     """
 
-    reports: list[tuple[Any, float]] = field(default_factory=list)
+    runs: list[tuple[Mapping[str, int], Mapping[str, float]]] = field(default_factory=list)
 
-    def add(self, report: Any, seconds: float = 0.0) -> None:
-        """Add a RunReport of egglog, of a step that took so many seconds; 0.0: only egglog's times count."""
-        self.reports.append((report, seconds))
+    def add(self, matches: Mapping[str, int], seconds: float = 0.0, report: Any = None) -> None:
+        """Add a run.
+
+        Parameters
+        ----------
+        matches
+            Of the rules that matched.
+        seconds
+            What it took.
+        report
+            egglog's, which tells how long rules took that took long.
+        """
+        known: dict[str, float] = {}
+        if report is not None and seconds >= _TOLD_SECONDS:
+            times = report.search_and_apply_time_per_rule.items()
+            known = {name: true_seconds(time) for name, time in times if time}
+        self.runs.append((matches, dict(_shared_time(known, matches, seconds))))
 
     def statistics(self) -> tuple[RuleStatistics, ...]:
         """All rules that matched, most matches first, then by name."""
         matches: dict[str, int] = {}
         seconds: dict[str, float] = {}
-        for report, wall in self.reports:
-            counts = {name: count for name, count in report.num_matches_per_rule.items() if count}
+        for counts, times in self.runs:
             for name, count in counts.items():
                 matches[name] = matches.get(name, 0) + count
-            for name, time in _shared_time(report, counts, wall):
+            for name, time in times.items():
                 seconds[name] = seconds.get(name, 0.0) + time
         found: dict[str, RuleStatistics] = {}
         for name, count in matches.items():
@@ -141,9 +157,10 @@ class RuleLog:
         return tuple(sorted(found.values(), key=lambda rule: (-rule.matches, rule.name)))
 
 
-def _shared_time(report: Any, counts: Mapping[str, int], seconds: float) -> Iterator[tuple[str, float]]:
-    """The time of each rule in a step of so many seconds."""
-    known = {name: true_seconds(time) for name, time in report.search_and_apply_time_per_rule.items() if time}
+def _shared_time(
+    known: Mapping[str, float], counts: Mapping[str, int], seconds: float
+) -> Iterator[tuple[str, float]]:
+    """The time of each rule in a run of so many seconds, of which some are known."""
     yield from known.items()
     rest = {name: count for name, count in counts.items() if name not in known}
     share = (seconds - sum(known.values())) / max(sum(rest.values()), 1)

@@ -4,9 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from esat.egraph.joins import Join
 from esat.egraph.modules import Module
+from esat.egraph.report import rule_name
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Limits of one saturation.
+
+    Attributes
+    ----------
+    nodes
+        E-nodes.
+    seconds
+        Wall time.
+    rounds
+        Rounds.
+    matches
+        Fuel of a rule set once it has shown to explode.
+    """
+
+    nodes: int = 100_000
+    seconds: float = 5.0
+    rounds: int = 8
+    matches: int = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +57,7 @@ class RuleStep:
     from_nodes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schedule:
     """What to run.
 
@@ -61,3 +85,20 @@ class Schedule:
     watched: frozenset[str] = frozenset()
     joins: Mapping[str, tuple[Join, ...]] = field(default_factory=dict)
     rules: Mapping[str, tuple[Module, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def named(self) -> Mapping[str, tuple[Module, ...]]:
+        """The rules by name: one of a user's may have the name of one of the layer itself."""
+        found: dict[str, tuple[Module, ...]] = {}
+        for rule in (rule for own in self.rules.values() for rule in own):
+            found[rule.name] = (*found.get(rule.name, ()), rule)
+        return found
+
+    @cached_property
+    def watched_rulesets(self) -> frozenset[str]:
+        """Rule sets that have a watched rule among theirs."""
+        return frozenset(
+            ruleset
+            for ruleset, own in self.rules.items()
+            if any(rule_name(rule.name) in self.watched for rule in own)
+        )

@@ -18,7 +18,7 @@ import numpy as np
 
 from esat.egraph.prepare import Program
 from esat.egraph.report import RuleStatistics, SaturationReport
-from esat.egraph.saturate import Budgets
+from esat.egraph.schedule import Budgets
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays
 from esat.storage import Store, default_directory, digest_of

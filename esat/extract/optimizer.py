@@ -13,7 +13,8 @@ from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine
 from esat.egraph.report import SaturationReport, StepTrace
-from esat.egraph.saturate import Budgets, rounds_beyond, saturate
+from esat.egraph.saturate import rounds_beyond, saturate
+from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
 from esat.errors import OptimizerError
 from esat.extract.cost import CostModel

@@ -15,7 +15,8 @@ from esat.egraph.encode import as_tensor
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine, program_for
 from esat.egraph.report import SaturationReport
-from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.saturate import saturate
+from esat.egraph.schedule import Budgets
 from esat.egraph.structure import RELATIONS, with_structure
 from esat.egraph.terms import TermBuilder, TermGraph, TermType
 from esat.extract.arrays import EGraphArrays

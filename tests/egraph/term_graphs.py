@@ -7,8 +7,8 @@ import numpy as np
 from esat.egraph.core import core_program
 from esat.egraph.engine import Engine
 from esat.egraph.loader import LOADING, flatten, load_text
-from esat.egraph.saturate import Budgets, saturate
-from esat.egraph.schedule import Schedule
+from esat.egraph.saturate import saturate
+from esat.egraph.schedule import Budgets, Schedule
 from esat.egraph.signature import ConstructorSignature, Signature
 from esat.egraph.terms import SCALAR, TermBuilder, TermGraph, TermType, broadcast_word
 from esat.graph.types import DTYPES

@@ -6,6 +6,7 @@ from esat.egraph.activity import Activity
 from esat.egraph.counting import NodeCount
 from esat.egraph.engine import Engine
 from esat.egraph.modules import modules_of, rules_of
+from esat.egraph.schedule import Schedule
 
 TEXT = """
 (sort T)
@@ -20,6 +21,7 @@ TEXT = """
 """
 MODULES = modules_of([TEXT], [])
 RULES = rules_of(MODULES)
+SCHEDULE = Schedule(rules=RULES)
 
 
 def rule_names(members):
@@ -28,7 +30,7 @@ def rule_names(members):
 
 
 def activity(**rows):
-    return Activity(RULES, {name: rows.get(name, 0) for name in "ABCD"})
+    return Activity(SCHEDULE, {name: rows.get(name, 0) for name in "ABCD"})
 
 
 def test_a_rule_waits_for_all_its_tables():
@@ -62,12 +64,13 @@ def loaded(terms):
 
 def run(engine, ruleset):
     members = tuple(rule.member for rule in RULES[ruleset])
-    return engine.execute(f"(run {engine.unite(ruleset, members)} 1)")[0].report
+    matches = engine.execute(f"(run {engine.unite(ruleset, members)} 1)")[0].report.num_matches_per_rule
+    return {name: count for name, count in matches.items() if count}
 
 
 def test_the_bound_holds_between_counts():
     engine = loaded("(A 1) (A 2) (A 3)")
-    nodes = NodeCount(engine, ("A", "B", "C", "D"), RULES)
+    nodes = NodeCount(engine, ("A", "B", "C", "D"), SCHEDULE.named)
     assert nodes.above(2)
     assert (nodes.most, nodes.last) == (3, 3)
     for _ in range(3):
@@ -82,7 +85,7 @@ def test_the_bound_holds_between_counts():
 
 def test_a_map_over_terms_has_no_bound():
     engine = loaded("(D (multiset-of (A 1) (A 2) (A 3)))")
-    nodes = NodeCount(engine, ("A", "B", "C", "D"), RULES)
+    nodes = NodeCount(engine, ("A", "B", "C", "D"), SCHEDULE.named)
     assert nodes.exact() == 4
     nodes.note(run(engine, "map"))
     assert nodes.most == math.inf

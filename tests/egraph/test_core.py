@@ -13,8 +13,8 @@ from egraph.term_graphs import (
     saturated,
 )
 
-from esat.egraph.saturate import Budgets, saturate
-from esat.egraph.schedule import Schedule
+from esat.egraph.saturate import saturate
+from esat.egraph.schedule import Budgets, Schedule
 
 TOLERANCE = {"float32": 1e-3, "float64": 1e-7, "complex128": 1e-7}
 

@@ -7,7 +7,8 @@ import esat
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import prepared_engine, program_for
-from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.saturate import saturate
+from esat.egraph.schedule import Budgets
 from esat.graph import FunctionGraph, TensorType
 from esat.rules import RULES
 from esat.rules.query import Query

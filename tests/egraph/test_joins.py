@@ -6,7 +6,8 @@ import esat
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import prepared_engine, program_for
-from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.saturate import saturate
+from esat.egraph.schedule import Budgets
 from esat.errors import EsatWarning
 from esat.graph import FunctionGraph
 from esat.rules import RULES

@@ -8,7 +8,8 @@ from esat.egraph.loader import flatten, load_text
 from esat.egraph.modules import members_of, modules_of, relevant
 from esat.egraph.pool import POOL
 from esat.egraph.prepare import prepared_engine, program_for
-from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.saturate import saturate
+from esat.egraph.schedule import Budgets
 from esat.extract.optimizer import optimize
 from esat.graph import FunctionGraph
 from esat.rules import RULES

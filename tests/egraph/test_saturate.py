@@ -5,8 +5,8 @@ import time
 import pytest
 from egraph.term_graphs import CONSTRUCTORS, GraphBuilder, load, random_polynomial, rules_engine, saturated
 
-from esat.egraph.saturate import Budgets, saturate
-from esat.egraph.schedule import RuleStep, Schedule
+from esat.egraph.saturate import saturate
+from esat.egraph.schedule import Budgets, RuleStep, Schedule
 from esat.errors import EsatWarning, SaturationError
 
 GROWING = '(rule ((= e (Exp x))) ((union (Exp e) (Tanh e))) :ruleset grow :name "endless")'
@@ -169,3 +169,25 @@ def test_nested_shared_sums_do_not_blow_up():
         a, b = build.op("Add", a, b), build.op("Sub", a, b)
     _, report = saturated(build.graph(a, b))
     assert report.nodes < 1000
+
+
+def test_rule_sets_of_a_small_graph_run_together():
+    def run(count, **options):
+        engine = engine_with('(rewrite (Log (Exp x)) x :ruleset grow :name "log-exp")', count)
+        engine.execute('(ruleset other) (rewrite (Tanh (Log x)) (Exp x) :ruleset other :name "odd")')
+        trace = []
+        schedule = Schedule((RuleStep(("grow", "other")),), **options)
+        report = saturate(engine, schedule, Budgets(), CONSTRUCTORS, trace)
+        return report, [step.rulesets for step in trace if set(step.rulesets) & {"grow", "other"}]
+
+    together, steps = run(3)
+    assert steps == [("grow", "other")] * together.rounds
+    alone, steps = run(3, check_types=True)
+    assert steps == [("grow",), ("other",), ("grow",)]
+    assert [(rule.name, rule.matches) for rule in together.rules] == [
+        (rule.name, rule.matches) for rule in alone.rules
+    ]
+    large, steps = run(300)
+    assert ("grow", "other") not in steps
+    assert ("grow",) in steps
+    assert large.complete

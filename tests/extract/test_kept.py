@@ -16,7 +16,7 @@ import esat
 from esat.classic import saturation
 from esat.egraph.encode import encode
 from esat.egraph.prepare import program_for
-from esat.egraph.saturate import Budgets
+from esat.egraph.schedule import Budgets
 from esat.errors import CompileError
 from esat.extract import kept
 from esat.extract.kept import KeptGraphs, graph_key

@@ -9,7 +9,7 @@ import esat
 from benchmarks.saturation import perceptron, random_chains
 from esat.egraph.encode import encode
 from esat.egraph.prepare import program_for
-from esat.egraph.saturate import Budgets
+from esat.egraph.schedule import Budgets
 from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_product, plan_sum

@@ -5,7 +5,8 @@ from functools import cache
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load_text
 from esat.egraph.prepare import Program, prepared_engine, program_for
-from esat.egraph.saturate import Budgets, saturate
+from esat.egraph.saturate import saturate
+from esat.egraph.schedule import Budgets
 from esat.extract.readout import Layout, read_out
 from esat.graph import FunctionGraph
 from esat.rules import PACKAGE_RULES, RuleDatabase

@@ -13,6 +13,7 @@ from esat.egraph.rule_compiler.homomorphisms import INDEX_RULESET, helper_name
 from esat.egraph.rule_compiler.nested import NestedKeys
 from esat.egraph.rule_compiler.shapes import is_meet_of_leaves, normalised
 from esat.egraph.rule_compiler.surface import SurfaceRule, prepare, simplify
+from esat.egraph.rule_compiler.variant import Variant
 from esat.egraph.rule_compiler.variants import (
     EXPANSION_LIMIT,
     WIDE_EXPANSION_LIMIT,
@@ -150,8 +151,12 @@ class _Compiler:
         variants = all_variants(guarded, limit)
         late = staged_variants(guarded, limit)
         keys = NestedKeys(helper_name(surface, "key"), surface.signature)
-        bodies = [(keys.with_keys(variant.body), variant.head) for variant in variants]
-        late_bodies = [(keys.with_keys(variant.body), variant.head) for variant in late]
+
+        def with_keys(variant: Variant) -> tuple[list[Sexp], list[Sexp]]:
+            return keys.with_keys(variant.body, variant.head), variant.head
+
+        bodies = [with_keys(variant) for variant in variants]
+        late_bodies = [with_keys(variant) for variant in late]
         if keys.declarations:
             self.chunks.append(Chunk("\n".join(keys.declarations), rule))
             first = len(bodies) + len(late_bodies)
@@ -161,10 +166,7 @@ class _Compiler:
             self._emit(rule, own, self._expanding_ruleset(rule))
             if self.wide is not None and rule.name not in self.wide:
                 return
-            wide = [
-                (keys.with_keys(variant.body), variant.head)
-                for variant in all_variants(guarded, WIDE_EXPANSION_LIMIT)
-            ]
+            wide = [with_keys(variant) for variant in all_variants(guarded, WIDE_EXPANSION_LIMIT)]
             ruleset = self._expanding_ruleset(rule, WIDE_SUFFIX)
             self._emit(rule, wide, ruleset, first=len(own) + len(keys.rules))
             return

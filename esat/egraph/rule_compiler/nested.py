@@ -9,7 +9,8 @@ the pattern; the rule then joins that small table instead of trying every elemen
           ((key/distribute s x)))
     (rule ((= e (NaryProd p n)) (element-count p x) (element-count p s) (key/distribute s x) ...) (...))
 
-The rule keeps all its facts, so a row of the table is a necessary condition and no more.
+What a row says of a group is true of it for good, whatever becomes of the term that showed it. So the rule
+leaves out the facts about an inner group, unless something else needs a variable that only they bind.
 """
 
 from __future__ import annotations
@@ -34,24 +35,32 @@ class NestedKeys:
     rules: list[tuple[list[Sexp], list[Sexp]]] = field(default_factory=list)
     tables: dict[tuple[Sexp, ...], str] = field(default_factory=dict)
 
-    def with_keys(self, facts: Sequence[Sexp]) -> list[Sexp]:
+    def with_keys(self, facts: Sequence[Sexp], head: Sequence[Sexp]) -> list[Sexp]:
         """The facts of a generated rule, with a row of its table for each inner group worth one.
 
-        That is a group of several elements that shares variables with the rest of the pattern.
+        That is a group of several elements that shares variables with the rest of the pattern. `head` are
+        the actions of the rule.
         """
         result = list(facts)
         for group in _inner_groups(facts):
             inside = _inside(facts, group)
-            shared = self._shared(facts, inside, group)
+            shared = self._shared(inside, facts, group)
             elements = sum(head_of(fact) == "element-count" for fact in inside)
-            if elements > 1 and len(shared) > 1:
+            if elements < 2 or len(shared) < 2:
+                continue
+            others = [fact for fact in result if fact not in inside]
+            read = self._shared(inside, (*others, *head), group)
+            hidden = {name for fact in inside for name in variables(fact)}.difference(read)
+            if hidden.isdisjoint(name for form in (*others, *head) for name in variables(form)):
+                result = [*others, (self._table(inside, read), *read)]
+            else:
                 result.append((self._table(inside, shared), *shared))
         return result
 
-    def _shared(self, facts: Sequence[Sexp], inside: Sequence[Sexp], group: str) -> tuple[str, ...]:
-        """The group, and the tensors that both its facts and others mention."""
+    def _shared(self, inside: Sequence[Sexp], forms: Sequence[Sexp], group: str) -> tuple[str, ...]:
+        """The group, and the tensors that both its facts and other forms mention."""
         within = {name for fact in inside for name in self._tensors(fact)}
-        others = {name for fact in facts if fact not in inside for name in variables(fact)}
+        others = {name for form in forms if form not in inside for name in variables(form)}
         return (group, *sorted((within & others) - {group}))
 
     def _tensors(self, fact: Sexp) -> Iterator[str]:

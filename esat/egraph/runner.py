@@ -1,0 +1,248 @@
+"""Programs of rule sets, run on an engine within budgets, with account kept of what they did.
+
+A program is a schedule of egglog with the names of rule sets in braces::
+
+    (seq (run {esat-view}) (saturate (run {esat-fold})))
+
+A run leaves out rules that have nothing to match (:mod:`esat.egraph.activity`). A program of which none has
+does not run, nor does one that ran to its end when nothing has changed since.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from esat.egraph.activity import Activity
+from esat.egraph.counting import NodeCount
+from esat.egraph.engine import Engine
+from esat.egraph.forecast import NOISE_SECONDS, Forecast
+from esat.egraph.report import RuleLog, StepTrace, StopReason
+from esat.egraph.schedule import Budgets, Schedule
+from esat.errors import RuleError, SaturationError
+
+TYPES = "(saturate (seq (saturate (run {esat-types})) (run {esat-retype})))"
+"""Computes the types of all terms. New terms have none, and reading out needs them."""
+
+_RUN = re.compile(r"\((run|run-with \S+) \{(.*?)\}\)")
+
+
+class BudgetExhaustedError(Exception):
+    """Ends a saturation."""
+
+    def __init__(self, reason: StopReason) -> None:
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a program did.
+
+    Attributes
+    ----------
+    updated
+        Whether it changed anything, as egglog has it.
+    matches
+        Of the rules that matched.
+    report
+        egglog's report.
+    """
+
+    updated: bool
+    matches: Mapping[str, int]
+    report: Any
+
+
+class Runner:
+    """Runs programs on one engine.
+
+    Parameters
+    ----------
+    engine
+        Holds the rules and the loaded terms.
+    schedule, budgets
+        What is known of the rules, and for how long they may run.
+    constructors
+        Tables whose rows count as e-nodes.
+    trace
+        Receives one entry a run.
+
+    Attributes
+    ----------
+    nodes
+        Counts e-nodes.
+    round
+        Rounds begun.
+    log
+        All that matched.
+    recent, previous
+        What rules of files did in this round, and in the one before.
+    changes
+        Grows with every run that changed something.
+    hurried
+        Whether the clock decided anything.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        schedule: Schedule,
+        budgets: Budgets,
+        constructors: Collection[str],
+        trace: list[StepTrace] | None,
+    ) -> None:
+        self._started = time.perf_counter()
+        self._engine = engine
+        self._schedule = schedule
+        self._budgets = budgets
+        self._trace = trace
+        self.nodes = NodeCount(engine, constructors, schedule.named)
+        self._activity = Activity(schedule, self.nodes.sizes())
+        self._forecast = Forecast()
+        self._named: dict[str, tuple[str, ...]] = {}
+        self._texts: dict[str, tuple[Mapping[str, tuple[str, ...]], str]] = {}
+        self._settled: dict[str, int] = {}
+        self.round = 0
+        self.log = RuleLog()
+        self.recent = RuleLog()
+        self.previous = RuleLog()
+        self.changes = 0
+        self.hurried = False
+
+    def begin_round(self) -> None:
+        """Note that a round begins."""
+        self.round += 1
+        self.previous, self.recent = self.recent, RuleLog()
+
+    def seconds(self) -> float:
+        """Wall time since the beginning."""
+        return time.perf_counter() - self._started
+
+    def left(self) -> float:
+        """Seconds left of the time budget."""
+        return self._budgets.seconds - self.seconds()
+
+    def may_take_longer(self, program: str, seconds: float) -> bool:
+        """Whether a program is predicted to take longer than so many seconds."""
+        nodes, forecast = self.nodes, self._forecast
+        return forecast.seconds(program, nodes.most) > seconds < forecast.seconds(program, nodes.exact())
+
+    # ---- programs that need not run
+
+    def is_needless(self, program: str) -> bool:
+        """Whether a program would do nothing."""
+        return self._settled.get(program) == self.changes or self._is_idle(program)
+
+    def note_end(self, updated: bool, *settled: str) -> None:
+        """Note that a run without a limit has ended, and the programs that have nothing to do after it."""
+        self.changes += updated
+        for program in settled:
+            self._settled[program] = self.changes
+
+    def _is_idle(self, program: str) -> bool:
+        """Whether no rule of a program has anything to match."""
+        active = self._active(program)
+        return bool(active) and not any(active.values())
+
+    def _active(self, program: str) -> Mapping[str, tuple[str, ...]]:
+        """The members of a program's rule sets that have something to match."""
+        names = self._named.get(program)
+        if names is None:
+            own = (name for _, name in _RUN.findall(program) if name in self._schedule.rules)
+            names = self._named[program] = tuple(dict.fromkeys(own))
+        return self._activity.members(names, repeated="(saturate" in program or len(names) > 1)
+
+    # ---- runs
+
+    def run(self, program: str, rulesets: tuple[str, ...]) -> Outcome:
+        """Run a program within the budgets.
+
+        Raises
+        ------
+        BudgetExhaustedError
+            Before the run, for want of time; after it, when there are too many e-nodes.
+        SaturationError
+            As :func:`~esat.egraph.saturate.saturate`.
+        """
+        left = self.left()
+        if left <= 0 or self.may_take_longer(program, left + self._budgets.seconds):
+            self.hurried = True
+            raise BudgetExhaustedError("time limit")
+        before = self.nodes.last
+        outcome, seconds = self._execute(program, rulesets)
+        self._forecast.record(program, seconds, before)
+        if self.nodes.above(self._budgets.nodes):
+            raise BudgetExhaustedError("node limit")
+        return outcome
+
+    def complete_types(self) -> None:
+        """Compute the types that are missing, whatever the budgets."""
+        if not self.is_needless(TYPES):
+            self._execute(TYPES, ("esat-types",))
+
+    def run_types_after(self, outcome: Outcome) -> None:
+        """Compute types, blaming only the rules of one run for what is wrong with them."""
+        everything, self.recent = self.recent, RuleLog()
+        self.recent.add(outcome.matches)
+        self.run(TYPES, ("esat-types",))
+        self.recent = everything
+
+    def _execute(self, program: str, rulesets: tuple[str, ...]) -> tuple[Outcome, float]:
+        """Run a program and log it; what it did, and its wall time."""
+        text = self._text(program)
+        begun = time.perf_counter()
+        try:
+            (output,) = self._engine.execute_again(text)
+        except (SaturationError, RuleError) as error:
+            raise self._explained(error, rulesets) from error
+        seconds = time.perf_counter() - begun
+        report = output.report
+        matches = {name: count for name, count in report.num_matches_per_rule.items() if count}
+        outcome = Outcome(bool(report.updated), matches, report)
+        if matches:
+            self.log.add(matches, seconds, report)
+        if outcome.updated:
+            self.nodes.note(matches)
+            self._activity.note(matches)
+            if seconds > NOISE_SECONDS:
+                self.nodes.exact()
+        if self._trace is not None:
+            self._trace.append(
+                StepTrace(self.round - 1, rulesets, seconds, self.nodes.exact(), outcome.updated)
+            )
+        return outcome, seconds
+
+    def _text(self, program: str) -> str:
+        """The command that runs a program, without rules that have nothing to match."""
+        members = self._active(program)
+        known = self._texts.get(program)
+        if known is not None and known[0] is members:
+            return known[1]
+        rules = self._schedule.rules
+
+        def united(run: re.Match[str]) -> str:
+            how, name = run.groups()
+            if not rules or "." in name:
+                return f"({how} {name})"
+            own = members.get(name, ())
+            return f"({how} {self._engine.unite(name, own)})" if own else "(seq)"
+
+        text = f"(run-schedule {_RUN.sub(united, program)})"
+        self._texts[program] = members, text
+        return text
+
+    def _explained(self, error: Exception, rulesets: Sequence[str]) -> SaturationError:
+        """The error to raise for one of the engine's."""
+        if "Illegal merge" not in str(error):
+            return SaturationError(f"while running {', '.join(rulesets)}: {error}")
+        applied = [rule.name for rule in self.recent.statistics() if rule.matches]
+        # A rule set breaks off before it can report: the gate has seen the package's rules, not the users'.
+        breaking = sorted(self._schedule.watched) if self._schedule.check_types else []
+        names = ", ".join(dict.fromkeys([*breaking, *applied]))
+        return SaturationError(
+            f"while running {', '.join(rulesets)}: a rule made terms of different dtype, rank or broadcasting"
+            f" equal; rules that may have: {names or 'none but those of the n-ary layer'}"
+        )

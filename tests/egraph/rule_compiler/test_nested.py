@@ -1,0 +1,40 @@
+"""Inner groups are matched into tables of their own, and rules join those instead."""
+
+from __future__ import annotations
+
+from esat.rules import read_forms
+from esat.rules.reader import head_of, subforms
+
+from .conftest import compiled
+
+SIGMOID = "(rewrite (Div a (Add o (Exp x))) (Mul a (Tanh x)) :when ((= (val o) 1.0)))"
+KEEPING = "(rewrite (Mul (Exp x) (Add (Exp x) (Add o y))) (Tanh (Add x y)) :when ((= (val o) 1.0)))"
+
+
+def bodies(text: str) -> tuple[list[list[str]], list[list[str]]]:
+    """Heads of all forms in the bodies of the rules that fill key tables, and of the others."""
+    filling: list[list[str]] = []
+    others: list[list[str]] = []
+    for form in read_forms(compiled(text).text):
+        if form[0] == "rule":
+            heads = [head_of(part) for fact in form[1] for part in subforms(fact)]
+            is_filling = any(head_of(action).startswith("key/") for action in form[2])
+            (filling if is_filling else others).append(heads)
+    return filling, others
+
+
+def test_a_row_of_the_table_stands_for_the_facts_of_the_inner_group() -> None:
+    filling, others = bodies(SIGMOID)
+    assert filling
+    assert others
+    assert all("Exp" in heads and "NarySum" in heads for heads in filling)
+    assert all("Exp" not in heads and "NarySum" not in heads for heads in others)
+    assert all(any(head.startswith("key/") for head in heads) for heads in others)
+
+
+def test_facts_stay_where_the_rule_needs_more_than_the_table_has() -> None:
+    # y + z is what the sum leaves over: multisets that no table of terms can hold.
+    _, others = bodies(KEEPING)
+    with_key = [heads for heads in others if any(head.startswith("key/") for head in heads)]
+    assert with_key
+    assert all("Exp" in heads and "NarySum" in heads for heads in with_key)
