@@ -17,6 +17,7 @@ from esat.codegen.normal_product import normal_routine
 from esat.codegen.shared_products import share_product, share_vector_product
 from esat.codegen.sparse_products import sparse_product_routine
 from esat.codegen.structured import Routine, structured_routine
+from esat.codegen.threads import default_threads
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
@@ -25,8 +26,10 @@ from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.sparse.products import StructuredDot, Usmm
 
-_THREADED_FROM = 9216
-"""Elements of a matrix from which OpenBLAS wakes its threads for a product with a vector."""
+_WOKEN_FROM = 1 << 18
+"""Multiplications from which OpenBLAS wakes its threads for a product of matrices."""
+_WOKEN_FROM_VECTOR = 9216
+"""Elements of a matrix from which it does for a product with a vector."""
 _AS_IT_IS = nullcontext()
 _HANDED_TO_NUMPY = 1 << 19
 """Multiplications from which a product goes through NumPy: there its fixed cost is below one percent."""
@@ -129,13 +132,13 @@ def _matrix_vector(
         return
     turned = matrix.flags.c_contiguous
     stored = matrix.T if turned else matrix
-    with (matrix.size >= _THREADED_FROM and one_thread()) or _AS_IT_IS:
+    with (matrix.size >= _WOKEN_FROM_VECTOR and one_thread()) or _AS_IT_IS:
         gemv(alpha, stored, vector, beta, output, 0, 1, 0, 1, int(turned), 1)
 
 
 def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> None:
     """The same through NumPy: memory sets the pace, whatever the core type, and what is added is short."""
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), one_thread("numpy") or _AS_IT_IS:
         if alpha == 1.0 and beta == 0.0:
             np.dot(matrix, vector, output)
             return
@@ -150,13 +153,17 @@ def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float
 
 
 def _product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
-    if left.shape[0] * right.size < _HANDED_TO_NUMPY or left.shape[1] == 1:
-        _scaled_product(gemm, 1.0, left, right, 0.0, output)
-    elif not share_product(1.0, left, right, 0.0, output, threads):
-        if scipy_is_faster():
+    multiplications = left.shape[0] * right.size
+    if multiplications < _HANDED_TO_NUMPY or left.shape[1] == 1:
+        with (multiplications > _WOKEN_FROM and one_thread()) or _AS_IT_IS:
             _scaled_product(gemm, 1.0, left, right, 0.0, output)
+    elif not share_product(1.0, left, right, 0.0, output, threads):
+        alone = (default_threads() if threads is None else threads) == 1
+        if scipy_is_faster():
+            with (alone and one_thread()) or _AS_IT_IS:
+                _scaled_product(gemm, 1.0, left, right, 0.0, output)
         else:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), (alone and one_thread("numpy")) or _AS_IT_IS:
                 np.dot(left, right, output)
 
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def scipy_is_faster() -> bool:
 
 
 class OneThread:
-    """A context in which SciPy's OpenBLAS computes in the thread that calls it, while anyone is inside.
+    """A context in which an OpenBLAS computes in the thread that calls it, while anyone is inside.
 
     Parameters
     ----------
@@ -94,11 +94,13 @@ class OneThread:
 
 
 @functools.cache
-def one_thread() -> OneThread | None:
-    """The context in which SciPy's OpenBLAS has no threads of its own; None where SciPy has another BLAS."""
-    load_blas()
-    count = _function("scipy.libs", "scipy_openblas_get_num_threads", ctypes.c_int)
-    limit = _function("scipy.libs", "scipy_openblas_set_num_threads", None)
+def one_thread(package: Literal["numpy", "scipy"] = "scipy") -> OneThread | None:
+    """The context in which NumPy's or SciPy's OpenBLAS has no threads of its own; None for another BLAS."""
+    if package == "scipy":
+        load_blas()
+    suffix = "64_" if package == "numpy" else ""
+    count = _function(f"{package}.libs", f"scipy_openblas_get_num_threads{suffix}", ctypes.c_int)
+    limit = _function(f"{package}.libs", f"scipy_openblas_set_num_threads{suffix}", None)
     return None if count is None or limit is None else OneThread(count, limit)
 
 

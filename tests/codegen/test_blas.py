@@ -86,6 +86,26 @@ def test_large_products_go_through_numpy(
     check(left, right)
 
 
+@pytest.mark.parametrize("sizes", [(90, 80, 90), (65, 64, 65), (900, 700, 1), (1, 100, 200)], ids=str)
+def test_one_thread_of_a_program_is_one_of_the_library(
+    sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    libraries = {name: blas_library.one_thread(name) for name in ("numpy", "scipy")}
+    if None in libraries.values():
+        pytest.skip("NumPy's or SciPy's BLAS is not the OpenBLAS of its wheel")
+    entered = []
+    monkeypatch.setattr(blas, "one_thread", lambda name="scipy": (entered.append(name), libraries[name])[1])
+    m, k, n = sizes
+    left, right = random((m, k), "float64"), random((k, n), "float64")
+    output = np.empty((m, n))
+    types = [
+        TensorType("float64", shape=tuple(1 if s == 1 else None for s in a.shape)) for a in (left, right)
+    ]
+    blas.routine_for(MATMUL.make_node(*(type("x") for type in types)), threads=1)(left, right, output)
+    assert np.allclose(output, left @ right)
+    assert len(entered) == 1
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_batches(order: str) -> None:
     for batches in (
