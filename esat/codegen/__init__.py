@@ -8,6 +8,7 @@
 ``narrow``          kernels for one size of a short innermost axis
 ``partition``       loops that several threads can share
 ``effort``          how long these take
+``streaming``       results written past the caches
 ``printing``        the loop IR to numba source
 ``scalar``          functions with NumPy's semantics that op templates call
 ``vector_math``     elementary functions as branch-free LLVM IR

@@ -1,4 +1,5 @@
-"""How long the loops of a kernel take that several threads could share, coarsely."""
+"""How long the loops of a kernel take that several threads could share, coarsely, and whether what they write
+is to go past the caches."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from math import prod
 
 import numpy as np
 
-from esat.codegen.loop_ir import Compute, Convert, Kernel, Loop, Statement, Store, Tile, Update
+from esat.codegen.loop_ir import Compute, Convert, Kernel, Loop, Statement, Store, Tile, Update, walk
 from esat.codegen.parallel import Shape, axis_sizes
 from esat.codegen.partition import Gather, Split, partition
+from esat.codegen.streaming import LEAST_ROW, stores_along, streamed_outputs
 from esat.extract.machine import MachineProfile
 from esat.ops.elementwise.code import VECTOR_MATH
 
@@ -19,6 +21,10 @@ _FUNCTION_FLOPS = 12.0
 """Additions that one of the vector functions takes as long as, before the machine's own factor."""
 _LEAST_SHARE = 16
 """Work for each partial result, in iterations, below which taking it in costs what threads save."""
+_BEYOND_CACHES = 2.0
+"""Times the last-level cache: with less, much of what is written is still there when it is read."""
+_IDLE_SHARE = 0.5
+"""Of the time that memory takes: more arithmetic is slowed down by the short loops of streams."""
 
 
 def seconds_in_threads(kernel: Kernel, shapes: Sequence[Shape], machine: MachineProfile) -> float:
@@ -40,12 +46,50 @@ def seconds_in_threads(kernel: Kernel, shapes: Sequence[Shape], machine: Machine
     shared = [part.statement for part in parts if isinstance(part, Split | Gather) and part.units(sizes) > 1]
     if not shared:
         return 0.0
+    moved = _bytes(kernel, shapes)
+    return _arithmetic(kernel, shared, sizes, machine) + moved / machine.bandwidth(moved)
+
+
+def is_streamed(kernel: Kernel, shapes: Sequence[Shape], machine: MachineProfile) -> bool:
+    """Whether a kernel is to write results past the caches.
+
+    That is so where the caches do not hold what it reads and writes, memory sets its pace, and rows are long
+    enough that few lines are stored in part.
+
+    Parameters
+    ----------
+    kernel, shapes, machine
+        As for :func:`seconds_in_threads`.
+    """
+    moved = _bytes(kernel, shapes)
+    outputs = streamed_outputs(kernel)
+    if not outputs or moved < _BEYOND_CACHES * machine.cache_sizes[1]:
+        return False
+    sizes = axis_sizes(kernel, shapes)
+    rows = [
+        sizes[loop.axes[-1]] * np.dtype(kernel.arrays[array].dtype).itemsize
+        for loop in walk(kernel.body)
+        if isinstance(loop, Loop)
+        for array in stores_along(loop)
+        if array in outputs
+    ]
+    work = _arithmetic(kernel, kernel.body, sizes, machine)
+    return min(rows) >= LEAST_ROW and work <= _IDLE_SHARE * moved / machine.bandwidth(moved)
+
+
+def _bytes(kernel: Kernel, shapes: Sequence[Shape]) -> int:
+    """Bytes of all arrays."""
     widths = [np.dtype(array.dtype).itemsize for array in kernel.arrays]
-    moved = sum(prod(shape) * width for shape, width in zip(shapes, widths, strict=True))
-    narrow = max(widths) <= 4
+    return sum(prod(shape) * width for shape, width in zip(shapes, widths, strict=True))
+
+
+def _arithmetic(
+    kernel: Kernel, statements: Sequence[Statement], sizes: Sequence[int], machine: MachineProfile
+) -> float:
+    """Seconds of the statements' arithmetic."""
+    narrow = all(np.dtype(array.dtype).itemsize <= 4 for array in kernel.arrays)
     rate = machine.element_rate * (machine.single_speedup if narrow else 1.0)
-    flops = sum(_flops(statement, sizes, machine) for statement in shared)
-    return flops / rate + moved / machine.bandwidth(moved)
+    return sum(_flops(statement, sizes, machine) for statement in statements) / rate
 
 
 def _pays(part: Gather, sizes: tuple[int, ...]) -> bool:

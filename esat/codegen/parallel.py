@@ -82,18 +82,18 @@ class ParallelKernel:
 
 
 @functools.lru_cache(maxsize=4096)
-def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C") -> ParallelKernel:
+def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C", streams: bool = False) -> ParallelKernel:
     """The kernel in parts that several threads share.
 
     Its results are the same bits in any number of threads; those of :func:`compile_kernel`, too, unless
-    LLVM chose another order in which to sum a block.
+    LLVM chose another order in which to sum a block. With ``streams`` results are written past the caches.
 
     Raises
     ------
     CompileError
         When there is nothing to share, or numba refuses the source.
     """
-    printed = print_parallel_source(kernel, layout, comments=False)
+    printed = print_parallel_source(kernel, layout, comments=False, streams=streams)
     if printed is None:
         raise CompileError(f"codegen: several threads have nothing to share in ({kernel.comment})")
     if layout == "C":

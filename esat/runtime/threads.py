@@ -16,7 +16,7 @@ import numpy as np
 
 from esat.codegen import Kernel, Layout, layout_of
 from esat.codegen.collapse import collapse
-from esat.codegen.effort import seconds_in_threads
+from esat.codegen.effort import is_streamed, seconds_in_threads
 from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.partition import has_open_order
 from esat.codegen.printing.parts import print_parallel_source
@@ -123,7 +123,7 @@ class ThreadedKernel:
         self._machine = machine
         self.limit = 1 if limit is None and configured_threads() == 1 else limit
         self.has_open_order = has_open_order(kernel)
-        self._compiled: dict[Layout, ParallelKernel] = {}
+        self._compiled: dict[tuple[Layout, bool], ParallelKernel] = {}
         self._choices: dict[tuple[Shape, ...], Choice] = {}
         self.used = 1
 
@@ -139,16 +139,18 @@ class ThreadedKernel:
     def for_shapes(self, known: Mapping[Variable, Shape]) -> Callable[..., None] | None:
         """What contiguous arrays of these shapes run; None where the kernel for one thread will do.
 
-        That is so where several threads are not worth while, or there are none, and one gives the same bits.
+        That is so where several threads are not worth while, or there are none and one gives the same bits;
+        unless results are to be written past the caches.
         """
         most = most_threads() if self.limit is None else self.limit
-        if most == 1 and not self.has_open_order:
-            return None
         shapes = tuple(
             np.shape(variable.data) if isinstance(variable, Constant) else known[variable]
             for variable in self.variables
         )
-        return _CallsOfShapes(self, shapes) if self._is_worth_it(self._collapsed, shapes) else None
+        streams = is_streamed(self._collapsed, shapes, self._machine)
+        if most == 1 and not self.has_open_order and not streams:
+            return None
+        return _CallsOfShapes(self, shapes, streams) if self._is_worth_it(self._collapsed, shapes) else None
 
     def _is_worth_it(self, kernel: Kernel, shapes: Sequence[Shape]) -> bool:
         return seconds_in_threads(kernel, shapes, self._machine) >= self._machine.parallel_from
@@ -168,33 +170,40 @@ class ThreadedKernel:
             self.run(threads, shapes, self.compiled(layout), arrays)
 
     def run(
-        self, threads: int, shapes: tuple[Shape, ...], shared: Callable[..., None], arrays: Sequence[Any]
+        self,
+        threads: int,
+        shapes: tuple[Shape, ...],
+        shared: Callable[..., None],
+        arrays: Sequence[Any],
+        streams: bool = False,
     ) -> None:
         """Run in up to so many threads: in all of them or in one, whichever is faster for these shapes.
 
-        ``shared`` is the kernel for several threads; it is called with their number and the arrays.
+        ``shared`` is the kernel for several threads; it is called with their number and the arrays. If it
+        ``streams`` it is also what one thread runs.
         """
         if threads == 1:
-            self._run(1, shared, arrays)
+            self._run(1, shared, arrays, streams)
             return
         choice = self._choices.get(shapes) or self._new_choice(shapes)
         together = choice.next()
         start = time.perf_counter()
-        self._run(threads if together else 1, shared, arrays)
+        self._run(threads if together else 1, shared, arrays, streams)
         choice.add(together, time.perf_counter() - start)
 
-    def _run(self, threads: int, shared: Callable[..., None], arrays: Sequence[Any]) -> None:
+    def _run(self, threads: int, shared: Callable[..., None], arrays: Sequence[Any], streams: bool) -> None:
         self.used = threads
-        if threads == 1 and not self.has_open_order:
+        if threads == 1 and not self.has_open_order and not streams:
             self._alone(*arrays)
         else:
             shared(threads, *arrays)
 
-    def compiled(self, layout: Layout) -> ParallelKernel:
+    def compiled(self, layout: Layout, streams: bool = False) -> ParallelKernel:
         """The kernel for several threads, compiled when it is first asked for."""
-        known = self._compiled.get(layout)
+        known = self._compiled.get((layout, streams))
         if known is None:
-            known = self._compiled[layout] = compile_parallel_kernel(self.kernel, layout)
+            known = compile_parallel_kernel(self.kernel, layout, streams)
+            self._compiled[layout, streams] = known
         return known
 
     def _new_choice(self, shapes: tuple[Shape, ...]) -> Choice:
@@ -210,20 +219,21 @@ class _CallsOfShapes:
     kernel costs as much as ten do otherwise.
     """
 
-    __slots__ = ("_kernel", "_limit", "_shapes", "_shared")
+    __slots__ = ("_kernel", "_limit", "_shapes", "_shared", "_streams")
 
-    def __init__(self, kernel: ThreadedKernel, shapes: tuple[Shape, ...]) -> None:
+    def __init__(self, kernel: ThreadedKernel, shapes: tuple[Shape, ...], streams: bool) -> None:
         self._kernel = kernel
         self._limit = kernel.limit
         self._shapes = shapes
+        self._streams = streams
         self._shared: Callable[..., None] | None = None
 
     def __call__(self, *arrays: Any) -> None:
         threads = self._limit or default_threads()
-        if threads == 1 and self._shared is not None and self._kernel.has_open_order:
+        if threads == 1 and self._shared is not None and (self._streams or self._kernel.has_open_order):
             self._kernel.used = 1
             self._shared(1, *arrays)
             return
         if self._shared is None:
-            self._shared = self._kernel.compiled("C").for_shapes(self._shapes)
-        self._kernel.run(threads, self._shapes, self._shared, arrays)
+            self._shared = self._kernel.compiled("C", self._streams).for_shapes(self._shapes)
+        self._kernel.run(threads, self._shapes, self._shared, arrays, self._streams)

@@ -12,21 +12,29 @@ import pytest
 from callers import call_at_once
 
 import esat
+from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.threads import available_threads, default_threads
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile
 from esat.frontend.graph import Graph
 from esat.graph import Variable
 from esat.graph.evaluate import evaluate
+from esat.runtime import threads as threads_module
 from esat.runtime.threads import Choice
 
 EAGER = MachineProfile(parallel_from=1e-30)
 """A machine on which everything that can be shared is worth several threads."""
 
 
-def compiled(inputs: Sequence[Variable], outputs: Sequence[Variable], threads: int) -> Any:
-    mode = esat.Mode("o2", threads=threads, machine=EAGER)
+def compiled(
+    inputs: Sequence[Variable], outputs: Sequence[Variable], threads: int, machine: MachineProfile = EAGER
+) -> Any:
+    mode = esat.Mode("o2", threads=threads, machine=machine)
     return esat.compile(Graph(list(inputs), list(outputs)), mode)
+
+
+STREAMING = MachineProfile(parallel_from=1e-30, cache_sizes=(0.0, 0.0), element_rate=1e30)
+"""One that writes whatever it can past its caches."""
 
 
 def programs() -> dict[str, tuple[list[Variable], list[Variable]]]:
@@ -96,6 +104,31 @@ def test_strided_arrays_in_threads(layout: str) -> None:
     outputs = [esat.exp(x) * y, esat.sum(x * y), esat.argmax(x, axis=0), esat.softmax(x, axis=1)]
     arrays = [array[:, :900] if layout == "rows" else array.T for array in data([x, y], (70, 1900))]
     same_bits(compiled([x, y], outputs, 3)(*arrays), compiled([x, y], outputs, 1)(*arrays))
+
+
+def test_results_written_past_the_caches_are_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    streamed = []
+
+    def compile_and_note(kernel: Any, layout: Any, streams: bool) -> Any:
+        streamed.append(streams)
+        return compile_parallel_kernel(kernel, layout, streams)
+
+    monkeypatch.setattr(threads_module, "compile_parallel_kernel", compile_and_note)
+    x, v = esat.matrix("x"), esat.vector("v")
+    arrays = data([x, v], (17, 4133))
+    for outputs in [x * v + 2.0 * x, x > v], [x * v - esat.mean(x, axis=1, keepdims=True), v[None, :] * x]:
+        expected = compiled([x, v], outputs, 1)(*arrays)
+        for threads in (1, 3):
+            streamed.clear()
+            function = compiled([x, v], outputs, threads, STREAMING)
+            for _ in range(3):
+                same_bits(function(*arrays), expected)
+            assert any(streamed)
+            placed = [
+                np.full((18, *result.shape[1:]), 9, result.dtype)[-len(result) :] for result in expected
+            ]
+            same_bits(tuple(function(*arrays, out=placed)), expected)
+            assert all((result.base[0] == result.dtype.type(9)).all() for result in placed)
 
 
 def large_program() -> tuple[Any, np.ndarray, Any]:

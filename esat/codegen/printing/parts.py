@@ -25,7 +25,9 @@ from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_float
 from esat.codegen.printing.printer import Layout, PrintedKernel, print_sizes, print_views
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
+from esat.codegen.printing.streams import StreamPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
+from esat.codegen.streaming import streamed_outputs
 from esat.codegen.threads.tasks import in_parallel
 
 PARALLEL_ENTRY = "kernel_in_parallel"
@@ -38,13 +40,17 @@ _FEW_UNITS = 64
 """An outermost axis that is shorter is shared less evenly than the innermost one of long rows."""
 
 
-def print_parallel_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKernel | None:
+def print_parallel_source(
+    kernel: Kernel, layout: Layout, comments: bool, streams: bool = False
+) -> PrintedKernel | None:
     """The source of a kernel for several threads, and what it names; None if they have nothing to share.
 
     Parameters
     ----------
     kernel, layout, comments
         As for :func:`print_source`.
+    streams
+        Whether results are written past the caches.
     """
     if layout == "C":
         kernel = collapse(kernel)
@@ -52,7 +58,7 @@ def print_parallel_source(kernel: Kernel, layout: Layout, comments: bool) -> Pri
     if not any(isinstance(part, Split | Gather) for part in parts):
         return None
     source = Source(comments)
-    _Printer(kernel, source, layout == "R").print()
+    _Printer(kernel, source, layout == "R", streamed_outputs(kernel) if streams else ()).print()
     return PrintedKernel(source.text(), source.environment)
 
 
@@ -63,10 +69,13 @@ def part_names(kernel: Kernel) -> tuple[str, ...]:
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel, source: Source, rows_contiguous: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, source: Source, rows_contiguous: bool, streamed: tuple[int, ...]
+    ) -> None:
         self.kernel = kernel
         self.source = source
         self.rows_contiguous = rows_contiguous
+        self.streamed = streamed
         self.parts = partition(kernel)
         self.known = definitions(kernel)
         self.arrays = [array_name(kernel, number) for number in range(len(kernel.arrays))]
@@ -97,6 +106,7 @@ class _Printer:
                 self._run_split(part, printer)
             else:
                 printer.run_units(part)
+            printer.end_streams()
         self.source.line("")
 
     def _open(self, body: tuple[Statement, ...]) -> _GatherPrinter:
@@ -108,7 +118,9 @@ class _Printer:
             if isinstance(statement, Tile):
                 declare_scratch(statement, self.source)
         scalars = ScalarPrinter(kernel, self.source, self.rows_contiguous)
-        return _GatherPrinter(scalars, TilePrinter(scalars).tile)
+        printer = _GatherPrinter(scalars, TilePrinter(scalars).tile)
+        printer.open_streams(self.streamed)
+        return printer
 
     def _run_split(self, part: Split, printer: LoopPrinter) -> None:
         """Run through the units from ``begin`` to ``end`` along one axis, and through all of the others."""
@@ -189,7 +201,7 @@ def _blocks(size: str, bits: int) -> str:
     return f"({size} + {(1 << bits) - 1}) >> {bits}"
 
 
-class _GatherPrinter(LoopPrinter):
+class _GatherPrinter(StreamPrinter):
     """Prints loops; those of a :class:`Gather` as units that leave partial results, and taking these in."""
 
     _leaving: Loop | None = None

@@ -82,21 +82,29 @@ class ScalarPrinter:
     def element(self, number: int, index: Index, names: Names) -> str:
         """The text of an array's element."""
         array = self.kernel.arrays[number]
-        name = array_name(self.kernel, number)
-        if is_viewed(array):
-            name += "_view"
+        name = self.indexed_name(number)
         if array.rank == 0:
             return f"{name}[()]"
         if not array.groups:
             return f"{name}[{', '.join(['0'] * array.rank)}]"
-        return f"{name}[{', '.join('0' if axis is None else names.position(axis) for axis in index)}]"
+        return f"{name}[{', '.join(self.places(index, names))}]"
+
+    def indexed_name(self, number: int) -> str:
+        """The name of an array, or of the view of it, that loads and stores index."""
+        name = array_name(self.kernel, number)
+        return f"{name}_view" if is_viewed(self.kernel.arrays[number]) else name
+
+    @staticmethod
+    def places(index: Index, names: Names) -> list[str]:
+        """The places that an index stands for."""
+        return ["0" if axis is None else names.position(axis) for axis in index]
 
     def _load(self, statement: Load, names: Names) -> str:
         is_input = statement.array >= len(self.kernel.outputs)
         if not (self.rows_contiguous and is_input and statement.index):
             return self.element(statement.array, statement.index, names)
         load = self.source.use("load_in_row", views.load_in_row)
-        places = "".join("0, " if axis is None else f"{names.position(axis)}, " for axis in statement.index)
+        places = "".join(f"{place}, " for place in self.places(statement.index, names))
         return f"{load}({array_name(self.kernel, statement.array)}, ({places}))"
 
     def definition(self, statement: Definition, names: Names) -> None:

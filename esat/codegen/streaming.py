@@ -1,0 +1,165 @@
+"""Results written past the caches, where they are too large to stay in them.
+
+A line of memory that is stored in part must be read first, and drives other lines out of the caches. So a
+loop collects half a kilobyte of its result in a buffer, which stays in the first-level cache, and then stores
+that as whole lines, with a hint that nobody reads them soon. On a Zen 4 server, 80 MB a result, the sum of a
+row and a column takes 0.67 of the time, 2 * x + 1 takes 0.76, and x * y + z 0.8 to 0.9.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import binding, ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+from esat.codegen.loop_ir import Kernel, Load, Loop, Store, Tile, walk
+
+_ARRAYS: Any = arrayobj
+_CGUTILS: Any = cgutils
+_WORD, _BYTE = ir.IntType(64), ir.IntType(8)
+
+LINE = 64
+"""Bytes that are stored at once."""
+BUFFER = 512
+"""Bytes of a buffer. Larger ones drive out what else a loop keeps in the first-level cache."""
+LEAST_ROW = 4096
+"""Bytes of a row from which the lines at its ends, which are stored in part, do not matter."""
+
+
+def streamed_outputs(kernel: Kernel) -> tuple[int, ...]:
+    """Outputs that a kernel stores once, along memory, and never reads: it may write them past the caches."""
+    stored: dict[int, int] = {}
+    along: set[int] = set()
+    loaded: set[int] = set()
+    for statement in walk(kernel.body):
+        if isinstance(statement, Load):
+            loaded.add(statement.array)
+        elif isinstance(statement, Store):
+            stored[statement.array] = stored.get(statement.array, 0) + 1
+        elif isinstance(statement, Loop):
+            along.update(stores_along(statement))
+    return tuple(sorted(array for array in along if stored[array] == 1 and array not in loaded))
+
+
+def stores_along(loop: Loop) -> list[int]:
+    """The arrays that an innermost loop stores along memory, if it gathers nothing."""
+    if loop.accumulators or any(isinstance(inner, Loop | Tile) for inner in loop.body):
+        return []
+    stores = [statement for statement in loop.body if isinstance(statement, Store)]
+    return [store.array for store in stores if store.index and store.index[-1] == loop.axes[-1]]
+
+
+def _int(value: int) -> Any:
+    return ir.Constant(_WORD, value)
+
+
+def _item_size(context: Any, array: Any) -> int:
+    return int(context.get_abi_sizeof(context.get_data_type(array.dtype)))
+
+
+def _pointer(context: Any, builder: Any, array: Any, value: Any, index: Any, places: Any) -> Any:
+    """A pointer to the bytes of an array from the element at a tuple of places on."""
+    fields = _ARRAYS.make_array(array)(context, builder, value)
+    offset = _int(0)
+    strides = _CGUTILS.unpack_tuple(builder, fields.strides, array.ndim)
+    for place, kind, stride in zip(_CGUTILS.unpack_tuple(builder, places), index, strides, strict=True):
+        number = context.cast(builder, place, kind, types.int64)
+        offset = builder.add(offset, builder.mul(number, stride))
+    return builder.gep(builder.bitcast(fields.data, _BYTE.as_pointer()), [offset])
+
+
+@intrinsic
+def past_boundary(typing_context: Any, array: Any, index: Any, length: Any) -> Any:
+    """How many elements lie between an element and the last address before it that ``length`` of them divide.
+
+    The array is C-contiguous, and the bytes of ``length`` elements are a power of two.
+    """
+    if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size = _item_size(context, array)
+        pointer = _pointer(context, builder, array, arguments[0], signature.args[1], arguments[1])
+        whole = builder.mul(context.cast(builder, arguments[2], length, types.int64), _int(size))
+        beyond = builder.and_(builder.ptrtoint(pointer, _WORD), builder.sub(whole, _int(1)))
+        return builder.udiv(beyond, _int(size))
+
+    return types.int64(array, index, length), generate
+
+
+@intrinsic
+def line_buffer(typing_context: Any, dtype: Any) -> Any:
+    """An array of :data:`BUFFER` bytes on the stack, from the start of a line, uninitialised."""
+    if not isinstance(dtype, types.NumberClass):
+        return None
+    element = dtype.instance_type
+    result = types.Array(element, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = _ARRAYS.make_array(result)(context, builder)
+        stored, size = context.get_data_type(element), _item_size(context, result)
+        memory = _CGUTILS.alloca_once(builder, stored, size=BUFFER // size)
+        memory.align = LINE
+        shape, strides = [_int(BUFFER // size)], [_int(size)]
+        _ARRAYS.populate_array(
+            array, data=memory, shape=shape, strides=strides, itemsize=_int(size), meminfo=None
+        )
+        return array._getvalue()
+
+    return result(dtype), generate
+
+
+@intrinsic
+def stream(typing_context: Any, array: Any, index: Any, buffer: Any, count: Any) -> Any:
+    """Write the first ``count`` elements of a buffer to a C-contiguous array from a tuple of places on.
+
+    Whole lines go past the caches if the first element is the first of a line; others are stored as ever.
+    """
+    if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size = _item_size(context, array)
+        target = _pointer(context, builder, array, arguments[0], signature.args[1], arguments[1])
+        source = builder.bitcast(
+            _ARRAYS.make_array(buffer)(context, builder, arguments[2]).data, _BYTE.as_pointer()
+        )
+        length = builder.mul(context.cast(builder, arguments[3], count, types.int64), _int(size))
+        within = builder.and_(builder.ptrtoint(target, _WORD), _int(LINE - 1))
+        starts_line = builder.icmp_unsigned("==", within, _int(0))
+        whole = builder.select(starts_line, builder.and_(length, _int(-LINE)), _int(0))
+        _store_lines(builder, target, source, whole)
+        with builder.if_then(builder.icmp_unsigned("<", whole, length)):
+            parts = (builder.gep(pointer, [whole]) for pointer in (target, source))
+            _CGUTILS.raw_memcpy(builder, *parts, builder.sub(length, whole), 1)
+        return context.get_dummy_value()
+
+    return types.void(array, index, buffer, count), generate
+
+
+def _store_lines(builder: Any, target: Any, source: Any, length: Any) -> None:
+    line = ir.VectorType(_WORD, LINE // 8).as_pointer()
+    hint = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+    with _CGUTILS.for_range_slice(builder, _int(0), length, _int(LINE), inc=True) as (place, _):
+        value = builder.load(builder.bitcast(builder.gep(source, [place]), line), align=LINE)
+        store = builder.store(value, builder.bitcast(builder.gep(target, [place]), line), align=LINE)
+        store.set_metadata("nontemporal", hint)
+
+
+@intrinsic
+def end_of_stream(typing_context: Any) -> Any:
+    """Let no store that follows be seen before those past the caches are."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if binding.get_process_triple().startswith(("x86_64", "i686")):
+            function_type = ir.FunctionType(ir.VoidType(), [])
+            fence = _CGUTILS.get_or_insert_function(builder.module, function_type, "llvm.x86.sse.sfence")
+            builder.call(fence, [])
+        else:
+            builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate

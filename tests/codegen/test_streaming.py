@@ -1,0 +1,113 @@
+"""Results written past the caches: the same bits, whatever lines they begin and end in."""
+
+import numpy as np
+import pytest
+from codegen.kernel_cases import group_of, op, variable
+from numba.core import types
+
+from esat.codegen import cache, lower, overwrite
+from esat.codegen.cache.kernel import compile_kernel
+from esat.codegen.collapse import collapse
+from esat.codegen.effort import is_streamed
+from esat.codegen.loop_ir import Kernel
+from esat.codegen.parallel import compile_parallel_kernel
+from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.streaming import BUFFER, end_of_stream, line_buffer, stream, streamed_outputs
+from esat.extract.machine import MachineProfile
+from esat.graph import Variable
+from esat.ops.normalization import softmax
+from esat.ops.reduction import SUM, reduce
+
+MACHINE = MachineProfile(cache_sizes=(1e6, 1e7))
+
+
+def kernel_of(outputs: list[Variable], inputs: list[Variable]) -> Kernel:
+    return lower(group_of(outputs, inputs))
+
+
+def displaced(shape: tuple[int, ...], dtype: str, elements: int) -> np.ndarray:
+    """An array so many elements behind the start of a line, filled with what no kernel leaves behind."""
+    size = int(np.prod(shape))
+    memory = np.full(size + elements + 2 * BUFFER, 99).astype(dtype)
+    start = (-memory.ctypes.data % 64) // memory.itemsize + elements
+    return memory[start : start + size].reshape(shape)
+
+
+def programs() -> dict[str, tuple[list[Variable], list[Variable], tuple[str, ...]]]:
+    found = {}
+    for dtype in ("float64", "float32", "int8"):
+        x, row = variable(dtype, None, None), variable(dtype, None)
+        found[f"flat {dtype}"] = ([op("add", x, x)], [x], (dtype,))
+        found[f"rows {dtype}"] = ([op("add", op("mul", x, row), x)], [x, row], (dtype,))
+        found[f"two types, {dtype}"] = ([op("lt", x, row), op("sub", x, row)], [x, row], ("bool", dtype))
+    x = variable("float64", None, None)
+    centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
+    found["after a sum"] = ([centred], [x], ("float64",))
+    return found
+
+
+@pytest.mark.parametrize("name", programs())
+def test_streamed_results_are_the_bits_of_others(name: str) -> None:
+    outputs, inputs, dtypes = programs()[name]
+    group = group_of(outputs, inputs)
+    kernel = lower(group)
+    passed = [group.inputs[place].tensor_type for place in kernel.operands]
+    generator = np.random.default_rng(0)
+    plain, streamed = compile_parallel_kernel(kernel), compile_parallel_kernel(kernel, streams=True)
+    for shape in ((1, 1), (3, 7), (5, 64), (7, 200), (2, 1029), (0, 5), (4, 0)):
+        arrays = [(generator.normal(size=shape[-type.ndim :]) * 9).astype(type.dtype) for type in passed]
+        expected = [displaced(shape, dtype, 0) for dtype in dtypes]
+        plain(1, *expected, *arrays)
+        for threads, elements in ((1, 0), (1, 1), (2, 5), (5, 63)):
+            results = [displaced(shape, dtype, elements) for dtype in dtypes]
+            around = [result.base.copy() for result in results]
+            streamed(threads, *results, *arrays)
+            for result, wanted, before in zip(results, expected, around, strict=True):
+                assert result.tobytes() == wanted.tobytes()
+                changed = result.base.view(np.uint8) != before.view(np.uint8)
+                assert changed.sum() <= result.nbytes
+
+
+def test_only_results_that_are_written_once_and_not_read_are_streamed() -> None:
+    x = variable("float64", None, None)
+    total = kernel_of([op("add", x, 1.0)], [x])
+    assert streamed_outputs(total) == (0,)
+    assert streamed_outputs(overwrite(total, 0, 0)) == ()
+    assert streamed_outputs(kernel_of([reduce(SUM, x, 1)], [x])) == ()
+    assert streamed_outputs(kernel_of([softmax(x, 1)], [x])) == ()  # keeps exponentials in its result
+
+
+def test_the_source_shows_what_is_streamed() -> None:
+    x = variable("float64", None)
+    kernel = kernel_of([op("mul", x, 3.0)], [x])
+    texts = [print_parallel_source(kernel, "C", comments=True, streams=streams) for streams in (False, True)]
+    assert [text is not None and "stream(o0, (start, ), lines0, width)" in text.text for text in texts] == [
+        False,
+        True,
+    ]
+
+
+def test_the_hint_reaches_the_machine_code() -> None:
+    body = ("lines = line_buffer(float64)", "stream(x, (0, ), lines, 64)", "end_of_stream()")
+    text = f"def kernel(x):\n    {'; '.join(body)}\n"
+    signature = types.void(types.Array(types.float64, 1, "C"))
+    names = {"line_buffer": line_buffer, "stream": stream, "end_of_stream": end_of_stream}
+    names["float64"] = types.float64
+    options = cache.CompileOptions()
+    assembly = compile_kernel("0" * 64, text, "kernel", signature, names, options).assembly
+    assert "movnt" in assembly or "stnp" in assembly
+    assert "fence" in assembly or "dmb" in assembly
+
+
+def test_streamed_are_large_results_of_long_rows_and_little_arithmetic() -> None:
+    x, row = variable("float64", None, None), variable("float64", None)
+    cheap = collapse(kernel_of([op("mul", op("add", x, 1.0), row)], [x, row]))
+    costly = collapse(kernel_of([op("tanh", op("sin", op("mul", x, row)))], [x, row]))
+
+    def streamed(kernel: Kernel, *shape: int) -> bool:
+        return is_streamed(kernel, [shape[-array.rank :] for array in kernel.arrays], MACHINE)
+
+    assert streamed(cheap, 2000, 1000)
+    assert not streamed(costly, 2000, 1000)
+    assert not streamed(cheap, 1000, 1000)
+    assert not streamed(cheap, 200_000, 10)
