@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 from math import fsum, prod
+from typing import NamedTuple
 
 from esat.egraph.terms import Joins
 from esat.graph.registry import op_named
@@ -24,8 +25,7 @@ Counts = tuple[tuple[tuple[Shape, int], int], ...]
 """How many different factors there are of each shape and exponent; the exponent of a term is 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One op of a plan. ``left`` and ``right`` count operands first and then earlier steps."""
 
     op: str
@@ -87,6 +87,14 @@ def plan_written(
     sums, a join that is a difference is never refused: what cancels has to cancel before something small is
     added, so that ``(x - max(x)) + 1`` keeps the 1 where ``x`` is huge.
     """
+    if not joins:
+        if constructor == "NarySum":
+            return plan_sum(shapes, positives)
+        return plan_product(operands, shapes, positives)
+    if positives == len(operands) == 2 and operands[0] != operands[1]:
+        left, right = joins[0]
+        op = "add" if constructor == "NarySum" else "mul"
+        return (Step(op, left, right, broadcast_shape(shapes[left], shapes[right])),)
     plan = _WrittenPlan(constructor, operands, shapes, positives)
     for left, right in joins:
         plan.join(left, right)
@@ -217,8 +225,7 @@ def _power(plan: _Plan, base: int, exponent: int) -> int:
         square = plan.add("sqr", square, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A value that is still to be combined. ``name`` tells which values are the same."""
 
     value: int
@@ -238,6 +245,7 @@ class _WrittenPlan:
             _Part(value, value < positives, name) for value, name in enumerate(operands)
         ]
         self._all_differ = len(set(operands)) == len(operands)
+        self._one_shape = len(set(shapes)) == 1
 
     def join(self, left: int, right: int) -> None:
         """Put two parts together, which makes a new part, unless that is refused."""
@@ -245,19 +253,19 @@ class _WrittenPlan:
         if first is None or second is None:
             self._parts.append(None)
             return
-        free = self._is_free(first, second)
-        before = 0.0 if free else _work(self._rest())
+        pays = self._pays(first, second)
+        before = _work(self._rest()) if pays is None else 0.0
         self._parts[left] = self._parts[right] = None
         if second.above and not first.above and not any(part and part.above for part in self._parts):
             first, second = second, first  # turned around, the difference needs no change of its sign
-        joined = self._joined(first, second)
-        self._parts.append(joined)
-        step = self._plan.steps[-1]
-        if free or step.op == "sub" or _work([step, *self._rest()]) <= before * (1.0 + _ROUNDING):
-            return
-        self._plan.steps.pop()
-        self._plan.shapes.pop()
-        self._parts[left], self._parts[right], self._parts[-1] = first, second, None
+        self._parts.append(self._joined(first, second))
+        if pays is None:
+            step = self._plan.steps[-1]
+            pays = step.op == "sub" or _work([step, *self._rest()]) <= before * (1.0 + _ROUNDING)
+        if not pays:
+            self._plan.steps.pop()
+            self._plan.shapes.pop()
+            self._parts[left], self._parts[right], self._parts[-1] = first, second, None
 
     def finish(self) -> tuple[Step, ...]:
         """The whole plan: what is left is combined as if it had not been written."""
@@ -270,10 +278,16 @@ class _WrittenPlan:
         )
         return (*self._plan.steps, *renumbered)
 
-    def _is_free(self, first: _Part, second: _Part) -> bool:
-        """Whether it is seen at once that a join takes no more work: every plan joins such parts."""
-        alike = self._shape(first) == self._shape(second)
-        return alike and (self._is_sum or (self._all_differ and first.above == second.above))
+    def _pays(self, first: _Part, second: _Part) -> bool | None:
+        """Whether a join takes no more work, where that is seen at once; else None."""
+        if self._shape(first) != self._shape(second):
+            return None
+        if self._is_sum or (self._all_differ and first.above == second.above):
+            return True  # every plan joins such parts
+        if self._all_differ and self._one_shape:
+            # One division is enough. There is none after this one if this is the last divisor.
+            return sum(not part.above for part in self._parts if part) == 1
+        return None
 
     def _joined(self, first: _Part, second: _Part) -> _Part:
         if first.above != second.above:

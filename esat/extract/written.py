@@ -9,6 +9,7 @@ computed the same value, then those of any other part of the graph. Products are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from esat.egraph.loader import NARY_FORM, signed_operands
@@ -48,8 +49,10 @@ class WrittenSums:
     """
 
     def __init__(self, source: TermGraph, term_class: Sequence[int], chosen: Sequence[int]) -> None:
-        self._source, self._chosen = source, chosen
-        self._class = [*term_class, *[-1] * (len(source.terms) - len(term_class))]
+        missing = range(len(term_class), len(source.terms))
+        values = [klass if klass >= 0 else -1 - number for number, klass in enumerate(term_class)]
+        values += [-1 - number for number in missing]
+        self._source, self._values, self._chosen = source, values, chosen
         self._indices: dict[str, _Index] = {}
 
     def joins(self, form: str, klass: int, operands: Sequence[int], positives: int) -> Joins:
@@ -62,83 +65,115 @@ class WrittenSums:
         operands
             Their classes: first those that are added (or multiplied), ``positives`` of them.
         """
+        if len(operands) < 2:
+            return ()
         index = self._indices.get(form)
         if index is None:
-            index = self._indices[form] = self._index(form)
-        return index.joins(
-            klass, [(operand, int(place >= positives)) for place, operand in enumerate(operands)]
-        )
-
-    def _index(self, form: str) -> _Index:
-        index = _Index()
-        for number, term in enumerate(self._source.terms):
-            if NARY_FORM.get(term.constructor) != form:
-                continue
-            operands = [self._operand(form, *operand) for operand in signed_operands(term)]
-            if len(operands) == 1:
-                index.add_inverse(self._value(number), *operands[0])
-            elif len(operands) == 2:
-                index.add_pair(_Pair(number, self._value(number), *operands))
-        return index
-
-    def _operand(self, form: str, number: int, side: int) -> Key:
-        """A term as an operand: the one whose sign it turns, if it does but that and is not computed."""
-        while True:
-            value, term = self._value(number), self._source.terms[number]
-            computed = value >= 0 and self._chosen[value] >= 0
-            if computed or term.constructor not in _INVERSES or NARY_FORM[term.constructor] != form:
-                return value, side
-            ((number, turned),) = signed_operands(term)
-            side ^= turned
-
-    def _value(self, number: int) -> int:
-        klass = self._class[number]
-        return klass if klass >= 0 else -1 - number
+            index = self._indices[form] = _Index(form, self._source, self._values, self._chosen)
+        if len(operands) == 2:
+            return index.swapped(klass, operands) if positives == 2 else ()
+        keys = [(operand, int(place >= positives)) for place, operand in enumerate(operands)]
+        return index.joins(klass, keys)
 
 
 class _Index:
     """The pairs of one form, by what they make and by their operands."""
 
-    def __init__(self) -> None:
-        self._made: dict[int, list[tuple[_Pair, int]]] = {}
-        self._partners: dict[int, dict[int, list[_Pair]]] = {}
+    def __init__(self, form: str, source: TermGraph, values: Sequence[int], chosen: Sequence[int]) -> None:
+        self._terms, self._values, self._chosen = source.terms, values, chosen
+        self._constructors = frozenset(name for name, nary in NARY_FORM.items() if nary == form)
+        self._inverses = self._constructors.intersection(_INVERSES)
+        self._numbers = [
+            number for number, term in enumerate(source.terms) if term.constructor in self._constructors
+        ]
+        self._made: dict[int, list[int]] = {}
+        for number in self._numbers:
+            self._made.setdefault(values[number], []).append(number)
+        self._pairs: dict[int, tuple[_Pair, int] | None] = {}
 
-    def add_pair(self, pair: _Pair) -> None:
-        self._made.setdefault(pair.result, []).append((pair, 0))
-        left, right = pair.left[0], pair.right[0]
-        for operand, other in {(left, right), (right, left)}:
-            self._partners.setdefault(operand, {}).setdefault(other, []).append(pair)
+    def _pair(self, number: int) -> tuple[_Pair, int] | None:
+        """The pair that a term is, and whether the term turns its sign; None where it is no pair."""
+        if number not in self._pairs:
+            self._pairs[number] = self._new_pair(number)
+        return self._pairs[number]
 
-    def add_inverse(self, value: int, operand: int, side: int) -> None:
-        """Of what only turns the sign of another value."""
-        made = [(pair, turned ^ side) for pair, turned in self._made.get(operand, ())]
-        if made:
-            self._made.setdefault(value, []).extend(made)
+    def _new_pair(self, number: int) -> tuple[_Pair, int] | None:
+        below, side = number, 0
+        while self._terms[below].constructor in self._inverses:
+            below, side = self._terms[below].operands[0], side ^ 1
+        term = self._terms[below]
+        if term.constructor not in self._constructors:
+            return None
+        operands = signed_operands(term)
+        if len(operands) != 2:
+            return None
+        left, right = (self._operand(*operand) for operand in operands)
+        return _Pair(below, self._values[below], left, right), side
+
+    def _operand(self, number: int, side: int) -> Key:
+        """A term as an operand: the one whose sign it turns, if it does but that and is not computed."""
+        while self._terms[number].constructor in self._inverses:
+            value = self._values[number]
+            if value >= 0 and self._chosen[value] >= 0:
+                break
+            number, side = self._terms[number].operands[0], side ^ 1
+        return self._values[number], side
+
+    @cached_property
+    def _partners(self) -> dict[int, dict[int, list[int]]]:
+        """The pairs of each two operands, by number."""
+        partners: dict[int, dict[int, list[int]]] = {}
+        terms, values = self._terms, self._values
+        for number in self._numbers:
+            operands = terms[number].operands
+            if len(operands) == 2:
+                left, right = (
+                    values[operand]
+                    if terms[operand].constructor not in self._inverses
+                    else self._operand(operand, 0)[0]
+                    for operand in operands
+                )
+                partners.setdefault(left, {}).setdefault(right, []).append(number)
+                if left != right:
+                    partners.setdefault(right, {}).setdefault(left, []).append(number)
+        return partners
+
+    def swapped(self, klass: int, operands: Sequence[int]) -> Joins:
+        """The join of two operands, if they were written the other way round."""
+        for number in self._made.get(klass, ()):
+            written = [self._values[operand] for operand in self._terms[number].operands]
+            if len(written) == 2:
+                return ((1, 0),) if written == [*reversed(operands)] else ()
+        return ()
 
     def joins(self, klass: int, operands: Sequence[Key]) -> Joins:
         """Joins of the operands of a class's e-node."""
         parts = _Parts(operands)
-        for pair, side in self._made.get(klass, ()):
-            for inner, inner_side in reversed(self._below(pair, side, parts)):
-                parts.join(inner, inner_side)
+        for number in self._made.get(klass, ()):
+            for pair, side in reversed(self._below(number, parts)):
+                parts.join(pair, side)
+            if parts.left == 1:
+                return parts.joins
         if parts.left > 2:
             self._join_any(parts)
-        return tuple(parts.joins)
+        return parts.joins
 
-    def _below(self, pair: _Pair, side: int, parts: _Parts) -> list[tuple[_Pair, int]]:
-        """A pair and those that make its operands, and so on, as far as these are no parts; users first."""
+    def _below(self, number: int, parts: _Parts) -> list[tuple[_Pair, int]]:
+        """The pair of a term and those that make its operands, as far as these are no parts; users first."""
         found: list[tuple[_Pair, int]] = []
-        seen: set[_Pair] = set()
-        pending = [(pair, side)]
+        seen: set[int] = set()
+        pending = [(number, 0)]
         while pending:
-            entry = pending.pop()
-            if entry[0] in seen:
+            number, side = pending.pop()
+            made = None if number in seen else self._pair(number)
+            if made is None:
                 continue
-            seen.add(entry[0])
-            found.append(entry)
-            for key in entry[0].operands(entry[1]):
+            seen.add(number)
+            pair, side = made[0], side ^ made[1]
+            found.append((pair, side))
+            for key in pair.operands(side):
                 if not parts.has(key):
-                    pending += [(inner, key[1] ^ turned) for inner, turned in self._made.get(key[0], ())[:1]]
+                    pending += [(inner, key[1]) for inner in self._made.get(key[0], ())[:1]]
         return found
 
     def _join_any(self, parts: _Parts) -> None:
@@ -147,8 +182,9 @@ class _Index:
         for value in pending:  # grows on the way
             partners = self._partners.get(value, {})
             met = partners.keys() & parts.values() if partners else ()
-            for pair in sorted(pair for other in met for pair in partners[other]):
-                for side in (0, 1):
+            for number in sorted(number for other in met for number in partners[other]):
+                made = self._pair(number)
+                for pair, side in () if made is None else ((made[0], 0), (made[0], 1)):
                     while parts.join(pair, side):
                         pending.append(pair.result)
 
