@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from esat.errors import RuleError
+from esat.rules.kept_files import read_files
 from esat.rules.query import Query
 from esat.rules.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Soundness, read_rules
 from esat.rules.spelling import suggestion
@@ -57,7 +58,7 @@ class RuleDatabase:
         with self._lock:
             if self._files is None:
                 paths = sorted(self._directory.glob("*.egg")) if self._directory else []
-                self._files = [read_rules(path) for path in paths]
+                self._files = read_files(paths)
             return self._files
 
     def load(

@@ -108,10 +108,12 @@ def string_value(sexp: Sexp) -> str:
     return re.sub(r"\\(.)", r"\1", sexp[1:-1], flags=re.DOTALL)
 
 
-def _tokens(text: str, file: str) -> Iterator[tuple[str, str, int, Position]]:
+def _tokens(text: str, start: Position) -> Iterator[tuple[str, str, int, Position]]:
     """(kind, text, offset, position) of every token; blanks and comments are none."""
-    breaks = [-1, *(match.start() for match in re.finditer("\n", text)), len(text)]
-    lines = enumerate(pairwise(breaks), start=1)
+    file = start.file
+    # The first line begins left of the text.
+    breaks = [-start.column, *(match.start() for match in re.finditer("\n", text)), len(text)]
+    lines = enumerate(pairwise(breaks), start=start.line)
     line, (line_break, next_break) = next(lines)
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
@@ -126,8 +128,15 @@ def _tokens(text: str, file: str) -> Iterator[tuple[str, str, int, Position]]:
         yield kind, match.group(), offset, position
 
 
-def read_forms(text: str, file: str = "") -> tuple[Form, ...]:
+def read_forms(text: str, file: str = "", line: int = 1, column: int = 1) -> tuple[Form, ...]:
     """The top-level forms of egglog text.
+
+    Parameters
+    ----------
+    text
+        What to read.
+    file, line, column
+        Where it stands.
 
     Errors
     ------
@@ -137,7 +146,7 @@ def read_forms(text: str, file: str = "") -> tuple[Form, ...]:
     top: list[Sexp] = []
     # One (items, offset, position) per parenthesis still open, the top level first.
     open_forms: list[tuple[list[Sexp], int, Position]] = [(top, 0, UNKNOWN_POSITION)]
-    for kind, token, offset, position in _tokens(text, file):
+    for kind, token, offset, position in _tokens(text, Position(file, line, column)):
         items = open_forms[-1][0]
         if token == "(":
             open_forms.append(([], offset, position))

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, NoReturn, cast, get_args
+from typing import Literal, NoReturn, TypeAlias, cast, get_args
 
 from esat.errors import RuleError
 from esat.rules.macros import expand
@@ -58,9 +59,13 @@ _OPTIONS: dict[str, frozenset[str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+_Sides: TypeAlias = tuple[tuple[Sexp, ...], tuple[Sexp, ...]]
+"""Facts and actions."""
+
+
+@dataclass(frozen=True)
 class Rule:
-    """One directed rule.
+    """One directed rule; what it says is read from its text when first asked for.
 
     Attributes
     ----------
@@ -75,8 +80,6 @@ class Rule:
         defined) or ``unsafe`` (assumes valid input).
     kind
         The form it was written as.
-    body, head
-        Facts and actions, as written: macros are expanded by who prints them.
     source
         Its text in the file, both directions of a birewrite included.
     position
@@ -88,10 +91,24 @@ class Rule:
     tags: frozenset[str]
     soundness: Soundness
     kind: Kind
-    body: tuple[Sexp, ...]
-    head: tuple[Sexp, ...]
     source: str
     position: Position
+
+    @property
+    def body(self) -> tuple[Sexp, ...]:
+        """Facts, as written: macros are expanded by who prints them."""
+        return self._sides[0]
+
+    @property
+    def head(self) -> tuple[Sexp, ...]:
+        """Actions, as written."""
+        return self._sides[1]
+
+    @cached_property
+    def _sides(self) -> _Sides:
+        (form,) = read_forms(self.source, *self.position)
+        direction = self.name.removeprefix(self.report_name)
+        return _directions(form, self.kind, _options(form, 3, ""))[direction]
 
     @property
     def report_name(self) -> str:
@@ -208,6 +225,28 @@ def _soundness(options: _Options, default: Soundness) -> Soundness:
     return value
 
 
+def _directions(form: Form, kind: Kind, options: _Options) -> dict[str, _Sides]:
+    """Body and head of each direction, by what its name ends in."""
+    if kind == "rule":
+        return {"": (_facts(form[1], "the body"), _facts(form[2], "the head"))}
+    conditions = _facts(options.values.get(":when", ()), ":when")
+    root = _fresh(ROOT, form)
+    left, right = form[1], form[2]
+    for side in (left, right):
+        if is_variable(side) and kind == "birewrite":
+            raise position_of(side).error("one direction of this birewrite would match every term")
+    if isinstance(left, str):
+        raise position_of(left).error("the left side of a rewrite is a term, not an atom")
+    subsumed: tuple[Sexp, ...] = (("subsume", left),) if ":subsume" in options.values else ()
+
+    def directed(pattern: Sexp, replacement: Sexp) -> _Sides:
+        return (("=", root, pattern), *conditions), (("union", root, replacement), *subsumed)
+
+    if kind == "rewrite":
+        return {"": directed(left, right)}
+    return {"=>": directed(left, right), "<=": directed(right, left)}
+
+
 class _FileReader:
     """Reads the forms of one file in order; `rulesets` carries the defaults declared so far."""
 
@@ -282,11 +321,9 @@ class _FileReader:
         name = self._name(form, options)
         soundness = _soundness(options, default.soundness)
         expand(form)  # reports macros with a wrong number of operands
-        for suffix, body, head in self._directions(form, kind, options):
+        for suffix in _directions(form, kind, options):
             tags, full_name = default.tags | self.tags, name + suffix
-            self.rules.append(
-                Rule(full_name, ruleset, tags, soundness, kind, body, head, form.source, form.position)
-            )
+            self.rules.append(Rule(full_name, ruleset, tags, soundness, kind, form.source, form.position))
 
     def _name(self, form: Form, options: _Options) -> str:
         value = options.values.get(":name")
@@ -302,29 +339,6 @@ class _FileReader:
             raise form.position.error(f"the rule name {name!r} is taken by the rule at {self.names[name]}")
         self.names[name] = form.position
         return name
-
-    def _directions(
-        self, form: Form, kind: Kind, options: _Options
-    ) -> list[tuple[str, tuple[Sexp, ...], tuple[Sexp, ...]]]:
-        """(name suffix, body, head) of each direction."""
-        if kind == "rule":
-            return [("", _facts(form[1], "the body"), _facts(form[2], "the head"))]
-        conditions = _facts(options.values.get(":when", ()), ":when")
-        root = _fresh(ROOT, form)
-        left, right = form[1], form[2]
-        for side in (left, right):
-            if is_variable(side) and kind == "birewrite":
-                raise position_of(side).error("one direction of this birewrite would match every term")
-        if isinstance(left, str):
-            raise position_of(left).error("the left side of a rewrite is a term, not an atom")
-        subsumed: tuple[Sexp, ...] = (("subsume", left),) if ":subsume" in options.values else ()
-
-        def directed(pattern: Sexp, replacement: Sexp) -> tuple[tuple[Sexp, ...], tuple[Sexp, ...]]:
-            return (("=", root, pattern), *conditions), (("union", root, replacement), *subsumed)
-
-        if kind == "rewrite":
-            return [("", *directed(left, right))]
-        return [("=>", *directed(left, right)), ("<=", *directed(right, left))]
 
 
 def _facts(sexp: Sexp, what: str) -> tuple[Sexp, ...]:
