@@ -1,16 +1,17 @@
 """Reuse of engines that have their rules loaded.
 
 Loading the rules takes far longer than a small graph's saturation, and an e-graph cannot be copied. So what a
-use adds is deleted after it (:mod:`esat.egraph.clearing`). egglog keeps the containers and the union-find of
-what was deleted, a quarter of a megabyte for a small graph, so an engine is replaced after a number of uses.
-Engines belong to one thread. A forked process, which does not have egglog's threads, uses each once.
+use adds is deleted (:mod:`esat.egraph.clearing`): at once where it is much, else before the next use. egglog
+keeps the containers and the union-find of what was deleted, a quarter of a megabyte for a small graph, so an
+engine is replaced after a number of uses. Engines belong to one thread. A forked process, which does not have
+egglog's threads, uses each once.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,12 +24,35 @@ USES = 50
 ENGINES_PER_THREAD = 4
 """Rule selections a thread keeps engines for; the one unused for longest goes first."""
 
+ROWS_LEFT = 20_000
+"""Rows that an idle engine may hold of its last use, some megabytes; what has more is cleared at once."""
+
 
 @dataclass(slots=True)
 class _Slot:
+    """An engine, and how it is used.
+
+    Attributes
+    ----------
+    engine
+        The engine.
+    uses
+        How often it was used.
+    busy
+        Whether it is in use.
+    rest
+        Rows by table before the last use; None where that was cleared away.
+    """
+
     engine: Engine
     uses: int = 0
     busy: bool = False
+    rest: Mapping[str, int] | None = None
+
+    def clear(self) -> bool:
+        """Delete what the last use left; whether the engine can be used again."""
+        rest, self.rest = self.rest, None
+        return rest is None or clear(self.engine, rest)
 
 
 class EnginePool:
@@ -54,7 +78,7 @@ class EnginePool:
     ) -> Iterator[Engine]:
         """An engine with rules loaded, for the length of a ``with`` block.
 
-        The terms that the block adds are gone afterwards. An engine whose block raised is not used again.
+        The terms that the block adds are gone when the engine is used again. One whose block raised is not.
 
         Parameters
         ----------
@@ -73,7 +97,11 @@ class EnginePool:
             rest = slot.engine.sizes()
             yield slot.engine
             slot.uses += 1
-            usable = not in_forked_process() and slot.uses < self._uses and clear(slot.engine, rest)
+            slot.rest = rest
+            usable = not in_forked_process() and slot.uses < self._uses
+            # The last use of a process need not be cleared away.
+            if usable and sum(slot.engine.sizes().values()) > ROWS_LEFT:
+                usable = slot.clear()
         except BaseException:
             self._discard(key, slot)
             raise
@@ -96,13 +124,13 @@ class EnginePool:
         """The slot of an idle engine with these rules; a new one if there is none."""
         slots = self._slots()
         slot = slots.get(key)
-        if slot is not None and not slot.busy and not suits(slot.engine):
-            del slots[key]
-            slot = None
         if slot is not None and not slot.busy:
-            slots.move_to_end(key)
-            slot.busy = True
-            return slot
+            del slots[key]
+            if suits(slot.engine) and slot.clear():
+                slots[key] = slot
+                slot.busy = True
+                return slot
+            slot = None
         fresh = _Slot(build(), busy=True)
         if slot is None:  # a busy one stays: this is a compilation within a compilation
             slots[key] = fresh

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+import esat.egraph.pool as pool_module
 from esat.egraph.engine import Engine
 from esat.egraph.pool import ENGINES_PER_THREAD, EnginePool
 from esat.errors import RuleError
@@ -108,3 +109,28 @@ def test_threads_have_their_own():
         thread.join()
     assert not errors
     assert len({number for number, _ in seen}) == len(build.built) == 4
+
+
+@pytest.mark.parametrize("rows", [20, 21])
+def test_much_is_cleared_at_once_and_little_when_the_engine_is_used_again(monkeypatch, rows):
+    monkeypatch.setattr(pool_module, "ROWS_LEFT", 20)
+    pool, build = EnginePool(), Builder()
+    with pool.engine("rules", build) as engine:
+        engine.execute(" ".join(f"(A {number})" for number in range(rows)))
+    assert engine.sizes()["A"] == (20 if rows == 20 else 0)
+    with pool.engine("rules", build) as again:
+        assert again is engine
+        assert again.sizes()["A"] == 0
+
+
+def test_an_engine_that_cannot_be_cleared_is_replaced():
+    pool, build = EnginePool(), Builder()
+
+    def extend(engine):
+        if not engine.sizes()["A"]:
+            engine.execute("(A 1)")
+
+    for _ in range(2):
+        with pool.engine("rules", build, extend) as engine:
+            engine.execute("(A 2)")  # to a table that was not empty: which of its rows to delete?
+    assert len(build.built) == 2
