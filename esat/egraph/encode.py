@@ -272,6 +272,8 @@ class _Encoder:
                 self.shape[output] = first[:2]
             case "transpose":
                 self.shape[output] = (first[1], first[0], first[2])
+            case "number":
+                self.shape[output] = ()
             case "sparse_sum":
                 self.shape[output] = (first[1 - int(str(op.properties()[0]))],)
             case _:

@@ -35,6 +35,7 @@ Typing = Literal[
     "transpose",
     "product",
     "usmm",
+    "number",
     "sparse_sum",
     "square",
     "system",
@@ -54,8 +55,8 @@ shape of both. ``opaque``, ``leaf``: no rule; whoever makes such a term says its
 
 Of sparse matrices, which are typed as the dense matrices they stand for: ``stored``, a vector of stored
 values; ``structure``, the shape of the first operand; ``transpose``; ``product``, of two matrices; ``usmm``,
-the product of the second and third operand; ``sparse_sum``: the first attribute is the axis that is summed
-and dropped. The dtype is that of the last operand.
+the product of the second and third operand; ``number``, one of no axes; ``sparse_sum``: the first attribute
+is the axis that is summed and dropped. The dtype is that of the last operand.
 
 Of functions of matrices, whose last attribute is the rank of their operands: ``square``, as the operand;
 ``system``, the right sides in the second operand, over both batches; ``determinant``, a number a matrix;
@@ -157,6 +158,7 @@ class ConstructorSignature:
             "transpose": normalized("(ds-bp #0 (ds-transpose))"),
             "product": normalized(_matmul_broadcast("#0", "#1", "2")),
             "usmm": normalized(_matmul_broadcast("#1", "#2", "2")),
+            "number": "-1",
             "sparse_sum": normalized(f"(| {_VECTOR_WORD} (& 1 (>> #0 (- 1 {first_attribute}))))"),
         }
         return expressions.get(self.result, "")
@@ -173,6 +175,7 @@ class ConstructorSignature:
             "transpose",
             "product",
             "usmm",
+            "number",
             "sparse_sum",
         )
         dtype = dtypes.get(self.result, "same" if self.result in shares else "")

@@ -52,7 +52,7 @@ _SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against k
 # A routine works in blocks if it does more operations on each of n numbers than this times log2(n).
 _BLOCKED_FLOPS = 1.5
 _BLOCKED_SHARE = 0.15  # of the rate of matrix products that factorizations and the like reach
-_SPARSE_PRODUCTS = ("StructuredDot", "Usmm")
+_SPARSE_PRODUCTS = ("StructuredDot", "Usmm", "SparseBilinear", "SquaresAndBilinear")
 _SPARSE_SHARE = 0.25  # of the rate of kernels that products of a sparse matrix with a dense one reach
 _BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
 # The shorter the axes, the further a product stays below its rate; a batch of short ones at most so far.

@@ -80,9 +80,12 @@ class SparseType(Type):
         ShapeError
             When its shape does not fit.
         """
+        given: Any = value
+        usual = type(given) is array_class(self.format) and self.shape == (None, None)
+        if usual and given.data.dtype == self.dtype and given.has_canonical_format:
+            return given
         if not is_sparse_matrix(value):
             raise DtypeError(f"{type(value).__name__} is no sparse matrix of SciPy's, as {self} needs")
-        given: Any = value
         if given.dtype != self.dtype and not np.can_cast(given.dtype, self.dtype):
             raise DtypeError(f"a sparse matrix of dtype {given.dtype} does not fit {self} without loss")
         if not self._admits_shape(given.shape):

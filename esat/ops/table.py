@@ -37,6 +37,7 @@ from esat.ops.sparse.structure import (
     VALUES_AT,
     WITH_VALUES,
 )
+from esat.ops.sparse.sums import SPARSE_BILINEAR, SQUARES_AND_BILINEAR
 
 ELEMENTWISE: tuple[Elementwise, ...] = (
     *arithmetic.OPS,
@@ -78,6 +79,8 @@ SPARSE: tuple[SparseOp, ...] = (
     STRUCTURED_DOT,
     SAMPLED_VALUES,
     USMM,
+    SPARSE_BILINEAR,
+    SQUARES_AND_BILINEAR,
     SparseSum(),
 )
 """Ops on sparse matrices that rules speak of; of sums along an axis, the first."""

@@ -21,61 +21,11 @@ from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.partition import has_open_order
 from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.threads import configured_threads, default_threads, most_threads
+from esat.codegen.threads.choice import Choices
 from esat.extract.machine import MachineProfile
 from esat.graph import Constant, Variable
 
 Shape = tuple[int, ...]
-
-
-MAXIMUM_CHOICES = 128
-RETRIED_AFTER = 50
-"""Calls after which the way that was slower is tried again."""
-_CALLS_OF_A_TRIAL = 16
-"""Calls between later trials for each call's time that one loses: trials cost a sixteenth at most."""
-_GAIN = 0.95
-"""Several threads are taken if their time is less than this share of one thread's: a tie is no reason."""
-_WEIGHT = 0.125
-"""Of the last call in the average of the way that is taken."""
-
-
-class Choice:
-    """Which way is faster for arrays of certain shapes: in one thread, or in several."""
-
-    __slots__ = ("_calls", "_confirmed", "_faster", "_seconds", "_tried")
-
-    def __init__(self) -> None:
-        self._calls = 0
-        self._seconds = [0.0, 0.0]
-        self._faster = False
-        self._tried = 0
-        self._confirmed = False
-
-    def next(self) -> bool:
-        """Whether the next call runs in several threads. The first one, which may compile, does."""
-        self._calls += 1
-        if self._calls <= 3:
-            return self._calls < 3
-        alone, together = self._seconds
-        faster = together < _GAIN * alone
-        if faster != self._faster:
-            self._faster, self._tried, self._confirmed = faster, self._calls - 1, False
-        if self._calls - self._tried < self._calls_between_trials():
-            return faster
-        self._tried, self._confirmed = self._calls, True
-        return not faster
-
-    def _calls_between_trials(self) -> float:
-        """More where the other way is much slower; but a first trial tells whether that was by chance."""
-        least, most = sorted(self._seconds)
-        if not self._confirmed or not least:
-            return RETRIED_AFTER
-        return max(RETRIED_AFTER, _CALLS_OF_A_TRIAL * (most / least - 1.0))
-
-    def add(self, together: bool, seconds: float) -> None:
-        """Take account of a call. One that is slow by chance shall not decide for long."""
-        known = self._seconds[together]
-        if self._calls > 1:
-            self._seconds[together] = min(seconds, known + _WEIGHT * (seconds - known)) if known else seconds
 
 
 class ThreadedKernel:
@@ -124,7 +74,7 @@ class ThreadedKernel:
         self.limit = 1 if limit is None and configured_threads() == 1 else limit
         self.has_open_order = has_open_order(kernel)
         self._compiled: dict[tuple[Layout, bool], ParallelKernel] = {}
-        self._choices: dict[tuple[Shape, ...], Choice] = {}
+        self._choices = Choices()
         self.used = 1
 
     @functools.cached_property
@@ -185,7 +135,7 @@ class ThreadedKernel:
         if threads == 1:
             self._run(1, shared, arrays, streams)
             return
-        choice = self._choices.get(shapes) or self._new_choice(shapes)
+        choice = self._choices.of(shapes)
         together = choice.next()
         start = time.perf_counter()
         self._run(threads if together else 1, shared, arrays, streams)
@@ -205,11 +155,6 @@ class ThreadedKernel:
             known = compile_parallel_kernel(self.kernel, layout, streams)
             self._compiled[layout, streams] = known
         return known
-
-    def _new_choice(self, shapes: tuple[Shape, ...]) -> Choice:
-        while len(self._choices) >= MAXIMUM_CHOICES:
-            self._choices.pop(next(iter(self._choices)), None)
-        return self._choices.setdefault(shapes, Choice())
 
 
 class _CallsOfShapes:

@@ -48,7 +48,7 @@ from esat.soundness.statement import Statement, operators_for, statement_of
 from esat.soundness.values import Array, Population, draw, holds, scattered, well_conditioned
 
 SITUATIONS = 5
-"""Situations wanted for each dtype."""
+"""Situations wanted for each dtype; more where too few points decided something: sums have one each."""
 
 ATTEMPTS = 60
 """Draws for each dtype; most end early, with shapes that do not fit."""
@@ -151,7 +151,7 @@ class _RuleTrial:
             if situation is not None:
                 found += 1
                 yield situation
-            if found == SITUATIONS:
+            if found >= SITUATIONS and self.points >= FEWEST_POINTS:
                 return
 
     # ---- one situation

@@ -72,6 +72,10 @@ class Statement:
         """Whether a guard asks for the uniform value of a variable."""
         return any(part == ("val", variable) for guard in self.guards for part in parts_of(guard))
 
+    def asks_for_one_element(self, variable: str) -> bool:
+        """Whether a guard says that a variable has one element."""
+        return ("=", "-1", ("bp", variable)) in self.guards
+
 
 def parts_of(sexp: Sexp) -> Iterator[Sexp]:
     """`sexp` and everything inside it."""

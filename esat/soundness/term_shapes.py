@@ -200,11 +200,20 @@ class TermShapes:
                 product = self._product(others[0], others[1])
                 self._require_places((*(product or (1, 1)), 0), others[2])
                 return product
+            case "number":
+                sparse, dense, other = shapes[-3:]
+                self._require_places((*(self._product(sparse, dense) or (1, 1)), 0), other)
+                return ()
         raise UnfitError
 
     def _of_kind(self, part: Sexp, kind: int | Literal["sparse"]) -> Shape:
         """The shape of an operand that is a sparse matrix, or has so many axes."""
         if kind != "sparse":
+            if isinstance(part, str) and part not in self.known:
+                share = 1.0 if self._random.random() < 0.1 else 0.2  # of axes of size 1
+                sizes = [1 if self._random.random() < share else self.dimensions.new() for _ in range(kind)]
+                self.leaves[part] = tuple(sizes)
+                self.known[part] = normalized(sizes)
             rank, self._rank = self._rank, kind
             shape = self.of(part)
             self._rank = rank
@@ -246,7 +255,8 @@ class TermShapes:
         if kind < 0.15 and not structured:
             rank = self._random.randint(0, 3)
         shape = tuple(1 if self._random.random() < 0.25 else self.dimensions.new() for _ in range(rank))
-        if self._statement.reads_value(name) and self._random.random() < 0.7:
+        single = self._statement.reads_value(name) or self._statement.asks_for_one_element(name)
+        if single and self._random.random() < 0.7:
             shape = ()
         elif structured:
             shape = (*shape[:-2], self.dimensions.new(), self.dimensions.new())

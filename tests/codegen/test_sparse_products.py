@@ -10,8 +10,9 @@ import scipy.sparse
 
 import esat
 from esat import sparse
-from esat.codegen import sparse_products
-from esat.codegen.sparse_products import LEAST_WORK, WIDEST, sparse_product_routine
+from esat.codegen import sparse_calls
+from esat.codegen.sparse_calls import LEAST_WORK, WIDEST
+from esat.codegen.sparse_products import sparse_product_routine
 from esat.errors import ShapeError
 from esat.ops.sparse.products import STRUCTURED_DOT, USMM
 
@@ -77,7 +78,7 @@ def test_what_is_not_finite_is_multiplied_where_it_is_stored() -> None:
 
 
 def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse_products, "SHARED_FROM", 1)
+    monkeypatch.setattr(sparse_calls, "SHARED_FROM", 1)
     matrix, dense = stored("csr", "float64", (3001, 200)), numbers(200, 10)
     results = [np.empty((3001, 10)) for _ in range(3)]
     for threads, output in enumerate(results, 1):

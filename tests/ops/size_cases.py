@@ -15,6 +15,7 @@ from esat.ops.linalg.inverse import COFACTORS
 from esat.ops.linalg.normal import NORMAL_PRODUCT
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
 from esat.ops.sparse.structure import DENSE_AT, VALUES_AT
+from esat.ops.sparse.sums import SPARSE_BILINEAR, SQUARES_AND_BILINEAR
 
 MATRICES = [(0, 3), (3, 0), (0, 0), (1, 1), (1, 4), (2, 3)]
 FILLED = [(1, 1), (1, 4), (3, 1), (2, 3)]
@@ -303,6 +304,11 @@ SPARSE = {
     "sampled": (
         lambda s, x: esat.sparse.sampled_dot(x, x.T @ x, s),
         lambda s, x: s.toarray() * (x @ (x.T @ x)),
+    ),
+    "bilinear": (lambda s, x: SPARSE_BILINEAR(s, x.T @ x, x), lambda s, x: np.sum(x * (s @ (x.T @ x)))),
+    "squares and bilinear": (
+        lambda s, x: SQUARES_AND_BILINEAR(esat.constant(0.5), s, x.T @ x, x),
+        lambda s, x: np.sum(s.data**2) + 0.5 * np.sum(x * (s @ (x.T @ x))),
     ),
     "usmm": (lambda s, x: esat.sparse.usmm(2.0, s, x.T @ x, x), lambda s, x: 2.0 * (s @ (x.T @ x)) + x),
     "rebuilt": (

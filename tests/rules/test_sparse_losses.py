@@ -83,6 +83,12 @@ def test_expected_shapes_of_sparse_matrices():
         esat.compile(esat.Graph([X], [sparse.sum(X, 0)]), shapes={X: (5, 4, 3, 2)})
 
 
+def test_a_squared_distance_reads_the_sparse_matrix_once():
+    function = esat.compile(esat.Graph([X, U, V], [SQUARES]), shapes={x: EXPECTED[x] for x in (X, U, V)})
+    readers = [node.op.name for node in function.graph.toposort() if any(v.name == "X" for v in node.inputs)]
+    assert readers == ["squares_and_bilinear"]
+
+
 @pytest.mark.parametrize("mode", ["fast_run", "greedy", "fast_compile"])
 def test_usmm(mode):
     z = esat.matrix("z")

@@ -14,13 +14,13 @@ from callers import call_at_once
 import esat
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.threads import available_threads, default_threads
+from esat.codegen.threads.choice import Choice
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile
 from esat.frontend.graph import Graph
 from esat.graph import Variable
 from esat.graph.evaluate import evaluate
 from esat.runtime import threads as threads_module
-from esat.runtime.threads import Choice
 
 EAGER = MachineProfile(parallel_from=1e-30)
 """A machine on which everything that can be shared is worth several threads."""

@@ -59,7 +59,7 @@ def common(name: str, operands: Sequence[Variable]) -> tuple[Variable, ...]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Product(SparseOp):
+class ProductOp(SparseOp):
     """An op whose operands share one dtype, and whose sizes SciPy checks when it runs."""
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
@@ -73,7 +73,7 @@ class _Product(SparseOp):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StructuredDot(_Product):
+class StructuredDot(ProductOp):
     """Product of a sparse and a dense matrix, a dense one: ``(m, k)`` and ``(k, n)`` give ``(m, n)``."""
 
     name: str = field(default="structured_dot", init=False)
@@ -109,7 +109,7 @@ class StructuredDot(_Product):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampledValues(_Product):
+class SampledValues(ProductOp):
     """Elements of a product of dense matrices at the stored places of a sparse one, as a vector.
 
     ``(pattern, left, right)`` of ``(m, n)``, ``(m, k)`` and ``(k, n)``. Nothing else of the product is
@@ -154,7 +154,7 @@ class SampledValues(_Product):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparseProduct(_Product):
+class SparseProduct(ProductOp):
     """Product of two sparse matrices, in the format of the first."""
 
     name: str = field(default="sparse_product", init=False)
@@ -193,7 +193,7 @@ def _ones(matrix: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparseAdd(_Product):
+class SparseAdd(ProductOp):
     """Sum of two sparse matrices, in the format of the first; it stores the places either stores."""
 
     name: str = field(default="sparse_add", init=False)
@@ -267,7 +267,7 @@ class SparseSum(SparseOp):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Usmm(_Product):
+class Usmm(ProductOp):
     """``alpha * (sparse @ dense) + z`` for a scalar ``alpha`` and a dense ``z``: ``(alpha, x, y, z)``."""
 
     name: str = field(default="usmm", init=False)

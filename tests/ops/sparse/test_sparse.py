@@ -13,6 +13,7 @@ from esat.graph.sparse_type import SparseType
 from esat.ops.sparse.record import places
 from esat.ops.sparse.sampling import LEAST_PLACES
 from esat.ops.sparse.structure import VALUES_AT
+from esat.ops.sparse.sums import SPARSE_BILINEAR, SQUARES_AND_BILINEAR
 
 RNG = np.random.default_rng(8)
 DTYPES = ("float32", "float64", "complex128", "int32", "bool")
@@ -117,6 +118,10 @@ def test_products_at_chosen_places(format):
     x, y, z = array(4, 3), array(3, 2), array(4, 2)
     same(sparse.usmm(0.5, compressed(x, format), y, z), 0.5 * x @ y + z)
     same(sparse.usmm(np.float32(2), compressed(x.astype("float32")), y, z), 2 * x.astype("float32") @ y + z)
+    total = np.sum(z * (x @ y))
+    operands = (sparse.constant(compressed(x, format)), esat.constant(y), esat.constant(z))
+    same(SPARSE_BILINEAR(*operands), total)
+    same(SQUARES_AND_BILINEAR(esat.constant(-2.0), *operands), np.sum(x**2) - 2 * total)
 
 
 @formats
@@ -152,6 +157,9 @@ def test_gradients(format):
     esat.verify_grad(
         lambda a, v, y, z: sparse.usmm(a, make(v), y, z), [np.array(0.5), values, right, array(4, 2)]
     )
+    sums = [values, right, array(4, 2)]
+    esat.verify_grad(lambda v, y, z: SPARSE_BILINEAR(make(v), y, z), sums)
+    esat.verify_grad(lambda a, v, y, z: SQUARES_AND_BILINEAR(a, make(v), y, z), [np.array(0.5), *sums])
     esat.verify_grad(lambda d: dense(sparse.csr_from_dense(d)) ** 2, [array(3, 2, density=1)])
     esat.verify_grad(lambda v, d: sparse.dot(make(v), d), [values * (1 + 1j), right * (1 - 2j)])
     parts = [esat.constant(part.astype("int64")) for part in (matrix.indices, matrix.indptr)]
@@ -275,6 +283,8 @@ def test_errors():
         lambda: sparse.add(x, sparse.transpose(x)),
         lambda: sparse.mul(x, np.ones((4, 3))),
         lambda: sparse.usmm(1.0, x, np.ones((4, 2)), np.ones((4, 2))),
+        lambda: SPARSE_BILINEAR(x, *map(esat.constant, (np.ones((4, 2)), np.ones((4, 2))))),
+        lambda: SPARSE_BILINEAR(x, *map(esat.constant, (np.ones((3, 2)), np.ones((3, 2))))),
         lambda: sparse.sampled_dot(np.ones((3, 2)), np.ones((3, 4)), x),
         lambda: sparse.csr_from_dense(esat.vector()),
         lambda: sparse.with_values(x, np.ones((2, 2))),
@@ -284,6 +294,7 @@ def test_errors():
     for build in (
         lambda: sparse.dot(esat.matrix(), esat.matrix()),
         lambda: sparse.csr_matrix(dtype="float16"),
+        lambda: SPARSE_BILINEAR(sparse.csr_matrix(dtype="int64"), *map(esat.constant, ([[1]], [[1]]))),
         lambda: sparse.constant(np.eye(2)),
         lambda: SparseType("coo", "float64"),
         lambda: x.type.filter(np.eye(3)),

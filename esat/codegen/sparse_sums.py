@@ -1,0 +1,110 @@
+"""Sums over products with sparse matrices, which are never formed: by rows, each while it is in registers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core import types
+
+from esat.codegen import cache
+from esat.codegen.blas_library import load_blas
+from esat.codegen.sparse_calls import TURNS, SparseCalls, types_of_sparse
+from esat.codegen.sparse_rows import add_row_of_bilinear
+from esat.codegen.template import NUMBA_TYPES
+from esat.codegen.threads.tasks import in_parallel
+from esat.codegen.views import corrected, rounding_error
+from esat.graph.op import Array
+from esat.ops.sparse.sums import SPARSE_BILINEAR, SparseBilinear, SquaresAndBilinear
+
+ROWS = 64
+"""Rows whose terms are added one by one, whatever the threads: results do not depend on how many there are.
+The sums of such parts are added with their rounding errors."""
+
+_SOURCE = """
+def some_parts(begin, end, pointers, indices, values, dense, other, sums):
+    sparse = (pointers, indices, values)
+    for part in range(begin, end):
+        line = sums[part]
+        for column in range({width} + 1):
+            line[column] = 0
+        for row in range(part * {rows}, min(pointers.size - 1, (part + 1) * {rows})):
+            if pointers[row] < pointers[row + 1]:
+                add_row_of_bilinear(row, sparse, dense, other, line, {width}, {squares})
+        for column in range(1, {width}):
+            line[0] += line[column]
+
+
+def total(sums, column):
+    found = sums[0, column]
+    error = found - found
+    for part in range(1, sums.shape[0]):
+        error += rounding_error(found, sums[part, column])
+        found += sums[part, column]
+    return corrected(found, error)
+
+
+def product(pointers, indices, values, dense, other, alpha, sums, output, pool, threads):
+    arguments = (pointers, indices, values, dense, other, sums)
+    in_parallel(pool, threads, sums.shape[0], {turns}, some_parts, arguments)
+    found = total(sums, 0)
+    output[0] = {result}
+"""
+
+
+def sparse_sum_routine(
+    op: SparseBilinear | SquaresAndBilinear, dtype: str, threads: int | None
+) -> Callable[..., None]:
+    """The routine of a sum over a product with a sparse matrix: the op's operands, then an output of no axes.
+
+    Parameters
+    ----------
+    threads
+        The most it may use; None for what :func:`default_threads` says at each call.
+    """
+    squares = isinstance(op, SquaresAndBilinear)
+
+    def refuse(sparse: Any, dense: Array, other: Array) -> None:
+        op.refuse([sparse, dense, other], SPARSE_BILINEAR.fit([sparse, dense, other]))
+
+    def kernel(sparse: Any, dense: Array, _other: Array) -> Callable[..., None]:
+        return _kernel(dtype, sparse.indices.dtype, dense.shape[1], squares)
+
+    calls = SparseCalls(dtype, threads, refuse, kernel, ("csr", "csc"))
+
+    def add(alpha: Any, sparse: Any, dense: Array, other: Array, output: Array) -> None:
+        run = calls(sparse, dense, other)
+        if run is None:
+            output[...] = op.perform([alpha, sparse, dense, other] if squares else [sparse, dense, other])[0]
+            return
+        if sparse.format == "csc":  # its columns are the rows of its transpose, and the other two swap
+            dense, other = other, dense
+        sums = np.empty((-(-other.shape[0] // ROWS), dense.shape[1] + 1), dtype)
+        run(sparse.indptr, sparse.indices, sparse.data, dense, other, float(alpha), sums, output.reshape(1))
+
+    def bilinear(sparse: Any, dense: Array, other: Array, output: Array) -> None:
+        add(1.0, sparse, dense, other, output)
+
+    return add if squares else bilinear
+
+
+@functools.cache
+def _kernel(dtype: str, index: np.dtype[Any], width: int, squares: bool) -> Callable[..., None]:
+    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
+    result = f"total(sums, {width}) + number(alpha) * found" if squares else "found"
+    source = _SOURCE.format(width=width, squares=int(squares), rows=ROWS, turns=TURNS, result=result)
+    number, word = NUMBA_TYPES[dtype], types.int64
+    matrix, vector = (types.Array(number, rank, "C") for rank in (2, 1))
+    signature = types.void(
+        *types_of_sparse(dtype, index), matrix, matrix, types.float64, matrix, vector, word, word
+    )
+    environment = {
+        "in_parallel": in_parallel,
+        "add_row_of_bilinear": add_row_of_bilinear,
+        "rounding_error": rounding_error,
+        "corrected": corrected,
+        "number": np.dtype(dtype).type,
+    }
+    return cache.load_or_compile(source, "product", signature, environment).function
