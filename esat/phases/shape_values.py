@@ -71,7 +71,7 @@ class ShapeFacts:
         for variable in node.inputs:
             if isinstance(variable, (Constant, SharedVariable)):
                 self.early.add(variable)
-        if all(_is_static(variable) for variable in node.outputs) or self._shape_follows(node):
+        if _is_told_by_types(node) or self._shape_follows(node):
             self.early.update(node.outputs)
         if self._value_follows(node):
             self.values.add(node)
@@ -135,6 +135,21 @@ def _is_small(variable: Variable) -> bool:
     if not isinstance(variable.type, TensorType) or variable.type.ndim > 1:
         return False
     return all(size is not None and size <= _LONGEST_VECTOR for size in variable.type.shape)
+
+
+def _is_told_by_types(node: Apply) -> bool:
+    """Whether the types of the inputs tell the shapes of the results.
+
+    Types of results may know more: ``x[mask]`` has two elements if it is added to a vector of two, and that
+    is an error otherwise, which is found when the mask is known.
+    """
+    if not all(map(_is_static, node.outputs)):
+        return False
+    try:
+        types = node.op.infer_types(node.inputs)
+    except EsatError:
+        return False
+    return all(isinstance(type, TensorType) and None not in type.shape for type in types)
 
 
 def _is_static(variable: Variable) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import CompileError, EsatError, InputError, describe
+from esat.errors import CompileError, EsatError, InputError, ShapeError, describe
 from esat.graph import Apply, TensorType, Type, Variable
 from esat.graph.op import Array
 
@@ -160,6 +160,8 @@ class ResultCheck:
 
         Raises
         ------
+        ShapeError
+            When sizes that the result meets in the graph are not its own.
         CompileError
             When the op does not return what it declared.
         """
@@ -170,10 +172,19 @@ class ResultCheck:
             return result
         array = np.asarray(result)
         if array.dtype != type.numpy_dtype or not type.admits_shape(array.shape):
+            self._check_own_type(array, type)
             raise self._broken(f"dtype {array.dtype} and shape {array.shape}, where it declares {type}")
         if shape is not None and array.shape != shape:
             raise self._broken(f"shape {array.shape}, where its inputs' sizes give {shape}")
         return array.astype(type.numpy_dtype, copy=False)
+
+    def _check_own_type(self, array: Array, type: TensorType) -> None:
+        """Raise ShapeError where the op did what it must, and its result has another size than it meets."""
+        own = self.node.op.infer_types(self.node.inputs)[self.index]
+        if isinstance(own, TensorType) and array.dtype == own.numpy_dtype and own.admits_shape(array.shape):
+            reason = f"the result has shape {array.shape}, and meets {type}"
+            types = [variable.type for variable in self.node.inputs]
+            raise ShapeError(describe(self.node.op.name, types, reason, self.node.where))
 
     def _broken(self, reason: str) -> CompileError:
         op = self.node.op

@@ -1,5 +1,10 @@
 from collections.abc import Sequence
 
+import numpy as np
+import pytest
+
+import esat
+from esat.errors import ShapeError
 from esat.graph import FunctionGraph, Op, TensorType, Variable
 from esat.graph.op import Family
 from esat.graph.registry import op_named
@@ -64,3 +69,30 @@ def test_arithmetic_on_sizes_is_a_value_but_not_on_elements() -> None:
     assert mean.owner not in found.values
     assert ramp.owner not in found.values, "a vector of any length is not kept"
     assert ramp in found.early
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "o2", "strict", "greedy", "fast_compile"])
+def test_a_size_that_other_operands_tell_is_checked_where_it_is_computed(mode):
+    """The type of ``x[mask]`` has two elements here; how many it really has is known when it has run."""
+    x, mask, pair = esat.vector("x"), esat.vector("mask", dtype="bool"), esat.vector("pair", shape=(2,))
+    chosen = x[mask]
+    graph = esat.Graph([x, mask, pair], [chosen + pair, esat.exp(chosen).sum(), esat.cumsum(chosen) * 2])
+    function = esat.compile(graph, mode)
+    given = np.arange(3.0)
+    added, total, running = function(given, np.array([True, False, True]), np.ones(2))
+    assert added.tolist() == [1.0, 3.0]
+    assert running.tolist() == [0.0, 4.0]
+    np.testing.assert_allclose(total, np.exp([0.0, 2.0]).sum())
+    for chosen_places in ([True, True, True], [True, False, False], [False, False, False]):
+        with pytest.raises(ShapeError, match=r"(?s)test_shape_values.py:\d+"):
+            function(given, np.array(chosen_places), np.ones(2))
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "o2", "strict"])
+def test_a_size_that_a_mask_alone_tells(mode):
+    x = esat.vector("x", shape=(3,))
+    chosen = (x * 2)[np.array([True, False, True])]
+    function = esat.compile(esat.Graph([x], [esat.exp(chosen) + x[:2], chosen * x[0]]), mode)
+    first, second = function(np.arange(3.0))
+    np.testing.assert_allclose(first, np.exp([0.0, 4.0]) + np.arange(2))
+    assert second.tolist() == [0.0, 0.0]
