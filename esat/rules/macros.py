@@ -34,7 +34,10 @@ The macros below expand to plain `&`, `|`, `<<`, `>>` on 64-bit integers:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import and_, lshift, mul, or_, rshift, sub
 from typing import Literal
 
 from esat.rules.reader import Form, Sexp, head_of, position_of
@@ -47,6 +50,16 @@ INSERTED = 8
 
 _OUTPUT_RANK_SHIFT = 36
 _INPUT_RANK_SHIFT = 40
+
+_INTEGER = re.compile(r"-?\d+")
+_OPERATORS: Mapping[str, Callable[[int, int], int]] = {
+    "&": and_,
+    "|": or_,
+    "<<": lshift,
+    ">>": rshift,
+    "-": sub,
+    "*": mul,
+}
 
 Axis = int | Literal["x"]
 
@@ -90,9 +103,39 @@ def permutation_input_rank(word: int) -> int:
     return word >> _INPUT_RANK_SHIFT & 15
 
 
+def _literal(sexp: Sexp) -> int | None:
+    """The value of an integer literal; None for anything else."""
+    return int(sexp) if isinstance(sexp, str) and _INTEGER.fullmatch(sexp) else None
+
+
+def _calculated(operator: str, left: Sexp, right: Sexp) -> Sexp:
+    """A call, or what it gives where that is known: words written out in a rule need no arithmetic in it."""
+    x, y = _literal(left), _literal(right)
+    if x is not None and y is not None:
+        return str(_OPERATORS[operator](x, y))
+    if operator == "&":
+        return "0" if 0 in (x, y) else _bit_of(right) if x == 1 else (operator, left, right)
+    if operator in ("|", "<<", ">>", "-") and y == 0:
+        return left
+    return right if operator == "|" and x == 0 else (operator, left, right)
+
+
+def _bit_of(word: Sexp) -> Sexp:
+    """The lowest bit of a word; that of ``(>> (| mask bits) place)`` does not depend on both sides."""
+    mask, place = (word[1], word[2]) if head_of(word) == ">>" and len(word) == 3 else (word, "0")
+    match mask, _literal(place):
+        case ("|", rest, bits), int(shift) if (known := _literal(bits)) is not None:
+            return "1" if known >> shift & 1 else _bit(rest, place)
+    return ("&", "1", word)
+
+
 def _any_of(words: Iterable[Sexp]) -> Sexp:
     """Bitwise or of all words, as a balanced tree: egglog evaluates nested calls recursively."""
-    level = list(words)
+    given = list(words)
+    known = [value for value in map(_literal, given) if value is not None]
+    level = [word for word in given if _literal(word) is None]
+    if any(known) or not level:
+        level.append(str(reduce(or_, known, 0)))
     while len(level) > 1:
         pairs = [level[start : start + 2] for start in range(0, len(level), 2)]
         level = [("|", *pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -100,59 +143,58 @@ def _any_of(words: Iterable[Sexp]) -> Sexp:
 
 
 def _shifted(word: Sexp, left: int) -> Sexp:
-    return ("<<", word, str(left)) if left else word
+    return _calculated("<<", word, str(left))
 
 
 def _nibble(word: Sexp, index: int) -> Sexp:
-    return ("&", "15", (">>", word, str(4 * index)) if index else word)
+    return _calculated("&", "15", _calculated(">>", word, str(4 * index)))
 
 
-def _bit(mask: Sexp, index: int) -> Sexp:
-    return ("&", "1", (">>", mask, str(index)) if index else mask)
+def _bit(mask: Sexp, place: Sexp) -> Sexp:
+    return _calculated("&", "1", _calculated(">>", mask, place))
 
 
 def _compose(first: Sexp, then: Sexp) -> Sexp:
     def source(position: int) -> Sexp:
         # Four times the nibble of `then`: the bit offset at which `first` holds the source axis.
-        offset: Sexp
-        if position:
-            offset = ("&", "60", (">>", then, str(4 * position - 2)))
-        else:
-            offset = ("&", "60", ("<<", then, "2"))
-        return _shifted(("&", "15", (">>", first, offset)), 4 * position)
+        shifted = (">>", str(4 * position - 2)) if position else ("<<", "2")
+        offset = _calculated("&", "60", _calculated(shifted[0], then, shifted[1]))
+        return _shifted(_calculated("&", "15", _calculated(">>", first, offset)), 4 * position)
 
-    output = ("&", then, str(255 << 32))
-    input_rank = ("&", first, str(15 << _INPUT_RANK_SHIFT))
+    output = _calculated("&", then, str(255 << 32))
+    input_rank = _calculated("&", first, str(15 << _INPUT_RANK_SHIFT))
     return _any_of([*(source(position) for position in range(MAX_RANK)), output, input_rank])
 
 
 def _output_rank(word: Sexp) -> Sexp:
-    return ("&", "15", (">>", word, str(_OUTPUT_RANK_SHIFT)))
+    return _calculated("&", "15", _calculated(">>", word, str(_OUTPUT_RANK_SHIFT)))
 
 
 def _output_mask(mask: Sexp, word: Sexp) -> Sexp:
-    bits = (("&", "1", (">>", mask, _nibble(word, index))) for index in range(MAX_RANK))
+    bits = (_bit(mask, _nibble(word, index)) for index in range(MAX_RANK))
     return _any_of(_shifted(bit, index) for index, bit in enumerate(bits))
 
 
 def _input_mask(mask: Sexp, word: Sexp) -> Sexp:
     # Inserted axes shift their bit to position 8, beyond the mask.
-    return ("&", "255", _any_of(("<<", _bit(mask, index), _nibble(word, index)) for index in range(MAX_RANK)))
+    bits = (_calculated("<<", _bit(mask, str(index)), _nibble(word, index)) for index in range(MAX_RANK))
+    return _calculated("&", "255", _any_of(bits))
 
 
 def _used_axes(word: Sexp) -> Sexp:
-    return ("&", "255", _any_of(("<<", "1", _nibble(word, index)) for index in range(MAX_RANK)))
+    bits = (_calculated("<<", "1", _nibble(word, index)) for index in range(MAX_RANK))
+    return _calculated("&", "255", _any_of(bits))
 
 
 def _broadcast(broadcast: Sexp, word: Sexp) -> Sexp:
-    sentinel: Sexp = ("<<", "1", _output_rank(word))
+    sentinel = _calculated("<<", "1", _output_rank(word))
     # Bit 8 is what an inserted axis reads, and it is 1: the axis has size 1.
-    mask = _output_mask(("|", broadcast, "256"), word)
-    return ("|", sentinel, ("&", ("-", sentinel, "1"), mask))
+    mask = _output_mask(_calculated("|", broadcast, "256"), word)
+    return _calculated("|", sentinel, _calculated("&", _calculated("-", sentinel, "1"), mask))
 
 
 def _source_axis(word: Sexp, axis: Sexp) -> Sexp:
-    return ("&", "15", (">>", word, ("*", "4", axis)))
+    return _calculated("&", "15", _calculated(">>", word, _calculated("*", "4", axis)))
 
 
 MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {

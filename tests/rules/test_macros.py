@@ -34,9 +34,14 @@ def value(sexp: Sexp, variables: dict[str, int]) -> int:
 
 
 def call(macro: str, *operands: int) -> int:
+    """The value of a macro's expansion, whichever operands are written out in the rule."""
     names = [f"v{index}" for index in range(len(operands))]
-    expanded = expand((macro, *names))
-    return value(expanded, dict(zip(names, operands, strict=True)))
+    variables = dict(zip(names, operands, strict=True))
+    (found,) = {
+        value(expand((macro, *given)), variables)
+        for given in itertools.product(*((name, str(word)) for name, word in variables.items()))
+    }
+    return found
 
 
 def random_order(source: random.Random, rank: int, *, dropped: tuple[int, ...] = ()) -> tuple[Axis, ...]:
@@ -138,6 +143,13 @@ def test_expansion_keeps_everything_else() -> None:
     expanded = expand(nested)
     assert expanded == ("f", ("g", ("&", "15", (">>", "p", "36"))), "h")
     assert getattr(expanded, "position", None) == nested.position
+
+
+def test_words_that_are_written_out_leave_little_to_calculate() -> None:
+    assert expand(("ds-rank", ("ds-transpose",))) == "2"
+    assert expand(("ds-comp", ("ds-transpose",), ("ds-transpose",))) == str(permutation_word((0, 1)))
+    swapped = ("|", ("&", "1", (">>", "b", "1")), ("<<", ("&", "1", "b"), "1"))
+    assert expand(("ds-bp", "b", ("ds-transpose",))) == ("|", "4", ("&", "3", ("|", swapped, "252")))
 
 
 @pytest.mark.parametrize("name", MACROS)
