@@ -19,6 +19,7 @@ from esat.codegen.sparse_products import sparse_product_routine
 from esat.codegen.sparse_sums import sparse_sum_routine
 from esat.codegen.structured import Routine, structured_routine
 from esat.codegen.threads import default_threads
+from esat.codegen.vector_products import multiply_vector
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
@@ -132,7 +133,8 @@ def _matrix_vector(
     if share_vector_product(alpha, matrix, vector, beta, output, threads):
         return
     if matrix.size >= _HANDED_TO_NUMPY:
-        _numpy_matrix_vector(alpha, matrix, vector, beta, output)
+        if not multiply_vector(alpha, matrix, vector, beta, output):
+            _numpy_matrix_vector(alpha, matrix, vector, beta, output)
         return
     turned = matrix.flags.c_contiguous
     stored = matrix.T if turned else matrix

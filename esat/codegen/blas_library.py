@@ -64,7 +64,7 @@ class OneThread:
     """
 
     def __init__(self, count: Callable[[], int], limit: Callable[[int], None]) -> None:
-        self._count, self._limit = count, limit
+        self.count, self._limit = count, limit
         self._lock = threading.Lock()
         self._inside = 0
         self._threads = 1
@@ -74,7 +74,7 @@ class OneThread:
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                self._threads = self._count()
+                self._threads = self.count()
                 if self._threads > 1:
                     self._limit(1)
             self._inside += 1
