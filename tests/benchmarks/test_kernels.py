@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks import kernels
 from benchmarks.peers import environments
 from benchmarks.peers.cases import CASES, Case

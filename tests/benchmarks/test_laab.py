@@ -1,13 +1,10 @@
 """The linear algebra benchmark: esat finds every cheap form, forms by hand are right, judging is strict."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import laab
 from benchmarks.peers.esat_contender import executable

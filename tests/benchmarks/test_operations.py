@@ -1,12 +1,7 @@
 """The sweep over single ops: every form is measured, and what is slow is listed first."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import operations
 from esat.graph.registry import op_named

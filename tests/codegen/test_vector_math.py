@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numba.core import types
 
+from benchmarks.vector_math import NUMPY_EQUIVALENTS, kernel
 from esat.codegen import vector_math
 from esat.codegen.cache import KernelCache
 from esat.codegen.vector_math import accuracy, coefficients, coefficients_generate, reduction
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from benchmarks.vector_math import NUMPY_EQUIVALENTS, kernel
 
 NAMES = sorted(vector_math.FUNCTIONS)
 FORMATS = [32, 64]

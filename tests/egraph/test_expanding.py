@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 
 import numpy as np
@@ -42,10 +41,9 @@ def test_distribution_over_a_long_sum_stays_within_its_fuel():
     total = inputs[0]
     for variable in inputs[1:]:
         total = total + variable
-    begun = time.process_time()
     function = optimized(esat.cosh(total), inputs, DISTRIBUTE)
     assert function.report.rules.get("cosh-sum-t")
     assert function.report.e_nodes < 20_000
-    assert time.process_time() - begun < 20.0
+    assert sum(function.report.rules.values()) < 40_000
     values = np.linspace(-0.3, 0.3, 40).reshape(20, 2)
     np.testing.assert_allclose(function(*values), np.cosh(values.sum(0)), rtol=1e-12)
