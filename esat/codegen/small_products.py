@@ -25,8 +25,9 @@ def product_pointers(
     left_strides: Sequence[int],
     right_shape: Sequence[int],
     right_strides: Sequence[int],
+    scales: tuple[float, float] = (1.0, 0.0),
 ) -> tuple[int, tuple[Argument, ...], object] | None:
-    """How BLAS computes ``left @ right`` into a C-contiguous matrix.
+    """How BLAS computes ``alpha * left @ right + beta * output`` into a C-contiguous matrix.
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ def product_pointers(
         float32 or float64.
     left_shape, left_strides, right_shape, right_strides
         Of two matrices, strides in elements.
+    scales
+        ``alpha`` and ``beta``; what is in the output is not read where ``beta`` is 0.
 
     Returns
     -------
@@ -44,10 +47,10 @@ def product_pointers(
     left: _Matrix = ("left", rows, inner, (left_strides[0], left_strides[1]))
     right: _Matrix = ("right", inner, columns, (right_strides[0], right_strides[1]))
     if columns == 1:
-        return _matrix_vector(dtype, left, right, by_column=True)
+        return _matrix_vector(dtype, left, right, scales, by_column=True)
     if rows == 1:
         turned: _Matrix = ("right", columns, inner, (right_strides[1], right_strides[0]))
-        return _matrix_vector(dtype, turned, left, by_column=False)
+        return _matrix_vector(dtype, turned, left, scales, by_column=False)
     first, second = _order(right), _order(left)
     if first is None or second is None:
         return None
@@ -59,12 +62,12 @@ def product_pointers(
             numbers.letter("N" if first[0] == "C" else "T"),
             numbers.letter("N" if second[0] == "C" else "T"),
             *map(numbers.integer, (columns, rows, inner)),
-            numbers.scalar(1.0),
+            numbers.scalar(scales[0]),
             "right",
             numbers.integer(first[1]),
             "left",
             numbers.integer(second[1]),
-            numbers.scalar(0.0),
+            numbers.scalar(scales[1]),
             "output",
             numbers.integer(columns),
         ),
@@ -73,7 +76,7 @@ def product_pointers(
 
 
 def _matrix_vector(
-    dtype: str, matrix: _Matrix, vector: _Matrix, by_column: bool
+    dtype: str, matrix: _Matrix, vector: _Matrix, scales: tuple[float, float], by_column: bool
 ) -> tuple[int, tuple[Argument, ...], object] | None:
     name, rows, columns, _ = matrix
     order = _order(matrix)
@@ -90,12 +93,12 @@ def _matrix_vector(
         (
             numbers.letter("T" if transposed else "N"),
             *map(numbers.integer, sizes),
-            numbers.scalar(1.0),
+            numbers.scalar(scales[0]),
             name,
             numbers.integer(order[1]),
             vector[0],
             numbers.integer(stride),
-            numbers.scalar(0.0),
+            numbers.scalar(scales[1]),
             "output",
             numbers.integer(1),
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,8 @@ from esat.codegen.native_call import (
     native_call,
 )
 from esat.codegen.small_products import product_pointers
-from esat.graph import Apply, Constant, SharedVariable, TensorType, Variable
+from esat.graph import Apply, Constant, TensorType, Variable
+from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
@@ -84,7 +86,9 @@ class FrequentCalls:
         return results
 
     def _replace(self, arguments: Sequence[Any]) -> None:
-        key = tuple(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
+        arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        arrays += [variable.look() for variable in self._program.shared]
+        key = tuple(array.shape for array in arrays)
         if key in self._made:  # it sends calls here that it does not admit: with given results, say
             return
         record = self._table.records.get(key)
@@ -103,15 +107,28 @@ class FrequentCalls:
 
 
 def may_be_direct(program: Program) -> bool:
-    """Whether calls of a program could be native: only kernels, products of matrices, and views."""
-    if not is_available() or program.shared or program.updated or program.overwritten:
+    """Whether calls of a program could be native: only kernels, products of matrices, and views.
+
+    Shared variables may be read, and updated where their new values take their places.
+    """
+    leaves = (*program.graph.inputs, *program.shared)
+    if not is_available() or not all(isinstance(variable.type, TensorType) for variable in leaves):
         return False
-    if not program.graph.outputs or not all(isinstance(v.type, TensorType) for v in program.graph.inputs):
+    if not program.overwritten <= set(program.shared) or not program.graph.outputs:
         return False
-    if not all(map(_is_simple, program.steps)):
+    results = [_made(program, output) for output in _returned(program)]
+    values = program.graph.outputs[len(results) :]
+    in_place = map(program.is_in_place, program.updated, values)
+    if not all(certainty == "always" for certainty in in_place):
         return False
-    results = [_made(program, output) for output in program.graph.outputs]
-    return len(set(results)) == len(results) and set(results) == set(program.memory.fresh)
+    simple = all(_is_simple(program, group) for group in program.steps)
+    return simple and len(set(results)) == len(results) and set(results) == set(program.memory.fresh)
+
+
+def _returned(program: Program) -> tuple[Variable, ...]:
+    """The outputs that a call returns: without the new values of shared variables."""
+    outputs = program.graph.outputs
+    return tuple(outputs[: len(outputs) - len(program.updated)])
 
 
 def direct_call(
@@ -124,28 +141,65 @@ def direct_call(
     facts = dict(zip(program.record_facts, record, strict=False))
     chosen = [value for (kind, _), value in facts.items() if kind in ("large", "kernel")]
     shapes = table.shapes(key)
-    outputs = [_bytes(output, shapes) for output in program.graph.outputs]
+    outputs = [_bytes(output, shapes) for output in _returned(program)]
     working = [group for group in program.steps if not _is_view(group)]
     made = {output for group in working for output in group.outputs}
     read = {variable for group in working for variable in group.reads if variable not in made}
     inputs = [_bytes(variable, shapes) for variable in read if not isinstance(variable, Constant)]
     used = sum(inputs) + sum(outputs) + record[-1].plan.peak_bytes
-    if any(chosen) or used > LARGEST or max(outputs) >= POOLED_FROM:
+    if any(chosen) or used > LARGEST or max(outputs, default=0) >= POOLED_FROM:
         return None
     values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
-    return _Calls(program, shapes, values, record[-1].make()).function(otherwise)
+    calls = _Calls(program, shapes, values, record[-1].make())
+    if not program.shared:
+        return calls.function(otherwise)
+    count = len(program.graph.inputs)
+    function = calls.function(lambda *arguments: otherwise(*arguments[:count]))
+    return None if function is None else _with_shared(program, function, otherwise)
 
 
-def _is_simple(group: Group) -> bool:
+def _with_shared(
+    program: Program, made: Callable[..., Any], otherwise: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A native function that takes the values of shared variables after the arguments, called with them."""
+    count = len(program.graph.inputs)
+    lock = program.lock if program.updated else nullcontext()
+    values = [
+        variable.own_value if variable in program.overwritten else variable.look
+        for variable in program.shared
+    ]
+
+    def call(*arguments: Any, out: Any = None) -> Any:
+        if out is not None or len(arguments) != count:
+            return otherwise(*arguments, out=out)
+        with lock:
+            return made(*arguments, *[value() for value in values])
+
+    return call
+
+
+def _is_simple(program: Program, group: Group) -> bool:
     if group.guard:
         return False
     if group.kind == "kernel" or _is_view(group):
         return True
     (node,) = group.nodes
+    if isinstance(node.op, AccumulateProduct):
+        return _is_simple_accumulation(program, node)
     if not isinstance(node.op, MatMul):
         return False
     type = node.inputs[0].tensor_type
     return type.dtype in ("float32", "float64") and type.ndim == 2
+
+
+def _is_simple_accumulation(program: Program, node: Apply) -> bool:
+    """Whether BLAS adds to what the program may overwrite, by scales that it does not take for nothing."""
+    target, alpha, _, _, beta = node.inputs
+    if node not in program.routines or program.needs_check(node):
+        return False
+    known = all(isinstance(scale, Constant) and float(scale.data) != 0.0 for scale in (alpha, beta))
+    own = {*program.memory.scratch, *program.memory.fresh, *program.overwritten}
+    return known and _base(program, target) in own
 
 
 def _is_view(group: Group) -> bool:
@@ -164,9 +218,19 @@ def _made(program: Program, output: Variable) -> Variable:
 
 def _base(program: Program, variable: Variable) -> Variable:
     """The result in whose buffer a result stands."""
-    while variable in program.memory.taken:
-        variable = program.memory.taken[variable]
+    while variable in program.memory.taken or _is_accumulated(variable):
+        if variable in program.memory.taken:
+            variable = program.memory.taken[variable]
+        else:
+            assert variable.owner is not None
+            variable = variable.owner.inputs[0]
     return variable
+
+
+def _is_accumulated(variable: Variable) -> bool:
+    """Whether a result stands where its first operand did, because a product was added to that."""
+    op = None if variable.owner is None else variable.owner.op
+    return isinstance(op, AccumulateProduct) and op.inplace
 
 
 def _bytes(variable: Variable, shapes: Mapping[Variable, Shape]) -> int:
@@ -245,9 +309,9 @@ class _Calls:
         self.kept: list[object] = [frame, self.values]
         self.places: dict[Variable, Place] = {}
         self.views: dict[Variable, _View] = {}
-        for number, variable in enumerate(program.graph.inputs):
+        for number, variable in enumerate((*program.graph.inputs, *program.shared)):
             self.places[variable] = Place("input", number)
-        for number, output in enumerate(program.graph.outputs):
+        for number, output in enumerate(_returned(program)):
             self.places[_made(program, output)] = Place("output", number)
         for variable, array in (*self.values.items(), *zip(program.memory.scratch, frame, strict=True)):
             self.places[variable] = Place("fixed", int(array.ctypes.data))
@@ -266,8 +330,9 @@ class _Calls:
             if step is None:
                 return None
             steps.append(step)
-        inputs = [self._specification(variable) for variable in self.program.graph.inputs]
-        outputs = [self._specification(variable) for variable in self.program.graph.outputs]
+        leaves = (*self.program.graph.inputs, *self.program.shared)
+        inputs = [self._specification(variable) for variable in leaves]
+        outputs = [self._specification(variable) for variable in _returned(self.program)]
         return native_call(inputs, outputs, steps, otherwise, self.kept)
 
     def _shown(self, node: Apply) -> _View | None:
@@ -295,7 +360,7 @@ class _Calls:
 
     def _place(self, variable: Variable) -> Place:
         base = _base(self.program, variable)
-        if isinstance(base, Constant) and not isinstance(base, SharedVariable) and base not in self.places:
+        if isinstance(base, Constant) and base not in self.places:
             data = np.ascontiguousarray(base.data)
             self.kept.append(data)
             self.places[base] = Place("fixed", int(data.ctypes.data))
@@ -316,10 +381,16 @@ class _Calls:
 
     def _product(self, group: Group) -> RoutineStep | None:
         node = group.nodes[0]
-        left, right = map(self._view, node.inputs)
-        output = self._view(node.outputs[0])
+        output, scales = self._view(node.outputs[0]), (1.0, 0.0)
+        operands = node.inputs
+        if isinstance(node.op, AccumulateProduct):
+            _, alpha, *operands, beta = node.inputs
+            assert isinstance(alpha, Constant)
+            assert isinstance(beta, Constant)
+            scales = float(alpha.data), float(beta.data)
+        left, right = map(self._view, operands)
         found = product_pointers(
-            node.outputs[0].tensor_type.dtype, left.shape, left.strides, right.shape, right.strides
+            node.outputs[0].tensor_type.dtype, left.shape, left.strides, right.shape, right.strides, scales
         )
         if found is None or 0 in (*left.shape, *right.shape):
             return None

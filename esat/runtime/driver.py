@@ -7,7 +7,6 @@ allocates, copies or checks stands there only where the program needs it.
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -96,7 +95,7 @@ def make_driver(
     head = ["def call(*arguments, out=None):"]
     indent = "    "
     if program.updated:
-        head.append(f"    with {writer.bind('lock', threading.RLock())}:  # updates: one call at a time")
+        head.append(f"    with {writer.bind('lock', program.lock)}:  # updates: one call at a time")
         indent *= 2
     source = "\n".join([*head, *(indent + line for line in writer.lines)]) + "\n"
     first_lines = tuple((before + len(head) + 1, group) for before, group in writer.marks)

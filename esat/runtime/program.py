@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -99,6 +101,11 @@ class Program:
     def steps(self) -> tuple[Group, ...]:
         """The steps of a call, in order."""
         return self.memory.steps
+
+    @cached_property
+    def lock(self) -> AbstractContextManager[Any]:
+        """What a call that changes shared variables holds, so that no other one reads or changes them."""
+        return threading.RLock()
 
     @cached_property
     def shared(self) -> list[SharedVariable]:

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from callers import call_at_once
 
 import esat
 from esat.codegen.native_call import ArraySpecification, is_available, native_call
@@ -246,3 +247,113 @@ def test_native_functions_wait_until_programs_are_settled_and_no_longer(monkeypa
         program(data)
     assert is_native(program)
     np.testing.assert_allclose(program(data), np.exp(data) + 0.5, rtol=1e-15)
+
+
+def training():
+    """A step that updates shared variables in place, and the same by hand."""
+    generator = np.random.default_rng(3)
+    w = esat.shared(generator.standard_normal((5, 4)), name="w")
+    b = esat.shared(generator.standard_normal(4), name="b")
+    error = esat.tanh(M @ w + b) - 0.5
+    back = error * (1 - (error + 0.5) ** 2)
+    updates = {w: w - 0.1 * (M.T @ back), b: b - 0.1 * esat.sum(back, axis=0)}
+    step = esat.compile(esat.Graph([M], [esat.sum(error * error)], updates=updates))
+
+    def by_hand(m, weights, bias):
+        difference = np.tanh(m @ weights + bias) - 0.5
+        slope = difference * (1 - (difference + 0.5) ** 2)
+        return np.sum(difference**2), weights - 0.1 * m.T @ slope, bias - 0.1 * slope.sum(axis=0)
+
+    return step, w, b, by_hand
+
+
+def is_native_with_shared(program):
+    return getattr(program._run, "__qualname__", "").startswith("_with_shared")
+
+
+def test_updates_in_native_calls():
+    step, w, b, by_hand = training()
+    m = np.random.default_rng(4).standard_normal((6, 5))
+    for number in range(12):
+        wanted, weights, bias = by_hand(m, w.get_value(), b.get_value())
+        version = w.version
+        found = step(m)
+        np.testing.assert_allclose(found, wanted)
+        np.testing.assert_allclose(w.get_value(), weights)
+        np.testing.assert_allclose(b.get_value(), bias)
+        assert w.version > version
+        assert is_native_with_shared(step) == (number >= direct.CALLS - 1)
+
+
+def test_values_set_between_native_calls():
+    step, w, b, by_hand = training()
+    m = np.random.default_rng(4).standard_normal((6, 5))
+    for _ in range(direct.CALLS + 1):
+        step(m)
+    assert is_native_with_shared(step)
+    held = np.random.default_rng(5).standard_normal((5, 4))
+    kept = held.copy()
+    for value in (held, np.asfortranarray(held)):
+        w.set_value(value, borrow=True)
+        wanted, weights, _ = by_hand(m, kept, b.get_value())
+        np.testing.assert_allclose(step(m), wanted)
+        np.testing.assert_allclose(w.get_value(), weights)
+        np.testing.assert_array_equal(held, kept)
+    before = w.get_value()
+    with pytest.raises(InputError, match="takes 1 input"):
+        step(m, m)
+    with pytest.raises(InputError, match="shape"):
+        step(m[0])
+    with pytest.raises(ShapeError):
+        step(m[:, :3])
+    np.testing.assert_array_equal(w.get_value(), before)
+    w.set_value(np.ones((7, 4)))
+    m = np.ones((2, 7))
+    wanted, weights, _ = by_hand(m, w.get_value(), b.get_value())
+    out = np.empty(())
+    assert step(m, out=out) is out
+    np.testing.assert_allclose(out, wanted)
+    np.testing.assert_allclose(w.get_value(), weights)
+
+
+def test_shared_variables_that_are_only_read():
+    w = esat.shared(np.ones((5, 4)), name="w")
+    program = esat.compile(esat.Graph([M], [esat.tanh(M @ w)]))
+    m = np.random.default_rng(4).standard_normal((6, 5))
+    for _ in range(direct.CALLS + 1):
+        program(m)
+    assert is_native_with_shared(program)
+    w.set_value(np.full((5, 4), 2.0))
+    np.testing.assert_allclose(program(m), np.tanh(m @ np.full((5, 4), 2.0)))
+    assert is_native_with_shared(program)
+
+
+def test_updates_without_results():
+    total = esat.shared(np.zeros(5), name="total")
+    program = esat.compile(esat.Graph([X], [], updates={total: total + X}))
+    for _ in range(10):
+        assert program(np.arange(5.0)) == ()
+    np.testing.assert_array_equal(total.get_value(), 10 * np.arange(5.0))
+
+
+def test_new_values_elsewhere_stay_with_the_driver():
+    first, second = esat.shared(np.zeros(5), name="first"), esat.shared(np.ones(5), name="second")
+    program = esat.compile(esat.Graph([X], [], updates={first: second + X, second: first - X}))
+    wanted = [np.zeros(5), np.ones(5)]
+    for _ in range(8):
+        program(np.arange(5.0))
+        wanted = [wanted[1] + np.arange(5.0), wanted[0] - np.arange(5.0)]
+        np.testing.assert_array_equal(first.get_value(), wanted[0])
+        np.testing.assert_array_equal(second.get_value(), wanted[1])
+
+
+def test_updates_by_several_threads_at_once():
+    total = esat.shared(np.zeros(5), name="total")
+    program = esat.compile(esat.Graph([X], [esat.sum(X * X)], updates={total: total + X}))
+
+    def call():
+        for _ in range(500):
+            program(np.ones(5))
+
+    call_at_once(call, 4)
+    np.testing.assert_array_equal(total.get_value(), np.full(5, 2000.0))
