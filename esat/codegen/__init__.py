@@ -7,6 +7,7 @@
 ``collapse``        fewer loops, for contiguous arrays
 ``narrow``          kernels for one size of a short innermost axis
 ``partition``       loops that several threads can share
+``moments``         a mean and the deviations from it, in one pass
 ``effort``          how long these take
 ``streaming``       results written past the caches
 ``printing``        the loop IR to numba source

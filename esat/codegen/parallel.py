@@ -16,6 +16,7 @@ from esat.codegen.blas_library import load_blas
 from esat.codegen.collapse import collapse
 from esat.codegen.compile import numba_type
 from esat.codegen.loop_ir import Kernel
+from esat.codegen.moments import find_moments
 from esat.codegen.partition import Gather, Split, gathered, partition
 from esat.codegen.printing.parts import PARALLEL_ENTRY, part_names, print_parallel_source
 from esat.codegen.printing.printer import Layout
@@ -47,7 +48,7 @@ class ParallelKernel:
     kernel
         As it was partitioned.
     partial
-        For each accumulator that leaves partial results, what gathers it, and their dtype.
+        For each accumulator that leaves partial results, what gathers it, and their dtype; then for moments.
     function
         The machine code, called with the kernel's arrays, arrays for the partial results, the address of a
         pool and a number of threads.
@@ -98,7 +99,9 @@ def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C", streams: bool 
         raise CompileError(f"codegen: several threads have nothing to share in ({kernel.comment})")
     if layout == "C":
         kernel = collapse(kernel)
-    partial = tuple((part, accumulator.dtype) for part, accumulator in gathered(partition(kernel)))
+    parts = partition(kernel)
+    partial = tuple((part, accumulator.dtype) for part, accumulator in gathered(parts))
+    partial += tuple((one.chunks, one.dtype) for one in find_moments(parts) for _ in range(3))
     word = types.int64
     signature = types.void(
         *(numba_type(array, "C") for array in kernel.outputs),

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Accumulator, Kernel, Loop, Statement, Tile, walk
+from esat.codegen.moments import Moments, accumulator_of, find_moments
 from esat.codegen.partition import (
     Gather,
     Split,
@@ -22,6 +23,13 @@ from esat.codegen.partition import (
     partition,
 )
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_float_sum, is_index
+from esat.codegen.printing.moments import (
+    print_chunks,
+    print_helpers,
+    print_squares,
+    print_total,
+    results_names,
+)
 from esat.codegen.printing.printer import Layout, PrintedKernel, print_sizes, print_views
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
@@ -32,7 +40,8 @@ from esat.codegen.threads.tasks import in_parallel
 
 PARALLEL_ENTRY = "kernel_in_parallel"
 """Name of the generated function. It takes the arrays of the kernel, an array for the partial results of each
-accumulator that leaves some, the address of a pool of threads, and how many of them to use."""
+accumulator that leaves some, three for each of the moments, the address of a pool of threads, and how many of
+them to use."""
 
 _TURNS = 4
 """Parts of a loop for each thread."""
@@ -63,9 +72,18 @@ def print_parallel_source(
 
 
 def part_names(kernel: Kernel) -> tuple[str, ...]:
-    """Names of the functions for the parts of a kernel that is collapsed if its arrays are contiguous."""
-    shared = sum(isinstance(part, Split | Gather) for part in partition(kernel))
-    return tuple(f"part_{number}" for number in range(shared))
+    """Names of the functions for the parts of a kernel that is collapsed if its arrays are contiguous.
+
+    Those for moments in one pass come last.
+    """
+    parts = partition(kernel)
+    shared = sum(isinstance(part, Split | Gather) for part in parts)
+    moments = [_chunks_name(one) for one in find_moments(parts)]
+    return (*(f"part_{number}" for number in range(shared)), *moments)
+
+
+def _chunks_name(moments: Moments) -> str:
+    return f"moments_{moments.value}"
 
 
 class _Printer:
@@ -77,16 +95,21 @@ class _Printer:
         self.rows_contiguous = rows_contiguous
         self.streamed = streamed
         self.parts = partition(kernel)
+        self.moments = find_moments(self.parts)
         self.known = definitions(kernel)
         self.arrays = [array_name(kernel, number) for number in range(len(kernel.arrays))]
         self.results = [_results_name(accumulator) for _, accumulator in gathered(self.parts)]
+        self.results += [name for one in self.moments for name in results_names(one)]
 
     def print(self) -> None:
         if self.kernel.comment:
             self.source.remark(self.kernel.comment)
         shared = [part for part in self.parts if isinstance(part, Split | Gather)]
-        for name, part in zip(part_names(self.kernel), shared, strict=True):
+        for name, part in zip(part_names(self.kernel), shared, strict=False):
             self._function(name, part)
+        for moments in self.moments:
+            self._chunks(moments)
+        print_helpers(self.moments, self.source)
         arguments = ", ".join([*self.arrays, *self.results, "pool", "threads"])
         with self.source.block(f"def {PARALLEL_ENTRY}({arguments})"):
             self._caller()
@@ -107,6 +130,12 @@ class _Printer:
             else:
                 printer.run_units(part)
             printer.end_streams()
+        self.source.line("")
+
+    def _chunks(self, moments: Moments) -> None:
+        arguments = ", ".join(["begin", "end", *self.arrays, *results_names(moments)])
+        with self.source.block(f"def {_chunks_name(moments)}({arguments})"):
+            print_chunks(moments, self._open((moments.total.statement,)).scalars)
         self.source.line("")
 
     def _open(self, body: tuple[Statement, ...]) -> _GatherPrinter:
@@ -148,12 +177,34 @@ class _Printer:
         printer = _GatherPrinter(scalars, TilePrinter(scalars).tile)
         names = iter(part_names(self.kernel))
         for part in self.parts:
-            if isinstance(part, Split | Gather):
+            if isinstance(part, Gather):
+                self._gather(next(names), part, printer)
+            elif isinstance(part, Split):
                 self._start(next(names), part)
-                if isinstance(part, Gather):
-                    printer.take_in(part)
             else:
                 printer.block((part,), Names(), None, flat=False)
+
+    def _gather(self, name: str, part: Gather, printer: _GatherPrinter) -> None:
+        """Start a loop and take its results in; for one of moments only where these are not finite."""
+        with ExitStack() as stack:
+            for moments in self.moments:
+                if part is moments.total:
+                    units = _blocks(size_name(part.statement.axes[0]), moments.chunks.block_bits)
+                    arguments = ", ".join([*self.arrays, *results_names(moments)])
+                    self._run(units, _TURNS, _chunks_name(moments), arguments)
+                    print_total(moments, self.source)
+                elif part is moments.squares:
+                    print_squares(moments, self.source)
+                else:
+                    continue
+                finite = self.source.expression("isfinite", moments.dtype)
+                stack.enter_context(self.source.block(f"if not {finite}(v{accumulator_of(part).value})"))
+            self._start(name, part)
+            printer.take_in(part)
+
+    def _run(self, units: str, turns: int, name: str, arguments: str) -> None:
+        run = self.source.use("in_parallel", in_parallel)
+        self.source.line(f"{run}(pool, threads, {units}, {turns}, {name}, ({arguments},))")
 
     def _start(self, name: str, part: Split | Gather) -> None:
         arguments = [*self.arrays, *self._own_results(part), *(f"v{value}" for value in self._passed(part))]
@@ -165,11 +216,10 @@ class _Printer:
             units = self._split_units(part)
             if len(part.axes) > 1:
                 arguments.append("inner")
-        run = self.source.use("in_parallel", in_parallel)
         turns = _TURNS
         if isinstance(part, Split) and part.is_tiled and len(part.axes) == 1:
             turns = 1  # the wider the part of each row, the faster memory is read
-        self.source.line(f"{run}(pool, threads, {units}, {turns}, {name}, ({', '.join(arguments)},))")
+        self._run(units, turns, name, ", ".join(arguments))
 
     def _split_units(self, part: Split) -> str:
         first, last = part.axes[0], part.axes[-1]

@@ -1,0 +1,120 @@
+"""Means and deviations in one pass: as accurate as in two, NumPy's NaN and infinities, the same bits."""
+
+import numpy as np
+import pytest
+from codegen.kernel_cases import group_of, op, variable
+
+from esat.codegen import lower
+from esat.codegen.collapse import collapse
+from esat.codegen.loop_ir import Kernel
+from esat.codegen.moments import find_moments
+from esat.codegen.parallel import compile_parallel_kernel
+from esat.codegen.partition import partition
+from esat.graph import Variable
+from esat.ops.reduction import MAX, SUM, reduce
+
+
+def sums(dtype: str, rank: int = 1, share: float = 1e-3) -> tuple[Variable, list[Variable]]:
+    """A vector or matrix; its sum, and the sum of squares about a share of that."""
+    x = variable(dtype, *[None] * rank)
+    total = reduce(SUM, x, None, keepdims=True)
+    deviation = op("sub", x, op("mul", total, np.asarray(share, dtype)))
+    return x, [total, reduce(SUM, op("sqr", deviation))]
+
+
+def kernel_of(inputs: list[Variable], outputs: list[Variable]) -> Kernel:
+    return collapse(lower(group_of(outputs, inputs)))
+
+
+def run(kernel: Kernel, rank: int, array: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    total, squares = np.full((1,) * rank, 99, array.dtype), np.full((), 99, array.dtype)
+    compile_parallel_kernel(kernel)(threads, total, squares, array)
+    return total.reshape(()), squares
+
+
+def samples(count: int) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(0)
+    noise = generator.normal(size=count)
+    return {
+        "noise": noise,
+        "far from zero": 1e8 + noise,
+        "an outlier first": np.r_[1e8, noise[1:]],
+        "steps": np.repeat(generator.normal(size=count // 1024 + 1) * 1e3, 1024)[:count] + 1e6,
+        "sorted": np.sort(noise) + 100,
+        "a first block apart": np.r_[np.full(1024, 1e6), noise[1024:]],
+        "chunks that start apart": np.where(np.arange(count) % 8192 < 1024, 1e5, 0.0) + noise,
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", samples(5000))
+def test_ill_conditioned_data(name: str, dtype: str) -> None:
+    count = 200_003
+    x, outputs = sums(dtype, share=1 / count)
+    kernel = kernel_of([x], outputs)
+    assert len(find_moments(partition(kernel))) == 1
+    array = samples(count)[name].astype(dtype)
+    exact = array.astype(np.longdouble)
+    total, squares = run(kernel, 1, array)
+    epsilon = float(np.finfo(dtype).eps)
+    assert abs(total - exact.sum()) <= 2 * epsilon * np.abs(exact).sum()
+    centre = np.longdouble(total * np.asarray(1 / count, dtype))
+    wanted = ((exact - centre) ** 2).sum()
+    assert abs(squares - wanted) <= 4 * epsilon * wanted
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 1023, 1024, 1025, 4095, 4096, 4097, 5121, 8192, 12_289])
+def test_any_length_and_number_of_threads(count: int) -> None:
+    x, outputs = sums("float64")
+    kernel = kernel_of([x], outputs)
+    array = np.random.default_rng(count).uniform(1, 2, count)
+    total, squares = run(kernel, 1, array)
+    np.testing.assert_allclose(total, array.sum(), rtol=1e-15)
+    np.testing.assert_allclose(squares, ((array - total * 1e-3) ** 2).sum(), rtol=1e-14)
+    for threads in (2, 3, 7):
+        again = run(kernel, 1, array, threads)
+        assert [one.tobytes() for one in again] == [total.tobytes(), squares.tobytes()]
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 1e308, -1.7e308])
+@pytest.mark.parametrize("places", [[0], [7000], [9999], [0, 9999], slice(None), slice(4096, None)])
+def test_what_is_not_finite_is_as_in_two_passes(special: float, places: object) -> None:
+    x, outputs = sums("float64", share=1e-4)
+    array = np.linspace(-3.0, 5.0, 10_000)
+    array[places] = special
+    with np.errstate(all="ignore"):
+        total, squares = run(kernel_of([x], outputs), 1, array)
+        wanted = array.sum()
+        np.testing.assert_allclose(total, wanted, rtol=1e-14)
+        np.testing.assert_allclose(squares, ((array - wanted * 1e-4) ** 2).sum(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("value", [0.1, -1e-160, 3e5, 1e-320])
+def test_squares_are_never_negative(value: float) -> None:
+    x, outputs = sums("float64", share=1e-4)
+    squares = run(kernel_of([x], outputs), 1, np.full(10_000, value))[1]
+    assert 0.0 <= squares <= 1e-28 * value**2 * 10_000
+
+
+def test_matrices_are_read_once_too() -> None:
+    x, outputs = sums("float64", rank=2)
+    array = np.random.default_rng(1).normal(size=(70, 130))
+    total, squares = run(kernel_of([x], outputs), 2, array)
+    np.testing.assert_allclose(total, array.sum(), rtol=1e-13)
+    np.testing.assert_allclose(squares, ((array - total * 1e-3) ** 2).sum(), rtol=1e-14)
+
+
+def test_other_loops_run_as_they_are_written() -> None:
+    x = variable("float64", None)
+    total = reduce(SUM, x, None, keepdims=True)
+    deviation = op("sub", x, total)
+    others = [
+        [reduce(SUM, op("sqr", op("sub", x, reduce(MAX, x, None, keepdims=True))))],
+        [reduce(SUM, op("mul", deviation, x))],
+        [reduce(SUM, op("sqr", deviation)), deviation],
+        [reduce(SUM, op("sqr", deviation)), reduce(SUM, op("abs", deviation))],
+        [total, reduce(SUM, op("sqr", op("sub", x, 3.0)))],
+    ]
+    for outputs in others:
+        assert find_moments(partition(kernel_of([x], outputs))) == ()
+    assert find_moments(partition(kernel_of([x], [reduce(SUM, op("sqr", op("sub", total, x)))])))
