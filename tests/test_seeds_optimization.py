@@ -120,7 +120,7 @@ def test_local_optimization():
 
 
 def test_shortcuts():
-    identity = esat.identity
+    identity = esat.copy
     # Replacing add by mul (this is not recommended for primarily
     # mathematical reasons):
     add_to_mul = OpSub(add, mul)

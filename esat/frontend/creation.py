@@ -20,9 +20,8 @@ from esat.ops.shape import size_of
 from esat.ops.vectors import as_sizes
 
 __all__ = [
-    "alloc", "arange", "diag", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "linspace",
-    "logspace", "meshgrid",
-    "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
+    "alloc", "arange", "diag", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "identity",
+    "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -55,6 +54,11 @@ def empty(shape: Any, dtype: Any = "float64") -> Variable:
 def ones(shape: Any, dtype: Any = "float64") -> Variable:
     """A new array of ``shape`` filled with ones."""
     return alloc(constant(1, dtype), *as_sizes("ones", shape))
+
+
+def identity(n: Any, dtype: Any = "float64") -> Variable:
+    """The square matrix of ``n`` rows with ones on its diagonal, zeros elsewhere."""
+    return eye(n, dtype=dtype)
 
 
 def full_like(model: Any, value: Any, dtype: Any = None) -> Variable:

@@ -88,10 +88,10 @@ from esat.ops.elementwise.rounding import (
     trunc,
 )
 from esat.ops.elementwise.selection import (
+    copy,
     fill,
     fmax,
     fmin,
-    identity,
     maximum,
     minimum,
     switch,
@@ -132,7 +132,7 @@ __all__ = [
     "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copy", "copysign", "cos", "cosh", "deg2rad",
     "degrees", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfcinv", "erfcx", "erfinv",
     "exp", "exp2", "expm1", "fill", "floor", "floor_div", "floor_divide", "fmax", "fmin", "fmod",
-    "gamma", "gammaln", "ge", "greater", "greater_equal", "gt", "hypot", "i0", "i1", "identity", "imag",
+    "gamma", "gammaln", "ge", "greater", "greater_equal", "gt", "hypot", "i0", "i1", "imag",
     "int_div", "inv", "invert", "isfinite", "isinf", "isnan", "j0", "j1", "le", "left_shift", "less",
     "less_equal", "lgamma", "log", "log1mexp", "log1p", "log2", "log10", "log_cosh", "log_ndtr", "logaddexp",
     "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "maximum", "minimum",
@@ -176,7 +176,6 @@ atanh = arctanh
 radians = deg2rad
 degrees = rad2deg
 conjugate = conj
-copy = identity
 lgamma = gammaln
 psi = digamma
 bitwise_left_shift = left_shift

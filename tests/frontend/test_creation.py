@@ -60,6 +60,10 @@ def test_linspace():
         esat.linspace(0, 1, 2.5)
 
 
+def test_identity_is_a_matrix():
+    both(lambda m: [m.identity(3), m.identity(2, "int8"), m.empty((2, 0)), m.empty_like(m.zeros(3, "int8"))])
+
+
 def test_meshgrid():
     x, y = ARRAY[0, 0], ARRAY[0, :, 0]
     for indexing in ("xy", "ij"):

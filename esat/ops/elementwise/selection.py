@@ -1,4 +1,4 @@
-"""Ops that choose among their operands: switch, fill, identity, maximum, minimum, clip."""
+"""Ops that choose among their operands: switch, fill, copy, maximum, minimum, clip."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ fill = Fill(
     facts=Facts(signs=tuple(((ANY, sign), sign) for sign in _SIGNS)),
 )  # fmt: skip
 
-# A copy.
-identity = Elementwise(
-    "identity", 1, np.array, anything("{0}"),
+# A copy. NumPy's identity is a matrix.
+copy = Elementwise(
+    "copy", 1, np.array, anything("{0}"),
     gradient=lambda inputs, output, cotangent: [cotangent],
-    flops=0.0,
+    flops=0.0, constructor="Identity",
     facts=Facts(idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
@@ -206,4 +206,4 @@ clip = Clip(
     ),
 )  # fmt: skip
 
-OPS: tuple[Elementwise, ...] = (switch, fill, identity, maximum, minimum, fmax, fmin, clip)
+OPS: tuple[Elementwise, ...] = (switch, fill, copy, maximum, minimum, fmax, fmin, clip)

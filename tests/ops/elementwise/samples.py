@@ -20,7 +20,7 @@ all_ops = pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
 OTHER_NAMES = {
     "sub": "subtract", "mul": "multiply", "div": "true_divide", "floor_div": "floor_divide", "mod": "mod",
     "neg": "negative", "sqr": "square", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
-    "gt": "greater", "ge": "greater_equal", "pow": "power", "switch": "where", "identity": "copy",
+    "gt": "greater", "ge": "greater_equal", "pow": "power", "switch": "where",
 }  # fmt: skip
 SCIPY = (
     "erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "log_ndtr", "gamma", "gammaln", "digamma",
