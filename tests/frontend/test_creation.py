@@ -61,7 +61,8 @@ def test_linspace():
 
 
 def test_identity_is_a_matrix():
-    both(lambda m: [m.identity(3), m.identity(2, "int8"), m.empty((2, 0)), m.empty_like(m.zeros(3, "int8"))])
+    both(lambda m: [m.identity(3), m.identity(2, "int8"), m.empty((2, 0), "int8")])
+    assert esat.evaluate(esat.empty_like(np.ones(3, "int8"))).tolist() == [0, 0, 0]
 
 
 def test_meshgrid():
