@@ -12,7 +12,14 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from esat.codegen.blas_library import LETTERS, blas_function, one_thread, scipy_is_faster
+from esat.codegen.blas_library import (
+    LETTERS,
+    WOKEN_FROM,
+    WOKEN_FROM_VECTOR,
+    blas_function,
+    one_thread,
+    scipy_is_faster,
+)
 from esat.codegen.normal_product import normal_routine
 from esat.codegen.shared_products import share_product, share_vector_product
 from esat.codegen.sparse_products import sparse_product_routine
@@ -29,10 +36,6 @@ from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.sparse.products import StructuredDot, Usmm
 from esat.ops.sparse.sums import SparseBilinear, SquaresAndBilinear
 
-_WOKEN_FROM = 1 << 18
-"""Multiplications from which OpenBLAS wakes its threads for a product of matrices."""
-_WOKEN_FROM_VECTOR = 9216
-"""Elements of a matrix from which it does for a product with a vector."""
 _AS_IT_IS = nullcontext()
 _HANDED_TO_NUMPY = 1 << 19
 """Multiplications from which a product goes through NumPy: there its fixed cost is below one percent."""
@@ -138,7 +141,7 @@ def _matrix_vector(
         return
     turned = matrix.flags.c_contiguous
     stored = matrix.T if turned else matrix
-    with (matrix.size >= _WOKEN_FROM_VECTOR and one_thread()) or _AS_IT_IS:
+    with (matrix.size >= WOKEN_FROM_VECTOR and one_thread()) or _AS_IT_IS:
         gemv(alpha, stored, vector, beta, output, 0, 1, 0, 1, int(turned), 1)
 
 
@@ -161,7 +164,7 @@ def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float
 def _product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
     multiplications = left.shape[0] * right.size
     if multiplications < _HANDED_TO_NUMPY or left.shape[1] == 1:
-        with (multiplications > _WOKEN_FROM and one_thread()) or _AS_IT_IS:
+        with (multiplications >= WOKEN_FROM and one_thread()) or _AS_IT_IS:
             _scaled_product(gemm, 1.0, left, right, 0.0, output)
     elif not share_product(1.0, left, right, 0.0, output, threads):
         alone = (default_threads() if threads is None else threads) == 1

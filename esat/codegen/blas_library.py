@@ -71,6 +71,12 @@ class OneThread:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
+    @property
+    def is_felt(self) -> bool:
+        """Whether there are other threads while nobody is inside."""
+        with self._lock:
+            return (self._threads if self._inside else self.count()) > 1
+
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
@@ -91,6 +97,19 @@ class OneThread:
         if self._inside:
             self._inside = 1
             self.__exit__()
+
+
+WOKEN_FROM = 1 << 18
+"""Multiplications from which OpenBLAS wakes its threads for a product of matrices."""
+WOKEN_FROM_VECTOR = 9216
+"""Elements of a matrix from which it does for a product with a vector."""
+
+
+def wakes_threads(rows: int, inner: int, columns: int) -> bool:
+    """Whether SciPy's OpenBLAS wakes its threads for a (rows, inner) by (inner, columns) product."""
+    alone = one_thread()
+    woken_from = WOKEN_FROM_VECTOR if 1 in (rows, columns) else WOKEN_FROM
+    return alone is not None and alone.is_felt and rows * inner * columns >= woken_from
 
 
 @functools.cache

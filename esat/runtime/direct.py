@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.codegen.blas_library import wakes_threads
 from esat.codegen.native_call import (
     ArraySpecification,
     KernelStep,
@@ -389,6 +390,9 @@ class _Calls:
             assert isinstance(beta, Constant)
             scales = float(alpha.data), float(beta.data)
         left, right = map(self._view, operands)
+        (rows, inner), columns = left.shape, right.shape[1]
+        if wakes_threads(rows, inner, columns):
+            return None  # the driver's routine shares such a product among threads that do not wait
         found = product_pointers(
             node.outputs[0].tensor_type.dtype, left.shape, left.strides, right.shape, right.strides, scales
         )

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from callers import call_at_once
 
-from esat.codegen import shared_products
+from esat.codegen import blas_library, shared_products
 from esat.codegen.blas import accumulate_product
-from esat.codegen.blas_library import OneThread, one_thread
+from esat.codegen.blas_library import OneThread, one_thread, wakes_threads
 from esat.codegen.shared_products import share_product, share_vector_product
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-12}
@@ -157,8 +157,10 @@ class _Library:
 def test_the_library_has_its_threads_again_when_the_last_one_leaves() -> None:
     library = _Library(4)
     alone = OneThread(library.count, library.limit)
+    assert alone.is_felt
     with alone:
         assert library.threads == 1
+        assert alone.is_felt
         with alone:
             assert library.threads == 1
         assert library.threads == 1
@@ -166,6 +168,18 @@ def test_the_library_has_its_threads_again_when_the_last_one_leaves() -> None:
     with pytest.raises(ZeroDivisionError), alone:
         raise ZeroDivisionError
     assert library.threads == 4
+
+
+@pytest.mark.parametrize(("threads", "woken"), [(1, False), (4, True)])
+def test_which_products_wake_threads(threads: int, woken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = _Library(threads)
+    alone = OneThread(library.count, library.limit)
+    monkeypatch.setattr(blas_library, "one_thread", lambda: alone)
+    assert wakes_threads(64, 64, 64) == woken
+    assert wakes_threads(96, 96, 1) == woken
+    assert wakes_threads(1, 96, 96) == woken
+    assert not wakes_threads(64, 63, 64)
+    assert not wakes_threads(95, 95, 1)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
