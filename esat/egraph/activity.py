@@ -2,6 +2,8 @@
 
 egglog takes its time for every rule of a run, even where a table that the rule needs is empty. A third of the
 rules that could ever matter to a small graph need something that never turns up, or late.
+
+Sets of tables are integers here, a bit a table: they are compared some thousand times in a saturation.
 """
 
 from __future__ import annotations
@@ -9,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from esat.egraph.modules import Module
-from esat.egraph.schedule import Schedule
+from esat.egraph.schedule import RuleTables, Schedule
 
 
 @dataclass(slots=True)
@@ -31,10 +32,10 @@ class _Selection:
         Of the others, by rule set, in order.
     """
 
-    rules: tuple[Module, ...]
-    waiting: list[Module]
-    empty: frozenset[str]
-    missing: frozenset[str]
+    rules: tuple[RuleTables, ...]
+    waiting: list[RuleTables]
+    empty: int
+    missing: int
     members: dict[str, tuple[str, ...]]
 
 
@@ -50,18 +51,15 @@ class Activity:
     """
 
     def __init__(self, schedule: Schedule, sizes: Mapping[str, int]) -> None:
-        self._schedule = schedule
-        self._empty = frozenset(name for name, rows in sizes.items() if not rows)
+        self._rules = schedule.rule_tables
+        self._makes = schedule.tables_made
+        self._empty = sum(bit for table, bit in schedule.table_bits.items() if sizes.get(table) == 0)
         self._selections: dict[tuple[str, ...], _Selection] = {}
 
     def note(self, matched: Iterable[str]) -> None:
         """Note that the rules of these names matched: what they make has rows from now on."""
-        named, empty = self._schedule.named, self._empty
-        made = [
-            rule.makes for name in matched for rule in named.get(name, ()) if not rule.makes.isdisjoint(empty)
-        ]
-        if made:
-            self._empty = empty.difference(*made)
+        for name in matched:
+            self._empty &= ~self._makes.get(name, 0)
 
     def members(self, rulesets: tuple[str, ...], repeated: bool) -> dict[str, tuple[str, ...]]:
         """The members of rule sets that have something to match.
@@ -71,7 +69,7 @@ class Activity:
         rulesets
             What runs.
         repeated
-            Whether it runs again until nothing changes, so that its rules can feed each other.
+            Whether one rule may run after another, so that they can feed each other.
 
         Returns
         -------
@@ -80,29 +78,30 @@ class Activity:
         """
         known = self._selections.get(rulesets)
         if known is None:
-            rules = tuple(rule for name in rulesets for rule in self._schedule.rules.get(name, ()))
+            rules = tuple(rule for name in rulesets for rule in self._rules.get(name, ()))
             known = _Selection(rules, list(rules), self._empty, self._empty, {})
-        elif known.missing <= self._empty:
+        elif not known.missing & ~self._empty:
             return known.members
         selection = self._selections[rulesets] = self._widened(known, rulesets, repeated)
         return selection.members
 
     def _widened(self, known: _Selection, rulesets: tuple[str, ...], repeated: bool) -> _Selection:
         empty = known.empty & self._empty
-        waiting = known.waiting
-        while True:
-            matching = [rule for rule in waiting if rule.needs.isdisjoint(empty)]
-            if not matching:
-                break
-            waiting = [rule for rule in waiting if not rule.needs.isdisjoint(empty)]
+        waiting, last = known.waiting, None
+        while len(waiting) != last:
+            last = len(waiting)
             if repeated:
-                empty = empty.difference(*(rule.makes for rule in matching))
+                for rule in waiting:
+                    if not rule.needs & empty:
+                        empty &= ~rule.makes
+            waiting = [rule for rule in waiting if rule.needs & empty]
         idle = {rule.member for rule in waiting}
         members: dict[str, list[str]] = {name: [] for name in rulesets}
         for rule in known.rules:
             if rule.member not in idle:
                 members[rule.ruleset].append(rule.member)
-        missing = empty.intersection(frozenset().union(*(rule.needs for rule in waiting)))
-        return _Selection(
-            known.rules, waiting, empty, missing, {name: tuple(own) for name, own in members.items()}
-        )
+        needed = 0
+        for rule in waiting:
+            needed |= rule.needs
+        tuples = {name: tuple(own) for name, own in members.items()}
+        return _Selection(known.rules, waiting, empty, empty & needed, tuples)

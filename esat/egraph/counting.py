@@ -36,7 +36,7 @@ class NodeCount:
         self._constructors = frozenset(constructors)
         self._rules = rules
         self._terms: dict[str, float] = {}
-        self._sizes: dict[str, int] = {}
+        self._sizes: list[tuple[str, int]] = []
         self.most: float = math.inf
         self.last = 0
         self._is_exact = False
@@ -60,8 +60,9 @@ class NodeCount:
     def exact(self) -> int:
         """E-nodes at present."""
         if not self._is_exact:
-            self._sizes = self._engine.sizes()
-            self.last = sum(self._sizes.get(name, 0) for name in self._constructors)
+            constructors = self._constructors
+            self._sizes = self._engine.all_sizes()
+            self.last = sum([rows for name, rows in self._sizes if name in constructors])
             self.most = self.last
             self._is_exact = True
         return self.last
@@ -73,4 +74,4 @@ class NodeCount:
     def sizes(self) -> Mapping[str, int]:
         """Rows by table at present."""
         self.exact()
-        return self._sizes
+        return dict(self._sizes)

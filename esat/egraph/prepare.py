@@ -85,7 +85,9 @@ class Program:
     strict: bool
     digest: str
     closures: dict[frozenset[str], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
-    schedules: dict[tuple[int, ...], Schedule] = field(default_factory=dict, compare=False, repr=False)
+    schedules: dict[tuple[tuple[int, ...], bool], Schedule] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @cached_property
     def prepared(self) -> PreparedRules:
@@ -143,15 +145,16 @@ class Program:
         """The steps of one round of saturation, whatever the terms."""
         return self._schedule(range(len(self.modules)))
 
-    def schedule_for(self, terms: TermGraph) -> Schedule:
+    def schedule_for(self, terms: TermGraph, check_types: bool = False) -> Schedule:
         """The steps of one round, without rule sets of which no rule can matter to the terms.
 
         Even an empty rule set takes time to run.
         """
         numbers = self.relevant(_tables_of(terms))
-        known = self.schedules.get(numbers)
+        known = self.schedules.get((numbers, check_types))
         if known is None:
-            known = self.schedules[numbers] = self._schedule(numbers)
+            known = replace(self._schedule(numbers), check_types=check_types)
+            self.schedules[numbers, check_types] = known
         return known
 
     def _schedule(self, numbers: Sequence[int]) -> Schedule:

@@ -57,6 +57,24 @@ class RuleStep:
     from_nodes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RuleTables:
+    """A rule, and sets of tables, each a sum of :attr:`Schedule.table_bits`.
+
+    Attributes
+    ----------
+    ruleset, member
+        As of a :class:`~esat.egraph.modules.Module`.
+    needs, makes
+        Its tables.
+    """
+
+    ruleset: str
+    member: str
+    needs: int
+    makes: int
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What to run.
@@ -93,6 +111,42 @@ class Schedule:
         for rule in (rule for own in self.rules.values() for rule in own):
             found[rule.name] = (*found.get(rule.name, ()), rule)
         return found
+
+    @cached_property
+    def table_bits(self) -> Mapping[str, int]:
+        """A bit for every table of a rule."""
+        tables: dict[str, int] = {}
+        for rule in (rule for own in self.rules.values() for rule in own):
+            for table in (*rule.needs, *rule.makes):
+                if table not in tables:
+                    tables[table] = 1 << len(tables)
+        return tables
+
+    @cached_property
+    def rule_tables(self) -> Mapping[str, tuple[RuleTables, ...]]:
+        """The rules of each rule set, in order."""
+        return {
+            ruleset: tuple(
+                RuleTables(ruleset, rule.member, self._set_of(rule.needs), self._set_of(rule.makes))
+                for rule in own
+            )
+            for ruleset, own in self.rules.items()
+        }
+
+    @cached_property
+    def tables_made(self) -> Mapping[str, int]:
+        """What rules of a name make, as a set of tables."""
+        made: dict[str, int] = {}
+        for ruleset, own in self.rules.items():
+            for rule, tables in zip(own, self.rule_tables[ruleset], strict=True):
+                made[rule.name] = made.get(rule.name, 0) | tables.makes
+        return made
+
+    def _set_of(self, tables: frozenset[str]) -> int:
+        bits, result = self.table_bits, 0
+        for table in tables:
+            result |= bits[table]
+        return result
 
     @cached_property
     def watched_rulesets(self) -> frozenset[str]:
