@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import esat
 from esat.egraph.encode import encode
 from esat.egraph.engine import Engine
-from esat.egraph.loader import flatten, load_text
+from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import Program, prepared_engine, program_for
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
@@ -180,8 +180,7 @@ def run(program: Program, graph: FunctionGraph, equal: bool = False) -> Outcome:
     begun = time.perf_counter()
     terms = encode(graph)
     with prepared_engine(program, terms) as engine:
-        for text in load_text(terms, flatten(terms, program.strict)):
-            engine.execute(text)
+        load(engine, terms, flatten(terms, program.strict))
         report = saturate(engine, program.schedule_for(terms), Budgets(), program.constructors)
         frozen = engine.freeze()
         total = time.perf_counter() - begun

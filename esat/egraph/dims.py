@@ -26,14 +26,11 @@ _DECLARATIONS = """
 (constructor SizePair (Dim Dim) Dim)
 (constructor dim (T i64) Dim :unextractable)
 (constructor extent (T i64) Dim :unextractable)   ; of the axes of a mask together: one, or a pair
-(constructor LoadedSize (T i64 Dim) Loading :unextractable)
 (relation sizes/wanted ())
 (relation axis-number (i64))
 """
 
 _RULES = """
-(rule ((= l (LoadedSize n i s))) ((union (dim n i) s) (delete (LoadedSize n i s)))
-      :ruleset esat-load :name "load-size")
 (rule ((= e (NarySum p n)) (= s (ReduceSum x m))) ((sizes/wanted)) :ruleset esat-known :name "sizes-wanted")
 (rule ((sizes/wanted) (= e (DimShuffle x p)) (axis-number j) (< j (& 15 (>> p 36)))
        (= i (& 15 (>> p (* 4 j)))) (= n (dim x i)))

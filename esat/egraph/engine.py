@@ -137,6 +137,8 @@ class Engine:
         Names of the tables that were loaded as functions, whose rows are set.
     emptied
         Names of the tables that rules delete rows from.
+    forms
+        Numbers of the forms of terms that it loads from rows; kept by :mod:`esat.egraph.rows`.
     cleared
         Tables that :mod:`esat.egraph.clearing` knows how to clear.
     """
@@ -144,6 +146,7 @@ class Engine:
     failure: BaseException | None = None
     modules: set[int] = field(default_factory=set)
     declared: dict[str, str] = field(default_factory=dict)
+    forms: dict[str, int] = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
@@ -254,13 +257,8 @@ class Engine:
 
     def sizes(self) -> dict[str, int]:
         """Rows of every table, by name; tables of egglog's own excluded."""
-        return {name: rows for name, rows in self.all_sizes() if not name.startswith("@")}
-
-    def all_sizes(self) -> list[tuple[str, int]]:
-        """Names and rows of all tables, those of egglog's own included."""
         (output,) = self.execute_again("(print-size)")
-        sizes: list[tuple[str, int]] = output.sizes
-        return sizes
+        return {name: rows for name, rows in output.sizes if not name.startswith("@")}
 
     def freeze(self) -> Any:
         """A snapshot of all tables, with their rows (egglog's FrozenEGraph)."""

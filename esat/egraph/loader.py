@@ -1,4 +1,4 @@
-"""From a term DAG to egglog text, with sums and products flattened on the way.
+"""From a term DAG to the rows of an engine, with sums and products flattened on the way.
 
 Chains of additions and multiplications become one n-ary term each, as long as the inner terms are
 used once: unrestricted flattening through shared terms copies them into every user. What is shared
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 
 import numpy as np
 
+from esat.egraph.engine import Engine
+from esat.egraph.rows import COLUMNS, VARIABLES, Rows
 from esat.egraph.structure import WANTED
 from esat.egraph.terms import Term, TermGraph, TermType
 from esat.graph.types import DTYPES
@@ -25,14 +28,10 @@ LOADING_RULES = "esat-load"
 LOADING = """
 (sort Loading)
 (sort Loadings (Vec Loading))
-(constructor Loaded (T T i64 i64) Loading :unextractable)   ; class, term, dtype, broadcast word
-(constructor LoadedValue (T f64) Loading :unextractable)
-(rule ((= l (Loaded n t d b))) ((union n t) (set (dt n) d) (set (bp n) b) (delete (Loaded n t d b)))
-      :ruleset esat-load :name "load-term")
-(rule ((= l (LoadedValue n v))) ((set (val n) v) (delete (LoadedValue n v)))
-      :ruleset esat-load :name "load-value")
+(constructor Loaded (T T) Loading :unextractable)   ; class, term
+(rule ((= l (Loaded n t))) ((union n t) (delete (Loaded n t))) :ruleset esat-load :name "load-term")
 """
-"""What loads terms: rules would stay in an engine for good, so terms come as rows that rules take over."""
+"""What loads terms that are no row: rules would stay in an engine for good, so a rule takes them over."""
 
 LONGEST_FLAT = 256
 """Elements of the longest n-ary term built here; the rules' work per term is quadratic at worst."""
@@ -161,18 +160,114 @@ def signed_operands(term: Term) -> list[tuple[int, int]]:
             return [(operand, int(place >= positives)) for place, operand in enumerate(term.operands)]
 
 
-def load_text(graph: TermGraph, plan: LoadPlan) -> Iterator[str]:
-    """Programs that load the DAG, to be run in order: a few terms each. The engine holds :data:`LOADING`.
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """A term DAG as an engine is told of it.
 
-    Term ``k`` becomes the class ``(N k)``; its dtype, broadcast word and value, where known, come with it,
-    and the sizes of its axes where there are sums over axes to compare (:mod:`esat.egraph.dims`).
+    Attributes
+    ----------
+    rows
+        The terms, but those that are too long for a row.
+    texts
+        Programs for the others and for what is known of the terms, to be run in order after the rows.
     """
+
+    rows: Rows
+    texts: tuple[str, ...]
+
+    def all_texts(self) -> Iterator[str]:
+        """The whole of it as text."""
+        yield from self.rows.texts()
+        yield from self.texts
+
+    def into(self, engine: Engine) -> None:
+        """Load it into an engine, which holds :data:`LOADING`.
+
+        Term ``k`` becomes the class ``(N k)``; its dtype, broadcast word and value, where known, come with
+        it, and the sizes of its axes where there are sums over axes to compare (:mod:`esat.egraph.dims`).
+        """
+        self.rows.load(engine)
+        for text in self.texts:
+            engine.execute(text)
+
+
+def loading(graph: TermGraph, plan: LoadPlan) -> Loading:
+    """How to load a DAG in the forms of a plan."""
     sized = _adds_sums_over_axes(graph.terms)
-    numbers = [number for number, form in enumerate(plan.forms) if form is not None]
+    rows = Rows()
+    long: list[int] = []
+    for number, form in enumerate(plan.forms):
+        if form is not None:
+            if not _add_row(rows, number, form, graph.types[number]):
+                long.append(number)
+            if sized:
+                _add_sizes(rows, number, graph.types[number])
+    return Loading(rows, (*_long_terms(long, graph, plan), *_known(graph, plan)))
+
+
+def load(engine: Engine, graph: TermGraph, plan: LoadPlan) -> None:
+    """Load a DAG into an engine."""
+    loading(graph, plan).into(engine)
+
+
+def _add_row(rows: Rows, number: int, form: Term | NaryTerm, type: TermType) -> bool:
+    """Add a term's row; whether all of the term is in it."""
+    if type.value is not None:
+        rows.values.append(f"{number}\t{float(type.value)!r}")
+    if isinstance(form, NaryTerm):
+        count, split = len(form.above) + len(form.below), len(form.above)
+        if count <= COLUMNS:
+            action = _nary_action(form.constructor, split, count)
+            rows.add(number, type.dtype, type.broadcast, action, (*form.above, *form.below))
+            return True
+    elif form.constructor == "K":
+        rows.add(number, type.dtype, type.broadcast)
+        rows.constants.append(f"{number}\t{float(form.attributes[0])!r}\t{int(form.attributes[1])}")
+        return True
+    elif len(form.operands) + len(form.attributes) <= COLUMNS and not any(
+        isinstance(attribute, float) for attribute in form.attributes
+    ):
+        action = _action(form.constructor, len(form.operands), len(form.attributes))
+        rows.add(number, type.dtype, type.broadcast, action, (*form.operands, *map(int, form.attributes)))
+        return True
+    rows.add(number, type.dtype, type.broadcast)
+    return False
+
+
+@cache
+def _nary_action(constructor: str, above: int, count: int) -> str:
+    operands = [f"(N {name})" for name in VARIABLES[:count]]
+    sides = (" ".join(["multiset-of", *side]) for side in (operands[:above], operands[above:]))
+    return f"(union (N n) ({constructor} {' '.join(f'({side})' for side in sides)}))"
+
+
+@cache
+def _action(constructor: str, operands: int, attributes: int) -> str:
+    parts = [f"(N {name})" for name in VARIABLES[:operands]]
+    return f"(union (N n) ({' '.join([constructor, *parts, *VARIABLES[operands : operands + attributes]])}))"
+
+
+def _add_sizes(rows: Rows, number: int, type: TermType) -> None:
+    # What comes after the axes, of a sparse matrix, is no size of an axis.
+    for axis, size in enumerate(type.shape[: type.rank]):
+        if size != 1:
+            known = isinstance(size, int)
+            action = f"(union (dim (N n) x0) {'(DK x1)' if known else '(Size x1 x2)'})"
+            numbers = (axis, size) if isinstance(size, int) else (axis, *size)
+            rows.add(number, type.dtype, type.broadcast, action, numbers)
+
+
+def _long_terms(numbers: Sequence[int], graph: TermGraph, plan: LoadPlan) -> Iterator[str]:
+    """Programs that load terms that are no row, a few terms each."""
     for first in range(0, len(numbers), TERMS_PER_TEXT):
         members = numbers[first : first + TERMS_PER_TEXT]
-        yield f"(vec-of {' '.join(_loading(number, graph, plan, sized) for number in members)})"
-    yield f"(run {LOADING_RULES} 1)"
+        yield f"(vec-of {' '.join(f'(Loaded (N {k}) {_expression(k, graph, plan)})' for k in members)})"
+    if numbers:
+        yield f"(run {LOADING_RULES} 1)"
+
+
+def _known(graph: TermGraph, plan: LoadPlan) -> Iterator[str]:
+    """Programs that tell what is known of terms beside their types."""
     for left, right in graph.equal:
         yield f"(union (N {left}) (N {right}))"
     if graph.structured:
@@ -199,21 +294,6 @@ def _adds_sums_over_axes(terms: Sequence[Term]) -> bool:
             return True
         carried.append(value)
     return False
-
-
-def _loading(number: int, graph: TermGraph, plan: LoadPlan, sized: bool) -> str:
-    type = graph.types[number]
-    # The class comes before the term, and so in the order of the numbers: rules prefer what is older.
-    rows = [f"(Loaded (N {number}) {_expression(number, graph, plan)} {type.dtype} {type.broadcast})"]
-    if type.value is not None:
-        rows.append(f"(LoadedValue (N {number}) {float(type.value)!r})")
-    if sized:
-        # What comes after the axes, of a sparse matrix, is no size of an axis.
-        for axis, size in enumerate(type.shape[: type.rank]):
-            if size != 1:
-                known = f"(DK {size})" if isinstance(size, int) else f"(Size {size[0]} {size[1]})"
-                rows.append(f"(LoadedSize (N {number}) {axis} {known})")
-    return " ".join(rows)
 
 
 def _expression(number: int, graph: TermGraph, plan: LoadPlan) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
-from esat.egraph.loader import flatten, load_text
+from esat.egraph.loader import flatten, loading
 from esat.egraph.prepare import Program, prepared_engine
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.saturate import rounds_beyond, saturate
@@ -212,11 +212,12 @@ def saturated(
     with stage("encode"):
         plan = flatten(terms, program.strict)
         undeclared = undeclared_constructors(terms, program.signature)
-        texts = list(load_text(terms, plan))
+        told = loading(terms, plan)
     key = ""
     if kept is not None:
         with stage("e-graph cache"):
-            key = graph_key(program, budgets, [*(record.declaration for record in undeclared), *texts])
+            declarations = (record.declaration for record in undeclared)
+            key = graph_key(program, budgets, [*declarations, *told.all_texts()])
             known = kept.load(key)
         if known is not None:
             return SaturatedGraph(known[0], terms, plan), known[1]
@@ -224,11 +225,10 @@ def saturated(
         with stage("load rules"):
             engine = stack.enter_context(prepared_engine(program, terms))
         with stage("load"):
-            for text in texts:
-                engine.execute(text)
+            told.into(engine)
         with stage("saturate"):
             limits = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
-            schedule = program.schedule_for(terms, check_types)
+            schedule = replace(program.schedule_for(terms), check_types=check_types)
             report = saturate(engine, schedule, limits, program.constructors, trace)
         with stage("read out"):
             declared = (record.name for record in undeclared)

@@ -12,7 +12,7 @@ from random import Random
 from esat.classic.terms import broadcast_of, dtype_of, is_tensor, value_of
 from esat.egraph.constructors import op_signature
 from esat.egraph.encode import as_tensor
-from esat.egraph.loader import flatten, load_text
+from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import Program, prepared_engine, program_for
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
@@ -78,8 +78,7 @@ def saturated(
 ) -> tuple[SaturationReport, EGraphArrays]:
     """Load terms into an engine with a program, saturate, and read out."""
     with prepared_engine(program, terms) as engine:
-        for text in load_text(terms, flatten(terms, program.strict)):
-            engine.execute(text)
+        load(engine, terms, flatten(terms, program.strict))
         report = saturate(engine, program.schedule_for(terms), budgets, program.constructors)
         return report, read_out(engine.freeze(), engine.values, Layout(not_operators=program.helpers))
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from esat.egraph.core import core_program
 from esat.egraph.engine import Engine
-from esat.egraph.loader import LOADING, flatten, load_text
+from esat.egraph.loader import LOADING, flatten
+from esat.egraph.loader import load as load_plan
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets, Schedule
 from esat.egraph.signature import ConstructorSignature, Signature
@@ -88,8 +89,7 @@ def rules_engine(strict: bool = False) -> Engine:
 
 
 def load(engine: Engine, graph: TermGraph, strict: bool = False) -> None:
-    for text in load_text(graph, flatten(graph, strict)):
-        engine.execute(text)
+    load_plan(engine, graph, flatten(graph, strict))
 
 
 def saturated(graph: TermGraph, strict: bool = False, budgets: Budgets | None = None):

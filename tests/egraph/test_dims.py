@@ -5,7 +5,7 @@ import pytest
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.loader import flatten, load_text
+from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared_engine, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -74,8 +74,7 @@ def shapes_of_classes(output, inputs):
     terms = encode(FunctionGraph(inputs, [output], clone=False))
     program = program_for(RULES.query(Query(include=("fast_run",))))
     with prepared_engine(program, terms) as engine:
-        for text in load_text(terms, flatten(terms)):
-            engine.execute(text)
+        load(engine, terms, flatten(terms))
         saturate(engine, program.schedule_for(terms), Budgets(), program.constructors)
         tables = engine.freeze().functions
         numbers = engine.values.value_to_i64

@@ -4,7 +4,7 @@ import pytest
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.loader import flatten, load_text
+from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared_engine, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -33,8 +33,7 @@ def saturated(rules, count):
     terms = encode(FunctionGraph([x], [*outputs, esat.cosh(x)], clone=False))
     program = program_of(rules)
     with prepared_engine(program, terms) as engine:
-        for text in load_text(terms, flatten(terms, program.strict)):
-            engine.execute(text)
+        load(engine, terms, flatten(terms, program.strict))
         return saturate(engine, program.schedule_for(terms), Budgets(seconds=600.0), program.constructors)
 
 

@@ -1,10 +1,12 @@
 """Flattening of chains, and what loading leaves in the e-graph."""
 
 import pytest
-from egraph.term_graphs import GraphBuilder, load, rules_engine
+from egraph.term_graphs import GraphBuilder, holds, load, rules_engine
 
-from esat.egraph.loader import LONGEST_FLAT, LONGEST_POWER, NaryTerm, flatten, load_text
+from esat.egraph.loader import LONGEST_FLAT, LONGEST_POWER, NaryTerm, flatten, loading
+from esat.egraph.rows import COLUMNS
 from esat.egraph.terms import Term
+from esat.graph.types import DTYPES
 
 
 def test_chains_flatten_with_their_signs():
@@ -62,24 +64,48 @@ def test_lengths_are_bounded():
     assert max(len(f.above) for f in nary if f.constructor == "NarySum") <= LONGEST_FLAT
 
 
-def test_loading_is_linear_and_complete():
+@pytest.mark.parametrize("width", [1, COLUMNS + 1])
+def test_loading_is_linear_and_complete(width):
+    """Terms that are rows, and terms that are too long for one."""
     lengths = {}
-    for size in (500, 2000):
+    for size in (200, 800):
         build = GraphBuilder()
-        leaves = [build.input() for _ in range(10)]
+        leaves = [build.input() for _ in range(COLUMNS)]
         terms = list(leaves)
         for number in range(size):
-            terms.append(build.op("Maximum", terms[-1], leaves[number % 10]))
-        graph = build.graph(terms[-1])
+            inner = build.op("Maximum", terms[-1], leaves[number % COLUMNS])
+            terms.append(build.chain("Add", [inner, *leaves[: width - 1]]))
+        graph = build.graph(*terms)
         engine = rules_engine()
         load(engine, graph)
-        texts = list(load_text(graph, flatten(graph)))
+        told = loading(graph, flatten(graph))
         # egglog parses in the square of one text's length, so texts are of bounded length and grow in number.
-        lengths[size] = (max(map(len, texts)), sum(map(len, texts)))
+        lengths[size] = (max(map(len, told.texts), default=0), sum(map(len, told.all_texts())))
         sizes = engine.sizes()
-        assert sizes["N"] == sizes["dt"] == sizes["bp"] == len(graph.terms)
-    assert lengths[2000][0] < 1.5 * lengths[500][0]
-    assert lengths[2000][1] < 4 * 1.2 * lengths[500][1]
+        assert sizes["N"] == sizes["dt"] == sizes["bp"] == COLUMNS + (size if width == 1 else 2 * size)
+        assert sizes["Maximum"] == size
+        assert sizes["NarySum"] == (size if width > 1 else 0)
+        assert sizes["LoadedRow"] == sizes["Loaded"] == 0
+    assert lengths[800][0] <= 1.5 * lengths[200][0]
+    assert lengths[800][1] < 4 * 1.2 * lengths[200][1]
+
+
+def test_all_that_loads_terms_says_what_they_are():
+    """Rows of every form, a term too long for a row, constants, values and sizes."""
+    build = GraphBuilder()
+    a, b, c = (build.input() for _ in range(3))
+    long = [build.input() for _ in range(COLUMNS + 2)]
+    quotient = build.op("Div", c, build.op("Mul", a, b))
+    root = build.op("Maximum", build.op("Exp", build.op("Sub", a, b)), quotient)
+    total, constant = build.chain("Add", long), build.op("Minimum", a, build.constant(2.5))
+    engine = rules_engine()
+    load(engine, build.graph(root, total, constant))
+    difference = f"(NarySum (multiset-of (N {a})) (multiset-of (N {b})))"
+    product = f"(NaryProd (multiset-of (N {c})) (multiset-of (N {a}) (N {b})))"
+    addends = " ".join(f"(N {number})" for number in long)
+    assert holds(engine, f"(N {root})", f"(Maximum (Exp {difference}) {product})")
+    assert holds(engine, f"(N {total})", f"(NarySum (multiset-of {addends}) (multiset-of))")
+    assert holds(engine, f"(N {constant})", f"(Minimum (N {a}) (K 2.5 {DTYPES.index('float64')}))")
 
 
 def test_values_and_literals_are_loaded():
@@ -96,4 +122,15 @@ def test_a_deep_graph_needs_no_recursion():
     term = build.input()
     for _ in range(5000):
         term = build.op("Exp", build.op("Neg", term))
-    assert sum(1 for _ in load_text(build.graph(term), flatten(build.graph(term)))) > 1000
+    engine = rules_engine()
+    load(engine, build.graph(term))
+    assert engine.sizes()["Exp"] == 5000
+
+
+def test_systems_without_files_in_memory_load_the_same(monkeypatch):
+    build = GraphBuilder()
+    root = build.op("Maximum", build.op("Exp", build.input()), build.constant(0.5))
+    monkeypatch.delattr("os.memfd_create", raising=False)
+    engine = rules_engine()
+    load(engine, build.graph(root))
+    assert holds(engine, f"(N {root})", f"(Maximum (Exp (N 0)) (K 0.5 {DTYPES.index('float64')}))")

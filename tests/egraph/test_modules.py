@@ -4,7 +4,7 @@ import random
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.loader import flatten, load_text
+from esat.egraph.loader import flatten, load
 from esat.egraph.modules import members_of, modules_of, relevant
 from esat.egraph.pool import POOL
 from esat.egraph.prepare import prepared_engine, program_for
@@ -89,8 +89,7 @@ def test_leaving_rules_out_changes_no_result():
         sizes = []
         for known in (terms, None):
             with prepared_engine(program, known) as engine:
-                for text in load_text(terms, flatten(terms)):
-                    engine.execute(text)
+                load(engine, terms, flatten(terms))
                 schedule = program.schedule if known is None else program.schedule_for(known)
                 report = saturate(engine, schedule, Budgets(), program.constructors)
                 sizes.append((report.nodes, report.rounds, report.stop_reason))

@@ -3,7 +3,7 @@
 from functools import cache
 
 from esat.egraph.encode import encode
-from esat.egraph.loader import flatten, load_text
+from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import Program, prepared_engine, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -28,8 +28,7 @@ def saturated(inputs, outputs, program=None, budgets=None):
     program = program or all_rules()
     terms = encode(FunctionGraph(list(inputs), list(outputs), clone=False))
     with prepared_engine(program, terms) as engine:
-        for text in load_text(terms, flatten(terms, program.strict)):
-            engine.execute(text)
+        load(engine, terms, flatten(terms, program.strict))
         report = saturate(
             engine,
             program.schedule_for(terms),
