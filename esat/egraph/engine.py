@@ -257,8 +257,13 @@ class Engine:
 
     def sizes(self) -> dict[str, int]:
         """Rows of every table, by name; tables of egglog's own excluded."""
+        return {name: rows for name, rows in self.all_sizes() if not name.startswith("@")}
+
+    def all_sizes(self) -> list[tuple[str, int]]:
+        """Names and rows of all tables, those of egglog's own included."""
         (output,) = self.execute_again("(print-size)")
-        return {name: rows for name, rows in output.sizes if not name.startswith("@")}
+        sizes: list[tuple[str, int]] = output.sizes
+        return sizes
 
     def freeze(self) -> Any:
         """A snapshot of all tables, with their rows (egglog's FrozenEGraph)."""

@@ -228,7 +228,7 @@ def saturated(
             told.into(engine)
         with stage("saturate"):
             limits = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
-            schedule = replace(program.schedule_for(terms), check_types=check_types)
+            schedule = program.schedule_for(terms, check_types)
             report = saturate(engine, schedule, limits, program.constructors, trace)
         with stage("read out"):
             declared = (record.name for record in undeclared)
