@@ -10,6 +10,7 @@ from esat import Mode, optdb
 from esat.classic import OpSub, Optimizer
 from esat.errors import DebugError, EsatWarning
 from esat.graph import Family, Op
+from esat.graph.traversal import inputs_of
 from esat.ops.elementwise.record import Elementwise
 
 
@@ -159,3 +160,23 @@ def test_a_rule_that_changes_a_type_is_named():
     with pytest.raises(esat.SaturationError, match=r"different dtype.*exponentials-are-integers"):
         esat.compile(graph, "debug", rules=bad)
     np.testing.assert_allclose(esat.compile(graph)(np.zeros(3)), 2.0)
+
+
+@pytest.mark.filterwarnings("error::esat.errors.EsatWarning")
+def test_sizes_that_a_graph_asks_for_are_found():
+    x, v = esat.matrix("x"), esat.vector("v")
+    asking = (
+        v.reshape((2, 3)) * 2,
+        esat.specify_shape(v, (4,)) + 1,
+        x[2, 3] * x[7, 1],
+        v.reshape((5, 5)) @ v[:5],
+    )
+    for output in asking:
+        given = [variable for variable in (x, v) if variable in inputs_of([output])]
+        esat.compile(esat.Graph(given, [output]), "debug")
+
+
+def test_a_graph_that_takes_no_sample_is_told():
+    v = esat.vector("v")
+    with pytest.warns(esat.EsatWarning, match="found no input that the graph takes"):
+        esat.compile(esat.Graph([v], [esat.assert_(v, v > 9) * 2]), "debug")

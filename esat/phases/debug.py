@@ -23,6 +23,9 @@ TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
 SIZES = ((2, 3, 4, 5, 6, 7), (3,), (1,))
 """Sizes of axes that types leave open: as different as the graph allows, then all alike."""
 
+MORE_SIZES = tuple((size,) for size in (2, 4, 6, 5, 8, 9, 12, 16, 10, 7, 24, 25, 32, 36, 64))
+"""Sizes to try where none of those fits: what the graph reshapes to, or indexes, asks for one."""
+
 
 class GraphChecker:
     """Compares graphs, and programs, with the graph a compilation began with.
@@ -45,19 +48,16 @@ class GraphChecker:
     def __init__(self, graph: FunctionGraph, samples: Values | None = None, exact: bool = False) -> None:
         self.graph = graph
         self.exact = exact
-        given = [samples] if samples is not None else made_up_samples(graph)
         self.samples: list[Values] = []
         self.expected: list[list[Any]] = []
-        for sample in given:
-            try:
-                check_assumptions(graph, dict(zip(graph.inputs, sample, strict=True)))
-                expected = evaluate(graph.outputs, dict(zip(graph.inputs, sample, strict=True)))
-            except (EsatError, ArithmeticError, ValueError, IndexError):
-                if samples is not None:
-                    raise
-                continue
-            self.samples.append(sample)
-            self.expected.append(expected)
+        if samples is not None:
+            self._add(samples)
+        else:
+            for sample in made_up_samples(graph, SIZES):
+                self._try(sample)
+            for sample in made_up_samples(graph, MORE_SIZES):
+                if self.samples or self._try(sample):
+                    break
         if not self.samples:
             warnings.warn(
                 "debug mode found no input that the graph takes, so it checks no stage; give one as"
@@ -65,6 +65,20 @@ class GraphChecker:
                 EsatWarning,
                 stacklevel=2,
             )
+
+    def _try(self, sample: Values) -> bool:
+        """Whether the graph takes a sample, which is one of the samples then."""
+        try:
+            self._add(sample)
+        except (EsatError, ArithmeticError, ValueError, IndexError):
+            return False
+        return True
+
+    def _add(self, sample: Values) -> None:
+        known = dict(zip(self.graph.inputs, sample, strict=True))
+        check_assumptions(self.graph, known)
+        self.expected.append(evaluate(self.graph.outputs, known))
+        self.samples.append(sample)
 
     def check(self, stage: str, graph: FunctionGraph) -> None:
         """Raise DebugError if a graph does not compute what the reference does."""
@@ -134,8 +148,16 @@ def _identical(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
     return same
 
 
-def made_up_samples(graph: FunctionGraph) -> Iterator[Values]:
-    """Inputs for a graph, of sizes that fit each other as far as the graph's ops tell."""
+def made_up_samples(graph: FunctionGraph, choices: Sequence[tuple[int, ...]]) -> Iterator[Values]:
+    """Inputs for a graph, of sizes that fit each other as far as the graph's ops tell.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    choices
+        For each sample, the sizes to give to its axes in turn.
+    """
     terms = encode(graph)
     places = dict(zip(terms.inputs, _input_terms(terms.terms), strict=True))
     fixed: dict[object, int] = {}
@@ -143,7 +165,7 @@ def made_up_samples(graph: FunctionGraph) -> Iterator[Values]:
         if isinstance(shared.type, TensorType):
             shape = shared.look().shape
             fixed.update(zip(terms.types[places[shared]].shape, shape, strict=False))
-    for number, sizes in enumerate(SIZES):
+    for number, sizes in enumerate(choices):
         symbols = dict(fixed)
         rng = np.random.default_rng(number)
         sample = []

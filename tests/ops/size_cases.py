@@ -134,6 +134,15 @@ VIEWS = {
     "tril": both(lambda np, x: np.tril(x, -1)),
 }
 
+SAMPLES = {
+    "searchsorted": both(lambda np, x: np.searchsorted(np.linspace(-1, 1, 4), x)),
+    "sorted in nothing": both(lambda np, x: np.searchsorted(np.zeros(0), x, "right")),
+    "convolve": both(lambda np, x: np.convolve(np.append(x, [1.0, 2.0]), [1.0, -1.0, 2.0])),
+    "histogram": both(lambda np, x: np.histogram(x, 3, (-1, 1))[0]),
+    "nansum": both(lambda np, x: np.nansum(x, axis=0)),
+    "pad": both(lambda np, x: np.pad(x, ((1, 2), (0, 1)))),
+}
+
 JOINS = {
     "join rows": both(lambda np, x, y: np.concatenate([x, y, x])),
     "join columns": both(lambda np, x, y: np.concatenate([x, y], axis=1)),
@@ -336,6 +345,7 @@ CASES = {
     "softmax": Cases(_matrix, SOFTMAX, [(numbers(shape),) for shape in MATRICES]),
     "extrema": Cases(_matrix, EXTREMA, [(numbers(shape),) for shape in FILLED]),
     "views": Cases(_matrix, VIEWS, [(numbers(shape),) for shape in MATRICES]),
+    "samples": Cases(_matrix, SAMPLES, [(numbers(shape),) for shape in MATRICES]),
     "reductions of integers": Cases(
         lambda: [esat.matrix("x", dtype="int8")],
         REDUCTIONS,
