@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -71,12 +71,6 @@ class OneThread:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
-    @property
-    def is_felt(self) -> bool:
-        """Whether there are other threads while nobody is inside."""
-        with self._lock:
-            return (self._threads if self._inside else self.count()) > 1
-
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
@@ -106,10 +100,21 @@ WOKEN_FROM_VECTOR = 9216
 
 
 def wakes_threads(rows: int, inner: int, columns: int) -> bool:
-    """Whether SciPy's OpenBLAS wakes its threads for a (rows, inner) by (inner, columns) product."""
-    alone = one_thread()
-    woken_from = WOKEN_FROM_VECTOR if 1 in (rows, columns) else WOKEN_FROM
-    return alone is not None and alone.is_felt and rows * inner * columns >= woken_from
+    """Whether OpenBLAS, where it has threads, wakes them for a (rows, inner) by (inner, columns) product."""
+    return rows * inner * columns >= (WOKEN_FROM_VECTOR if 1 in (rows, columns) else WOKEN_FROM)
+
+
+@functools.cache
+def thread_functions() -> tuple[int, int] | None:
+    """Addresses of what tells, and of what sets, the number of threads of SciPy's OpenBLAS, if it is that."""
+    load_blas()
+    functions = [
+        _function("scipy.libs", f"scipy_openblas_{verb}_num_threads", ctypes.c_int) for verb in ("get", "set")
+    ]
+    if None in functions:
+        return None
+    count, limit = (ctypes.cast(cast(Any, one), ctypes.c_void_p).value or 0 for one in functions)
+    return count, limit
 
 
 @functools.cache

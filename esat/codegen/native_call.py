@@ -93,6 +93,7 @@ def native_call(
     steps: Sequence[Step],
     otherwise: Callable[..., Any],
     kept: object,
+    library: tuple[int, int] | None = None,
 ) -> Callable[..., Any]:
     """A built-in function that runs the steps.
 
@@ -108,6 +109,10 @@ def native_call(
         Called with the arguments when they are not admitted.
     kept
         What must live as long as the function: owners of code and memory that steps refer to.
+    library
+        Addresses of what tells and what sets the threads of the library that routines belong to, if it is to
+        have one only while steps run: its others are not waited for, and nobody notices, for steps hold the
+        interpreter's lock.
 
     Raises
     ------
@@ -117,7 +122,7 @@ def native_call(
     if not is_available():
         raise RuntimeError("arrays of this interpreter have an unknown layout")
     memory = _Memory(kept)
-    module = binding.parse_assembly(_Text(inputs, outputs, steps, otherwise, memory).module())
+    module = binding.parse_assembly(_Text(inputs, outputs, steps, otherwise, memory).module(library))
     engine = binding.create_mcjit_compiler(module, _target_machine())
     memory.kept.append(engine)
     engine.finalize_object()
@@ -237,16 +242,22 @@ class _Text:
         self.lines: list[str] = []
         self._names = itertools.count()
 
-    def module(self) -> str:
+    def module(self, library: tuple[int, int] | None) -> str:
         """The function as a module."""
         self._check_arguments()
         result = self._make_outputs()
+        if library is not None:
+            count, limit = map(_pointer, library)
+            self._line(f"%threads = call i32 {count}()")
+            self._line(f"call void {limit}(i32 1)")
         for step in self.steps:
             if isinstance(step, KernelStep):
                 self._call_kernel(step)
             else:
                 pointers = ", ".join(f"ptr {self._address(place)}" for place in step.pointers)
                 self._line(f"call void {_pointer(step.address)}({pointers})")
+        if library is not None:
+            self._line(f"call void {limit}(i32 %threads)")
         self._line(f"ret ptr {result}")
         body = "\n".join(self.lines)
         called = f"call ptr {_python_function('PyObject_Vectorcall')}(ptr {_pointer(id(self.otherwise))}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.blas_library import wakes_threads
+from esat.codegen.blas_library import thread_functions, wakes_threads
 from esat.codegen.native_call import (
     ArraySpecification,
     KernelStep,
@@ -310,6 +310,7 @@ class _Calls:
         self.kept: list[object] = [frame, self.values]
         self.places: dict[Variable, Place] = {}
         self.views: dict[Variable, _View] = {}
+        self.wakes_threads = False
         for number, variable in enumerate((*program.graph.inputs, *program.shared)):
             self.places[variable] = Place("input", number)
         for number, output in enumerate(_returned(program)):
@@ -334,7 +335,8 @@ class _Calls:
         leaves = (*self.program.graph.inputs, *self.program.shared)
         inputs = [self._specification(variable) for variable in leaves]
         outputs = [self._specification(variable) for variable in _returned(self.program)]
-        return native_call(inputs, outputs, steps, otherwise, self.kept)
+        library = thread_functions() if self.wakes_threads else None
+        return native_call(inputs, outputs, steps, otherwise, self.kept, library)
 
     def _shown(self, node: Apply) -> _View | None:
         operand = self._view(node.inputs[0])
@@ -391,8 +393,7 @@ class _Calls:
             scales = float(alpha.data), float(beta.data)
         left, right = map(self._view, operands)
         (rows, inner), columns = left.shape, right.shape[1]
-        if wakes_threads(rows, inner, columns):
-            return None  # the driver's routine shares such a product among threads that do not wait
+        self.wakes_threads = self.wakes_threads or wakes_threads(rows, inner, columns)
         found = product_pointers(
             node.outputs[0].tensor_type.dtype, left.shape, left.strides, right.shape, right.strides, scales
         )

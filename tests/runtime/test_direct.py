@@ -10,6 +10,7 @@ import pytest
 from callers import call_at_once
 
 import esat
+from esat.codegen.blas_library import one_thread
 from esat.codegen.native_call import ArraySpecification, is_available, native_call
 from esat.errors import InputError, ShapeError
 from esat.runtime import direct
@@ -357,3 +358,21 @@ def test_updates_by_several_threads_at_once():
 
     call_at_once(call, 4)
     np.testing.assert_array_equal(total.get_value(), np.full(5, 2000.0))
+
+
+def test_native_products_leave_the_library_its_threads():
+    alone = one_thread()
+    if alone is None:
+        pytest.skip("SciPy's BLAS is not the OpenBLAS of its wheel")
+    m, w = (np.random.default_rng(number).standard_normal((70, 70)) for number in (1, 2))
+    program = esat.compile(esat.Graph([M, W], [esat.tanh(M @ W)]))
+    for _ in range(direct.CALLS + 1):
+        program(m, w)
+    assert is_native(program)
+    before = alone.count()
+    alone._limit(3)
+    try:
+        np.testing.assert_allclose(program(m, w), np.tanh(m @ w))
+        assert alone.count() == 3
+    finally:
+        alone._limit(before)
