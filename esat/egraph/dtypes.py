@@ -52,13 +52,12 @@ def _format(name: str) -> _Format:
 def dtype_tables() -> str:
     """Declarations and contents of the dtype tables, as egglog text.
 
-    ``dtype-low``, ``dtype-high``, ``dtype-quantum``, ``dtype-splitter``: see :func:`rounded`.
+    ``dtype-format d quantum splitter low high``: see :func:`rounded`.
     ``real-dtype``: the real counterpart. ``arithmetic-dtype``: float64 folds it as NumPy does.
     ``integer-dtype``. ``exact-cast a b``: a value of ``a`` that is one of ``b`` is kept by a cast.
     """
-    tables = ("low", "high", "quantum", "splitter")
-    lines = [f"(function dtype-{name} (i64) f64 :no-merge)" for name in tables]
-    lines += [
+    lines = [
+        "(relation dtype-format (i64 f64 f64 f64 f64))",
         "(function real-dtype (i64) i64 :no-merge)",
         "(relation arithmetic-dtype (i64))",
         "(relation integer-dtype (i64))",
@@ -67,7 +66,7 @@ def dtype_tables() -> str:
     for number, name in enumerate(DTYPES):
         kind = np.dtype(name).kind
         form = _format(name)
-        lines += [f"(set (dtype-{table} {number}) {getattr(form, table)!r})" for table in tables]
+        lines.append(f"(dtype-format {number} {form.quantum!r} {form.splitter!r} {form.low!r} {form.high!r})")
         real = np.empty(0, name).real.dtype.name
         lines.append(f"(set (real-dtype {number}) {DTYPES.index(real)})")
         if kind in "iuf":
@@ -107,9 +106,9 @@ def rounded(result: str, value: str, dtype: str) -> str:
     """
     r, v, d = result, value, dtype
     return (
-        f"(= {r}-m (dtype-quantum {d})) (= {r}-q (- (+ {v} {r}-m) {r}-m))"
-        f" (= {r}-t (* {r}-q (dtype-splitter {d}))) (= {r} (+ 0.0 (- {r}-t (- {r}-t {r}-q))))"
-        f" (<= {r} (dtype-high {d})) (>= {r} (dtype-low {d}))"
+        f"(dtype-format {d} {r}-m {r}-s {r}-low {r}-high) (= {r}-q (- (+ {v} {r}-m) {r}-m))"
+        f" (= {r}-t (* {r}-q {r}-s)) (= {r} (+ 0.0 (- {r}-t (- {r}-t {r}-q))))"
+        f" (<= {r} {r}-high) (>= {r} {r}-low)"
     )
 
 
