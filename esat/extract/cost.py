@@ -52,8 +52,15 @@ _SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against k
 # A routine works in blocks if it does more operations on each of n numbers than this times log2(n).
 _BLOCKED_FLOPS = 1.5
 _BLOCKED_SHARE = 0.15  # of the rate of matrix products that factorizations and the like reach
-_SPARSE_PRODUCTS = ("StructuredDot", "Usmm", "SparseBilinear", "SquaresAndBilinear")
-_SPARSE_SHARE = 0.25  # of the rate of kernels that products of a sparse matrix with a dense one reach
+# Of the rate of kernels, what products of a sparse matrix with a dense one reach.
+_SPARSE_SHARES = {
+    "StructuredDot": 0.25,
+    "Usmm": 0.25,
+    "SparseBilinear": 0.25,
+    "SquaresAndBilinear": 0.25,
+    "SampledValues": 0.08,
+}
+_SPARSE_CALL = 1.0e-5  # seconds that SciPy takes to look at a sparse matrix and to make one, besides
 _BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
 # The shorter the axes, the further a product stays below its rate; a batch of short ones at most so far.
 _BATCH_SLOWDOWN = 4.0
@@ -253,10 +260,11 @@ class CostModel:
         numbers = work.bytes / 8.0
         blocked = work.flops > _BLOCKED_FLOPS * numbers * log2(max(numbers, 2.0))
         rate = _BLOCKED_SHARE * machine.matrix_rate if blocked else machine.library_rate
-        if op.constructor in _SPARSE_PRODUCTS:
-            rate = _SPARSE_SHARE * machine.element_rate
+        if op.constructor in _SPARSE_SHARES:
+            rate = _SPARSE_SHARES[op.constructor] * machine.element_rate
         memory = work.bytes / machine.bandwidth(work.bytes)
-        return work.calls * machine.library_call + work.flops / rate + memory
+        fixed = machine.library_call + (_SPARSE_CALL if op.family is Family.SPARSE and work.bytes else 0.0)
+        return work.calls * fixed + work.flops / rate + memory
 
     def _nary(
         self,
