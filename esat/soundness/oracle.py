@@ -109,6 +109,13 @@ class _Sample:
         return summarized(value, others, self.tainted)
 
 
+@dataclass(frozen=True)
+class _Whole:
+    """The results of an op that has several, before ``Output`` tells which."""
+
+    outputs: tuple[_Sample, ...]
+
+
 class _Oracle:
     def __init__(
         self,
@@ -123,7 +130,7 @@ class _Oracle:
         self.generator = generator
         self.ops: dict[str, Op] = {op.constructor: op for op in registered_ops()}
         self.broadcast = arrays.facts.get("bp", {})
-        self.samples: dict[int, _Sample] = {}
+        self.samples: dict[int, _Sample | _Whole] = {}
         self.compared = self.facts = 0
         self.errors: list[str] = []
 
@@ -137,7 +144,7 @@ class _Oracle:
 
     def _load(self) -> None:
         """The values of the loaded terms are those of their classes."""
-        known: list[_Sample | None] = []
+        known: list[_Sample | _Whole | None] = []
         for number, (term, type) in enumerate(zip(self.terms.terms, self.terms.types, strict=True)):
             operands = [known[operand] for operand in term.operands]
             sample = self._compute(term, operands, type.broadcast)
@@ -178,26 +185,25 @@ class _Oracle:
             waiting = blocked
         return len(waiting)
 
-    def _compute(self, term: Term, operands: Sequence[_Sample | None], broadcast: int) -> _Sample | None:
-        known = [operand for operand in operands if operand is not None]
+    def _compute(
+        self, term: Term, operands: Sequence[_Sample | _Whole | None], broadcast: int
+    ) -> _Sample | _Whole | None:
+        if term.constructor == "Output":
+            (whole,) = operands
+            return whole.outputs[int(term.attributes[0])] if isinstance(whole, _Whole) else None
+        known = [operand for operand in operands if isinstance(operand, _Sample)]
         if len(known) < len(operands):
             return None
         function = self._function(term)
         if function is None:
             return None
-        trials: list[Array] = []
+        results: list[list[Array]] = []
         try:
             with np.errstate(all="ignore"):
                 for trial in range(TRIALS + 1):
-                    result = function([operand.trials[trial] for operand in known], trial > 0)
-                    if is_sparse_matrix(result):
-                        trials.append(perturbed(result, self.generator) if trial and operands else result)
-                        continue
-                    result = np.asarray(result)
-                    result = result.reshape(()) if broadcast == SCALAR and result.size == 1 else result
-                    if trial and operands:
-                        result = disturbed(result, self.generator, term.constructor in BY_CONSTRUCTOR)
-                    trials.append(result)
+                    found = function([operand.trials[trial] for operand in known], trial > 0)
+                    is_noisy = trial > 0 and bool(operands)
+                    results.append([self._result(term, value, broadcast, is_noisy) for value in found])
         except EsatError:
             return None
         except ValueError as error:
@@ -205,7 +211,19 @@ class _Oracle:
             shapes = ", ".join(str(operand.value.shape) for operand in known)
             self._note(f"{term.constructor} of shapes {shapes} cannot be computed: {error}")
             return None
-        return _Sample(tuple(trials), self._tainted(term, dense(trials[0]), known))
+        outputs = tuple(
+            _Sample(trials, self._tainted(term, dense(trials[0]), known))
+            for trials in zip(*results, strict=True)
+        )
+        return outputs[0] if len(outputs) == 1 else _Whole(outputs)
+
+    def _result(self, term: Term, result: Array, broadcast: int, is_noisy: bool) -> Array:
+        """A result as the e-graph has it, with errors put on it where it is noisy."""
+        if is_sparse_matrix(result):
+            return perturbed(result, self.generator) if is_noisy else result
+        result = np.asarray(result)
+        result = result.reshape(()) if broadcast == SCALAR and result.size == 1 else result
+        return disturbed(result, self.generator, term.constructor in BY_CONSTRUCTOR) if is_noisy else result
 
     @staticmethod
     def _tainted(term: Term, value: Array, operands: Sequence[_Sample]) -> NDArray[np.bool_]:
@@ -222,28 +240,26 @@ class _Oracle:
             tainted = np.ones(value.shape, bool)
         return tainted
 
-    def _function(self, term: Term) -> Callable[[list[Array], bool], Array] | None:
+    def _function(self, term: Term) -> Callable[[list[Array], bool], Sequence[Array]] | None:
         """How to compute a term from the values of its operands, with or without errors on partial sums."""
         name, attributes = term.constructor, term.attributes
         if name in ("In", "Array", "K"):
             leaf = self._leaf(name, attributes)
-            return lambda *_: leaf
+            return lambda *_: [leaf]
         if name in _NARY:
             return partial(self._nary, name, int(attributes[0]))
-        if name == "Output":
-            return None
         op = self._op(name, attributes)
         if op is None:
             return None
-        return lambda operands, _: op.perform(_ranked(name, operands, attributes, self.terms))[0]
+        return lambda operands, _: op.perform(_ranked(name, operands, attributes, self.terms))
 
-    def _nary(self, name: str, count: int, operands: list[Array], noisy: bool) -> Array:
+    def _nary(self, name: str, count: int, operands: list[Array], noisy: bool) -> list[Array]:
         combine, undo, unit = _NARY[name]
         result = np.asarray(operands[0].dtype.type(unit))
         for place, operand in enumerate(operands):
             result = np.asarray((combine if place < count else undo)(result, operand))
             result = perturbed(result, self.generator) if noisy else result
-        return result
+        return [result]
 
     def _leaf(self, name: str, attributes: Sequence[Attribute]) -> Array:
         if name == "In":
@@ -275,8 +291,11 @@ class _Oracle:
 
     # ---- comparisons
 
-    def _compare(self, what: str, klass: int, sample: _Sample) -> None:
+    def _compare(self, what: str, klass: int, sample: _Sample | _Whole) -> None:
         known = self.samples[klass]
+        if isinstance(known, _Whole) or isinstance(sample, _Whole):
+            # Factors of a matrix are not unique; what is equated with an output is compared as such.
+            return
         self.compared += 1
         one, other = dense(known.value), dense(sample.value)
         if one.dtype != other.dtype or one.shape != other.shape:
@@ -291,7 +310,7 @@ class _Oracle:
         for fact in ("dt", "bp", "val", *FACTS):
             for klass, stated in self.arrays.facts.get(fact, {}).items():
                 sample = self.samples.get(klass)
-                if sample is None:
+                if not isinstance(sample, _Sample):
                     continue
                 self.facts += 1
                 if not self._is_true(fact, stated, sample):

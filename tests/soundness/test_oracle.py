@@ -100,3 +100,27 @@ def test_the_oracle_catches_wrong_rules(rule, message):
     terms, _, arrays = saturated([x], outputs, program_with(rule))
     report = check_egraph(arrays, terms, {x: HOSTILE})
     assert any(message in error for error in report.errors), report.errors
+
+
+def determinants(*rules):
+    """The report on an e-graph of log-determinants, with further rules."""
+    a, b = (esat.tensor(name, dtype="float64", shape=(3, 3)) for name in "ab")
+    outputs = [
+        *esat.linalg.slogdet(a @ b),
+        *esat.linalg.slogdet(esat.linalg.inv(a)),
+        *esat.linalg.slogdet(a.T),
+        *esat.linalg.qr(b),
+    ]
+    terms, _, arrays = saturated([a, b], outputs, program_with("".join(rules)) if rules else None)
+    generator = np.random.default_rng(3)
+    return check_egraph(arrays, terms, {x: generator.normal(size=(3, 3)) for x in (a, b)})
+
+
+def test_outputs_of_ops_with_several_are_compared():
+    report = determinants()
+    assert not report.errors, report.errors[:3]
+    # log|det AB| = log|det A| + log|det B|, its sign, and those of the inverse and of the transpose.
+    assert report.unknown == 0
+    assert report.compared >= 20
+    wrong = '(rewrite (Output (SlogDet (Inv a r) r) 1) (Output (SlogDet a r) 1) :name "wrong sign")'
+    assert any("Output" in error or "NarySum" in error for error in determinants(wrong).errors)
