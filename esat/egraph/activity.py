@@ -87,14 +87,15 @@ class Activity:
 
     def _widened(self, known: _Selection, rulesets: tuple[str, ...], repeated: bool) -> _Selection:
         empty = known.empty & self._empty
-        waiting, last = known.waiting, None
-        while len(waiting) != last:
-            last = len(waiting)
-            if repeated:
-                for rule in waiting:
-                    if not rule.needs & empty:
-                        empty &= ~rule.makes
+        waiting = known.waiting
+        while True:
+            matching = [rule for rule in waiting if not rule.needs & empty]
+            if not matching:
+                break
             waiting = [rule for rule in waiting if rule.needs & empty]
+            if repeated:
+                for rule in matching:
+                    empty &= ~rule.makes
         idle = {rule.member for rule in waiting}
         members: dict[str, list[str]] = {name: [] for name in rulesets}
         for rule in known.rules:

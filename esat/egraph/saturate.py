@@ -66,8 +66,6 @@ _FLATTEN = f"(seq (run {{esat-flatten}}) {_INDEX})"
 _CLOSE = (
     f"(seq (run {{esat-view}}) (saturate (seq {TYPES} (run {{esat-fold}}))) (saturate (run {{esat-facts}})))"
 )
-_FACTOR = f"(seq {_INDEX} (saturate (run {{esat-factor}})))"
-_FACTORED = f"(seq (run {{esat-factored}}) {_INDEX})"
 
 
 def saturate(
@@ -178,10 +176,12 @@ class _Saturation:
         """Find common factors and add the factored forms; whether anything changed."""
         changed = False
         for _ in range(FACTORINGS):
-            changed |= self.step("esat-factor", _FACTOR)
-            if not self.step("esat-factored", _FACTORED):
+            self.step("esat-index", _INDEX)
+            changed |= self.step("esat-factor", "(saturate (run {esat-factor}))")
+            if not self.step("esat-factored", "(run {esat-factored})"):
                 return changed
             changed = True
+            self.step("esat-index", _INDEX)
             self.normalize()
         return changed
 

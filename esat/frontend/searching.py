@@ -27,7 +27,7 @@ from esat.ops.vectors import as_sizes
 from esat.ops.view import reshape
 
 __all__ = [
-    "argwhere", "bincount", "compress", "digitize", "extract", "flatnonzero", "histogram", "interp", "isin",
+    "argwhere", "bincount", "compress", "digitize", "flatnonzero", "histogram", "interp", "isin",
     "nonzero", "searchsorted", "unravel_index",
 ]  # fmt: skip
 
@@ -65,12 +65,6 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Variable, ...]:
         places.append(op_named("mod")(rest, size))
         rest = op_named("floor_div")(rest, size)
     return tuple(reversed(places))
-
-
-def extract(condition: Any, x: Any) -> Variable:
-    """The elements of ``x``, as a vector, where ``condition``, of the same shape, is not zero."""
-    chosen: Variable = ravel(x)[ravel(cast(condition, "bool"))]
-    return chosen
 
 
 def compress(condition: Any, x: Any, axis: Any = None) -> Variable:

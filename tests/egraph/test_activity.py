@@ -55,6 +55,16 @@ def test_rules_that_are_repeated_feed_each_other():
     }
 
 
+def test_rules_feed_each_other_whatever_their_order():
+    text = TEXT.replace("(ruleset grow) (ruleset map)", "(ruleset grow) (ruleset map) (constructor Z (T) T)")
+    text += '(rule ((= e (Z x))) ((A 1)) :ruleset grow :name "z-makes-a")'
+    modules = modules_of([text], [])
+    graph = Activity(Schedule(rules=rules_of(modules)), {"A": 0, "B": 0, "C": 0, "D": 0, "Z": 1})
+    names = {module.member: module.name for module in modules}
+    members = graph.members(("grow",), repeated=True)["grow"]
+    assert [names[member] for member in members] == ["a-makes-b", "b-makes-c", "z-makes-a"]
+
+
 def loaded(terms):
     engine = Engine()
     engine.load("\n".join(module.text for module in MODULES))

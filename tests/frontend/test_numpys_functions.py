@@ -47,7 +47,7 @@ OF_ONE = {
     "nonzero": lambda m, x: [*m.nonzero(x), m.argwhere(x), m.flatnonzero(x)],
     "isin": lambda m, x: [m.isin(x, [1, 2]), m.isin(x, x[0], invert=True), m.isin(x, [])],
     "isreal": lambda m, x: [m.isreal(x), m.iscomplex(x)],
-    "compress": lambda m, x: [m.compress([True, False, True, False], x, axis=0), m.extract(x > 1, x)],
+    "compress": lambda m, x: [m.compress([True, False, True, False], x, axis=0), m.compress([0, 1], x)],
     "pad": lambda m, x: [m.pad(x, ((1, 2), (0, 3)), constant_values=3), m.pad(x, 7, mode="reflect")],
     "aliases": lambda m, x: [m.amax(x), m.amin(x, 0), m.concat([x, x]), m.permute_dims(x)],
 }  # fmt: skip
