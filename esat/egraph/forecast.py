@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 NOISE_SECONDS = 0.005
 """Shorter runs say nothing about a trend."""
 
+_FEW_NODES = 300
+"""That fewer of them become more says nothing either."""
+
+_STEEPEST = 4
+"""Times grow with this power of the e-nodes at most: a run that took longer was held up by others."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Run:
@@ -28,8 +34,9 @@ class Forecast:
         """Note a run that took ``seconds`` on ``nodes`` e-nodes."""
         before = self.last.get(program)
         if before is not None:
-            self.trend[program] = seconds / max(before.seconds, NOISE_SECONDS)
-        self.last[program] = _Run(seconds, max(nodes, 1))
+            steepest = max(2.0, _growth(before.nodes, nodes) ** _STEEPEST)
+            self.trend[program] = min(seconds / max(before.seconds, NOISE_SECONDS), steepest)
+        self.last[program] = _Run(seconds, nodes)
 
     def seconds(self, program: str, nodes: float) -> float:
         """The time a run on ``nodes`` e-nodes may take; 0.0 for a program never run.
@@ -40,5 +47,10 @@ class Forecast:
         run = self.last.get(program)
         if run is None:
             return 0.0
-        quadratic = max(1.0, nodes / run.nodes) ** 2
+        quadratic = _growth(run.nodes, nodes) ** 2
         return run.seconds * max(quadratic, self.trend.get(program, 1.0))
+
+
+def _growth(before: int, now: float) -> float:
+    """How many times as many e-nodes there are."""
+    return max(1.0, now / max(before, _FEW_NODES))

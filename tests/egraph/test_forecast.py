@@ -23,3 +23,14 @@ def test_short_runs_are_noise():
     forecast.record("rules", 1e-5, 10)
     forecast.record("rules", 4e-3, 10)
     assert forecast.seconds("rules", 10) == 4e-3
+
+
+def test_a_run_that_others_held_up_is_no_trend():
+    forecast = Forecast()
+    forecast.record("rules", 0.002, 20)
+    forecast.record("rules", 0.3, 60)
+    assert forecast.seconds("rules", 250) == 0.6
+    forecast.record("rules", 0.002, 250)
+    assert forecast.seconds("rules", 250) == 0.002
+    forecast.record("rules", 0.3, 2000)
+    assert forecast.seconds("rules", 2000) > 10
