@@ -168,7 +168,9 @@ def main() -> None:
     console.print(str(step.profile), highlight=False, soft_wrap=True)
     console.print()
 
-    stages = ("load", "saturate", "read out", "extract")
+    # An e-graph kept on disk by an earlier run is neither loaded nor saturated again.
+    names = ("load", "saturate", "read out", "e-graph cache", "extract")
+    stages = [name for name in names if name in step.profile.stages]
     spent = sum(step.profile.stages[name] for name in stages)
     console.print(f"{' + '.join(stages)}: {spent * 1e3:.0f} ms for {step.report.nodes_before} nodes\n")
 
