@@ -14,6 +14,8 @@ TINY = np.array([-1e-5, -1e-20, -1e-300, 0.0, 1e-300, 1e-20, 1e-5, 0.5])
 TAILS = np.array([-30.0, -6.0, -1.0, 0.5, 2.0, 6.0, 10.0, 26.0, 30.0, 200.0])
 POSITIVE = np.array([1e-300, 1e-20, 1e-3, 0.5, 1.0, 30.0, 745.0, 1000.0])
 ROWS = np.array([[1000.0, 0.0, -1000.0], [-1000.0, -1000.0, -1000.0], [1e-20, 710.0, 709.0]])
+# Large values with small differences: rounding log(sum(exp(x))) at their size would lose the result.
+SHIFTED = np.array([[1e20, 1e20, 1.0], [1e8, 1e8 + 1, 1e8 + 2], [-1e12, -1e12 + 0.5, -1e12 + 0.25]])
 
 MODES = ["fast_run", "greedy", "Stabilization"]
 
@@ -87,6 +89,74 @@ UNARY = {
         ROWS,
     ),
 }
+
+
+def shifted(x):
+    """x with the largest of each row taken off."""
+    return x - esat.max(x, axis=1, keepdims=True)
+
+
+def log_sum_exp(x):
+    """log(sum(exp(x))) of each row, as written."""
+    return esat.log(esat.sum(esat.exp(x), axis=1, keepdims=True))
+
+
+WRITTEN_STABLY = {
+    "x - max(x) - log(sum(exp(x - max(x))))": (
+        lambda x: x - esat.max(x, axis=1, keepdims=True) - log_sum_exp(shifted(x)),
+        columns(special.log_softmax),
+    ),
+    "z - log(sum(exp(z)))": (
+        lambda x: shifted(x) - log_sum_exp(shifted(x)),
+        columns(special.log_softmax),
+    ),
+    "2 (log(sum(exp(z))) - z)": (
+        lambda x: 2 * (log_sum_exp(shifted(x)) - shifted(x)),
+        lambda x: -2 * special.log_softmax(x, axis=1),
+    ),
+    "log(sum(exp(z))) + max(x)": (
+        lambda x: log_sum_exp(shifted(x)) + esat.max(x, axis=1, keepdims=True),
+        lambda x: special.logsumexp(x, axis=1, keepdims=True),
+    ),
+    "z[:, 0] - log(sum(exp(z)))": (
+        lambda x: shifted(x)[:, 0] - log_sum_exp(shifted(x))[:, 0],
+        lambda x: special.log_softmax(x, axis=1)[:, 0],
+    ),
+    "z[rows, labels] - log(sum(exp(z)))": (
+        lambda x: (
+            shifted(x)[esat.arange(3), esat.constant([2, 0, 1])]
+            - esat.log(esat.sum(esat.exp(shifted(x)), axis=1))
+        ),
+        lambda x: special.log_softmax(x, axis=1)[np.arange(3), [2, 0, 1]],
+    ),
+    "x - logsumexp(x)": (
+        lambda x: x - esat.logsumexp(x, axis=1, keepdims=True),
+        columns(special.log_softmax),
+    ),
+    "exp(z) / sum(exp(z))": (
+        lambda x: esat.exp(shifted(x)) / esat.sum(esat.exp(shifted(x)), axis=1, keepdims=True),
+        columns(special.softmax),
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", [(None, None), (3, 3)])
+@pytest.mark.parametrize("mode", ["fast_run", "Stabilization", "o3"])
+@pytest.mark.parametrize("name", WRITTEN_STABLY)
+def test_what_was_written_stably_stays_accurate(name, mode, shape):
+    build, expected = WRITTEN_STABLY[name]
+    x = esat.tensor("x", shape=shape)
+    function = esat.compile(esat.Graph([x], [build(x)]), mode)
+    np.testing.assert_allclose(function(SHIFTED), expected(SHIFTED), rtol=1e-12)
+
+
+def test_a_log_softmax_is_more_accurate_than_the_difference_beside_its_logarithm():
+    x = esat.matrix("x")
+    total = esat.logsumexp(x, axis=1, keepdims=True)
+    function = esat.compile(esat.Graph([x], [total, x - total, esat.exp(x - total)]))
+    _, logarithms, probabilities = function(SHIFTED)
+    np.testing.assert_allclose(logarithms, special.log_softmax(SHIFTED, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(probabilities, special.softmax(SHIFTED, axis=1), rtol=1e-12)
 
 
 def variable_for(values):

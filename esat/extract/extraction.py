@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.egraph.loader import LoadPlan
+from esat.egraph.loader import NARY_FORM, LoadPlan, signed_operands
 from esat.egraph.prepare import SUPERSEDED
-from esat.egraph.terms import TermGraph
+from esat.egraph.terms import Term, TermGraph
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
 from esat.extract.choose import choose
 from esat.extract.cost import CostModel
@@ -136,7 +136,8 @@ def superseded_nodes(arrays: EGraphArrays) -> NDArray[np.bool_]:
     """Which e-nodes a rule of a file subsumed.
 
     Of sums and products the core subsumes those it has written in a better form. Where a rule subsumed
-    that form, all are as bad as it: ``exp(x) / s`` is not to come back as ``1 / (s * exp(-x))``.
+    that form, all are as bad as it: ``exp(x) / s`` is not to come back as ``1 / (s * exp(-x))``. Nor is a
+    difference to come back as the binary op that it was given before a rule subsumed it.
     """
     names = arrays.operator_names
     nary = [index for index, name in enumerate(names) if name in ("NarySum", "NaryProd")]
@@ -144,9 +145,13 @@ def superseded_nodes(arrays: EGraphArrays) -> NDArray[np.bool_]:
     found = arrays.subsumed & ~by_core
     for index, name in enumerate(names):
         if name in SUPERSEDED_NAMES:
-            for mark in np.flatnonzero(arrays.operator == index).tolist():
-                found[_twin(arrays, mark, name.removeprefix(SUPERSEDED))] = True
+            marks = np.flatnonzero(arrays.operator == index)
+            form = name.removeprefix(SUPERSEDED)
+            for mark in marks.tolist():
+                found[_twin(arrays, mark, form)] = True
                 found |= by_core & (arrays.class_of == arrays.class_of[mark])
+            for klass in dict.fromkeys(arrays.class_of[marks].tolist()):
+                found[_views(arrays, klass, form, found)] = True
     return found
 
 
@@ -159,3 +164,23 @@ def _twin(arrays: EGraphArrays, mark: int, constructor: str) -> list[int]:
         if arrays.operator_of(node) == constructor
         and (arrays.operands_of(node).tolist(), arrays.attributes_of(node)) == wanted
     ]
+
+
+def _views(arrays: EGraphArrays, klass: int, form: str, superseded: NDArray[np.bool_]) -> list[int]:
+    """The binary ops of a class that have the operands of a superseded sum or product, and of no other."""
+    units = arrays.facts.get("val", {}) if form == "NaryProd" else {}
+    better: set[tuple[tuple[int, int], ...]] = set()
+    worse: set[tuple[tuple[int, int], ...]] = set()
+    views: dict[int, tuple[tuple[int, int], ...]] = {}
+    for node in arrays.nodes_of(klass):
+        name = arrays.operator_of(node)
+        if NARY_FORM.get(name) != form:
+            continue
+        term = Term(name, tuple(arrays.operands_of(node).tolist()), arrays.attributes_of(node))
+        # A reciprocal is a quotient of one.
+        operands = tuple(sorted(pair for pair in signed_operands(term) if units.get(pair[0]) != 1.0))
+        if name != form:
+            views[node] = operands
+        else:
+            (worse if superseded[node] else better).add(operands)
+    return [node for node, operands in views.items() if operands in worse and operands not in better]
