@@ -86,6 +86,14 @@ def is_trivial(group: Group) -> bool:
     return len(group.positives) == 1 and not group.negatives
 
 
+def negated_operand(term: Sexp) -> Sexp | None:
+    """The operand of which a term is the negative; None for a term that is no negative of one operand."""
+    if family_of(term) != SUM:
+        return None
+    group = flatten(term)
+    return group.negatives[0] if not group.positives and len(group.negatives) == 1 else None
+
+
 def simplified(term: Sexp) -> Sexp:
     """`term` with every trivial group replaced by its operand, as the n-ary layer stores it."""
     if isinstance(term, str):

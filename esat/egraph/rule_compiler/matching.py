@@ -7,7 +7,8 @@ A group ``(Add s t)`` becomes a join of one n-ary term with the index rows of it
 
 Removing an element that is absent fails, which alone makes the elements distinct and counts multiplicities.
 What remains stays in the sum where the group is a root; elsewhere it must be empty, unless a linear bare
-variable of the pattern takes it (one variable per side).
+variable of the pattern takes it (one variable per side). The negative of one operand within a pattern, as in
+``(Exp (Neg x))``, is a row of the index, in whatever way the terms of its class and of x are negatives.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from esat.egraph.rule_compiler.families import (
     canonical,
     family_of,
     flatten,
+    negated_operand,
     occurrences,
     substitute,
     swap,
@@ -50,8 +52,17 @@ def operand_class(variant: Variant, operand: Sexp) -> Sexp:
     key = canonical(operand)
     if key not in variant.known:
         variant.known[key] = variant.fresh("t")
-        _match_term(variant, variant.known[key], operand, inside_group=False)
+        _match_inner(variant, variant.known[key], operand, inside_group=False)
     return variant.known[key]
+
+
+def _match_inner(variant: Variant, variable: str, term: Sexp, *, inside_group: bool) -> None:
+    """Match a term that is an operand of another."""
+    negated = negated_operand(term)
+    if negated is None or may_take_rest(variant, negated):
+        _match_term(variant, variable, term, inside_group=inside_group)
+    else:
+        variant.joins.append(("nary-opposite", variable, operand_class(variant, negated)))
 
 
 def _match_term(variant: Variant, variable: str, term: Sexp, *, inside_group: bool) -> None:
@@ -136,7 +147,7 @@ def _match_elements(
                 name = variant.fresh("s")
                 variant.joins.append(("element-count", source, name))
                 variant.known.setdefault(canonical(element), name)
-                _match_term(variant, name, element, inside_group=True)
+                _match_inner(variant, name, element, inside_group=True)
             row.append((name, element))
         remaining[side] = ("multiset-remove", remaining[side], name)
     for (one, first), (other, second) in combinations(row, 2):

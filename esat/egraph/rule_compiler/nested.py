@@ -22,6 +22,9 @@ from esat.egraph.rule_compiler.families import PRODUCT, SUM, variables
 from esat.rules.reader import Sexp, head_of, subforms
 from esat.rules.signature import Signature
 
+_FINDING = frozenset({"element-count", "nary-opposite"})
+"""Tables of the index in which the second operand is found by way of the first."""
+
 _UNSTABLE = frozenset({"ordering-min", "ordering-max"})
 
 
@@ -64,7 +67,7 @@ class NestedKeys:
         return (group, *sorted((within & others) - {group}))
 
     def _tensors(self, fact: Sexp) -> Iterator[str]:
-        if head_of(fact) == "element-count":
+        if head_of(fact) in _FINDING:
             yield str(fact[2])
         elif head_of(fact) == "=" and not isinstance(fact[2], str):
             operator = self.signature.get(head_of(fact[2]))
@@ -116,7 +119,7 @@ def _follows(fact: Sexp, known: set[str]) -> bool:
     """Whether a fact is about known variables, or finds others by way of them."""
     if any(head_of(form) in _UNSTABLE for form in subforms(fact)):
         return False
-    if head_of(fact) == "element-count":
+    if head_of(fact) in _FINDING:
         return fact[1] in known
     if head_of(fact) == "=" and isinstance(fact[1], str) and not isinstance(fact[2], str):
         of_table = any(head_of(fact[2]).startswith(letter) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -20,6 +20,7 @@ from esat.egraph.rule_compiler.families import (
     family_of,
     flatten,
     is_trivial,
+    negated_operand,
     occurrences,
     with_outer_signs,
 )
@@ -116,13 +117,18 @@ def _groups(term: Sexp, *, at_root: bool = False, under: str = "") -> Iterator[S
 
 
 def _composites(surface: SurfaceRule) -> Iterator[tuple[str, str]]:
-    """(family, variable) pairs: a bare operand of one group of the family that occurs elsewhere too."""
+    """(family, variable) pairs: a bare operand of one group of the family that occurs elsewhere too.
+
+    The negative of a variable within a pattern is found whatever the terms of both classes are.
+    """
     places: dict[str, list[str]] = {}
 
     def visit(term: Sexp, place: str) -> None:
         if isinstance(term, str):
             if term.startswith("?"):
                 places.setdefault(term, []).append(place)
+        elif place and negated_operand(term) is not None:
+            visit(negated_operand(term), "negative")
         elif family_of(term):
             for operand in flatten(term).operands:
                 visit(operand, family_of(term))
@@ -132,10 +138,10 @@ def _composites(surface: SurfaceRule) -> Iterator[tuple[str, str]]:
 
     for variable, term in surface.patterns:
         places.setdefault(variable, []).append("class")
-        visit(term, "constructor")
+        visit(term, "")
     for name, found in places.items():
         for family in (SUM, PRODUCT):
-            if found.count(family) == 1 and len(found) > 1:
+            if found.count(family) == 1 and len(found) > 1 and not (family == SUM and "negative" in found):
                 yield family, name
 
 
