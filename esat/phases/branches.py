@@ -17,7 +17,7 @@ from esat.graph.sparse_type import SparseType
 from esat.graph.types import Type
 from esat.ops.control import IfElse
 from esat.phases.group import Guard
-from esat.phases.laziness import find_guards
+from esat.phases.laziness import conditions_first, find_guards
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +53,7 @@ class Within(Op):
 
 def separate_branches(graph: FunctionGraph) -> None:
     """Mark what lazily computed nodes read that is computed outside their branch."""
-    nodes = graph.toposort()
+    nodes = conditions_first(graph.toposort())
     guards = find_guards(nodes, graph.outputs)
     numbers = {guard: number for number, guard in enumerate(dict.fromkeys(guards.values()))}
     marked: dict[tuple[Variable, Guard], Variable] = {}

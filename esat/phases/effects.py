@@ -13,8 +13,8 @@ from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
 from esat.ops.view import Reshape
-from esat.phases.group import Group, Guard
-from esat.phases.laziness import find_guards
+from esat.phases.group import Group, Guard, conditions_of
+from esat.phases.laziness import conditions_first, find_guards
 from esat.phases.shape_values import ShapeFacts
 
 _CHECKED_AHEAD = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION, Family.CREATION)
@@ -77,7 +77,7 @@ def effect_of_node(node: Apply, facts: ShapeFacts | None = None, guard: Guard = 
     return Effect(
         str(node.op),
         node.where,
-        (*node.inputs, *(condition for condition, _ in guard)),
+        (*node.inputs, *conditions_of(guard)),
         tuple(node.outputs),
         tuple(shown_positions(node, place) for place in places),
         tuple(tuple(node.op.destroy_map.get(place, ())) for place in places),
@@ -175,9 +175,9 @@ class Permissions:
 
 
 def running_nodes(graph: FunctionGraph, facts: ShapeFacts) -> list[Apply]:
-    """The nodes of a graph that run, in topological order."""
+    """The nodes of a graph that run, in topological order, those that decide choices first."""
     idle = facts.idle
-    return [node for node in graph.toposort() if node not in idle]
+    return [node for node in conditions_first(graph.toposort()) if node not in idle]
 
 
 def effects_of_graph(graph: FunctionGraph, facts: ShapeFacts) -> tuple[list[Apply], list[Effect]]:

@@ -18,7 +18,7 @@ from typing import Protocol
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
 from esat.phases.destroy import NodeOrder
 from esat.phases.effects import Permissions
-from esat.phases.group import FusionPlan, Group, GroupKind, Guard
+from esat.phases.group import FusionPlan, Group, GroupKind, Guard, conditions_of
 from esat.phases.laziness import find_guards
 from esat.phases.partition import AcyclicPartition
 from esat.phases.shape_values import ShapeFacts
@@ -132,7 +132,7 @@ class _Fusion:
     def _sources(self, node: Apply) -> list[int]:
         feeding = [
             self.number[variable.owner]
-            for variable in (*node.inputs, *(condition for condition, _ in self.guards.get(node, ())))
+            for variable in (*node.inputs, *conditions_of(self.guards.get(node, ())))
             if variable in self.computed and variable.owner is not None
         ]
         return feeding + [self.number[earlier] for earlier in self.after.get(node, ())]

@@ -9,8 +9,16 @@ from esat.graph import Apply, Variable
 
 GroupKind: TypeAlias = Literal["kernel", "library", "view"]
 
-Guard: TypeAlias = tuple[tuple[Variable, bool], ...]
-"""Bool scalars, and the values they must have for something to be needed."""
+Path: TypeAlias = tuple[tuple[Variable, bool], ...]
+"""Bool scalars, and the values all of them must have; each has a value where those before it have theirs."""
+
+Guard: TypeAlias = tuple[Path, ...]
+"""Alternatives, of which one must hold for something to be needed; without any it is needed always."""
+
+
+def conditions_of(guard: Guard) -> tuple[Variable, ...]:
+    """The bool scalars that a guard reads, each once."""
+    return tuple(dict.fromkeys(condition for path in guard for condition, _ in path))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,7 +40,7 @@ class Group:
         Variables computed here that are read outside the group, or are outputs of the graph, in
         order of computation.
     guard
-        The conditions under which the group runs. Where one does not hold, nothing reads its outputs.
+        The conditions under which the group runs. Where none of them holds, nothing reads its outputs.
     """
 
     kind: GroupKind
@@ -46,7 +54,7 @@ class Group:
         """The inputs, then conditions of the guard that are none."""
         if not self.guard:
             return self.inputs
-        return tuple(dict.fromkeys((*self.inputs, *(condition for condition, _ in self.guard))))
+        return tuple(dict.fromkeys((*self.inputs, *conditions_of(self.guard))))
 
     def __str__(self) -> str:
         return f"{self.kind}({', '.join(str(node.op) for node in self.nodes)})"

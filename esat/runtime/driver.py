@@ -252,8 +252,11 @@ def _guarded(writer: Writer, group: Group, scratch: Collection[Variable]) -> Abs
     for output in group.outputs:
         if output not in scratch:
             writer.line(f"{writer.names[output]} = None")
-    tests = [("" if value else "not ") + writer.operand(condition) for condition, value in group.guard]
-    return writer.block(f"if {' and '.join(tests)}:")
+    tests = [
+        " and ".join(("" if value else "not ") + writer.operand(condition) for condition, value in path)
+        for path in group.guard
+    ]
+    return writer.block(f"if {' or '.join(tests)}:")
 
 
 def _write_results(writer: Writer, program: Program) -> None:

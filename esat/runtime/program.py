@@ -19,7 +19,7 @@ from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
-from esat.phases.laziness import find_guards
+from esat.phases.laziness import conditions_first, find_guards
 from esat.phases.memory import MemoryPlan
 from esat.phases.shape_values import ShapeFacts
 from esat.runtime.shapes import checked_by_shape
@@ -169,7 +169,7 @@ class Program:
     def lazy(self) -> frozenset[Apply]:
         """Nodes that run under conditions only: no step that always runs computes them."""
         always = {node for group in self.steps if not group.guard for node in group.nodes}
-        return frozenset(find_guards(self.graph.toposort(), self.graph.outputs)) - always
+        return frozenset(find_guards(conditions_first(self.graph.toposort()), self.graph.outputs)) - always
 
     @cached_property
     def threaded(self) -> dict[Variable, ThreadedKernel]:

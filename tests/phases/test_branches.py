@@ -36,6 +36,18 @@ CHOICES: dict[str, tuple[Any, Any, Any, Any]] = {
         [(True, counted(3), counted(3)), (False, counted(3), counted(5))],
         lambda c, x, y: np.sum(np.exp(x + y)) if c else np.sum(np.exp(2 * x)),
     ),
+    "a part of two choices": (
+        [C, D, X, Y],
+        esat.ifelse(C, total(X + Y), total(X)) + esat.ifelse(D, total(X), 2.0 * total(X + Y)),
+        [
+            (True, True, counted(3), counted(3)),
+            (False, False, counted(3), counted(3)),
+            (False, True, counted(3), counted(5)),
+        ],
+        lambda c, d, x, y: (
+            np.sum(np.exp(x + y if c else x)) + (np.sum(np.exp(x)) if d else 2.0 * np.sum(np.exp(x + y)))
+        ),
+    ),
     "sizes": (
         [C, X, Y],
         esat.ifelse(C, esat.sum(X + Y), esat.sum(X) * esat.cast(Y.shape[0], "float64")),
