@@ -157,6 +157,7 @@ def _linked(
         profile=profile,
         in_place=in_place,
         variants=variants,
+        threads=mode.threads,
     )
     executable.optimized = optimized
     return executable

@@ -26,7 +26,7 @@ from esat.codegen.sparse_products import sparse_product_routine
 from esat.codegen.sparse_sums import sparse_sum_routine
 from esat.codegen.structured import Routine, structured_routine
 from esat.codegen.threads import default_threads
-from esat.codegen.vector_products import multiply_vector
+from esat.codegen.vector_products import HANDED_TO_NUMPY, multiply_vector
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
@@ -37,8 +37,6 @@ from esat.ops.sparse.products import StructuredDot, Usmm
 from esat.ops.sparse.sums import SparseBilinear, SquaresAndBilinear
 
 _AS_IT_IS = nullcontext()
-_HANDED_TO_NUMPY = 1 << 19
-"""Multiplications from which a product goes through NumPy: there its fixed cost is below one percent."""
 
 
 def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
@@ -135,7 +133,7 @@ def _matrix_vector(
         return
     if share_vector_product(alpha, matrix, vector, beta, output, threads):
         return
-    if matrix.size >= _HANDED_TO_NUMPY:
+    if matrix.size >= HANDED_TO_NUMPY:
         if not multiply_vector(alpha, matrix, vector, beta, output):
             _numpy_matrix_vector(alpha, matrix, vector, beta, output)
         return
@@ -163,7 +161,7 @@ def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float
 
 def _product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
     multiplications = left.shape[0] * right.size
-    if multiplications < _HANDED_TO_NUMPY or left.shape[1] == 1:
+    if multiplications < HANDED_TO_NUMPY or left.shape[1] == 1:
         with (multiplications >= WOKEN_FROM and one_thread()) or _AS_IT_IS:
             _scaled_product(gemm, 1.0, left, right, 0.0, output)
     elif not share_product(1.0, left, right, 0.0, output, threads):

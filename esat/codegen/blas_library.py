@@ -10,13 +10,15 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 _WIDE_CORE = "SkylakeX"
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 """The first letter of BLAS's functions for each dtype that it has."""
+Package: TypeAlias = Literal["numpy", "scipy"]
+"""Whose copy of the library."""
 
 
 def blas_function(name: str) -> Callable[..., Any]:
@@ -105,27 +107,42 @@ def wakes_threads(rows: int, inner: int, columns: int) -> bool:
 
 
 @functools.cache
-def thread_functions() -> tuple[int, int] | None:
-    """Addresses of what tells, and of what sets, the number of threads of SciPy's OpenBLAS, if it is that."""
-    load_blas()
-    functions = [
-        _function("scipy.libs", f"scipy_openblas_{verb}_num_threads", ctypes.c_int) for verb in ("get", "set")
-    ]
-    if None in functions:
+def thread_functions(package: Package = "scipy") -> tuple[int, int] | None:
+    """Addresses of what tells, and of what sets, the number of threads of NumPy's or SciPy's OpenBLAS.
+
+    None for another BLAS.
+    """
+    functions = _thread_functions(package)
+    if functions is None:
         return None
     count, limit = (ctypes.cast(cast(Any, one), ctypes.c_void_p).value or 0 for one in functions)
     return count, limit
 
 
 @functools.cache
-def one_thread(package: Literal["numpy", "scipy"] = "scipy") -> OneThread | None:
+def one_thread(package: Package = "scipy") -> OneThread | None:
     """The context in which NumPy's or SciPy's OpenBLAS has no threads of its own; None for another BLAS."""
+    functions = _thread_functions(package)
+    return None if functions is None else OneThread(*functions)
+
+
+def _thread_functions(package: Package) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
     if package == "scipy":
         load_blas()
     suffix = "64_" if package == "numpy" else ""
     count = _function(f"{package}.libs", f"scipy_openblas_get_num_threads{suffix}", ctypes.c_int)
     limit = _function(f"{package}.libs", f"scipy_openblas_set_num_threads{suffix}", None)
-    return None if count is None or limit is None else OneThread(count, limit)
+    return None if count is None or limit is None else (count, limit)
+
+
+@functools.cache
+def numpy_function_address(name: str) -> int | None:
+    """The address of a function of the OpenBLAS inside NumPy's wheel, such as ``dgemv``; None without that.
+
+    It takes pointers; integers have 64 bits.
+    """
+    found = _function("numpy.libs", f"scipy_{name}_64_", None)
+    return None if found is None else ctypes.cast(cast(Any, found), ctypes.c_void_p).value
 
 
 def core_type(environment: Mapping[str, str], detected: str | None, loaded: bool) -> str | None:

@@ -6,7 +6,9 @@ it passes to each kernel. That is written as LLVM IR without a loop in it and ca
 built-in function. Arguments of other types, shapes or layouts go to the function it stands in for.
 
 It reads array objects as C programs do, through the layout of ``PyArrayObject`` and NumPy's table of C
-functions, and it holds the interpreter's lock: it is for calls that take microseconds.
+functions. A call of microseconds holds the interpreter's lock from end to end. One that takes longer gives
+it up while steps run. That pays, too: large arrays drive the interpreter out of the caches, and its way from
+one step to the next then takes ten microseconds instead of one.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import ctypes
 import functools
 import importlib
 import itertools
+import os
 import struct
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -35,6 +39,8 @@ _FLAGS_AND_TEXT = (0x82, 0)
 """A fast call with keywords; no documentation."""
 
 _numbers = itertools.count(1)
+_claims: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
+"""For each native function that gives the lock up, whether a call of it is in progress."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class ArraySpecification:
 
 @dataclass(frozen=True)
 class KernelStep:
-    """A kernel compiled by numba, called with arrays.
+    """A kernel compiled by numba, called with arrays and, after them, integers.
 
     Attributes
     ----------
@@ -74,6 +80,7 @@ class KernelStep:
 
     address: int
     arrays: tuple[tuple[Place, ArraySpecification], ...]
+    integers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,8 @@ def native_call(
     steps: Sequence[Step],
     otherwise: Callable[..., Any],
     kept: object,
-    library: tuple[int, int] | None = None,
+    libraries: Sequence[tuple[int, int]] = (),
+    unlocked: bool = False,
 ) -> Callable[..., Any]:
     """A built-in function that runs the steps.
 
@@ -109,10 +117,13 @@ def native_call(
         Called with the arguments when they are not admitted.
     kept
         What must live as long as the function: owners of code and memory that steps refer to.
-    library
-        Addresses of what tells and what sets the threads of the library that routines belong to, if it is to
-        have one only while steps run: its others are not waited for, and nobody notices, for steps hold the
-        interpreter's lock.
+    libraries
+        Addresses of what tells and of what sets the threads of each library that routines belong to, if it is
+        to have one only while steps run: its others are not waited for. A call that holds the lock sees to
+        that, and nobody notices. Another one goes to ``otherwise`` where a library has more.
+    unlocked
+        Whether other Python threads run while steps do. Steps may use memory at fixed addresses all the same:
+        a call that comes while another is in progress goes to ``otherwise``.
 
     Raises
     ------
@@ -122,7 +133,8 @@ def native_call(
     if not is_available():
         raise RuntimeError("arrays of this interpreter have an unknown layout")
     memory = _Memory(kept)
-    module = binding.parse_assembly(_Text(inputs, outputs, steps, otherwise, memory).module(library))
+    text = _Text(inputs, outputs, steps, otherwise, memory)
+    module = binding.parse_assembly(text.unlocked(libraries) if unlocked else text.locked(libraries))
     engine = binding.create_mcjit_compiler(module, _target_machine())
     memory.kept.append(engine)
     engine.finalize_object()
@@ -171,6 +183,12 @@ class _Memory:
         """The address of a copy of some bytes."""
         return self._add(np.frombuffer(content, np.uint8).copy())
 
+    def claim(self) -> int:
+        """The address of a word that tells whether a call is in progress: none is in a forked child."""
+        word = np.zeros(1, np.int64)
+        _claims[id(word)] = word
+        return self._add(word)
+
     def _add(self, array: np.ndarray) -> int:
         self.kept.append(array)
         return int(array.ctypes.data)
@@ -186,6 +204,16 @@ class _Memory:
         box = np.empty((), object)
         box[()] = tuple(self.kept)
         return box
+
+
+def _forget_claims() -> None:
+    """In a forked child, where no thread is left that would end a call."""
+    for word in _claims.values():
+        word[0] = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_claims)
 
 
 @functools.cache
@@ -242,23 +270,42 @@ class _Text:
         self.lines: list[str] = []
         self._names = itertools.count()
 
-    def module(self, library: tuple[int, int] | None) -> str:
-        """The function as a module."""
+    def locked(self, libraries: Sequence[tuple[int, int]]) -> str:
+        """The module of a function that holds the interpreter's lock."""
         self._check_arguments()
         result = self._make_outputs()
-        if library is not None:
-            count, limit = map(_pointer, library)
-            self._line(f"%threads = call i32 {count}()")
-            self._line(f"call void {limit}(i32 1)")
-        for step in self.steps:
-            if isinstance(step, KernelStep):
-                self._call_kernel(step)
-            else:
-                pointers = ", ".join(f"ptr {self._address(place)}" for place in step.pointers)
-                self._line(f"call void {_pointer(step.address)}({pointers})")
-        if library is not None:
-            self._line(f"call void {limit}(i32 %threads)")
+        found = [self._value(f"call i32 {_pointer(count)}()") for count, _ in libraries]
+        for _, limit in libraries:
+            self._line(f"call void {_pointer(limit)}(i32 1)")
+        self._run_steps()
+        for threads, (_, limit) in zip(found, libraries, strict=True):
+            self._line(f"call void {_pointer(limit)}(i32 {threads})")
         self._line(f"ret ptr {result}")
+        return self._module()
+
+    def unlocked(self, libraries: Sequence[tuple[int, int]]) -> str:
+        """The module of a function that gives the lock up while steps run.
+
+        It has the lock where it looks at the word that tells whether a call is in progress, and where it
+        changes that. The caller's references keep arguments alive, and the function with all that it uses.
+        """
+        self._check_arguments()
+        for count, _ in libraries:
+            threads = self._value(f"call i32 {_pointer(count)}()")
+            self._require([self._value(f"icmp eq i32 {threads}, 1")], "otherwise")
+        claim = _pointer(self.memory.claim())
+        in_progress = self._value(f"load i64, ptr {claim}")
+        self._require([self._value(f"icmp eq i64 {in_progress}, 0")], "otherwise")
+        self._line(f"store i64 1, ptr {claim}")
+        result = self._make_outputs()
+        self._line(f"%state = call ptr {_python_function('PyEval_SaveThread')}()")
+        self._run_steps()
+        self._line(f"call void {_python_function('PyEval_RestoreThread')}(ptr %state)")
+        self._line(f"store i64 0, ptr {claim}")
+        self._line(f"ret ptr {result}")
+        return self._module(f"  store i64 0, ptr {claim}\n")
+
+    def _module(self, before_failure: str = "") -> str:
         body = "\n".join(self.lines)
         called = f"call ptr {_python_function('PyObject_Vectorcall')}(ptr {_pointer(id(self.otherwise))}"
         return (
@@ -270,9 +317,18 @@ class _Text:
             f"  %other = {called}, ptr %arguments, i64 %count, ptr %names)\n"
             "  ret ptr %other\n"
             "failed:\n"
+            f"{before_failure}"
             "  ret ptr null\n"
             "}\n"
         )
+
+    def _run_steps(self) -> None:
+        for step in self.steps:
+            if isinstance(step, KernelStep):
+                self._call_kernel(step)
+            else:
+                pointers = ", ".join(f"ptr {self._address(place)}" for place in step.pointers)
+                self._line(f"call void {_pointer(step.address)}({pointers})")
 
     def _line(self, text: str) -> None:
         self.lines.append(f"  {text}")
@@ -384,4 +440,5 @@ class _Text:
             arguments.append(f"ptr {self._address(place)}")
             arguments += [f"i64 {size}" for size in array.shape]
             arguments += [f"i64 {stride}" for stride in strides[: len(array.shape)]]
+        arguments += [f"i64 {number}" for number in step.integers]
         self._value(f"call i32 {_pointer(step.address)}({', '.join(arguments)})")

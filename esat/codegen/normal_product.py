@@ -77,7 +77,7 @@ def normal_routine(dtype: str, threads: int | None) -> Callable[[Array, Array, A
     threads
         The most it may use; None for what :func:`default_threads` says at each call.
     """
-    kernel = _kernel(dtype)
+    kernel = normal_kernel(dtype).function
 
     def multiply(matrix: Array, operand: Array, output: Array) -> None:
         one_pass = matrix.flags.c_contiguous and matrix.flags.aligned and operand.flags.aligned
@@ -95,7 +95,12 @@ def normal_routine(dtype: str, threads: int | None) -> Callable[[Array, Array, A
 
 
 @functools.cache
-def _kernel(dtype: str) -> Callable[..., None]:
+def normal_kernel(dtype: str) -> cache.CompiledKernel:
+    """The kernel ``(matrix, vector, sums, output, pool, threads)``.
+
+    Its arrays are in C order and of shapes (m, n), (n,), (min(PARTS, m), n) and (n,). The pool is 0 for one
+    thread.
+    """
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     places = range(ROWS)
     source = _SOURCE.format(
@@ -114,4 +119,4 @@ def _kernel(dtype: str) -> Callable[..., None]:
         "zero": np.dtype(dtype).type(0),
     }
     options = cache.CompileOptions(noalias=("some_parts",))
-    return cache.load_or_compile(source, "product", signature, environment, options).function
+    return cache.load_or_compile(source, "product", signature, environment, options)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from esat.codegen.blas_library import LETTERS, blas_function
+from esat.codegen.blas_library import LETTERS, Package, blas_function, numpy_function_address
 from esat.graph.op import Array
 
 Argument = int | Literal["left", "right", "output"]
@@ -26,6 +26,7 @@ def product_pointers(
     right_shape: Sequence[int],
     right_strides: Sequence[int],
     scales: tuple[float, float] = (1.0, 0.0),
+    package: Package = "scipy",
 ) -> tuple[int, tuple[Argument, ...], object] | None:
     """How BLAS computes ``alpha * left @ right + beta * output`` into a C-contiguous matrix.
 
@@ -37,27 +38,30 @@ def product_pointers(
         Of two matrices, strides in elements.
     scales
         ``alpha`` and ``beta``; what is in the output is not read where ``beta`` is 0.
+    package
+        Whose BLAS.
 
     Returns
     -------
     The address of a function of BLAS, what it is called with, and an owner of what these addresses point to;
-    None where neither the rows nor the columns of an operand lie in one piece each.
+    None where neither the rows nor the columns of an operand lie in one piece each, or where the package has
+    another library.
     """
     (rows, inner), columns = left_shape, right_shape[1]
     left: _Matrix = ("left", rows, inner, (left_strides[0], left_strides[1]))
     right: _Matrix = ("right", inner, columns, (right_strides[0], right_strides[1]))
+    numbers = _Numbers(dtype, package)
     if columns == 1:
-        return _matrix_vector(dtype, left, right, scales, by_column=True)
+        return _matrix_vector(numbers, left, right, scales, by_column=True)
     if rows == 1:
         turned: _Matrix = ("right", columns, inner, (right_strides[1], right_strides[0]))
-        return _matrix_vector(dtype, turned, left, scales, by_column=False)
-    first, second = _order(right), _order(left)
-    if first is None or second is None:
+        return _matrix_vector(numbers, turned, left, scales, by_column=False)
+    first, second, address = _order(right), _order(left), numbers.address("gemm")
+    if first is None or second is None or address is None:
         return None
-    numbers = _Numbers(dtype)
     # Row-major matrices are the transposed column-major ones, and (AB)' = B'A'.
     return (
-        function_address(f"{LETTERS[dtype]}gemm"),
+        address,
         (
             numbers.letter("N" if first[0] == "C" else "T"),
             numbers.letter("N" if second[0] == "C" else "T"),
@@ -76,20 +80,19 @@ def product_pointers(
 
 
 def _matrix_vector(
-    dtype: str, matrix: _Matrix, vector: _Matrix, scales: tuple[float, float], by_column: bool
+    numbers: _Numbers, matrix: _Matrix, vector: _Matrix, scales: tuple[float, float], by_column: bool
 ) -> tuple[int, tuple[Argument, ...], object] | None:
     name, rows, columns, _ = matrix
-    order = _order(matrix)
+    order, address = _order(matrix), numbers.address("gemv")
     stride = vector[3][0 if by_column else 1]
     if columns == 1:
         stride = 1
-    if order is None or stride < 1:
+    if order is None or address is None or stride < 1:
         return None
-    numbers = _Numbers(dtype)
     transposed = order[0] == "C"
     sizes = (columns, rows) if transposed else (rows, columns)
     return (
-        function_address(f"{LETTERS[dtype]}gemv"),
+        address,
         (
             numbers.letter("T" if transposed else "N"),
             *map(numbers.integer, sizes),
@@ -128,15 +131,21 @@ def _order(matrix: _Matrix) -> tuple[Literal["C", "F"], int] | None:
 
 
 class _Numbers:
-    """Owns the numbers that BLAS is called with pointers to."""
+    """Owns the numbers that a package's BLAS is called with pointers to."""
 
-    def __init__(self, dtype: str) -> None:
+    def __init__(self, dtype: str, package: Package) -> None:
         self._dtype = dtype
+        self._package = package
         self._kept: list[np.ndarray] = []
+
+    def address(self, name: str) -> int | None:
+        """The address of a function for the dtype; None where the package has another library."""
+        full = LETTERS[self._dtype] + name
+        return function_address(full) if self._package == "scipy" else numpy_function_address(full)
 
     def integer(self, value: int) -> int:
         """The address of an integer as BLAS takes it."""
-        return self._keep(np.array([value], np.int32))
+        return self._keep(np.array([value], np.int32 if self._package == "scipy" else np.int64))
 
     def scalar(self, value: float) -> int:
         """The address of a scale."""

@@ -15,10 +15,12 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.blas_calls import call_blas
-from esat.codegen.blas_library import load_blas, one_thread
+from esat.codegen.blas_library import Package, load_blas, one_thread
 from esat.codegen.small_products import function_address
 from esat.graph.op import Array
 
+HANDED_TO_NUMPY = 1 << 19
+"""Multiplications from which products go through NumPy: there its fixed cost is below one percent."""
 _DTYPE = "f"
 """Character of the dtype it is done for."""
 
@@ -26,6 +28,11 @@ _SOURCE = """
 def product(blas, by_columns, rows, columns, alpha, matrix, vector, beta, output):
     call_blas(blas, (not by_columns, rows, columns, alpha, matrix, rows, vector, 1, beta, output, 1))
 """
+
+
+def package_of(dtype: str, elements: int) -> Package:
+    """Whose library multiplies a matrix of so many elements with a vector, in one thread."""
+    return "numpy" if dtype == "float64" and elements >= HANDED_TO_NUMPY else "scipy"
 
 
 def multiply_vector(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> bool:

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from esat.codegen.blas_library import thread_functions, wakes_threads
-from esat.codegen.native_call import (
-    ArraySpecification,
-    KernelStep,
-    Place,
-    RoutineStep,
-    Step,
-    is_available,
-    native_call,
-)
-from esat.codegen.small_products import product_pointers
+from esat.codegen.native_call import is_available
 from esat.graph import Apply, Constant, TensorType, Variable
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
-from esat.ops.dimshuffle import DimShuffle
-from esat.ops.index.basic import Subtensor
-from esat.ops.index.entries import Slice
+from esat.ops.linalg.normal import NormalProduct
 from esat.phases.group import Group
-from esat.runtime.buffers import POOLED_FROM
-from esat.runtime.program import Program, is_fixed_part, is_plain_view
+from esat.runtime.buffers import POOLED_FROM, Allocator, ScratchFrames, allocator
+from esat.runtime.native_steps import NativeSteps, Shape, base_of, is_view, made_in, returned
+from esat.runtime.program import Program
 from esat.runtime.signatures import SignatureTable
 
 CALLS = 200
@@ -40,12 +28,14 @@ microsecond a step.
 RETRIED_AFTER = 50
 """Calls after which one looks again whether it is settled which program runs for some shapes."""
 LARGEST = 1 << 20
-"""Bytes that a call reads and writes up to which the interpreter's own work counts. Outputs whose memory is
-kept for reuse are made by the driver."""
+"""Bytes that a call reads and writes up to which it holds the interpreter's lock."""
+LARGEST_UNLOCKED = 1 << 29
+"""Bytes that the steps of a call move up to which the interpreter's own work counts: a tenth of a second. No
+signal is handled meanwhile."""
+LARGEST_SCRATCH = 1 << 26
+"""Bytes of scratch memory that a native function may keep."""
 MAXIMUM_FUNCTIONS = 4
 MAXIMUM_ATTEMPTS = 8
-
-Shape = tuple[int, ...]
 
 
 class FrequentCalls:
@@ -117,19 +107,13 @@ def may_be_direct(program: Program) -> bool:
         return False
     if not program.overwritten <= set(program.shared) or not program.graph.outputs:
         return False
-    results = [_made(program, output) for output in _returned(program)]
+    results = [made_in(program, output) for output in returned(program)]
     values = program.graph.outputs[len(results) :]
     in_place = map(program.is_in_place, program.updated, values)
     if not all(certainty == "always" for certainty in in_place):
         return False
     simple = all(_is_simple(program, group) for group in program.steps)
     return simple and len(set(results)) == len(results) and set(results) == set(program.memory.fresh)
-
-
-def _returned(program: Program) -> tuple[Variable, ...]:
-    """The outputs that a call returns: without the new values of shared variables."""
-    outputs = program.graph.outputs
-    return tuple(outputs[: len(outputs) - len(program.updated)])
 
 
 def direct_call(
@@ -140,23 +124,63 @@ def direct_call(
     if record is None or record[-1].elsewhere is not None:
         return None
     facts = dict(zip(program.record_facts, record, strict=False))
-    chosen = [value for (kind, _), value in facts.items() if kind in ("large", "kernel")]
-    shapes = table.shapes(key)
-    outputs = [_bytes(output, shapes) for output in _returned(program)]
-    working = [group for group in program.steps if not _is_view(group)]
+    if any(value for (kind, _), value in facts.items() if kind in ("large", "kernel")):
+        return None
+    shapes, frames = table.shapes(key), record[-1]
+    results = returned(program)
+    working = [group for group in program.steps if not is_view(group)]
     made = {output for group in working for output in group.outputs}
     read = {variable for group in working for variable in group.reads if variable not in made}
     inputs = [_bytes(variable, shapes) for variable in read if not isinstance(variable, Constant)]
-    used = sum(inputs) + sum(outputs) + record[-1].plan.peak_bytes
-    if any(chosen) or used > LARGEST or max(outputs, default=0) >= POOLED_FROM:
-        return None
+    outputs = [_bytes(output, shapes) for output in results]
+    unlocked = sum(inputs) + sum(outputs) + frames.plan.peak_bytes > LARGEST
+    if unlocked:
+        operands = (v for group in working for v in (*group.reads, *group.outputs))
+        moved = sum(_bytes(v, shapes) for v in operands if not isinstance(v, Constant))
+        if moved > LARGEST_UNLOCKED or frames.plan.peak_bytes > LARGEST_SCRATCH:
+            return None
+    pooled = max(outputs, default=0) >= POOLED_FROM
     values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
-    calls = _Calls(program, shapes, values, record[-1].make())
-    if not program.shared:
-        return calls.function(otherwise)
-    count = len(program.graph.inputs)
-    function = calls.function(lambda *arguments: otherwise(*arguments[:count]))
-    return None if function is None else _with_shared(program, function, otherwise)
+    steps = NativeSteps(program, shapes, values, _taken(frames), unlocked, given=pooled)
+    if not pooled and not program.shared:
+        return steps.function(otherwise)
+    function = steps.function(_refuse)
+    if function is None:
+        return None
+    if not pooled:
+        return _with_shared(program, function, otherwise)
+    new = {variable: value for (kind, variable), value in facts.items() if kind == "new"}
+    takers = [_taker(output, made_in(program, output), shapes, new) for output in results]
+    return _with_results(program, function, otherwise, takers)
+
+
+def _taken(frames: ScratchFrames) -> tuple[np.ndarray[Any, Any], ...]:
+    """A frame that is no longer the driver's."""
+    try:
+        return frames.idle.pop()
+    except IndexError:
+        return frames.make()
+
+
+def _refuse(*_arguments: Any) -> None:
+    """Stands for the driver in native functions that a function calls: None says that nothing was done."""
+
+
+def _taker(
+    output: Variable, made: Variable, shapes: Mapping[Variable, Shape], new: Mapping[Variable, Allocator]
+) -> Allocator:
+    """What makes the array of an output: the driver's allocator, if that makes arrays of its shape."""
+    if made in new and shapes[made] == shapes[output]:
+        return new[made]
+    return allocator(shapes[output], output.tensor_type.numpy_dtype)
+
+
+def _shared_values(program: Program) -> list[Callable[[], Any]]:
+    """What gives the values of the shared variables that a program reads."""
+    return [
+        variable.own_value if variable in program.overwritten else variable.look
+        for variable in program.shared
+    ]
 
 
 def _with_shared(
@@ -165,16 +189,39 @@ def _with_shared(
     """A native function that takes the values of shared variables after the arguments, called with them."""
     count = len(program.graph.inputs)
     lock = program.lock if program.updated else nullcontext()
-    values = [
-        variable.own_value if variable in program.overwritten else variable.look
-        for variable in program.shared
-    ]
+    values = _shared_values(program)
 
     def call(*arguments: Any, out: Any = None) -> Any:
-        if out is not None or len(arguments) != count:
-            return otherwise(*arguments, out=out)
-        with lock:
-            return made(*arguments, *[value() for value in values])
+        if out is None and len(arguments) == count:
+            with lock:
+                found = made(*arguments, *[value() for value in values])
+            if found is not None:
+                return found
+        return otherwise(*arguments, out=out)
+
+    return call
+
+
+def _with_results(
+    program: Program,
+    made: Callable[..., Any],
+    otherwise: Callable[..., Any],
+    takers: Sequence[Allocator],
+) -> Callable[..., Any]:
+    """A native function that takes the arrays of its results, after shared values, called with them."""
+    count = len(program.graph.inputs)
+    lock = program.lock if program.updated else nullcontext()
+    values = _shared_values(program)
+    single = takers[0] if len(takers) == 1 else None
+
+    def call(*arguments: Any, out: Any = None) -> Any:
+        if out is None and len(arguments) == count:
+            results = (single(),) if single is not None else tuple([take() for take in takers])
+            with lock:
+                done = made(*arguments, *[value() for value in values], *results)
+            if done is not None:
+                return results if single is None else results[0]
+        return otherwise(*arguments, out=out)
 
     return call
 
@@ -182,12 +229,12 @@ def _with_shared(
 def _is_simple(program: Program, group: Group) -> bool:
     if group.guard:
         return False
-    if group.kind == "kernel" or _is_view(group):
+    if group.kind == "kernel" or is_view(group):
         return True
     (node,) = group.nodes
     if isinstance(node.op, AccumulateProduct):
         return _is_simple_accumulation(program, node)
-    if not isinstance(node.op, MatMul):
+    if not isinstance(node.op, MatMul | NormalProduct):
         return False
     type = node.inputs[0].tensor_type
     return type.dtype in ("float32", "float64") and type.ndim == 2
@@ -200,207 +247,10 @@ def _is_simple_accumulation(program: Program, node: Apply) -> bool:
         return False
     known = all(isinstance(scale, Constant) and float(scale.data) != 0.0 for scale in (alpha, beta))
     own = {*program.memory.scratch, *program.memory.fresh, *program.overwritten}
-    return known and _base(program, target) in own
-
-
-def _is_view(group: Group) -> bool:
-    return is_plain_view(group) or (group.kind == "view" and is_fixed_part(group))
-
-
-def _made(program: Program, output: Variable) -> Variable:
-    """The result in whose buffer an output stands, with other axes of size 1 perhaps."""
-    node = output.owner
-    if node is not None and isinstance(node.op, DimShuffle) and output not in program.memory.taken:
-        kept = [axis for axis in node.op.order if axis != "x"]
-        if kept == sorted(kept):
-            return _made(program, node.inputs[0])
-    return _base(program, output)
-
-
-def _base(program: Program, variable: Variable) -> Variable:
-    """The result in whose buffer a result stands."""
-    while variable in program.memory.taken or _is_accumulated(variable):
-        if variable in program.memory.taken:
-            variable = program.memory.taken[variable]
-        else:
-            assert variable.owner is not None
-            variable = variable.owner.inputs[0]
-    return variable
-
-
-def _is_accumulated(variable: Variable) -> bool:
-    """Whether a result stands where its first operand did, because a product was added to that."""
-    op = None if variable.owner is None else variable.owner.op
-    return isinstance(op, AccumulateProduct) and op.inplace
+    return known and base_of(program, target) in own
 
 
 def _bytes(variable: Variable, shapes: Mapping[Variable, Shape]) -> int:
     if not isinstance(variable.type, TensorType):
         return 0
     return int(np.prod(shapes[variable], dtype=np.int64)) * variable.type.numpy_dtype.itemsize
-
-
-@dataclass(frozen=True)
-class _View:
-    """Elements in memory.
-
-    Attributes
-    ----------
-    strides
-        In elements; those of axes of size 1 mean nothing.
-    """
-
-    place: Place
-    shape: Shape
-    strides: tuple[int, ...]
-    itemsize: int
-
-    @property
-    def is_contiguous(self) -> bool:
-        """Whether it lies in memory in C order."""
-        wanted = _contiguous(self.shape)
-        pairs = zip(self.shape, self.strides, wanted, strict=True)
-        return all(size == 1 or stride == other for size, stride, other in pairs)
-
-    def shuffled(self, op: DimShuffle) -> _View:
-        """The view with its axes in another order."""
-        shape = tuple(1 if axis == "x" else self.shape[int(axis)] for axis in op.order)
-        strides = tuple(0 if axis == "x" else self.strides[int(axis)] for axis in op.order)
-        return replace(self, shape=shape, strides=strides)
-
-    def part(self, op: Subtensor) -> _View | None:
-        """The part that known numbers choose; None where one is out of bounds."""
-        first, shape, strides = 0, [], []
-        for entry, size, stride in zip(op.entries, self.shape, self.strides, strict=True):
-            if isinstance(entry, Slice):
-                chosen = range(*slice(*entry.parts()).indices(size))
-                shape.append(len(chosen))
-                strides.append(stride * chosen.step)
-                first += stride * chosen.start if chosen else 0
-            elif isinstance(entry, int) and -size <= entry < size:
-                first += stride * (entry % size)
-            else:
-                return None
-        place = replace(self.place, offset=self.place.offset + first * self.itemsize)
-        return replace(self, place=place, shape=tuple(shape), strides=tuple(strides))
-
-
-def _contiguous(shape: Shape) -> tuple[int, ...]:
-    strides: list[int] = []
-    count = 1
-    for size in reversed(shape):
-        strides.insert(0, count)
-        count *= size
-    return tuple(strides)
-
-
-class _Calls:
-    """The steps of a program for one combination of shapes."""
-
-    def __init__(
-        self,
-        program: Program,
-        shapes: Mapping[Variable, Shape],
-        values: Mapping[Variable, Any],
-        frame: Sequence[np.ndarray[Any, Any]],
-    ) -> None:
-        self.program = program
-        self.shapes = shapes
-        self.values = {variable: np.ascontiguousarray(value) for variable, value in values.items()}
-        self.kept: list[object] = [frame, self.values]
-        self.places: dict[Variable, Place] = {}
-        self.views: dict[Variable, _View] = {}
-        self.wakes_threads = False
-        for number, variable in enumerate((*program.graph.inputs, *program.shared)):
-            self.places[variable] = Place("input", number)
-        for number, output in enumerate(_returned(program)):
-            self.places[_made(program, output)] = Place("output", number)
-        for variable, array in (*self.values.items(), *zip(program.memory.scratch, frame, strict=True)):
-            self.places[variable] = Place("fixed", int(array.ctypes.data))
-
-    def function(self, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
-        """The native function; None where a step needs more than its kernel or routine."""
-        steps: list[Step] = []
-        for group in self.program.steps:
-            if _is_view(group):
-                view = self._shown(group.nodes[0])
-                if view is None:
-                    return None
-                self.views[group.nodes[0].outputs[0]] = view
-                continue
-            step = self._kernel(group) if group.kind == "kernel" else self._product(group)
-            if step is None:
-                return None
-            steps.append(step)
-        leaves = (*self.program.graph.inputs, *self.program.shared)
-        inputs = [self._specification(variable) for variable in leaves]
-        outputs = [self._specification(variable) for variable in _returned(self.program)]
-        library = thread_functions() if self.wakes_threads else None
-        return native_call(inputs, outputs, steps, otherwise, self.kept, library)
-
-    def _shown(self, node: Apply) -> _View | None:
-        operand = self._view(node.inputs[0])
-        if isinstance(node.op, DimShuffle):
-            return operand.shuffled(node.op)
-        assert isinstance(node.op, Subtensor)
-        return operand.part(node.op)
-
-    def _shape(self, variable: Variable) -> Shape:
-        if isinstance(variable, Constant):
-            return tuple(np.shape(variable.data))
-        return self.shapes[variable]
-
-    def _specification(self, variable: Variable) -> ArraySpecification:
-        return ArraySpecification(variable.tensor_type.numpy_dtype, self._shape(variable))
-
-    def _view(self, variable: Variable) -> _View:
-        known = self.views.get(variable)
-        if known is None:
-            shape = self._shape(variable)
-            itemsize = variable.tensor_type.numpy_dtype.itemsize
-            known = self.views[variable] = _View(self._place(variable), shape, _contiguous(shape), itemsize)
-        return known
-
-    def _place(self, variable: Variable) -> Place:
-        base = _base(self.program, variable)
-        if isinstance(base, Constant) and base not in self.places:
-            data = np.ascontiguousarray(base.data)
-            self.kept.append(data)
-            self.places[base] = Place("fixed", int(data.ctypes.data))
-        return self.places[base]
-
-    def _kernel(self, group: Group) -> KernelStep | None:
-        call = self.program.kernels[group]
-        if call.code is None:
-            return None
-        arrays = [(self._place(output), self._specification(output)) for output in group.outputs]
-        for variable in call.inputs:
-            view = self._view(variable)
-            if not view.is_contiguous:
-                return None
-            arrays.append((view.place, self._specification(variable)))
-        self.kept.append(call.code)
-        return KernelStep(call.code.address, tuple(arrays))
-
-    def _product(self, group: Group) -> RoutineStep | None:
-        node = group.nodes[0]
-        output, scales = self._view(node.outputs[0]), (1.0, 0.0)
-        operands = node.inputs
-        if isinstance(node.op, AccumulateProduct):
-            _, alpha, *operands, beta = node.inputs
-            assert isinstance(alpha, Constant)
-            assert isinstance(beta, Constant)
-            scales = float(alpha.data), float(beta.data)
-        left, right = map(self._view, operands)
-        (rows, inner), columns = left.shape, right.shape[1]
-        self.wakes_threads = self.wakes_threads or wakes_threads(rows, inner, columns)
-        found = product_pointers(
-            node.outputs[0].tensor_type.dtype, left.shape, left.strides, right.shape, right.strides, scales
-        )
-        if found is None or 0 in (*left.shape, *right.shape):
-            return None
-        address, arguments, kept = found
-        self.kept.append(kept)
-        places = {"left": left.place, "right": right.place, "output": output.place}
-        pointers = tuple(places[one] if isinstance(one, str) else Place("fixed", one) for one in arguments)
-        return RoutineStep(address, pointers)

@@ -83,6 +83,9 @@ class Executable:
         Whether kernels may overwrite what dies where they run.
     variants
         Further programs for sizes that arrive; None for this program alone.
+    threads
+        The most that steps may use, as kernels and routines were told; None for what numba's settings say at
+        each call.
 
     Raises (when called)
     --------------------
@@ -102,6 +105,7 @@ class Executable:
         profile: Profile | None = None,
         in_place: bool = True,
         variants: Variants | None = None,
+        threads: int | None = None,
     ) -> None:
         self.graph = graph
         self.optimized = graph
@@ -128,7 +132,7 @@ class Executable:
             shown = progress(groups, "compiling kernels")
             compiled = dict(zip(shown, with_helpers(jobs), strict=True))
         with self.profile.stage("driver", "linker"):
-            self._program = Program(graph, memory, facts, compiled, found)
+            self._program = Program(graph, memory, facts, compiled, found, threads)
             self._checks = [InputCheck(place, variable) for place, variable in enumerate(graph.inputs)]
             self._table = self._make_table()
             self._plain_driver = make_driver(

@@ -84,6 +84,8 @@ class Program:
         The compiled kernel of each kernel step.
     routines
         For library nodes that have one, the routine that writes into a given buffer.
+    threads
+        The most that steps may use; None for what numba's settings say at each call.
     """
 
     graph: FunctionGraph
@@ -91,6 +93,7 @@ class Program:
     facts: ShapeFacts
     kernels: Mapping[Group, KernelCall]
     routines: Mapping[Apply, Routine]
+    threads: int | None = None
 
     @property
     def updated(self) -> tuple[SharedVariable, ...]:

@@ -1,0 +1,312 @@
+"""The steps of a program as a native function runs them: for known shapes all is an address, or a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from esat.codegen.blas_library import Package, thread_functions, wakes_threads
+from esat.codegen.native_call import (
+    ArraySpecification,
+    KernelStep,
+    Place,
+    RoutineStep,
+    Step,
+    native_call,
+)
+from esat.codegen.normal_product import PARTS, normal_kernel
+from esat.codegen.normal_product import SHARED_FROM as NORMAL_SHARED_FROM
+from esat.codegen.shared_products import SHARED_FROM
+from esat.codegen.small_products import product_pointers
+from esat.codegen.threads import configured_threads
+from esat.codegen.vector_products import package_of
+from esat.graph import Apply, Constant, Variable
+from esat.ops.accumulate import AccumulateProduct
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.basic import Subtensor
+from esat.ops.index.entries import Slice
+from esat.ops.linalg.normal import NormalProduct
+from esat.phases.group import Group
+from esat.runtime.program import Program, is_fixed_part, is_plain_view
+
+Shape = tuple[int, ...]
+
+
+def returned(program: Program) -> tuple[Variable, ...]:
+    """The outputs that a call returns: without the new values of shared variables."""
+    outputs = program.graph.outputs
+    return tuple(outputs[: len(outputs) - len(program.updated)])
+
+
+def is_view(group: Group) -> bool:
+    """Whether a step shows elements of its operand that are known beforehand."""
+    return is_plain_view(group) or (group.kind == "view" and is_fixed_part(group))
+
+
+def made_in(program: Program, output: Variable) -> Variable:
+    """The result in whose buffer an output stands, with other axes of size 1 perhaps."""
+    node = output.owner
+    if node is not None and isinstance(node.op, DimShuffle) and output not in program.memory.taken:
+        kept = [axis for axis in node.op.order if axis != "x"]
+        if kept == sorted(kept):
+            return made_in(program, node.inputs[0])
+    return base_of(program, output)
+
+
+def base_of(program: Program, variable: Variable) -> Variable:
+    """The result in whose buffer a result stands."""
+    while variable in program.memory.taken or _is_accumulated(variable):
+        if variable in program.memory.taken:
+            variable = program.memory.taken[variable]
+        else:
+            assert variable.owner is not None
+            variable = variable.owner.inputs[0]
+    return variable
+
+
+def _is_accumulated(variable: Variable) -> bool:
+    """Whether a result stands where its first operand did, because a product was added to that."""
+    op = None if variable.owner is None else variable.owner.op
+    return isinstance(op, AccumulateProduct) and op.inplace
+
+
+@dataclass(frozen=True)
+class _View:
+    """Elements in memory.
+
+    Attributes
+    ----------
+    strides
+        In elements; those of axes of size 1 mean nothing.
+    """
+
+    place: Place
+    shape: Shape
+    strides: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether it lies in memory in C order."""
+        wanted = _contiguous(self.shape)
+        pairs = zip(self.shape, self.strides, wanted, strict=True)
+        return all(size == 1 or stride == other for size, stride, other in pairs)
+
+    def shuffled(self, op: DimShuffle) -> _View:
+        """The view with its axes in another order."""
+        shape = tuple(1 if axis == "x" else self.shape[int(axis)] for axis in op.order)
+        strides = tuple(0 if axis == "x" else self.strides[int(axis)] for axis in op.order)
+        return replace(self, shape=shape, strides=strides)
+
+    def part(self, op: Subtensor) -> _View | None:
+        """The part that known numbers choose; None where one is out of bounds."""
+        first, shape, strides = 0, [], []
+        for entry, size, stride in zip(op.entries, self.shape, self.strides, strict=True):
+            if isinstance(entry, Slice):
+                chosen = range(*slice(*entry.parts()).indices(size))
+                shape.append(len(chosen))
+                strides.append(stride * chosen.step)
+                first += stride * chosen.start if chosen else 0
+            elif isinstance(entry, int) and -size <= entry < size:
+                first += stride * (entry % size)
+            else:
+                return None
+        place = replace(self.place, offset=self.place.offset + first * self.itemsize)
+        return replace(self, place=place, shape=tuple(shape), strides=tuple(strides))
+
+
+def _contiguous(shape: Shape) -> tuple[int, ...]:
+    strides: list[int] = []
+    count = 1
+    for size in reversed(shape):
+        strides.insert(0, count)
+        count *= size
+    return tuple(strides)
+
+
+class NativeSteps:
+    """The steps of a program for one combination of shapes.
+
+    Parameters
+    ----------
+    shapes, values
+        The shapes of all variables, and the values of those that shapes decide.
+    frame
+        Scratch arrays, which are the function's from now on.
+    unlocked
+        Whether other Python threads run while steps do.
+    given
+        Whether the function gets the arrays of its results, as its last arguments, instead of making them.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        shapes: Mapping[Variable, Shape],
+        values: Mapping[Variable, Any],
+        frame: Sequence[np.ndarray[Any, Any]],
+        unlocked: bool = False,
+        given: bool = False,
+    ) -> None:
+        self.program = program
+        self.shapes = shapes
+        self.values = {variable: np.ascontiguousarray(value) for variable, value in values.items()}
+        self.unlocked = unlocked
+        self.kept: list[object] = [frame, self.values]
+        self.places: dict[Variable, Place] = {}
+        self.views: dict[Variable, _View] = {}
+        self.libraries: dict[tuple[int, int], None] = {}
+        self.leaves = (*program.graph.inputs, *program.shared)
+        self.given = given
+        for number, variable in enumerate(self.leaves):
+            self.places[variable] = Place("input", number)
+        for number, output in enumerate(returned(program)):
+            place = Place("input", len(self.leaves) + number) if given else Place("output", number)
+            self.places[made_in(program, output)] = place
+        for variable, array in (*self.values.items(), *zip(program.memory.scratch, frame, strict=True)):
+            self.places[variable] = Place("fixed", int(array.ctypes.data))
+
+    def function(self, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+        """The native function; None where a step needs more than its kernel or routine.
+
+        It takes the inputs, the values of shared variables, and the results if they are given.
+        """
+        steps: list[Step] = []
+        for group in self.program.steps:
+            if is_view(group):
+                view = self._shown(group.nodes[0])
+                if view is None:
+                    return None
+                self.views[group.nodes[0].outputs[0]] = view
+                continue
+            step = self._step(group)
+            if step is None:
+                return None
+            steps.append(step)
+        inputs = [self._specification(variable) for variable in self.leaves]
+        outputs = [self._specification(variable) for variable in returned(self.program)]
+        if self.given:
+            inputs, outputs = inputs + outputs, []
+        return native_call(inputs, outputs, steps, otherwise, self.kept, tuple(self.libraries), self.unlocked)
+
+    def _step(self, group: Group) -> Step | None:
+        if group.kind == "kernel":
+            return self._kernel(group)
+        (node,) = group.nodes
+        return self._normal_product(node) if isinstance(node.op, NormalProduct) else self._product(node)
+
+    def _shown(self, node: Apply) -> _View | None:
+        operand = self._view(node.inputs[0])
+        if isinstance(node.op, DimShuffle):
+            return operand.shuffled(node.op)
+        assert isinstance(node.op, Subtensor)
+        return operand.part(node.op)
+
+    def _shape(self, variable: Variable) -> Shape:
+        if isinstance(variable, Constant):
+            return tuple(np.shape(variable.data))
+        return self.shapes[variable]
+
+    def _specification(self, variable: Variable) -> ArraySpecification:
+        return ArraySpecification(variable.tensor_type.numpy_dtype, self._shape(variable))
+
+    def _view(self, variable: Variable) -> _View:
+        known = self.views.get(variable)
+        if known is None:
+            shape = self._shape(variable)
+            itemsize = variable.tensor_type.numpy_dtype.itemsize
+            known = self.views[variable] = _View(self._place(variable), shape, _contiguous(shape), itemsize)
+        return known
+
+    def _place(self, variable: Variable) -> Place:
+        base = base_of(self.program, variable)
+        if isinstance(base, Constant) and base not in self.places:
+            self.places[base] = self._fixed(np.ascontiguousarray(base.data))
+        return self.places[base]
+
+    def _fixed(self, array: np.ndarray[Any, Any]) -> Place:
+        self.kept.append(array)
+        return Place("fixed", int(array.ctypes.data))
+
+    def _kernel(self, group: Group) -> KernelStep | None:
+        call = self.program.kernels[group]
+        if call.code is None:
+            return None
+        arrays = [(self._place(output), self._specification(output)) for output in group.outputs]
+        for variable in call.inputs:
+            view = self._view(variable)
+            if not view.is_contiguous:
+                return None
+            arrays.append((view.place, self._specification(variable)))
+        self.kept.append(call.code)
+        return KernelStep(call.code.address, tuple(arrays))
+
+    def _product(self, node: Apply) -> RoutineStep | None:
+        """A product of matrices, through the library that the program's routine takes for it."""
+        output, scales = self._view(node.outputs[0]), (1.0, 0.0)
+        operands = node.inputs
+        if isinstance(node.op, AccumulateProduct):
+            _, alpha, *operands, beta = node.inputs
+            assert isinstance(alpha, Constant)
+            assert isinstance(beta, Constant)
+            scales = float(alpha.data), float(beta.data)
+        dtype = node.outputs[0].tensor_type.dtype
+        left, right = map(self._view, operands)
+        (rows, inner), columns = left.shape, right.shape[1]
+        package: Package = "scipy"
+        if 1 in (rows, columns):
+            package = package_of(dtype, rows * inner * columns)
+            if package == "numpy" and scales != (1.0, 0.0):  # it adds what it has multiplied afterwards
+                return None
+        elif self.unlocked and rows * inner * columns >= SHARED_FROM:  # it is computed in parts
+            return None
+        if wakes_threads(rows, inner, columns) and not self._keeps_alone(package):
+            return None
+        found = product_pointers(dtype, left.shape, left.strides, right.shape, right.strides, scales, package)
+        if found is None or 0 in (*left.shape, *right.shape):
+            return None
+        address, arguments, kept = found
+        self.kept.append(kept)
+        places = {"left": left.place, "right": right.place, "output": output.place}
+        pointers = tuple(places[one] if isinstance(one, str) else Place("fixed", one) for one in arguments)
+        return RoutineStep(address, pointers)
+
+    def _keeps_alone(self, package: Package) -> bool:
+        """See to it that a library has one thread; whether a product that could use more may be a step.
+
+        A function that gives up the lock cannot tell the library, which others use meanwhile: where there are
+        several threads, the product is the driver's, which shares it among them.
+        """
+        functions = thread_functions(package)
+        if functions is not None:
+            self.libraries[functions] = None
+        return not self.unlocked or (self._has_one_thread and functions is not None)
+
+    @property
+    def _has_one_thread(self) -> bool:
+        limit = self.program.threads
+        return limit == 1 or (limit is None and configured_threads() == 1)
+
+    def _normal_product(self, node: Apply) -> KernelStep | None:
+        matrix, operand = map(self._view, node.inputs)
+        (rows, columns), result = matrix.shape, self._view(node.outputs[0])
+        in_order = matrix.is_contiguous and operand.is_contiguous
+        if not in_order or not rows * columns or operand.shape != (columns, 1):
+            return None
+        if rows * columns >= NORMAL_SHARED_FROM and not self._has_one_thread:
+            return None
+        dtype = node.outputs[0].tensor_type.numpy_dtype
+        code = normal_kernel(node.outputs[0].tensor_type.dtype)
+        sums = np.empty((min(PARTS, rows), columns), dtype)
+        self.kept.append(code)
+        vector = ArraySpecification(dtype, (columns,))
+        arrays = (
+            (matrix.place, ArraySpecification(dtype, matrix.shape)),
+            (operand.place, vector),
+            (self._fixed(sums), ArraySpecification(dtype, sums.shape)),
+            (result.place, vector),
+        )
+        return KernelStep(code.address, arrays, integers=(0, 1))

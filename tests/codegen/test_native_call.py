@@ -1,0 +1,148 @@
+"""Native functions that give the interpreter's lock up while their steps run.
+
+Steps are functions of the C library here: one posts a semaphore, one waits for another. A call that held the
+lock would wait forever for a thread that needs it.
+"""
+
+import ctypes
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from esat.codegen.native_call import ArraySpecification, Place, RoutineStep, native_call
+
+LIBRARY = ctypes.CDLL(None)
+OTHERWISE = object()
+RESULT = ArraySpecification(np.dtype(np.float64), (3,))
+
+
+def address(name):
+    return ctypes.cast(getattr(LIBRARY, name), ctypes.c_void_p).value
+
+
+class Semaphore:
+    """One of the C library; waiting gives the interpreter's lock up."""
+
+    def __init__(self):
+        self.memory = np.zeros(64, np.uint8)
+        self.place = Place("fixed", self.memory.ctypes.data)
+        assert LIBRARY.sem_init(self._pointer, 0, 0) == 0
+
+    @property
+    def _pointer(self):
+        return ctypes.c_void_p(self.place.number)
+
+    def post(self):
+        assert LIBRARY.sem_post(self._pointer) == 0
+
+    def wait(self):
+        assert LIBRARY.sem_wait(self._pointer) == 0
+
+
+class Waiting:
+    """A native function each call of which says that it has begun, and goes on when it is told."""
+
+    def __init__(self, libraries=()):
+        self.begun, self.go = Semaphore(), Semaphore()
+        steps = [
+            RoutineStep(address("sem_post"), (self.begun.place,)),
+            RoutineStep(address("sem_wait"), (self.go.place,)),
+        ]
+        self.call = native_call([], [RESULT], steps, lambda: OTHERWISE, self, libraries, unlocked=True)
+        self.results = []
+        self.thread = threading.Thread(target=lambda: self.results.append(self.call()))
+
+    def __enter__(self):
+        """Have a call in progress in another thread."""
+        self.thread.start()
+        self.begun.wait()
+        return self
+
+    def __exit__(self, *_error):
+        self.go.post()
+        self.thread.join(60.0)
+        assert not self.thread.is_alive()
+
+
+def is_result(found):
+    return isinstance(found, np.ndarray) and found.shape == RESULT.shape
+
+
+def test_other_threads_run_while_steps_do():
+    with Waiting() as waiting:
+        assert not waiting.results
+    assert is_result(waiting.results[0])
+
+
+def test_a_call_while_another_is_in_progress_goes_elsewhere():
+    with Waiting() as waiting:
+        assert waiting.call() is OTHERWISE
+    waiting.go.post()
+    assert is_result(waiting.call())
+
+
+def test_an_interrupt_arrives_after_the_call_and_leaves_the_function_usable():
+    waiting = Waiting()
+
+    def interrupt():
+        waiting.begun.wait()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        waiting.go.post()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+
+    def call():
+        waiting.call()
+        thread.join()  # the signal may arrive a moment later
+
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    thread.join()
+    waiting.go.post()
+    assert is_result(waiting.call())
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_no_call_is_in_progress_in_a_forked_child():
+    with Waiting() as waiting:
+        child = os.fork()
+        if not child:
+            waiting.go.post()
+            os._exit(0 if is_result(waiting.call()) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_failed_allocation_leaves_no_call_in_progress():
+    huge = ArraySpecification(np.dtype(np.float64), (1 << 60,))
+    for outputs in ([huge], [RESULT, huge]):
+        function = native_call([], outputs, [], lambda: OTHERWISE, None, unlocked=True)
+        for _ in range(2):
+            with pytest.raises((MemoryError, ValueError)):
+                function()
+
+
+def test_a_library_with_several_threads_is_left_to_others():
+    threads = [1]
+    count = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: threads[0])
+    limit = ctypes.CFUNCTYPE(None, ctypes.c_int)(threads.append)
+    functions = tuple(ctypes.cast(one, ctypes.c_void_p).value for one in (count, limit))
+    kept = (count, limit)
+    function = native_call([], [RESULT], [], lambda: OTHERWISE, kept, [functions], unlocked=True)
+    assert is_result(function())
+    threads[0] = 2
+    assert function() is OTHERWISE
+    assert threads == [2]
+
+
+def test_locked_calls_give_a_library_one_thread_and_its_own_number_back():
+    threads = [3]
+    count = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: threads[-1])
+    limit = ctypes.CFUNCTYPE(None, ctypes.c_int)(threads.append)
+    functions = tuple(ctypes.cast(one, ctypes.c_void_p).value for one in (count, limit))
+    function = native_call([], [RESULT], [], lambda: OTHERWISE, (count, limit), [functions])
+    assert is_result(function())
+    assert threads == [3, 1, 3]
