@@ -99,6 +99,13 @@ def test_sigmoid_gradient_is_the_difference_and_stable() -> None:
     np.testing.assert_allclose(gradient, [0.0, -1.0, 1.0, 0.0])
 
 
+def test_one_minus_sigmoid_is_a_sigmoid_unless_it_costs_another() -> None:
+    x = esat.vector("x")
+    assert compiled_ops([x], 1 - esat.sigmoid(x)) == ["neg", "sigmoid"]
+    assert compiled_ops([x], esat.sigmoid(x) * (1 - esat.sigmoid(x))).count("sigmoid") == 1
+    assert compiled_ops([x], esat.grad(esat.sum(esat.sigmoid(x)), x)).count("sigmoid") == 1
+
+
 @pytest.mark.parametrize("rows", ["scores", "labels"])
 def test_gradient_at_labels_adds_to_the_softmax_and_is_stable(rows: str) -> None:
     scores, labels = esat.matrix("scores"), esat.lvector("labels")

@@ -65,6 +65,9 @@ _BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
 # The shorter the axes, the further a product stays below its rate; a batch of short ones at most so far.
 _BATCH_SLOWDOWN = 4.0
 
+INVERSE_SUM = 1.001
+"""-(x + y) costs what the negative of x + y costs, which others may share: a tie that the latter should win."""
+
 
 def flops_of(op: Op) -> float:
     """Additions an element that an elementwise op takes as long as, by its record."""
@@ -283,6 +286,8 @@ class CostModel:
         for op, shape, count in plan_ops(constructor, above, below):
             if count:
                 seconds += count * self._step_seconds(op, shape, result.dtype)
+        if not positives and len(operands) > 1:
+            seconds *= INVERSE_SUM
         return seconds + self._against_order(operands)
 
     def _step_seconds(self, name: str, shape: Shape, dtype: int) -> float:
