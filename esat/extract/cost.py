@@ -66,7 +66,7 @@ _BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
 _BATCH_SLOWDOWN = 4.0
 
 INVERSE_SUM = 1.001
-"""-(x + y) costs what the negative of x + y costs, which others may share: a tie that the latter should win."""
+"""-(x + y) costs as much as the negative of x + y, which others may share: the latter should win."""
 
 
 def flops_of(op: Op) -> float:
