@@ -55,7 +55,10 @@ def nonzero(x: Any) -> tuple[Variable, ...]:
 
 def argwhere(x: Any) -> Variable:
     """The places of the elements that are not zero, each a row; :func:`nonzero` transposed."""
-    return stack(nonzero(x), 1)
+    variable = as_variable(x)
+    if variable.tensor_type.ndim == 0:
+        return stack(nonzero(ravel(variable)), 1)[:, :0]
+    return stack(nonzero(variable), 1)
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Variable, ...]:

@@ -189,7 +189,7 @@ def gradient(
 
     Returns
     -------
-    The derivative along the axis, in the dtype of the samples; a list of them where there are several.
+    The derivative along the axis, in the dtype of the samples; a list of them unless there is one.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def gradient(
         reason = f"{len(spacing)} spacings for {len(axes)} axes"
         raise AxisError(describe("gradient", [samples.type], reason))
     found = [_derivative(samples, h, one, edge_order) for h, one in zip(spacings, axes, strict=True)]
-    return found if (axis is None and rank > 1) or isinstance(axis, (tuple, list)) else found[0]
+    return found if (axis is None and rank != 1) or isinstance(axis, (tuple, list)) else found[0]
 
 
 def _derivative(samples: Variable, spacing: Any, axis: int, order: int) -> Variable:

@@ -48,11 +48,18 @@ class AlongAxis(Op):
         return f"{self.name}{{{self.axis}}}"
 
 
-def apply_along(op: type[AlongAxis], name: str, constructor: str, operand: Any, axis: Any) -> Variable:
-    """Apply an op along ``axis``, from the end if negative; None applies it to the flattened operand."""
+def apply_along(
+    op: type[AlongAxis], name: str, constructor: str, operand: Any, axis: Any, scalar_axis: bool = False
+) -> Variable:
+    """Apply an op along ``axis``, from the end if negative; None applies it to the flattened operand.
+
+    Where ``scalar_axis``, an operand without axes is a vector of one element.
+    """
     variable = as_variable(operand)
     if axis is None:
         variable, axis = flatten(variable), 0
+    elif scalar_axis and variable.tensor_type.ndim == 0:
+        variable = flatten(variable)
     index = normalize_axis(name, axis, variable.tensor_type.ndim)
     result: Variable = op(name, constructor, index)(variable)
     return result

@@ -70,5 +70,5 @@ def cumprod(operand: Any, axis: Any = None, dtype: Any = None) -> Variable:
 
 def _accumulate(name: str, constructor: str, operand: Any, axis: Any, dtype: Any) -> Variable:
     given = operand if dtype is None else cast(as_variable(operand), dtype)
-    result = apply_along(Cumulative, name, constructor, given, axis)
+    result = apply_along(Cumulative, name, constructor, given, axis, scalar_axis=True)
     return result if dtype is None else cast(result, dtype)

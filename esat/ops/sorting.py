@@ -66,7 +66,7 @@ def argsort(operand: Any, axis: Any = -1, kind: Kind = None) -> Variable:
     Every ``kind`` is the stable one.
     """
     _check_kind("argsort", kind)
-    return apply_along(Sort, "argsort", "ArgSort", operand, axis)
+    return apply_along(Sort, "argsort", "ArgSort", operand, axis, scalar_axis=True)
 
 
 def _check_kind(name: str, kind: Kind) -> None:

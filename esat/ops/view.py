@@ -163,6 +163,8 @@ def transpose(operand: Any, axes: Any = None) -> Variable:
 def squeeze(operand: Any, axis: Any = None) -> Variable:
     """Drop axes of size 1: those given, or all that the type knows to have size 1.
 
+    Of an array without axes, axis 0 or -1 may be dropped as well, as in NumPy.
+
     Raises
     ------
     ShapeError
@@ -172,6 +174,8 @@ def squeeze(operand: Any, axis: Any = None) -> Variable:
     type = variable.tensor_type
     if axis is None:
         dropped = tuple(index for index, flag in enumerate(type.broadcastable) if flag)
+    elif type.ndim == 0 and axis in (0, -1):
+        dropped = ()
     else:
         given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
         dropped = ordered_axes("squeeze", given, type.ndim)

@@ -430,3 +430,25 @@ def test_constants_and_dtypes_have_numpys_names():
 def test_errors_name_the_function(call, error, message):
     with pytest.raises(error, match=message):
         call(esat.matrix("x"))
+
+
+@pytest.mark.parametrize("axis", [0, -1, None])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod", "argsort", "squeeze"])
+def test_a_number_has_an_axis_for_some_functions(name, axis):
+    for number in (np.array(3.5), np.array(np.nan), np.array(-7)):
+        agree(lambda x: getattr(esat, name)(x, axis=axis), lambda x: getattr(np, name)(x, axis=axis), number)
+    with pytest.raises(AxisError):
+        getattr(esat, name)(esat.scalar("x"), axis=1)
+    with pytest.raises(AxisError):
+        esat.sort(esat.scalar("x"))
+
+
+def test_places_and_slopes_of_a_number():
+    for number in (np.array(3.5), np.array(0.0)):
+        agree(esat.argwhere, np.argwhere, number)
+    assert esat.gradient(esat.scalar("x")) == []
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_gradients_of_running_totals_of_a_number(name):
+    esat.verify_grad(lambda x: getattr(esat, name)(x, axis=0), [np.array(1.5)])
