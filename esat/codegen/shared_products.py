@@ -10,6 +10,7 @@ where it has such kernels: that takes half to three quarters of the time.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from esat.codegen.blas_library import load_blas, one_thread
 from esat.codegen.small_products import function_address, order_in_memory
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import default_threads, pool_address
+from esat.codegen.threads.choice import Choices
 from esat.codegen.threads.tasks import in_parallel
 from esat.graph.op import Array
 
@@ -105,6 +107,8 @@ def product(blas, step, turned, alpha, left, left_step, right, right_step, beta,
 """
 
 _TYPES: Any = types
+_choices = Choices()
+"""By sizes of products. All functions share them: what other processes do is the same for all."""
 
 
 def share_product(
@@ -191,8 +195,17 @@ def _share(
     partial = () if by_rows else (np.empty((_PARTS, *output.shape), dtype),)
     blas = function_address(_LETTERS[dtype.char] + ("gemv" if columns == 1 else "gemm"))
     kernel = _kernel(dtype.char, by_rows, columns == 1)
+    if threads == 1:
+        with alone:
+            kernel(blas, step, *operands, *partial, 0, 1)
+        return True
+    choice = _choices.of((dtype.char, left.shape, columns, turned, threads))
+    together = choice.next()
+    used = threads if together else 1
+    start = time.perf_counter()
     with alone:
-        kernel(blas, step, *operands, *partial, pool_address(threads), threads)
+        kernel(blas, step, *operands, *partial, pool_address(used), used)
+    choice.add(together, time.perf_counter() - start)
     return True
 
 

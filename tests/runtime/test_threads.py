@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -259,24 +259,76 @@ def test_a_number_of_threads_is_positive(threads: Any) -> None:
         esat.Mode(threads=threads)
 
 
-def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
-    def run(choice: Choice, calls: int, together: float, alone: float) -> list[bool]:
-        taken = []
-        for _ in range(calls):
-            taken.append(choice.next())
-            choice.add(taken[-1], together if taken[-1] else alone)
-        return taken
+def taken(choice: Choice, calls: int, seconds: Callable[[bool, int], float]) -> list[bool]:
+    """The ways of calls; ``seconds`` tells how long the one of a number takes, in several threads or not."""
+    ways = []
+    for number in range(calls):
+        ways.append(choice.next())
+        choice.add(ways[-1], seconds(ways[-1], number))
+    return ways
 
+
+def steady(together: float, alone: float) -> Callable[[bool, int], float]:
+    return lambda way, number: together if way else alone
+
+
+def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
     choice = Choice()
-    assert run(choice, 3, 1.0, 2.0) == [True, True, False]
-    assert sum(run(choice, 200, 1.0, 2.0)) == 196
+    assert taken(choice, 5, steady(1.0, 2.0)) == [True, True, False, False, True]
+    # A single call each time: after 16, 32, 64, and 64 again.
+    assert sum(taken(choice, 200, steady(1.0, 2.0))) == 196
     # Another process takes the other processors, and gives them back.
-    assert sum(run(choice, 400, 9.0, 2.0)) <= 20
-    assert sum(run(choice, 400, 1.0, 2.0)[60:]) >= 330
+    assert sum(taken(choice, 400, steady(9.0, 2.0))) <= 12
+    assert sum(taken(choice, 400, steady(1.0, 2.0))[270:]) >= 125
     # Calls that are slow by chance decide nothing for long.
-    run(choice, 1, 500.0, 500.0)
-    assert sum(run(choice, 200, 1.0, 2.0)) >= 140
+    taken(choice, 1, steady(500.0, 500.0))
+    assert sum(taken(choice, 200, steady(1.0, 2.0))) >= 190
     # What is far slower again and again is tried seldom; what is no faster is not taken.
+    assert sum(taken(Choice(), 4000, steady(100.0, 1.0))) <= 4 + 4000 // (32 * 99)
+    assert sum(taken(Choice(), 203, steady(0.99, 1.0))) == 3 + 4
+
+
+def test_a_slow_beginning_decides_nothing_for_long() -> None:
+    def seconds(way: bool, number: int) -> float:
+        return (10.0 if number < 10 else 0.5) if way else 1.0
+
+    assert all(taken(Choice(), 40, seconds)[26:])
+
+
+def test_calls_that_are_mostly_fast_but_slow_on_average_are_not_taken() -> None:
+    random = np.random.default_rng(7)
+
+    def seconds(way: bool, number: int) -> float:
+        return (3.0 if random.random() < 0.4 else 0.5) if way else 1.0  # 1.5 on average
+
+    assert sum(taken(Choice(), 3000, seconds)) < 900
+
+
+def test_rare_calls_that_are_held_up_decide_nothing() -> None:
+    random = np.random.default_rng(5)
+
+    def seconds(way: bool, number: int) -> float:
+        return (0.5 if way else 1.0) + (20.0 if random.random() < 0.02 else 0.0)
+
+    assert sum(taken(Choice(), 3000, seconds)) > 2800
+
+
+def test_what_is_lost_by_trials_is_little() -> None:
+    for together in (0.5, 0.9, 1.0, 1.2, 3.0, 100.0):
+        choice, seconds = Choice(), steady(together, 1.0)
+        taken(choice, 200, seconds)
+        spent = sum(seconds(way, 0) for way in taken(choice, 6000, seconds))
+        assert spent <= 1.05 * 6000 * min(together, 1.0)
+
+
+def test_calls_of_several_threads_are_taken_account_of_in_any_order() -> None:
     choice = Choice()
-    assert sum(run(choice, 4000, 100.0, 1.0)) <= 2 + 1 + 4000 // (16 * 99)
-    assert sum(run(Choice(), 203, 0.99, 1.0)) == 2 + 4
+
+    def call() -> None:
+        for _ in range(500):
+            way = choice.next()
+            choice.add(way, 1.0 if way else 2.0)
+            choice.add(not way, 2.0 if way else 1.0)
+
+    call_at_once(call, 4)
+    assert sum(taken(choice, 200, steady(1.0, 2.0))) >= 190
