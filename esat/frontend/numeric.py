@@ -25,7 +25,7 @@ from esat.ops.elementwise.selection import clip as clip_between
 from esat.ops.elementwise.selection import maximum, minimum, switch
 from esat.ops.elementwise.trigonometric import sin
 from esat.ops.index.basic import subtensor
-from esat.ops.promotion import SPECIAL, common_dtype, given_dtypes, resolve_dtype
+from esat.ops.promotion import common_dtype, given_dtypes, resolve_dtype, special
 from esat.ops.reduction import ALL, reduce
 from esat.ops.shape import sizes_of
 
@@ -153,11 +153,10 @@ def nan_to_num(operand: Any, nan: float = 0.0, posinf: Any = None, neginf: Any =
 
 
 def expit(operand: Any) -> Variable:
-    """``scipy.special.expit``: :func:`esat.sigmoid` in float32 of float32, in float64 of all else."""
+    """``scipy.special.expit``: :func:`esat.sigmoid` in the dtypes of SciPy, which has no float16."""
     variable = as_variable(operand)
-    return _call(
-        sigmoid, cast(variable, resolve_dtype("expit", SPECIAL, (variable.tensor_type.numpy_dtype,)))
-    )
+    dtype = resolve_dtype("expit", special("expit"), (variable.tensor_type.numpy_dtype,))
+    return _call(sigmoid, cast(variable, dtype))
 
 
 def fabs(operand: Any) -> Variable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,14 +19,30 @@ from esat.graph.variables import Variable
 
 @dataclass(frozen=True, slots=True)
 class SciPyLoops:
-    """The dtypes that a ufunc of ``scipy.special`` has loops for, in the order it tries them.
+    """The dtypes that a function of ``scipy.special`` has loops for.
 
     It takes the one that all operands have, and otherwise the first that every operand casts to safely;
-    Python numbers count as arrays. Most functions try float64 first, so that of all dtypes float32 alone is
-    computed in float32: ``erf`` of int8 and of float16 is float64 (SciPy 1.17).
+    Python numbers count as arrays. Which of float32 and float64 it tries first is a matter of the release:
+    ``erf`` of int8 and of float16 is float64 in SciPy 1.17, and float32 in 1.18.
+
+    Attributes
+    ----------
+    function
+        The ufunc that tells the order; where it is empty, ``dtypes`` are in order.
+    dtypes
+        All that esat computes in, real ones first.
     """
 
+    function: str
     dtypes: tuple[str, ...]
+
+    def in_order(self) -> tuple[str, ...]:
+        """The dtypes as the installed SciPy tries them. Imports ``scipy.special``, which takes long."""
+        if not self.function:
+            return self.dtypes
+        ufunc = getattr(importlib.import_module("scipy.special"), self.function)
+        tried = dict.fromkeys(np.dtype(loop[0]).name for loop in ufunc.types)
+        return tuple(dtype for dtype in tried if dtype in self.dtypes)
 
 
 Loops = np.ufunc | SciPyLoops | tuple[str, ...] | None
@@ -41,14 +58,18 @@ Given = np.dtype[Any] | type
 FLOATS = ("float16", "float32", "float64")
 """Loops of a function of real floats, chosen as NumPy's own functions do."""
 
-SPECIAL = SciPyLoops(("float64", "float32"))
-"""Loops of most of SciPy's functions of real floats."""
+_REAL = ("float64", "float32")
 
-SPECIAL_SINGLE = SciPyLoops(("float32", "float64"))
-"""Loops of those that try float32 first: small integers and float16 are computed in it."""
 
-SPECIAL_COMPLEX = SciPyLoops(("float64", "float32", "complex128", "complex64"))
-"""Loops of SciPy's functions that take complex numbers too."""
+def special(function: str) -> SciPyLoops:
+    """Loops of a function of SciPy that takes real floats."""
+    return SciPyLoops(function, _REAL)
+
+
+def special_complex(function: str) -> SciPyLoops:
+    """Loops of a function of SciPy that takes complex numbers too."""
+    return SciPyLoops(function, (*_REAL, "complex128", "complex64"))
+
 
 _WEAK_EXAMPLE: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
 
@@ -114,7 +135,7 @@ def resolve_dtype(name: str, loops: Loops, given: tuple[Given, ...], by_result: 
     if isinstance(loops, np.ufunc):
         return _ufunc_dtype(name, loops, given, by_result)
     if isinstance(loops, SciPyLoops):
-        return _scipy_dtype(name, loops.dtypes, given)
+        return _scipy_dtype(name, loops, given)
     examples = [
         np.empty((), dtype) if isinstance(dtype, np.dtype) else _WEAK_EXAMPLE[dtype] for dtype in given
     ]
@@ -138,15 +159,20 @@ def _ufunc_dtype(name: str, ufunc: np.ufunc, given: tuple[Given, ...], by_result
     return normalize_dtype(resolved[-1] if by_result else np.result_type(*operands))
 
 
-def _scipy_dtype(name: str, loops: tuple[str, ...], given: tuple[Given, ...]) -> str:
+def _scipy_dtype(name: str, loops: SciPyLoops, given: tuple[Given, ...]) -> str:
     dtypes = [np.dtype(dtype) for dtype in given]
     first = dtypes[0]
-    if first.name in loops and all(dtype == first for dtype in dtypes):
+    if first.name in loops.dtypes and all(dtype == first for dtype in dtypes):
         return first.name
-    for candidate in loops:
-        if all(np.can_cast(dtype, candidate, "safe") for dtype in dtypes):
-            return candidate
-    raise DtypeError(describe(name, _shown(given), f"takes {', '.join(sorted(loops))}"))
+
+    def fitting(candidates: Sequence[str]) -> list[str]:
+        return [loop for loop in candidates if all(np.can_cast(dtype, loop, "safe") for dtype in dtypes)]
+
+    candidates = fitting(loops.dtypes)
+    if not candidates:
+        raise DtypeError(describe(name, _shown(given), f"takes {', '.join(sorted(loops.dtypes))}"))
+    is_certain = len({np.dtype(candidate).kind for candidate in candidates}) == len(candidates)
+    return candidates[0] if is_certain else fitting(loops.in_order())[0]
 
 
 def _shown(given: Sequence[Given]) -> list[str]:

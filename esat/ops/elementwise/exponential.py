@@ -14,7 +14,7 @@ from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, F
 from esat.ops.elementwise.record import Elementwise, slope
 from esat.ops.elementwise.scipy_functions import Special
 from esat.ops.elementwise.selection import switch
-from esat.ops.promotion import FLOATS, SPECIAL_COMPLEX
+from esat.ops.promotion import FLOATS, special_complex
 
 _LN2 = math.log(2.0)
 _LN10 = math.log(10.0)
@@ -136,7 +136,7 @@ xlogy = Elementwise(
     gradient=lambda inputs, output, cotangent: [
         cotangent * log(inputs[1]), cotangent * (inputs[0] / inputs[1]),
     ],
-    dtypes=SPECIAL_COMPLEX, flops=16.0,
+    dtypes=special_complex("xlogy"), flops=16.0,
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (

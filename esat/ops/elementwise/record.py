@@ -16,7 +16,7 @@ from esat.ops.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.cast import cast
 from esat.ops.elementwise.code import Code, anything, expression
 from esat.ops.elementwise.facts import NO_FACTS, Facts
-from esat.ops.promotion import Loops, operand_dtypes, resolve_dtype, wrap
+from esat.ops.promotion import Loops, SciPyLoops, operand_dtypes, resolve_dtype, wrap
 
 Gradient = Callable[[Sequence[Variable], Variable, Variable], Sequence[Variable | None]]
 """(inputs, output, cotangent of the output) -> cotangents of the inputs, in the output's shape."""
@@ -105,6 +105,8 @@ class Elementwise(Op):
     @property
     def needs_floats(self) -> bool:
         """Whether operands are floats or complex numbers always, integers being cast first."""
+        if isinstance(self.dtypes, SciPyLoops):
+            return True
         return self.admits("int64") not in (None, "int64") and self.admits("bool") != "bool"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:

@@ -1,7 +1,7 @@
 """Special functions, defined by SciPy's of the same name and computed in its dtypes.
 
-Those are float32 and float64, and complex where SciPy has it. Other dtypes are cast as SciPy 1.17 casts
-them: to float64, by erfinv and erfcinv to float32 where that takes them without loss. Derivatives: NIST
+Those are float32 and float64, and complex where SciPy has it. Other dtypes are cast as the installed SciPy
+casts them: small integers and float16 to float32, or (most functions of 1.17) to float64. Derivatives: NIST
 Digital Library of Mathematical Functions, chapters 5 (gamma), 7 (error functions) and 10 (Bessel functions).
 """
 
@@ -20,7 +20,7 @@ from esat.ops.elementwise.facts import KEEPS_SIGN, POSITIVE, Facts
 from esat.ops.elementwise.record import Elementwise, no_gradient, slope
 from esat.ops.elementwise.scipy_functions import Special
 from esat.ops.elementwise.selection import switch
-from esat.ops.promotion import SPECIAL, SPECIAL_COMPLEX, SPECIAL_SINGLE
+from esat.ops.promotion import SciPyLoops, special, special_complex
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_PI_OVER_TWO = math.sqrt(math.pi) / 2
@@ -31,54 +31,56 @@ _ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 
 erf = Elementwise(
     "erf", 1, Special("erf"), floats("erf({0})"), slope(lambda x, out: _TWO_OVER_ROOT_PI * exp(-sqr(x))),
-    SPECIAL_COMPLEX, flops=25.0,
+    special_complex("erf"), flops=25.0,
     facts=Facts(parity="odd", monotone="increasing", lowest=-1, highest=1, signs=KEEPS_SIGN),
 )  # fmt: skip
 
 # 1 - erf(x).
 erfc = Elementwise(
     "erfc", 1, Special("erfc"), floats("erfc({0})"), slope(lambda x, out: -_TWO_OVER_ROOT_PI * exp(-sqr(x))),
-    SPECIAL_COMPLEX, flops=35.0,
+    special_complex("erfc"), flops=35.0,
     facts=Facts(monotone="decreasing", lowest=0, highest=2, positive=True),
 )  # fmt: skip
 
 # exp(x**2) * erfc(x).
 erfcx = Elementwise(
     "erfcx", 1, Special("erfcx"), floats("erfcx({0})"), slope(lambda x, out: 2 * x * out - _TWO_OVER_ROOT_PI),
-    SPECIAL_COMPLEX, flops=40.0,
+    special_complex("erfcx"), flops=40.0,
     facts=Facts(monotone="decreasing", lowest=0, positive=True),
 )  # fmt: skip
 
 erfinv = Elementwise(
     "erfinv", 1, Special("erfinv"), None, slope(lambda x, out: _ROOT_PI_OVER_TWO * exp(sqr(out))),
-    SPECIAL_SINGLE, flops=60.0,
+    special("erfinv"), flops=60.0,
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
 erfcinv = Elementwise(
     "erfcinv", 1, Special("erfcinv"), None, slope(lambda x, out: -_ROOT_PI_OVER_TWO * exp(sqr(out))),
-    SPECIAL_SINGLE, flops=60.0,
+    special("erfcinv"), flops=60.0,
     facts=Facts(monotone="decreasing"),
 )  # fmt: skip
 
 # The cumulative distribution function of the standard normal distribution.
 ndtr = Elementwise(
     "ndtr", 1, Special("ndtr"), floats(f"const(0.5) * erfc({{0}} * const({-math.sqrt(0.5)!r}))"),
-    slope(lambda x, out: _ONE_OVER_ROOT_TWO_PI * exp(-0.5 * sqr(x))), SPECIAL_COMPLEX, flops=38.0,
+    slope(lambda x, out: _ONE_OVER_ROOT_TWO_PI * exp(-0.5 * sqr(x))), special_complex("ndtr"), flops=38.0,
     facts=Facts(monotone="increasing", lowest=0, highest=1, positive=True),
 )  # fmt: skip
 
 # The derivative exp(-x**2 / 2) / (sqrt(2 pi) ndtr(x)) in a form in which nothing underflows.
 log_ndtr = Elementwise(
     "log_ndtr", 1, Special("log_ndtr"), None,
-    slope(lambda x, out: _ROOT_TWO_OVER_PI / erfcx(-math.sqrt(0.5) * x)), SPECIAL_COMPLEX, flops=60.0,
+    slope(lambda x, out: _ROOT_TWO_OVER_PI / erfcx(-math.sqrt(0.5) * x)),
+    special_complex("log_ndtr"), flops=60.0,
     facts=Facts(monotone="increasing", highest=0),
 )  # fmt: skip
 
 # ---- the gamma function and its relatives
 
 gamma = Elementwise(
-    "gamma", 1, Special("gamma"), None, slope(lambda x, out: out * digamma(x)), SPECIAL_COMPLEX, flops=80.0,
+    "gamma", 1, Special("gamma"), None, slope(lambda x, out: out * digamma(x)),
+    special_complex("gamma"), flops=80.0,
     facts=Facts(signs=(((POSITIVE,), POSITIVE),)),
 )  # fmt: skip
 
@@ -89,7 +91,7 @@ gammaln = Elementwise(
     Special("gammaln"),
     floats("gammaln({0})"),
     slope(lambda x, out: digamma(x)),
-    SPECIAL,
+    special("gammaln"),
     flops=80.0,
 )
 
@@ -105,7 +107,7 @@ def _digamma_gradient(
 
 
 digamma: Elementwise = Elementwise(
-    "digamma", 1, Special("psi"), None, _digamma_gradient, SPECIAL_COMPLEX, flops=80.0
+    "digamma", 1, Special("psi"), None, _digamma_gradient, special_complex("psi"), flops=80.0
 )
 
 
@@ -119,8 +121,9 @@ def _polygamma_gradient(
 # The derivative of digamma of the order of the first operand, a non-negative whole number. SciPy composes
 # it of functions that compute in float32 only if both operands have that dtype.
 polygamma: Elementwise = Elementwise(
-    "polygamma", 2, Special("polygamma"), None, _polygamma_gradient, SPECIAL, flops=120.0
-)
+    "polygamma", 2, Special("polygamma"), None, _polygamma_gradient,
+    SciPyLoops("", ("float64", "float32")), flops=120.0,
+)  # fmt: skip
 
 # ---- Bessel functions, of the first kind (j) and modified (i)
 
@@ -133,22 +136,24 @@ def _order_one_slope(order_zero: Variable, x: Variable, out: Variable) -> Variab
 
 
 i0 = Elementwise(
-    "i0", 1, Special("i0"), None, slope(lambda x, out: i1(x)), SPECIAL, flops=60.0,
+    "i0", 1, Special("i0"), None, slope(lambda x, out: i1(x)), special("i0"), flops=60.0,
     facts=Facts(parity="even", lowest=1, positive=True),
 )  # fmt: skip
 
 i1: Elementwise = Elementwise(
-    "i1", 1, Special("i1"), None, slope(lambda x, out: _order_one_slope(i0(x), x, out)), SPECIAL, flops=60.0,
+    "i1", 1, Special("i1"), None, slope(lambda x, out: _order_one_slope(i0(x), x, out)),
+    special("i1"), flops=60.0,
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
 j0 = Elementwise(
-    "j0", 1, Special("j0"), None, slope(lambda x, out: -j1(x)), SPECIAL, flops=60.0,
+    "j0", 1, Special("j0"), None, slope(lambda x, out: -j1(x)), special("j0"), flops=60.0,
     facts=Facts(parity="even", lowest=-1, highest=1),
 )  # fmt: skip
 
 j1: Elementwise = Elementwise(
-    "j1", 1, Special("j1"), None, slope(lambda x, out: _order_one_slope(j0(x), x, out)), SPECIAL, flops=60.0,
+    "j1", 1, Special("j1"), None, slope(lambda x, out: _order_one_slope(j0(x), x, out)),
+    special("j1"), flops=60.0,
     facts=Facts(parity="odd", lowest=-1, highest=1),
 )  # fmt: skip
 
