@@ -21,8 +21,8 @@ _FUNCTION_FLOPS = 12.0
 """Additions that one of the vector functions takes as long as, before the machine's own factor."""
 _LEAST_SHARE = 16
 """Work for each partial result, in iterations, below which taking it in costs what threads save."""
-_BEYOND_CACHES = 2.0
-"""Times the last-level cache: with less, much of what is written is still there when it is read."""
+_BEYOND_CACHES = 0.75
+"""Of the last-level cache, which others use, too. With less, what is written is there when it is read."""
 _IDLE_SHARE = 0.5
 """Of the time that memory takes: more arithmetic is slowed down by the short loops of streams."""
 

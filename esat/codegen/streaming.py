@@ -16,10 +16,10 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from esat.codegen.loop_ir import Kernel, Load, Loop, Store, Tile, walk
+from esat.codegen.memory_access import BYTE, WORD, item_size, pointer_to, stack_array, word
 
 _ARRAYS: Any = arrayobj
 _CGUTILS: Any = cgutils
-_WORD, _BYTE = ir.IntType(64), ir.IntType(8)
 
 LINE = 64
 """Bytes that are stored at once."""
@@ -52,25 +52,6 @@ def stores_along(loop: Loop) -> list[int]:
     return [store.array for store in stores if store.index and store.index[-1] == loop.axes[-1]]
 
 
-def _int(value: int) -> Any:
-    return ir.Constant(_WORD, value)
-
-
-def _item_size(context: Any, array: Any) -> int:
-    return int(context.get_abi_sizeof(context.get_data_type(array.dtype)))
-
-
-def _pointer(context: Any, builder: Any, array: Any, value: Any, index: Any, places: Any) -> Any:
-    """A pointer to the bytes of an array from the element at a tuple of places on."""
-    fields = _ARRAYS.make_array(array)(context, builder, value)
-    offset = _int(0)
-    strides = _CGUTILS.unpack_tuple(builder, fields.strides, array.ndim)
-    for place, kind, stride in zip(_CGUTILS.unpack_tuple(builder, places), index, strides, strict=True):
-        number = context.cast(builder, place, kind, types.int64)
-        offset = builder.add(offset, builder.mul(number, stride))
-    return builder.gep(builder.bitcast(fields.data, _BYTE.as_pointer()), [offset])
-
-
 @intrinsic
 def past_boundary(typing_context: Any, array: Any, index: Any, length: Any) -> Any:
     """How many elements lie between an element and the last address before it that ``length`` of them divide.
@@ -81,11 +62,11 @@ def past_boundary(typing_context: Any, array: Any, index: Any, length: Any) -> A
         return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        size = _item_size(context, array)
-        pointer = _pointer(context, builder, array, arguments[0], signature.args[1], arguments[1])
-        whole = builder.mul(context.cast(builder, arguments[2], length, types.int64), _int(size))
-        beyond = builder.and_(builder.ptrtoint(pointer, _WORD), builder.sub(whole, _int(1)))
-        return builder.udiv(beyond, _int(size))
+        size = item_size(context, array)
+        pointer = pointer_to(context, builder, array, arguments[0], signature.args[1], arguments[1])
+        whole = builder.mul(context.cast(builder, arguments[2], length, types.int64), word(size))
+        beyond = builder.and_(builder.ptrtoint(pointer, WORD), builder.sub(whole, word(1)))
+        return builder.udiv(beyond, word(size))
 
     return types.int64(array, index, length), generate
 
@@ -95,19 +76,10 @@ def line_buffer(typing_context: Any, dtype: Any) -> Any:
     """An array of :data:`BUFFER` bytes on the stack, from the start of a line, uninitialised."""
     if not isinstance(dtype, types.NumberClass):
         return None
-    element = dtype.instance_type
-    result = types.Array(element, 1, "C")
+    result = types.Array(dtype.instance_type, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = _ARRAYS.make_array(result)(context, builder)
-        stored, size = context.get_data_type(element), _item_size(context, result)
-        memory = _CGUTILS.alloca_once(builder, stored, size=BUFFER // size)
-        memory.align = LINE
-        shape, strides = [_int(BUFFER // size)], [_int(size)]
-        _ARRAYS.populate_array(
-            array, data=memory, shape=shape, strides=strides, itemsize=_int(size), meminfo=None
-        )
-        return array._getvalue()
+        return stack_array(context, builder, result, BUFFER // item_size(context, result), LINE)
 
     return result(dtype), generate
 
@@ -122,15 +94,15 @@ def stream(typing_context: Any, array: Any, index: Any, buffer: Any, count: Any)
         return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        size = _item_size(context, array)
-        target = _pointer(context, builder, array, arguments[0], signature.args[1], arguments[1])
+        size = item_size(context, array)
+        target = pointer_to(context, builder, array, arguments[0], signature.args[1], arguments[1])
         source = builder.bitcast(
-            _ARRAYS.make_array(buffer)(context, builder, arguments[2]).data, _BYTE.as_pointer()
+            _ARRAYS.make_array(buffer)(context, builder, arguments[2]).data, BYTE.as_pointer()
         )
-        length = builder.mul(context.cast(builder, arguments[3], count, types.int64), _int(size))
-        within = builder.and_(builder.ptrtoint(target, _WORD), _int(LINE - 1))
-        starts_line = builder.icmp_unsigned("==", within, _int(0))
-        whole = builder.select(starts_line, builder.and_(length, _int(-LINE)), _int(0))
+        length = builder.mul(context.cast(builder, arguments[3], count, types.int64), word(size))
+        within = builder.and_(builder.ptrtoint(target, WORD), word(LINE - 1))
+        starts_line = builder.icmp_unsigned("==", within, word(0))
+        whole = builder.select(starts_line, builder.and_(length, word(-LINE)), word(0))
         _store_lines(builder, target, source, whole)
         with builder.if_then(builder.icmp_unsigned("<", whole, length)):
             parts = (builder.gep(pointer, [whole]) for pointer in (target, source))
@@ -141,9 +113,9 @@ def stream(typing_context: Any, array: Any, index: Any, buffer: Any, count: Any)
 
 
 def _store_lines(builder: Any, target: Any, source: Any, length: Any) -> None:
-    line = ir.VectorType(_WORD, LINE // 8).as_pointer()
+    line = ir.VectorType(WORD, LINE // 8).as_pointer()
     hint = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
-    with _CGUTILS.for_range_slice(builder, _int(0), length, _int(LINE), inc=True) as (place, _):
+    with _CGUTILS.for_range_slice(builder, word(0), length, word(LINE), inc=True) as (place, _):
         value = builder.load(builder.bitcast(builder.gep(source, [place]), line), align=LINE)
         store = builder.store(value, builder.bitcast(builder.gep(target, [place]), line), align=LINE)
         store.set_metadata("nontemporal", hint)

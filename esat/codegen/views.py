@@ -9,6 +9,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
+from esat.codegen.memory_access import stack_array
+
 _ARRAYS: Any = arrayobj
 _CGUTILS: Any = cgutils
 
@@ -86,19 +88,10 @@ def scratch(typing_context: Any, dtype: Any) -> Any:
     """
     if not isinstance(dtype, types.NumberClass):
         return None
-    element = dtype.instance_type
-    result = types.Array(element, 1, "C")
+    result = types.Array(dtype.instance_type, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = _ARRAYS.make_array(result)(context, builder)
-        stored = context.get_data_type(element)
-        itemsize = context.get_constant(types.intp, context.get_abi_sizeof(stored))
-        length = context.get_constant(types.intp, TILE_WIDTH)
-        memory = _CGUTILS.alloca_once(builder, stored, size=TILE_WIDTH)
-        _ARRAYS.populate_array(
-            array, data=memory, shape=[length], strides=[itemsize], itemsize=itemsize, meminfo=None
-        )
-        return array._getvalue()
+        return stack_array(context, builder, result, TILE_WIDTH)
 
     return result(dtype), generate
 

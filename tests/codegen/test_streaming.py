@@ -109,5 +109,6 @@ def test_streamed_are_large_results_of_long_rows_and_little_arithmetic() -> None
 
     assert streamed(cheap, 2000, 1000)
     assert not streamed(costly, 2000, 1000)
-    assert not streamed(cheap, 1000, 1000)
+    assert streamed(cheap, 1000, 1000)
+    assert not streamed(cheap, 600, 700)
     assert not streamed(cheap, 200_000, 10)

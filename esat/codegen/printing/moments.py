@@ -10,6 +10,7 @@ from numba.core import types
 from esat.codegen import views
 from esat.codegen.moments import CHUNK_BITS, Moments, accumulator_of
 from esat.codegen.partition import SUM_BLOCK_BITS
+from esat.codegen.printing.prefetches import print_pages
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.vector_math import reduction
@@ -87,6 +88,7 @@ def print_chunks(moments: Moments, scalars: ScalarPrinter) -> None:
         with source.block(f"for block in range((last - first + {block - 1}) >> {SUM_BLOCK_BITS})"):
             source.line(f"start = first + (block << {SUM_BLOCK_BITS})")
             source.line(f"part = part_square = {real}(0)")
+            print_pages([moments.load], scalars, Names().with_position(axis, "start"), str(block))
             with elements("start", f"min(start + {block}, last)"):
                 scalars.definition(moments.load, Names())
                 source.line(f"difference = {value} - pivot")

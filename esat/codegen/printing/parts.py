@@ -22,6 +22,7 @@ from esat.codegen.partition import (
     is_constant,
     partition,
 )
+from esat.codegen.prefetching import loads_along
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_float_sum, is_index
 from esat.codegen.printing.moments import (
     print_chunks,
@@ -30,6 +31,7 @@ from esat.codegen.printing.moments import (
     print_total,
     results_names,
 )
+from esat.codegen.printing.prefetches import print_pages
 from esat.codegen.printing.printer import Layout, PrintedKernel, print_sizes, print_views
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
@@ -291,6 +293,8 @@ class _GatherPrinter(StreamPrinter):
             self.source.line(f"{_gathered_name(accumulator)} = {self.scalars.start(accumulator)}")
             if _notes_nan(accumulator):
                 self.source.line(f"nan{accumulator.value} = False")
+        ahead = names.with_position(axis, f"first{axis}")
+        print_pages(loads_along(loop, loop.axes), self.scalars, ahead, str(1 << part.block_bits))
         span = self.span(f"first{axis}", size_name(axis), 1 << part.block_bits)
         with self.source.block(f"for i{axis} in {span}"):
             self.block(loop.body, names, loop, flat=True)

@@ -9,7 +9,9 @@ from numba.core import types
 
 from esat.codegen import streaming
 from esat.codegen.loop_ir import Loop, Store, walk
+from esat.codegen.prefetching import loads_along, read_before
 from esat.codegen.printing.loops import LoopPrinter
+from esat.codegen.printing.prefetches import print_next_row, print_pages
 from esat.codegen.printing.scalars import Names, size_name
 from esat.codegen.streaming import BUFFER, stores_along
 
@@ -18,6 +20,7 @@ class StreamPrinter(LoopPrinter):
     """Prints loops; those that store streamed outputs fill a buffer and write that."""
 
     _streamed: tuple[int, ...] = ()
+    _around: Loop | None = None
 
     def open_streams(self, outputs: tuple[int, ...]) -> None:
         """Print the buffers of those outputs that the kernel stores; they are streamed from now on."""
@@ -37,7 +40,9 @@ class StreamPrinter(LoopPrinter):
     def loop(self, loop: Loop, names: Names) -> None:
         """Print a loop and what follows from its accumulators."""
         if not set(stores_along(loop)).intersection(self._streamed):
+            around, self._around = self._around, loop
             super().loop(loop, names)
+            self._around = around
             return
         with ExitStack() as stack:
             for axis in loop.axes[:-1]:
@@ -63,6 +68,7 @@ class StreamPrinter(LoopPrinter):
             self.source.line(f"next{axis} = first{axis} + {length}")
             self.source.line(f"start = {uintp}(max(first{axis}, {begin}))")
             self.source.line(f"width = {uintp}(min(next{axis}, {end}) - max(first{axis}, {begin}))")
+            self._announce(loop, streamed[0], names.with_position(axis, "start"))
             with self.source.block("for place in range(width)"):
                 inside = names.with_position(axis, "start + place")
                 for statement in loop.body:
@@ -78,6 +84,14 @@ class StreamPrinter(LoopPrinter):
                 place = self._place(store, names.with_position(axis, "start"))
                 self.source.line(f"{write}({place}, lines{store.array}, width)")
             self.source.line(f"first{axis} = next{axis}")
+
+    def _announce(self, loop: Loop, store: Store, names: Names) -> None:
+        """Fetch what the loop has yet to read from memory; of a row that was read before, the one below."""
+        loads = loads_along(loop, [axis for axis in store.index if axis is not None])
+        again = [load for load in loads if self._around and read_before(load, loop, self._around)]
+        for load in again:
+            print_next_row(load, self.scalars, names, "width")
+        print_pages([load for load in loads if load not in again], self.scalars, names, "width")
 
     def _place(self, store: Store, names: Names) -> str:
         """An output and the places at which it is stored, as two arguments."""

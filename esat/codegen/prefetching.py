@@ -1,0 +1,112 @@
+"""Memory announced to the caches before it is read.
+
+Processors notice that memory is read from one end to the other, and fetch what comes next, but only up to
+the end of a page, whose neighbours may lie anywhere. At the start of each page they wait, and begin anew. So
+loops that read more than caches hold fetch the first lines of the pages some way ahead; the processor then
+fetches the rest of these by itself. On a Zen 4 server a float32 ``sum((x - y)**2)`` of 80 MB takes 0.8 to 0.96
+of the time, and ``a * x + b`` of 160 MB, written past the caches, 0.9.
+
+Rows that are read several times come from memory only the first time, and for the rest memory is idle. Where
+the last time is a loop that writes past the caches, that loop fetches the next row: a layer normalisation of
+80 MB takes 0.8 to 0.9 of the time.
+
+Everything goes into the second-level cache: what is fetched into the first drives out what a loop works on.
+Addresses behind the end of an array do no harm, whoever owns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from esat.codegen.loop_ir import Load, Loop
+from esat.codegen.memory_access import WORD, item_size, pointer_to, word
+
+_CGUTILS: Any = cgutils
+_LINE = 64
+_PAGE = 4096
+AHEAD = 4 * _PAGE
+"""Bytes between what is read and the pages that are announced."""
+_FIRST_LINES = 4
+"""Lines of a page that are fetched; a processor has noticed by then that more will follow."""
+
+
+def loads_along(loop: Loop, axes: Sequence[int]) -> list[Load]:
+    """The loads of an innermost loop that run along memory, and through all of the given axes."""
+    return [
+        statement
+        for statement in loop.body
+        if isinstance(statement, Load)
+        and statement.index
+        and statement.index[-1] == loop.axes[-1]
+        and set(axes) <= set(statement.index)
+    ]
+
+
+def read_before(load: Load, loop: Loop, around: Loop) -> bool:
+    """Whether an earlier loop beside ``loop``, in the body of a loop over rows, reads the same row."""
+    if loop not in around.body or len(load.index) < 2 or load.index[-2] != around.axes[-1]:
+        return False
+    before = around.body[: around.body.index(loop)]
+    return any(
+        isinstance(inner, Load) and (inner.array, inner.index) == (load.array, load.index)
+        for other in before
+        if isinstance(other, Loop)
+        for inner in other.body
+    )
+
+
+def _fetch(builder: Any, pointer: Any, places: Any) -> None:
+    number = ir.IntType(32)
+    function_type = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], function_type)
+    to_read, second_level, data = (ir.Constant(number, value) for value in (0, 2, 1))
+    builder.call(function, [builder.gep(pointer, [places]), to_read, second_level, data])
+
+
+def _is_place(array: Any, index: Any) -> bool:
+    return isinstance(array, types.Array) and isinstance(index, types.BaseTuple)
+
+
+@intrinsic
+def prefetch_lines(typing_context: Any, array: Any, index: Any, count: Any) -> Any:
+    """Fetch ``count`` elements from a tuple of places on, along contiguous memory."""
+    if not _is_place(array, index):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = pointer_to(context, builder, array, arguments[0], signature.args[1], arguments[1])
+        number = context.cast(builder, arguments[2], count, types.int64)
+        length = builder.mul(number, word(item_size(context, array)))
+        with _CGUTILS.for_range_slice(builder, word(0), length, word(_LINE), inc=True) as (place, _):
+            _fetch(builder, pointer, place)
+        return context.get_dummy_value()
+
+    return types.void(array, index, count), generate
+
+
+@intrinsic
+def prefetch_pages(typing_context: Any, array: Any, index: Any, count: Any) -> Any:
+    """Fetch the first lines of pages that start :data:`AHEAD` bytes behind one of ``count`` elements.
+
+    The elements are those from a tuple of places on, along contiguous memory.
+    """
+    if not _is_place(array, index):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = pointer_to(context, builder, array, arguments[0], signature.args[1], arguments[1])
+        number = context.cast(builder, arguments[2], count, types.int64)
+        length = builder.mul(number, word(item_size(context, array)))
+        # As many bytes as are missing to the end of a page lie before the next one.
+        missing = builder.and_(builder.neg(builder.ptrtoint(pointer, WORD)), word(_PAGE - 1))
+        with _CGUTILS.for_range_slice(builder, missing, length, word(_PAGE), inc=True) as (place, _):
+            for line in range(_FIRST_LINES):
+                _fetch(builder, pointer, builder.add(place, word(AHEAD + line * _LINE)))
+        return context.get_dummy_value()
+
+    return types.void(array, index, count), generate

@@ -1,0 +1,63 @@
+"""What loops announce to the caches; that results keep their bits is for the tests of streams and threads."""
+
+import mmap
+
+import numpy as np
+from codegen.kernel_cases import group_of, op, variable
+from numba.core import types
+
+from esat.codegen import cache, lower
+from esat.codegen.cache.kernel import compile_kernel
+from esat.codegen.parallel import compile_parallel_kernel
+from esat.codegen.prefetching import prefetch_lines, prefetch_pages
+from esat.codegen.printing.parts import print_parallel_source
+from esat.graph import Variable
+from esat.ops.reduction import SUM, reduce
+
+
+def announced(output: Variable, *inputs: Variable, streams: bool = True) -> list[str]:
+    """The lines of a kernel's source that announce memory."""
+    printed = print_parallel_source(lower(group_of([output], list(inputs))), "C", True, streams)
+    assert printed is not None
+    return [line.strip() for line in printed.text.splitlines() if "prefetch_" in line]
+
+
+def test_streams_announce_what_they_read_from_memory() -> None:
+    x, row = variable("float64", None, None), variable("float64", None)
+    scaled = op("mul", op("add", x, 1.0), row)
+    assert announced(scaled, x, row) == ["prefetch_pages(x0, (i0, start, ), width)"]
+    assert announced(scaled, x, row, streams=False) == []
+
+
+def test_rows_that_were_read_before_announce_the_next() -> None:
+    x = variable("float64", None, None)
+    centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
+    assert announced(centred, x) == ["prefetch_lines(x0, (i0 + uintp(1), start, ), width)"]
+
+
+def test_long_sums_announce_all_that_they_read() -> None:
+    x, y = variable("float32", None), variable("float32", None)
+    difference = op("sub", x, y)
+    total = reduce(SUM, op("mul", difference, difference), 0)
+    assert announced(total, x, y) == [
+        "prefetch_pages(x0, (first0, ), 1024)",
+        "prefetch_pages(x1, (first0, ), 1024)",
+    ]
+
+
+def test_announcements_reach_the_machine_code() -> None:
+    text = "def kernel(x, n):\n    prefetch_lines(x, (n, ), 64); prefetch_pages(x, (n, ), 64)\n"
+    signature = types.void(types.Array(types.float64, 1, "C"), types.int64)
+    names = {"prefetch_lines": prefetch_lines, "prefetch_pages": prefetch_pages}
+    assembly = compile_kernel("0" * 64, text, "kernel", signature, names, cache.CompileOptions()).assembly
+    assert assembly.count("prefetch") + assembly.count("prfm") >= 2
+
+
+def test_what_lies_behind_the_end_of_an_array_may_be_announced() -> None:
+    x = variable("float64", None)
+    function = compile_parallel_kernel(lower(group_of([reduce(SUM, x, 0)], [x])))
+    for size in (1, 512, 1536, 2**18):
+        array, result = np.frombuffer(mmap.mmap(-1, size * 8)), np.empty(())
+        array[:] = 1.0
+        function(1, result, array)
+        assert result == size
