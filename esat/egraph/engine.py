@@ -13,14 +13,14 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from esat.egraph.bindings import native_module
+from esat.egraph.memory_file import memory_file
 from esat.errors import RuleError, SaturationError
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]')
@@ -69,21 +69,6 @@ def split_forms(text: str) -> list[TextForm]:
     if depth:
         raise RuleError("a parenthesis is never closed", line=line + 1)
     return forms
-
-
-@contextmanager
-def _readable(text: str) -> Iterator[str]:
-    """The path of a nameless file that holds the text, for the length of a block; empty where none can be."""
-    content = text.encode()
-    path = ""
-    with ExitStack() as stack:
-        with suppress(OSError):
-            file = stack.enter_context(tempfile.TemporaryFile(buffering=0))
-            # A full disk takes a part. On some systems, opening the path shares the place in the file.
-            if file.write(content) == len(content) and file.seek(0) == 0:
-                name = f"/dev/fd/{file.fileno()}"
-                path = name if os.access(name, os.R_OK) else ""
-        yield path
 
 
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -183,12 +168,14 @@ class Engine:
         self.emptied.update(_DELETED.findall(text))
         # What egglog reads itself need not become Python objects in between, each with a copy of the source.
         try:
-            with _readable(text) as path:
-                if path:
-                    self._load_at(f'(include "{path}")', file, 0)
-                else:
+            with ExitStack() as stack:
+                try:
+                    path = stack.enter_context(memory_file(text))
+                except OSError:
                     for form in split_forms(text):
                         self._load_at(" " * form.column + form.text, file, form.line)
+                else:
+                    self._load_at(f'(include "{path}")', file, 0)
         except RuleError as error:
             self.failure = error
             raise

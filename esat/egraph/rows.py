@@ -8,14 +8,12 @@ the form, and keeps it.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from esat.egraph.engine import Engine
+from esat.egraph.memory_file import memory_file
 
 COLUMNS = 12
 """Numbers that a row has for its form."""
@@ -85,7 +83,11 @@ class Rows:
         rows = [f"{head}\t{codes[form]}\t{tail}" for head, form, tail in self.rows]
         tables = {"LoadedRow": rows, "LoadedValue": self.values, "LoadedConstant": self.constants}
         with ExitStack() as stack:
-            files = {name: stack.enter_context(_file(lines)) for name, lines in tables.items() if lines}
+            files = {
+                name: stack.enter_context(memory_file("\n".join(lines)))
+                for name, lines in tables.items()
+                if lines
+            }
             inputs = [f'(input {name} "{path}")' for name, path in files.items()]
             engine.execute(" ".join([*inputs, f"(run {_CLASSES} 1)"]))
         engine.execute_again(f"(run {engine.unite('esat-load-rows', tuple(rulesets))} 1)")
@@ -123,19 +125,3 @@ def _rule(code: int, action: str) -> str:
 
 def _ruleset(code: int) -> str:
     return f"esat-load-row-{code}"
-
-
-@contextmanager
-def _file(lines: Sequence[str]) -> Iterator[str]:
-    """Path of a file of these lines, of which nothing reaches a disk where the system can do without."""
-    content = "\n".join(lines).encode()
-    if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
-        with os.fdopen(os.memfd_create("esat-rows"), "wb") as file:
-            file.write(content)
-            file.flush()
-            yield f"/proc/self/fd/{file.fileno()}"
-        return
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory, "rows")
-        path.write_bytes(content)
-        yield path.as_posix()

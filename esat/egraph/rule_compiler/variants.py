@@ -127,8 +127,8 @@ def _composites(surface: SurfaceRule) -> Iterator[tuple[str, str]]:
         if isinstance(term, str):
             if term.startswith("?"):
                 places.setdefault(term, []).append(place)
-        elif place and negated_operand(term) is not None:
-            visit(negated_operand(term), "negative")
+        elif place and (negated := negated_operand(term)) is not None:
+            visit(negated, "negative")
         elif family_of(term):
             for operand in flatten(term).operands:
                 visit(operand, family_of(term))
