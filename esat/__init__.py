@@ -87,6 +87,7 @@ from esat.frontend.methods import shape, size, trace
 from esat.frontend.names import *  # noqa: F403
 from esat.frontend.nans import *  # noqa: F403
 from esat.frontend.numeric import *  # noqa: F403
+from esat.frontend.numpy_calls import register_numpy_calls as _register_numpy_calls
 from esat.frontend.reductions import *  # noqa: F403
 from esat.frontend.searching import *  # noqa: F403
 from esat.frontend.sequences import *  # noqa: F403
@@ -188,3 +189,4 @@ def __dir__() -> list[str]:
 
 _register_all()
 _register_methods()
+_register_numpy_calls(globals())

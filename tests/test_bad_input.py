@@ -125,9 +125,9 @@ def test_what_joins_arrays_takes_some(function) -> None:
         function(esat.vector("x"))
 
 
-def test_functions_of_numpy_name_their_like() -> None:
-    with pytest.raises(DtypeError, match=r"numpy.sum\(x\): .* use esat's sum"):
-        np.sum(esat.vector("x"))
+def test_functions_of_numpy_that_have_no_like_are_named() -> None:
+    with pytest.raises(DtypeError, match=r"numpy.unique\(x\): .*; esat has no unique"):
+        np.unique(esat.vector("x"))
     with pytest.raises(DtypeError, match=r"einsum\(x\): the subscripts come first"):
         esat.einsum(esat.vector("x"), "i->")
 
@@ -215,3 +215,41 @@ def test_graphs_with_branches_are_not_refused_for_their_sizes():
     x, y, z = esat.vector("x"), esat.tensor("y", shape=(5,)), esat.tensor("z", shape=(6,))
     chosen = esat.ifelse(condition, esat.sum(x + y), esat.sum(x * z))
     assert len(esat.compile(esat.Graph([condition, x, y, z], [chosen])).graph.inputs) == 4
+
+
+NUMBERS = {
+    "float": float,
+    "int": int,
+    "complex": complex,
+    "bool": lambda x: 1 if x else 0,
+    "index": lambda x: [1, 2][x],
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_asks_a_variable_for_a_number_names_it_and_its_line(name) -> None:
+    with pytest.raises(
+        DtypeError, match=rf"^{name}\(scalar\(int64\)\): n has no (truth )?value before it is computed"
+    ):
+        NUMBERS[name](esat.scalar("n", dtype="int64"))
+    with pytest.raises(
+        DtypeError, match=rf"(?s)^{name}\(scalar\(int64\)\): add.0 has no .*test_bad_input.py:\d+$"
+    ):
+        NUMBERS[name](esat.scalar("n", dtype="int64") + 1)
+
+
+def test_what_goes_through_a_variable_says_that_its_size_is_not_known() -> None:
+    x = esat.vector("x")
+    for ask in (list, max, sum, lambda x: [*x], lambda x: dict(zip("ab", x, strict=True))):
+        with pytest.raises(
+            ShapeError, match=r"iter\(vector\(float64\)\): the number of elements is not known"
+        ):
+            ask(x)
+    with pytest.raises(ShapeError, match=r"(?s)len\(vector\(float64\)\): .*test_bad_input.py"):
+        len(x * 2)
+    assert len(list(esat.vector("x", shape=(3,)))) == 3
+
+
+def test_an_op_takes_no_parameters_that_it_does_not_have() -> None:
+    with pytest.raises(DtypeError, match=r"^exp\(x\): takes no parameter where$"):
+        esat.exp(esat.vector("x"), where=True)

@@ -14,7 +14,7 @@ from esat.graph.variables import Variable
 from esat.ops.axes import normalize_axis
 from esat.ops.cast import cast
 from esat.ops.control import ifelse
-from esat.ops.elementwise.arithmetic import absolute, add, copysign, div, mul, sub
+from esat.ops.elementwise.arithmetic import absolute, add, copysign, div, floor_div, mod, mul, sub
 from esat.ops.elementwise.comparison import eq, gt, isfinite, isinf, isnan, le, lt, ne
 from esat.ops.elementwise.complex import imag
 from esat.ops.elementwise.exponential import sigmoid
@@ -30,8 +30,9 @@ from esat.ops.reduction import ALL, reduce
 from esat.ops.shape import sizes_of
 
 __all__ = [
-    "allclose", "around", "array_equal", "clip", "diff", "expit", "fabs", "fix", "float_power", "heaviside",
-    "isclose", "iscomplex", "isneginf", "isposinf", "isreal", "modf", "nan_to_num", "round", "select", "sinc",
+    "allclose", "around", "array_equal", "clip", "diff", "divmod", "expit", "fabs", "fix", "float_power",
+    "heaviside", "isclose", "iscomplex", "isneginf", "isposinf", "isreal", "modf", "nan_to_num", "round",
+    "select", "sinc",
 ]  # fmt: skip
 
 
@@ -176,6 +177,11 @@ def heaviside(operand: Any, at_zero: Any) -> Variable:
     variable = cast(operand, dtype)
     side = switch(lt(variable, 0), 0, switch(gt(variable, 0), 1, variable))
     return _call(switch, eq(variable, 0), cast(at_zero, dtype), side)
+
+
+def divmod(dividend: Any, divisor: Any) -> tuple[Variable, Variable]:
+    """The quotients rounded down, and the remainders."""
+    return _call(floor_div, dividend, divisor), _call(mod, dividend, divisor)
 
 
 def modf(operand: Any) -> tuple[Variable, Variable]:

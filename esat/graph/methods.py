@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from esat.errors import DtypeError, GraphError, ShapeError, describe
+from esat.errors import DtypeError, GraphError, ShapeError, UserLine, describe
 from esat.graph.callers import caller
 from esat.graph.operators import Operators
 from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from esat.graph.variables import Variable
+    from esat.graph.variables import Apply, Variable
 
 
 class Methods(Operators):
@@ -33,10 +33,13 @@ class Methods(Operators):
             raise GraphError(caller() + reason)
         return self.type
 
+    # ---- NumPy's functions called with a Variable, `array + variable` included
+
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
-        name = function.__name__
-        reason = f"NumPy's function takes arrays, and a Variable has no value yet; use esat's {name}"
-        raise DtypeError(describe(f"numpy.{name}", [self], reason))
+        return function_named("call_numpy")(function, arguments, keywords)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
+        return function_named("call_ufunc")(ufunc, method, operands, options)
 
     # ---- properties
 
@@ -101,17 +104,51 @@ class Methods(Operators):
     def __len__(self) -> int:
         shape = self.tensor_type.shape
         if not shape or shape[0] is None:
-            raise ShapeError(describe("len", [self.type], "the size of the first axis is not known"))
+            reason = "the size of the first axis is not known; x.shape[0] is part of the graph"
+            raise ShapeError(describe("len", [self.type], reason, self._where))
         return shape[0]
 
     def __iter__(self) -> Iterator[Variable]:
-        return iter([self[position] for position in range(len(self))])
+        shape = self.tensor_type.shape
+        if not shape or shape[0] is None:
+            reason = "the number of elements is not known yet; use esat's functions, not Python's"
+            raise ShapeError(describe("iter", [self.type], reason, self._where))
+        return iter([self[position] for position in range(shape[0])])
 
     def __contains__(self, item: Any) -> bool:
         raise GraphError("a Variable has no elements before it is computed; use esat.any(esat.eq(x, item))")
 
     def __array__(self, *arguments: Any, **options: Any) -> Any:
         raise DtypeError(f"{self} has no value before it is computed; use esat's functions, not NumPy's")
+
+    # ---- what asks for a number
+
+    @property
+    def _where(self) -> UserLine | None:
+        """The user's line that made it, for messages."""
+        owner: Apply | None = getattr(self, "owner", None)
+        return None if owner is None else owner.where
+
+    def __bool__(self) -> bool:
+        raise self._no_value("bool", "use esat.where, esat.ifelse, & and |, or esat.eq", "truth value")
+
+    def __float__(self) -> float:
+        raise self._no_value("float", "x.astype('float64') converts it, x.evaluate(...) computes it")
+
+    def __int__(self) -> int:
+        raise self._no_value("int", "x.astype('int64') converts it, x.evaluate(...) computes it")
+
+    def __complex__(self) -> complex:
+        raise self._no_value("complex", "x.astype('complex128') converts it, x.evaluate(...) computes it")
+
+    def __index__(self) -> int:
+        raise self._no_value(
+            "index", "a Variable is an index of Variables, not of Python's sequences and ranges"
+        )
+
+    def _no_value(self, asked: str, advice: str, lacking: str = "value") -> DtypeError:
+        reason = f"{self} has no {lacking} before it is computed; {advice}"
+        return DtypeError(describe(asked, [self.type], reason, self._where))
 
     def __matmul__(self, other: Any) -> Variable:
         return self._call("matmul", other)

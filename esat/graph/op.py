@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import GradientError, ShapeError, describe
+from esat.errors import DtypeError, GradientError, ShapeError, describe
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable
 
@@ -102,8 +102,10 @@ class Op:
         outputs = [type.make_variable() for type in self.infer_types(operands)]
         return Apply(self, operands, outputs)
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **unknown: Any) -> Any:
         """The output of :meth:`make_node`, or a tuple of them when there are several."""
+        if unknown:
+            raise DtypeError(describe(self.name, inputs, f"takes no parameter {', '.join(unknown)}"))
         outputs = self.make_node(*inputs).outputs
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 

@@ -26,8 +26,6 @@ class Operators:
 
     type: Any
 
-    # NumPy must not take a Variable for a sequence of objects in `array + variable`.
-    __array_ufunc__ = None
     __array_priority__ = 1000
 
     def __add__(self, other: Any) -> Variable:
@@ -134,6 +132,3 @@ class Operators:
 
     def __rrshift__(self, other: Any) -> Variable:
         return _apply("right_shift", other, self)
-
-    def __bool__(self) -> bool:
-        raise TypeError("a Variable has no truth value before it is computed; use esat.where or esat.eq")

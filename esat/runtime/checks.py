@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,31 @@ def wrong_count(inputs: Sequence[Variable], given: Sequence[Any]) -> InputError:
     """The error for a wrong number of arguments."""
     expected = ", ".join(variable.name or str(variable.type) for variable in inputs)
     return InputError(f"takes {len(inputs)} inputs ({expected}), not {len(given)}")
+
+
+def in_order(inputs: Sequence[Variable], given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call, those of inputs by name put behind the others.
+
+    Raises
+    ------
+    InputError
+        When no input has a name or several have it, when one is given twice, and when one is not given.
+    """
+    if not named:
+        return given
+    names = [variable.name for variable in inputs]
+    for name in named:
+        if names.count(name) != 1:
+            known = ", ".join(known for known in names if known) or "without names"
+            several = "no" if name not in names else "more than one"
+            raise InputError(f"{several} input is called {name!r}; the inputs are {known}")
+        if names.index(name) < len(given):
+            raise InputError(f"{input_name(names.index(name), inputs[names.index(name)])} is given twice")
+    rest = list(enumerate(inputs))[len(given) :]
+    missing = [input_name(place, variable) for place, variable in rest if variable.name not in named]
+    if missing:
+        raise InputError(f"{', '.join(missing)}: no array is given")
+    return (*given, *(named[str(variable.name)] for _, variable in rest))
 
 
 def aligned(array: Array) -> Array:

@@ -11,6 +11,7 @@ from esat.errors import DebugError, EsatError
 from esat.graph.evaluate import evaluate
 from esat.phases.assumptions import check_assumptions
 from esat.phases.debug import GraphChecker, difference, guard
+from esat.runtime.checks import in_order
 from esat.runtime.executable import Executable
 
 
@@ -33,8 +34,9 @@ class DebugExecutable(Executable):
 
     checker: GraphChecker
 
-    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         graph = self.checker.graph
+        arguments = in_order(graph.inputs, arguments, named)
         if len(arguments) != len(graph.inputs):
             return super().__call__(*arguments, out=out)  # which says what is wrong
         try:

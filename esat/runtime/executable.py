@@ -23,7 +23,7 @@ from esat.phases.overwrite import nothing_overwritable
 from esat.phases.shape_values import ShapeFacts
 from esat.profile import Profile, StepProfile
 from esat.progress import progress
-from esat.runtime.checks import InputCheck
+from esat.runtime.checks import InputCheck, in_order
 from esat.runtime.direct import FrequentCalls, may_be_direct
 from esat.runtime.driver import Driver, make_driver, title
 from esat.runtime.invariants import KeptValue, kept_values
@@ -142,21 +142,23 @@ class Executable:
         self._timed_driver: Driver | None = None
         self._use(self._plain_driver)
 
-    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the program; see the class.
 
         Parameters
         ----------
         arguments
             One array an input.
+        named
+            The arrays of inputs that come after them, by the inputs' names.
         out
             An array, or one an output where there are several, to write the outputs into; it is returned.
             It has the output's dtype and shape, and shares no memory with arguments, shared variables or
             another of them.
         """
         try:
-            if out is not None:
-                return self._run_into(arguments, out)
+            if named:
+                return self._run_named(arguments, **named)
             return self._run(*arguments)
         except Exception as error:
             located = self._located(error)
@@ -176,6 +178,10 @@ class Executable:
             if located is error:
                 raise
             raise located from error
+
+    def _run_named(self, arguments: tuple[Any, ...], *, out: Any = None, **named: Any) -> Any:
+        arguments = in_order(self.graph.inputs, arguments, named)
+        return self._run(*arguments) if out is None else self._run_into(arguments, out)
 
     def _run_into(self, arguments: tuple[Any, ...], out: Any) -> Any:
         single = len(self.graph.outputs) - len(self._program.updated) == 1

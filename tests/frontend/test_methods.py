@@ -59,7 +59,7 @@ def test_sequences():
     for variable in (esat.matrix(), esat.scalar()):
         with pytest.raises(ShapeError, match="len"):
             len(variable)
-        with pytest.raises(ShapeError, match="len"):
+        with pytest.raises(ShapeError, match="iter"):
             iter(variable)
     with pytest.raises(GraphError, match="set_subtensor"):
         x[0] = 1
@@ -70,4 +70,4 @@ def test_sequences():
 def test_every_method_has_its_function():
     source = inspect.getsource(Methods)
     called = set(re.findall(r'(?:_call|function_named)\(\s*"(\w+)"', source))
-    assert called == set(METHODS)
+    assert called - {"call_numpy", "call_ufunc"} == set(METHODS)

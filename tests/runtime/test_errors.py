@@ -31,6 +31,27 @@ def test_a_wrong_number_of_arguments_lists_the_inputs(given: tuple[int, ...], co
         compiled([], [op_named("exp")(1.0)])(1)
 
 
+def test_arguments_by_the_names_of_inputs(compiled: Build) -> None:
+    x, y, unnamed = tensor("x"), tensor("y"), tensor(None)
+    function = compiled([x, y], [x - y])
+    assert function(5.0, y=2.0) == function(y=2.0, x=5.0) == 3.0
+    out = np.zeros(())
+    assert function(5.0, y=2.0, out=out) is out
+    assert out == 3.0
+    with pytest.raises(InputError, match="no input is called 'z'; the inputs are x, y"):
+        function(1.0, z=2.0)
+    with pytest.raises(InputError, match=r"input 0 \(x\) is given twice"):
+        function(1.0, x=2.0)
+    with pytest.raises(InputError, match=r"input 0 \(x\): no array is given"):
+        function(y=2.0)
+    with pytest.raises(InputError, match="no input is called 'x'; the inputs are without names"):
+        compiled([unnamed], [unnamed])(x=1.0)
+    twice = tensor("x")
+    with pytest.raises(InputError, match="more than one input is called 'x'"):
+        compiled([x, twice], [x - twice])(x=1.0)
+    assert function(5.0, 3.0) == 2.0
+
+
 BAD: dict[str, tuple[Any, str]] = {
     "dtype": (np.ones((2, 3), "complex64"), r"dtype complex64 and shape \(2, 3\).*without loss"),
     "lossy": (np.ones((2, 3), "float64"), "dtype float64.*without loss"),

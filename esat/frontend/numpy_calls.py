@@ -1,0 +1,110 @@
+"""NumPy's functions called with a Variable: ``numpy.exp(x)`` is ``esat.exp(x)``.
+
+NumPy hands such calls on by its protocols ``__array_ufunc__`` (NEP 13) and ``__array_function__`` (NEP 18).
+They go to the function of the same name here, which computes the same (``docs/numpy.md``). What has none, or
+asks for what only arrays can do, is an error that names it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from esat.errors import DtypeError, describe
+from esat.graph.registry import register_functions
+from esat.graph.variables import Variable
+
+_NO_VALUE = "NumPy's function takes arrays, and a Variable has no value yet"
+
+
+def register_numpy_calls(namespace: Mapping[str, Any]) -> None:
+    """Hand NumPy's calls on to the functions of a namespace. Repeating it changes nothing."""
+    register_functions(
+        {"call_ufunc": partial(call_ufunc, namespace), "call_numpy": partial(call_numpy, namespace)}
+    )
+
+
+def call_ufunc(
+    namespace: Mapping[str, Any],
+    ufunc: np.ufunc,
+    method: str,
+    operands: Sequence[Any],
+    options: Mapping[str, Any],
+) -> Any:
+    """A ufunc of NumPy or of ``scipy.special``, applied to Variables among other things.
+
+    Raises
+    ------
+    DtypeError
+        When there is no function of its name here, for methods such as ``reduce``, and for ``out=`` or any
+        other option: its message names it.
+    """
+    name = ufunc.__name__
+    called = f"numpy.{name}"
+    if getattr(np, name, None) is not ufunc:
+        if getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
+            raise DtypeError(describe(name, _shown(operands), f"{_NO_VALUE}; this one is unknown here"))
+        called = f"scipy.special.{name}"
+    if method != "__call__":
+        raise DtypeError(
+            describe(f"{called}.{method}", _shown(operands), f"{_NO_VALUE}; use esat.sum, esat.cumsum, ...")
+        )
+    if "out" in options:
+        reason = (
+            "an array cannot hold a Variable, which has no value yet; without out= the result is a Variable"
+        )
+        raise DtypeError(describe(called, [*_shown(operands), "out=..."], reason))
+    for option in options:
+        raise DtypeError(
+            describe(called, [*_shown(operands), f"{option}=..."], f"Variables take no {option}")
+        )
+    function = namespace.get(name)
+    if not callable(function):
+        raise DtypeError(describe(called, _shown(operands), f"{_NO_VALUE}; esat has no {name}"))
+    return function(*operands)
+
+
+def call_numpy(
+    namespace: Mapping[str, Any],
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any],
+) -> Any:
+    """A function of NumPy, called with Variables among its arguments.
+
+    Raises
+    ------
+    DtypeError
+        When there is no function of its name here, or it lacks a parameter: the message names it.
+    """
+    name, module = function.__name__, function.__module__
+    called = f"{module}.{name}"
+    own = namespace.get(name) if module == "numpy" else None
+    if module == "numpy.linalg":
+        own = getattr(namespace["linalg"], name, None)
+    shown = [*_shown(arguments), *(f"{keyword}=..." for keyword in keywords)]
+    if not callable(own):
+        raise DtypeError(describe(called, shown, f"{_NO_VALUE}; esat has no {name}"))
+    try:
+        inspect.signature(own).bind(*arguments, **keywords)
+    except TypeError as error:
+        raise DtypeError(describe(called, shown, f"esat's {name}: {error}")) from None
+    return own(*arguments, **keywords)
+
+
+def _shown(operands: Sequence[Any]) -> list[str]:
+    """Operands as messages show them."""
+    shown = []
+    for operand in operands:
+        if isinstance(operand, np.ndarray):
+            shown.append(f"{operand.dtype} of shape {operand.shape}")
+        elif isinstance(operand, (list, tuple)):
+            shown.append(f"[{', '.join(_shown(operand))}]")
+        else:
+            shown.append(str(operand) if isinstance(operand, Variable) else repr(operand))
+    return shown
