@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.native_call import is_available
+from esat.codegen.builtin_function import is_available
 from esat.graph import Apply, Constant, TensorType, Variable
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul

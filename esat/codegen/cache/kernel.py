@@ -22,6 +22,7 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.typing.templates import Signature
 
 from esat.codegen.cache import namespace
+from esat.codegen.entry import Kind, entry_function, kinds_of
 from esat.errors import CompileError
 
 _COMPILER: Any = compiler
@@ -76,8 +77,7 @@ class CompiledKernel:
     @property
     def address(self) -> int:
         """Of the native function, which is called by numba's convention."""
-        result = self.compile_result
-        return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+        return _address(self.compile_result)
 
     @property
     def assembly(self) -> str:
@@ -95,7 +95,7 @@ class _NoAliasCompiler(compiler.CompilerBase):
         return [_COMPILER.DefaultPassBuilder.define_nopython_pipeline(self.state)]
 
 
-def _dispatcher(function: FunctionType, is_entry: bool, options: CompileOptions) -> Any:
+def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOptions) -> Any:
     """Numba's dispatcher for one function of a kernel's source.
 
     The dispatcher is made directly because ``numba.njit`` returns plain Python functions when
@@ -107,7 +107,7 @@ def _dispatcher(function: FunctionType, is_entry: bool, options: CompileOptions)
         "boundscheck": False,
         "error_model": "numpy",
         "parallel": options.parallel and "prange" in function.__code__.co_names,
-        "no_cpython_wrapper": not is_entry,
+        "no_cpython_wrapper": not is_wrapped,
         "no_cfunc_wrapper": True,
     }
     noalias = function.__code__.co_name in options.noalias
@@ -132,6 +132,7 @@ def compile_kernel(
     CompileError
         When the source is not Python, does not define ``entry`` or is refused by numba.
     """
+    kinds = kinds_of(signature)
     filename = f"<esat-{key[:16]}>"
     functions = dict(environment)
     functions["__name__"] = namespace.__name__
@@ -144,7 +145,7 @@ def compile_kernel(
         if isinstance(function, FunctionType) and function.__globals__ is functions:
             # Symbols are named after the function: the key keeps them apart between kernels.
             function.__name__ = function.__qualname__ = f"{name}_{key[:32]}"
-            functions[name] = _dispatcher(function, name == entry, options)
+            functions[name] = _dispatcher(function, name == entry and kinds is None, options)
     dispatcher: Any = functions.get(entry)
     if not isinstance(dispatcher, CPUDispatcher):
         raise CompileError(f"kernel {entry}: the generated source defines no such function\n{source}")
@@ -153,7 +154,8 @@ def compile_kernel(
     except NumbaError as error:
         raise CompileError(f"kernel {entry}: numba refused the source: {error}\n{source}") from error
     result: Any = dispatcher.overloads[signature.args]
-    return CompiledKernel(result.entry_point, key, entry, source, signature, options, False, result)
+    function = _function(result, kinds)
+    return CompiledKernel(function, key, entry, source, signature, options, False, result)
 
 
 def serialize_kernel(kernel: CompiledKernel) -> bytes | None:
@@ -180,7 +182,20 @@ def deserialize_kernel(
     with global_compiler_lock:
         rtsys.initialize(cpu_target.target_context)
         result = _COMPILER.CompileResult._rebuild(cpu_target.target_context, *pickle.loads(payload))
-    return CompiledKernel(result.entry_point, key, entry, source, signature, options, True, result)
+    function = _function(result, kinds_of(signature))
+    return CompiledKernel(function, key, entry, source, signature, options, True, result)
+
+
+def _function(result: Any, kinds: tuple[Kind, ...] | None) -> Callable[..., Any]:
+    """The function that Python calls: of numba's making where it took its own wrapper."""
+    if kinds is None:
+        wrapped: Callable[..., Any] = result.entry_point
+        return wrapped
+    return entry_function(_address(result), kinds, result)
+
+
+def _address(result: Any) -> int:
+    return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
 
 
 def signature_text(signature: Signature) -> str:
