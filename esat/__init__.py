@@ -5,6 +5,7 @@ The packages, about in the order in which a value passes through them. Each impo
 ========== =========================================================================================
 errors     the EsatError family and the one formatter of its messages
 storage    what is kept on disk between processes
+native     loops of the compiler itself as machine code
 graph      the nouns: types, variables, Apply nodes, ops, the FunctionGraph, printing, the interpreter
 ops        one record for each op: types, NumPy semantics, scalar code, gradient, cost, alias facts
 frontend   ways in: constructors, NumPy's names, gradients, shared variables, the Graph to compile

@@ -18,7 +18,13 @@ from collections.abc import Sequence
 from esat.errors import EsatError
 from esat.storage import KINDS, Store, StoredFile, default_directory
 
-_ENTRIES = {"kernel": "kernels", "egraph": "e-graphs", "rules": "sets of compiled rules", "choice": "choices"}
+_ENTRIES = {
+    "kernel": "kernels",
+    "egraph": "e-graphs",
+    "rules": "sets of compiled rules",
+    "choice": "choices",
+    "native": "sets of the compiler's own loops",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "esat"
 ORDER = (
     "errors",
     "storage",
+    "native",
     "progress",
     "forks",
     "collection",

@@ -14,20 +14,17 @@ from time import perf_counter
 
 import numpy as np
 
-from esat.extract import moves
-from esat.extract.arrays import IntArray
-from esat.extract.backend import Backend
-from esat.extract.bits import bits_of
-from esat.extract.kernels import Links, State
+from esat.extract.arrays import BoolArray, IntArray
+from esat.extract.choices import Area, State
+from esat.extract.moves import LARGEST_REGION, MANY_UNITS, Region
 from esat.extract.selection import Problem
-from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
+from esat.extract.tree import TreeChoice, tree_choice
 
-FLOW_PASSES = 2
 EXACT_PASSES = 16
 ROUNDS = 8
-EVICTIONS = 3
+EVICTIONS = 6
 """Classes that the search tries to do without, at most."""
-EVICTED_NODES = 1500
+EVICTED_NODES = 3000
 """E-nodes that the starts without these classes may have together: large problems get few, or none."""
 ROUND_NODES = 1500
 """E-nodes that the rounds of moves of many classes may look at together, but for the first round."""
@@ -41,9 +38,7 @@ HOPELESS = 1.05
 _UNIT_BITS = 56
 
 
-def area_choice(
-    problem: Problem, backend: Backend, initial: IntArray | None = None, deadline: float = inf
-) -> IntArray:
+def area_choice(problem: Problem, initial: IntArray | None = None, deadline: float = inf) -> IntArray:
     """A cheap DAG for all roots.
 
     Parameters
@@ -58,46 +53,36 @@ def area_choice(
     -------
     int64 ``(classes,)``: an e-node for each class the roots need; classes they do not need may have one too.
     """
-    links = links_of(problem, backend)
-    tree = tree_choice(problem, links, backend)
-    starts = [as_array(tree.choice)]
+    if problem.arrays.node_count == 0:
+        return np.full(problem.arrays.class_count, -1, np.int64)
+    tree = tree_choice(problem)
+    starts = [tree.choice]
     if initial is not None:
-        starts.insert(0, completed(problem, links, backend, initial))
+        starts.insert(0, completed(problem, initial))
     costs = [problem.cost_of(problem.live(start)) for start in starts]
-    search = Search(problem, links, backend, min(costs))
-    starts[-1] = search.flows(tree, starts[-1], deadline)
-    count = max(problem.arrays.node_count, 1)
+    search = Search(problem, min(costs))
+    starts[-1] = search.flows(tree, starts[-1])
+    count = problem.arrays.node_count
     if count > LARGE:
         starts = [min(starts, key=lambda start: problem.cost_of(problem.live(start)))]
-    states = [search.descended(start, deadline) for start in starts]
-    best = min(states, key=lambda state: problem.cost_of(problem.live(as_array(state.choice))))
+    states = [search.descended(start) for start in starts]
+    best = min(states, key=lambda state: problem.cost_of(problem.live(state.choice)))
     search.shake(best, deadline, rounds=max(1, min(ROUNDS, ROUND_NODES // count)))
-    return search.without(as_array(best.choice), deadline)
+    return search.without(best.choice, deadline)
 
 
-def completed(problem: Problem, links: Links, backend: Backend, initial: IntArray) -> IntArray:
+def completed(problem: Problem, initial: IntArray) -> IntArray:
     """The initial selection, and for every class outside it the tree that adds least to it.
 
     Classes that need a class without an e-node are counted as outside.
     """
-    chosen = closed(problem, initial)
-    paid = backend.vector((chosen >= 0).astype(np.int64))
-    return as_array(tree_choice(problem, links, backend, paid, backend.vector(chosen)).choice)
+    return tree_choice(problem, closed(problem, initial)).choice
 
 
 def closed(problem: Problem, choice: IntArray) -> IntArray:
     """The choice of the classes that need no class without an e-node; -1 elsewhere."""
-    arrays = problem.arrays
     kept = choice.copy()
-    start, parents = (vector.tolist() for vector in arrays.parents)
-    pending = np.flatnonzero(choice < 0).tolist()
-    while pending:
-        missing = pending.pop()
-        for node in parents[start[missing] : start[missing + 1]]:
-            user = arrays.class_of[node]
-            if kept[user] == node:
-                kept[user] = -1
-                pending.append(int(user))
+    problem.loops.drop_open(problem.arrays.links, kept, np.empty(len(kept), np.int64))
     return kept
 
 
@@ -121,80 +106,80 @@ def integer_units(problem: Problem, upper_bound: float) -> tuple[IntArray, float
     return units, ldexp(1.0, exponent - _UNIT_BITS)
 
 
-def _alike(left: int, right: int) -> bool:
-    """Whether two sets, as bits, have most of their elements in common."""
-    return 5 * (left & right).bit_count() > 4 * (left | right).bit_count()
-
-
-def _chosen_classes(state: State) -> int:
-    return int(np.count_nonzero(as_array(state.choice) >= 0))
+def _alike(left: BoolArray, right: BoolArray) -> bool:
+    """Whether two sets have most of their elements in common."""
+    return bool(5 * np.count_nonzero(left & right) > 4 * np.count_nonzero(left | right))
 
 
 class Search:
     """One search: its vectors, and what it does with them."""
 
-    def __init__(self, problem: Problem, links: Links, backend: Backend, upper_bound: float) -> None:
-        self._problem = problem
-        self._links = links
-        self._backend = backend
-        units, self._unit = integer_units(problem, upper_bound)
-        self._units = backend.vector(units)
-        self._roots = backend.vector(problem.roots)
+    def __init__(self, problem: Problem, upper_bound: float) -> None:
+        self._problem, self._loops, self._links = problem, problem.loops, problem.arrays.links
+        self._units, self._unit = integer_units(problem, upper_bound)
         large = problem.arrays.node_count > LARGE
         self._negligible = int(upper_bound / self._unit) // NEXT_TO_NOTHING if large else 0
-        self._costs = np.where(units >= 0, units.astype(np.float64), inf)
+        self._costs = np.where(self._units >= 0, self._units.astype(np.float64), inf)
 
-    def _state(self, choice: IntArray) -> State:
-        """The choice with references and ranks."""
-        vectors = [self._backend.integers(len(choice), 0) for _ in range(7)]
-        state = State(self._backend.vector(choice), *vectors)
-        self._backend.rank_classes(self._links, state)
-        return state
+    def _state(self, choice: IntArray) -> tuple[State, int]:
+        """The choice with references and ranks, and its units."""
+        state = State(choice.copy(), *np.zeros((7, len(choice)), np.int64))
+        return state, self._loops.prepare(self._links, self._units, self._problem.roots, state)
 
-    def _count(self, state: State, count: int) -> int:
-        return self._backend.count_references(self._links, self._units, self._roots, state, count)
-
-    def flows(self, tree: TreeChoice, known: IntArray, deadline: float) -> IntArray:
+    def flows(self, tree: TreeChoice, known: IntArray) -> IntArray:
         """The cheapest of the known choice and those of some passes of area flow."""
-        backend, links, count = self._backend, self._links, tree.count
-        best, best_units = known, self._count(self._state(known), count)
-        rank = np.full(len(known), -1, np.int64)
-        rank[as_array(tree.order)[:count]] = np.arange(count)
-        state = self._state(as_array(tree.choice))
-        state = state._replace(rank=backend.vector(rank), ranked=tree.order)
-        costs = backend.vector(self._problem.costs)
-        expected = backend.floats(len(known), 1.0)
-        flow = backend.vector(np.array(tree.cost, np.float64))
-        self._count(state, count)
-        for _ in range(FLOW_PASSES):
-            backend.flow_pass(links, costs, tree.order, count, state, expected, flow)
-            units = self._count(state, count)
-            if units < best_units:
-                best, best_units = as_array(state.choice), units
-            if perf_counter() > deadline:
-                break
+        _state, units = self._state(known)
+        zeros = np.zeros((5, len(known)), np.int64)
+        state = State(tree.choice.copy(), zeros[0], tree.rank, tree.order, *zeros[1:])
+        area = Area(np.ones(len(known)), tree.cost.copy(), known.copy())
+        problem = self._problem
+        self._loops.flow(self._links, problem.costs, self._units, problem.roots, state, area, units)
+        best: IntArray = area.best
         return best
 
-    def descended(self, choice: IntArray, deadline: float) -> State:
+    def descended(self, choice: IntArray) -> State:
         """A choice improved by one class after the other until no such move helps."""
-        state = self._state(choice)
-        count = _chosen_classes(state)
-        self._count(state, count)
-        self._exact(state, count, deadline)
+        state, _units = self._state(choice)
+        self._descend(state)
         return state
+
+    def _descend(self, state: State) -> int:
+        order = np.empty(int(np.count_nonzero(state.choice >= 0)), np.int64)
+        return self._loops.descend(self._links, self._units, state, order, EXACT_PASSES, self._negligible)
 
     def shake(self, state: State, deadline: float, rounds: int) -> None:
         """Improve a choice that no move of one class helps by moves of many, in so many rounds."""
-        count = _chosen_classes(state)
         for _ in range(rounds):
             if perf_counter() > deadline:
                 break
             region, changed = self._choose_dead_anew(state)
-            gained = self._backend.share_pass(self._links, self._units, state, region)
+            gained = self._loops.share_pass(self._links, self._units, state, region)
             if not changed and gained == 0:
                 break
-            if self._exact(state, count, deadline) + gained == 0:
+            if self._descend(state) + gained == 0:
                 break
+
+    def _choose_dead_anew(self, state: State) -> tuple[Region, bool]:
+        """Give every dead class the tree that adds least to what is live.
+
+        Returns
+        -------
+        The prices of these trees, and whether any choice changed.
+        """
+        problem = replace(self._problem, costs=self._costs)
+        tree = tree_choice(problem, np.where(state.references > 0, state.choice, -1))
+        changed = not np.array_equal(state.choice, tree.choice)
+        state.choice[:] = tree.choice
+        self._loops.rank_classes(self._links, state)
+        region = Region(
+            value=tree.cost,
+            member=np.zeros(LARGEST_REGION, np.int64),
+            node=np.zeros(LARGEST_REGION, np.int64),
+            former=np.zeros(LARGEST_REGION),
+            inside=np.zeros(len(tree.choice), np.int64),
+            log=np.zeros(2 * (len(self._units) + LARGEST_REGION), np.int64),
+        )
+        return region, changed
 
     def without(self, choice: IntArray, deadline: float) -> IntArray:
         """Try to do without one class, and all that it serves, at a time; keep what is cheaper.
@@ -206,53 +191,49 @@ class Search:
         if allowed == 0:
             return choice
         best, best_cost = choice, self._problem.cost_of(self._problem.live(choice))
-        tried: list[int] = []
-        candidates = self._by_dependents(best)
+        tried: list[BoolArray] = []
+        state, candidates = self._by_dependents(best)
         while candidates and len(tried) < allowed and perf_counter() < deadline:
-            klass, dependents = candidates.pop()
+            klass = candidates.pop()
+            dependents = self._dependents(state, klass)
             if any(_alike(dependents, other) for other in tried):
                 continue
             tried.append(dependents)
             other = self._evicted(best, klass, dependents)
             if other is None or self._problem.cost_of(self._problem.live(other)) > HOPELESS * best_cost:
                 continue
-            state = self.descended(other, deadline)
-            self.shake(state, deadline, rounds=1)
-            other = as_array(state.choice)
-            cost = self._problem.cost_of(self._problem.live(other))
+            found = self.descended(other)
+            self.shake(found, deadline, rounds=1)
+            cost = self._problem.cost_of(self._problem.live(found.choice))
             if cost < best_cost:
-                best, best_cost, candidates = other, cost, self._by_dependents(other)
+                best, best_cost = found.choice, cost
+                state, candidates = self._by_dependents(best)
         return best
 
-    def _by_dependents(self, choice: IntArray) -> list[tuple[int, int]]:
-        """Live classes that are no roots, with those that depend on them, as bits; those with most last."""
-        state = self._state(choice)
-        count = int(np.count_nonzero(choice >= 0))
-        self._count(state, count)
-        start, children = self._links.child_start, self._links.children
-        dependents = [0] * len(choice)
-        found = []
-        roots = set(self._problem.roots.tolist())
-        for klass in reversed([int(klass) for klass in state.ranked[:count]]):
-            if state.references[klass] > 0:
-                dependents[klass] |= 1 << klass
-                node = state.choice[klass]
-                for edge in range(start[node], start[node + 1]):
-                    dependents[children[edge]] |= dependents[klass]
-                if klass not in roots:
-                    found.append((dependents[klass].bit_count(), klass, dependents[klass]))
-        return [(klass, users) for _count, klass, users in sorted(found)]
+    def _by_dependents(self, choice: IntArray) -> tuple[State, list[int]]:
+        """The state of a choice, and its live classes that are no roots, those most others depend on last."""
+        state, _units = self._state(choice)
+        scratch, counts = np.zeros((2, len(choice)), np.int64)
+        self._loops.count_dependents(self._links, state, scratch, counts)
+        counts[self._problem.roots] = 0
+        order = np.argsort(counts, kind="stable")
+        return state, order[counts[order] > 0].tolist()
 
-    def _evicted(self, choice: IntArray, klass: int, dependents: int) -> IntArray | None:
+    def _dependents(self, state: State, klass: int) -> BoolArray:
+        """Which live classes depend on a class, itself included."""
+        marked = np.zeros(len(state.choice), np.int64)
+        self._loops.mark_dependents(self._links, state, klass, marked)
+        dependents: BoolArray = marked == 1
+        return dependents
+
+    def _evicted(self, choice: IntArray, klass: int, dependents: BoolArray) -> IntArray | None:
         """The choice with the trees that add least in place of a class and all that depends on it."""
-        problem, backend = self._problem, self._backend
+        problem = self._problem
         kept = problem.live(choice)
-        kept[list(bits_of(dependents))] = -1
+        kept[dependents] = -1
         costs = self._costs.copy()
         costs[problem.arrays.class_start[klass] : problem.arrays.class_start[klass + 1]] = inf
-        paid = backend.vector((kept >= 0).astype(np.int64))
-        tree = tree_choice(replace(problem, costs=costs), self._links, backend, paid, backend.vector(kept))
-        found = as_array(tree.choice)
+        found = tree_choice(replace(problem, costs=costs), kept).choice
         return found if (found[problem.roots] >= 0).all() else None
 
     def changes(self, choice: IntArray) -> list[tuple[float, int, int]]:
@@ -262,50 +243,10 @@ class Search:
         -------
         Seconds, class and e-node, ascending. E-nodes that would close a cycle are left out.
         """
-        links, units = self._links, self._units
-        state = self._state(choice)
-        self._count(state, int(np.count_nonzero(choice >= 0)))
-        found: list[tuple[float, int, int]] = []
-        for klass in np.flatnonzero(as_array(state.references)).tolist():
-            old = state.choice[klass]
-            price = moves.release(links, units, state, old)
-            for node in self._problem.arrays.nodes_of(klass):
-                if node != old and units[node] >= 0 and moves.fits(links, state, klass, node):
-                    total, done = moves.acquire(links, units, state, node, moves.MANY_UNITS)
-                    moves.undo(links, state, node, done)
-                    found.append(((total - price) * self._unit, klass, node))
-            moves.acquire(links, units, state, old, moves.MANY_UNITS)
-        return sorted(found)
-
-    def _exact(self, state: State, count: int, deadline: float) -> int:
-        gained = 0
-        for number in range(EXACT_PASSES):
-            order = self._backend.copy(state.ranked)
-            step = self._backend.exact_pass(self._links, self._units, state, order, count, number % 2 == 1)
-            gained += step
-            if step <= self._negligible or perf_counter() > deadline:
-                break
-        return gained
-
-    def _choose_dead_anew(self, state: State) -> tuple[moves.Region, bool]:
-        """Give every dead class the tree that adds least to what is live.
-
-        Returns
-        -------
-        The prices of these trees, and whether any choice changed.
-        """
-        backend, nodes = self._backend, self._problem.arrays.node_count
-        before = as_array(state.choice)
-        live = backend.vector((as_array(state.references) > 0).astype(np.int64))
-        problem = replace(self._problem, costs=self._costs)
-        tree = tree_choice(problem, self._links, backend, live, state.choice)
-        backend.rank_classes(self._links, state)
-        region = moves.Region(
-            value=tree.cost,
-            member=backend.integers(moves.LARGEST_REGION, 0),
-            node=backend.integers(moves.LARGEST_REGION, 0),
-            former=backend.floats(moves.LARGEST_REGION, 0.0),
-            inside=backend.integers(len(before), 0),
-            log=backend.integers(2 * (nodes + moves.LARGEST_REGION), 0),
+        added = np.empty(len(self._units), np.int64)
+        self._loops.price_changes(self._links, self._units, self._state(choice)[0], added)
+        nodes = np.flatnonzero(added > -MANY_UNITS)
+        classes = self._problem.arrays.class_of[nodes]
+        return sorted(
+            zip((added[nodes] * self._unit).tolist(), classes.tolist(), nodes.tolist(), strict=True)
         )
-        return region, not np.array_equal(before, as_array(state.choice))

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.extract.kernels import Links
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -124,6 +126,12 @@ class EGraphArrays:
     def lists(self) -> NodeLists:
         """The e-nodes for loops in Python."""
         return NodeLists(*(getattr(self, name).tolist() for name in NodeLists._fields))
+
+    @cached_property
+    def links(self) -> Links:
+        """The edges of the e-graph for compiled loops."""
+        vectors = self.class_of, self.class_start, *self.distinct_operands, *self.parents
+        return Links(*map(np.ascontiguousarray, vectors))
 
     @cached_property
     def operand_lists(self) -> tuple[list[int], list[int]]:

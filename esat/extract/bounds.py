@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from math import fsum
+from math import fsum, inf
 
-from esat.extract.backend import Backend
-from esat.extract.kernels import UNREACHED, Floats, Links
+import numpy as np
+
 from esat.extract.selection import Problem
-from esat.extract.tree import waiting_operands
 
 
 def forced_bound(problem: Problem) -> float:
@@ -17,40 +16,11 @@ def forced_bound(problem: Problem) -> float:
     forced class pays at least its cheapest e-node.
     """
     arrays = problem.arrays
-    costs = problem.costs.tolist()
-    class_start = arrays.class_start.tolist()
-    start, children = arrays.operand_lists
-    pending = problem.roots.tolist()
-    forced = set(pending)
-    paid: list[float] = []
-    infinite = float("inf")
-    while pending:
-        klass = pending.pop()
-        common: set[int] | None = None
-        cheapest = infinite
-        for node in range(class_start[klass], class_start[klass + 1]):
-            if costs[node] == infinite:
-                continue
-            cheapest = min(cheapest, costs[node])
-            if common is None:
-                common = set(children[start[node] : start[node + 1]])
-            elif common:
-                common.intersection_update(children[start[node] : start[node + 1]])
-        paid.append(cheapest)
-        for child in common or ():
-            if child not in forced:
-                forced.add(child)
-                pending.append(child)
-    return fsum(paid)
-
-
-def deepest_path(problem: Problem, links: Links, backend: Backend) -> Floats:
-    """Seconds of a chain below each class that no selection of it avoids, negative where it has none."""
-    arrays = problem.arrays
-    nothing = backend.integers(arrays.class_count, 0)
-    best = backend.floats(arrays.class_count, UNREACHED)
-    choice = backend.integers(arrays.class_count, -1)
-    order = backend.integers(arrays.class_count, 0)
-    pending = backend.vector(waiting_operands(arrays, nothing))
-    backend.settle(links, backend.vector(problem.costs), nothing, best, choice, order, pending, True)
-    return best
+    forced, uses, pending = np.zeros((3, arrays.class_count), np.int64)
+    forced[problem.roots] = 1
+    pending[: len(problem.roots)] = problem.roots
+    usable = (problem.costs < inf).astype(np.int64)
+    problem.loops.spread_force(arrays.links, usable, forced, uses, pending, len(problem.roots))
+    cheapest = np.full(arrays.class_count, inf)
+    np.minimum.at(cheapest, arrays.class_of, problem.costs)
+    return fsum(cheapest[forced == 1].tolist())

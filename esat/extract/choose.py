@@ -11,16 +11,16 @@ from typing import Literal
 from esat.errors import ModeError
 from esat.extract.area import area_choice, closed
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
-from esat.extract.backend import Backend, backend_for
+from esat.extract.backend import Backend
 from esat.extract.bounds import forced_bound
 from esat.extract.exact import optimal_selection
-from esat.extract.reduce import reduced
+from esat.extract.reduce import ROUNDS, reduced
 from esat.extract.selection import Problem, Selection
-from esat.extract.tree import TreeChoice, as_array, links_of, tree_choice
+from esat.extract.tree import TreeChoice, tree_choice
 
 Method = Literal["tree", "area", "optimal"]
 
-REDUCTIONS_BEFORE_PROGRAM = 4
+REDUCTIONS_BEFORE_PROGRAM = 5
 """Rounds of leaving out e-nodes before an integer program; local search gains less by them than they take."""
 
 
@@ -51,7 +51,7 @@ def choose(
         int64 ``(classes,)``: e-nodes of a known selection, -1 elsewhere. Unless the method is ``"tree"``, the
         result costs at most as much. Part of a selection will do: it is a start of the search.
     backend
-        Where the kernels run; by default according to the size. The result does not depend on it.
+        What runs the loops, compiled ones by default. The result does not depend on it.
 
     Raises
     ------
@@ -63,17 +63,16 @@ def choose(
     if method not in ("tree", "area", "optimal"):
         raise ModeError(f"extract={method!r}: the methods are 'tree', 'area' and 'optimal'")
     deadline = perf_counter() + time_limit
-    problem = Problem.of(arrays, costs, roots)
-    where = backend if backend is not None else backend_for(arrays.node_count)
-    tree = tree_choice(problem, links_of(problem, where), where)
-    known = problem.select(as_array(tree.choice), 0.0, "tree")
+    problem = Problem.of(arrays, costs, roots, backend)
+    tree = tree_choice(problem)
+    known = problem.select(tree.choice, 0.0, "tree")
     if method == "tree":
         return replace(known, lower_bound=min(forced_bound(problem), known.cost))
     start = known.chosen if initial is None else closed(problem, initial)
     if initial is not None and (start[problem.roots] >= 0).all():
         given = problem.select(start, 0.0, "area")
         known = given if given.cost <= known.cost else known
-    found = _search(problem, where, tree, known, start, method, deadline)
+    found = _search(problem, tree, known, start, method, deadline)
     if found.cost < known.cost:
         return found
     return replace(known, method=method, lower_bound=min(found.lower_bound, known.cost))
@@ -81,7 +80,6 @@ def choose(
 
 def _search(
     problem: Problem,
-    backend: Backend,
     tree: TreeChoice,
     known: Selection,
     start: IntArray,
@@ -89,12 +87,12 @@ def _search(
     deadline: float,
 ) -> Selection:
     """The best selection that local search, and then integer programming, finds on the reduced problem."""
-    rounds = REDUCTIONS_BEFORE_PROGRAM if method == "optimal" else 1
+    rounds = REDUCTIONS_BEFORE_PROGRAM if method == "optimal" else ROUNDS
     smaller = reduced(problem, tree, known.cost, rounds)
-    choice = area_choice(smaller.problem, backend, smaller.restrict(start), deadline)
+    choice = area_choice(smaller.problem, smaller.restrict(start), deadline)
     found = smaller.problem.select(choice, forced_bound(smaller.problem), "area")
     if method == "optimal":
-        found = optimal_selection(smaller.problem, found, backend, deadline - perf_counter())
+        found = optimal_selection(smaller.problem, found, deadline - perf_counter())
     chosen = smaller.expand(found.chosen, problem.arrays)
     bound = inf if found.gap == 0.0 else found.lower_bound + smaller.fixed_cost  # inf: as much as it costs
     return problem.select(chosen, bound, method)

@@ -15,10 +15,8 @@ import numpy as np
 
 from esat.extract.area import area_choice
 from esat.extract.arrays import IntArray
-from esat.extract.backend import Backend
-from esat.extract.bounds import deepest_path
 from esat.extract.selection import Problem, Selection
-from esat.extract.tree import links_of
+from esat.extract.tree import tree_choice
 
 # HiGHS has absolute tolerances of about 1e-6: costs are scaled so that the known selection costs this much.
 _SCALE = 1.0e3
@@ -27,9 +25,7 @@ _SLACK = 1e-9
 _ALL_FORMS_UP_TO = 5  # classes on a cycle for which a cut is added in every form
 
 
-def optimal_selection(
-    problem: Problem, known: Selection, backend: Backend, time_limit: float = inf
-) -> Selection:
+def optimal_selection(problem: Problem, known: Selection, time_limit: float = inf) -> Selection:
     """The cheapest selection, or the best one found and how far it may be from the cheapest.
 
     Parameters
@@ -43,7 +39,7 @@ def optimal_selection(
     best = replace(known, method="optimal")
     if best.gap == 0.0:
         return best
-    program = _Program(problem, known.cost, backend)
+    program = _Program(problem, known.cost)
     while True:
         solution = program.solve(deadline - perf_counter())
         bound = max(best.lower_bound, solution.bound)
@@ -58,9 +54,7 @@ def optimal_selection(
             break
     if best.gap == 0.0:
         return best
-    return problem.select(
-        area_choice(problem, backend, best.chosen, 0.1 * time_limit), best.lower_bound, "optimal"
-    )
+    return problem.select(area_choice(problem, best.chosen, 0.1 * time_limit), best.lower_bound, "optimal")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +72,10 @@ class _Program:
     Variables: x, one for each candidate e-node, binary; then y, one for each class they belong to or use.
     """
 
-    def __init__(self, problem: Problem, upper_bound: float, backend: Backend) -> None:
+    def __init__(self, problem: Problem, upper_bound: float) -> None:
         self._arrays = problem.arrays
         self._scale = _SCALE / upper_bound
-        by_class = _candidates(problem, upper_bound, backend)
+        by_class = _candidates(problem, upper_bound)
         self._nodes = np.array([node for nodes in by_class.values() for node in nodes], np.int64)
         self._x = {int(node): index for index, node in enumerate(self._nodes)}
         self._y = {klass: len(self._nodes) + index for index, klass in enumerate(by_class)}
@@ -187,12 +181,12 @@ class _Program:
         return cycles
 
 
-def _candidates(problem: Problem, upper_bound: float, backend: Backend) -> dict[int, list[int]]:
+def _candidates(problem: Problem, upper_bound: float) -> dict[int, list[int]]:
     """E-nodes of each class reachable from the roots that a selection below the upper bound may contain."""
     arrays = problem.arrays
     start, children = arrays.operand_lists
     costs = problem.costs.tolist()
-    deepest = list(deepest_path(problem, links_of(problem, backend), backend))
+    deepest = tree_choice(problem, deepest=True).cost.tolist()
     limit = upper_bound * (1.0 + _SLACK)
     by_class: dict[int, list[int]] = {}
     pending = problem.roots.tolist()

@@ -1,24 +1,22 @@
-"""The inner loops of extraction, in the subset that Python and numba share: tree cost and area flow.
+"""The inner loops of extraction: tree cost, and what a choice needs.
 
-Each function, here and in ``moves``, runs as it stands on lists, which is fastest for small e-graphs (no
-compiler to load), and compiled by numba on int64 and float64 vectors, which is fastest for large ones (see
-``backend``). Both do the same operations in the same order and give the same result.
+Each function, here, in ``choices``, in ``moves`` and in ``thinning``, is of the subset that
+:mod:`esat.native` compiles; as Python it does the same operations in the same order and gives the same
+result (see ``backend``).
 """
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
-# list[int] or list[float] under Python, a one-dimensional int64 or float64 array under numba.
-Integers = Any
-Floats = Any
+from esat.native import Arrays, Floats, Integers
 
 UNREACHED = -1.0
 LARGEST_COST = 1e300
 
 
-class Links(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Links(Arrays):
     """The edges of an e-graph: e-nodes by class, distinct operand classes by e-node, e-nodes by operand."""
 
     class_of: Integers
@@ -29,23 +27,13 @@ class Links(NamedTuple):
     parents: Integers
 
 
-class State(NamedTuple):
-    """The current choice and what follows from it.
+@dataclass(frozen=True, eq=False)
+class Heap(Arrays):
+    """A binary heap of e-nodes by value, then number, with room for all; ``waiting`` counts operands."""
 
-    ``rank`` numbers the classes so that every chosen e-node's operands have smaller ranks than its class;
-    ``ranked`` lists the classes in this order. ``mark`` is 0 everywhere between the functions.
-    ``trail``, ``mark`` and ``path`` are scratch space; ``saving[c]`` is the price of ``c``'s choice when
-    last seen.
-    """
-
-    choice: Integers
-    references: Integers
-    rank: Integers
-    ranked: Integers
-    trail: Integers
-    mark: Integers
-    path: Integers
-    saving: Integers
+    value: Floats
+    node: Integers
+    waiting: Integers
 
 
 def settle(
@@ -55,14 +43,13 @@ def settle(
     best: Floats,
     choice: Integers,
     order: Integers,
-    pending: Integers,
+    heap: Heap,
     deepest: bool,
 ) -> int:
-    """Cheapest tree of every class: Knuth's generalization of Dijkstra's algorithm (1977).
+    """The cheapest tree of every class, in ascending order (Knuth, "A generalization of Dijkstra's
+    algorithm", 1977); ``deepest``: the costliest path of a tree instead of the sum over it.
 
-    With ``deepest`` an e-node costs its own cost and that of its most expensive operand only, which bounds
-    the cost of any DAG from below. Classes with ``free[c] = 1`` cost nothing and keep their choice.
-    ``pending`` counts the operands of each e-node that are not free on entry, and is changed.
+    Classes that are ``free`` cost nothing and keep their choice.
     ``best`` holds ``UNREACHED`` on entry and for classes without a finite term on return; a class that only
     doubles its operands for ever saturates at ``LARGEST_COST``. The classes that got a choice are listed in
     ``order``, operands first.
@@ -72,18 +59,25 @@ def settle(
     How many there are.
     """
     class_of, child_start, children = links.class_of, links.child_start, links.children
-    parent_start, parents = links.parent_start, links.parents
-    heap = [(0.0, 0)]
-    heap.pop()
+    parent_start, parents, waiting = links.parent_start, links.parents, heap.waiting
     for klass in range(len(free)):
         if free[klass] == 1:
             best[klass] = 0.0
+    size = 0
     for node in range(len(class_of)):
-        if pending[node] == 0 and free[class_of[node]] == 0 and cost[node] <= LARGEST_COST:
-            heappush(heap, (cost[node], node))
+        operands = 0
+        for edge in range(child_start[node], child_start[node + 1]):
+            operands += 1 - free[children[edge]]
+        waiting[node] = operands
+        if operands == 0 and free[class_of[node]] == 0 and cost[node] <= LARGEST_COST:
+            push(heap, size, cost[node], node)
+            size += 1
     count = 0
-    while len(heap) > 0:
-        value, node = heappop(heap)
+    while size > 0:
+        value = heap.value[0]
+        node = heap.node[0]
+        size -= 1
+        pop(heap, size)
         klass = class_of[node]
         if best[klass] >= 0.0:
             continue
@@ -93,46 +87,126 @@ def settle(
         count += 1
         for index in range(parent_start[klass], parent_start[klass + 1]):
             parent = parents[index]
-            pending[parent] -= 1
-            if pending[parent] == 0 and best[class_of[parent]] < 0.0 and cost[parent] <= LARGEST_COST:
+            waiting[parent] -= 1
+            if waiting[parent] == 0 and best[class_of[parent]] < 0.0 and cost[parent] <= LARGEST_COST:
                 below = 0.0
                 for edge in range(child_start[parent], child_start[parent + 1]):
                     child_cost = best[children[edge]]
                     below = max(below, child_cost) if deepest else below + child_cost
-                heappush(heap, (min(cost[parent] + below, LARGEST_COST), int(parent)))
+                push(heap, size, min(cost[parent] + below, LARGEST_COST), parent)
+                size += 1
     return count
 
 
-def flow_pass(
-    links: Links, cost: Floats, order: Integers, count: int, state: State, expected: Floats, flow: Floats
-) -> None:
-    """One pass of area flow: choose again, with each operand's cost divided by its expected number of users.
+def push(heap: Heap, size: int, value: float, node: int) -> None:
+    """Add an e-node to a heap of this size."""
+    place = size
+    while place > 0:
+        above = (place - 1) // 2
+        if heap.value[above] < value or (heap.value[above] == value and heap.node[above] < node):
+            break
+        heap.value[place] = heap.value[above]
+        heap.node[place] = heap.node[above]
+        place = above
+    heap.value[place] = value
+    heap.node[place] = node
 
-    ``order`` lists the classes by the ranks of the tree choice; an e-node is a candidate if its operands
-    rank below its class, so that any mixture of candidates is acyclic. The expected number of users moves
-    towards the references that the choice at hand has.
+
+def pop(heap: Heap, size: int) -> None:
+    """Take the first e-node out of a heap, which has this size afterwards."""
+    value = heap.value[size]
+    node = heap.node[size]
+    place = 0
+    while 2 * place + 1 < size:
+        below = 2 * place + 1
+        other = below + 1
+        if other < size and (
+            heap.value[other] < heap.value[below]
+            or (heap.value[other] == heap.value[below] and heap.node[other] < heap.node[below])
+        ):
+            below = other
+        if value < heap.value[below] or (value == heap.value[below] and node < heap.node[below]):
+            break
+        heap.value[place] = heap.value[below]
+        heap.node[place] = heap.node[below]
+        place = below
+    heap.value[place] = value
+    heap.node[place] = node
+
+
+def keep_live(links: Links, choice: Integers, roots: Integers, kept: Integers, pending: Integers) -> int:
+    """Copy the choice of the classes that the roots need to ``kept``, which holds -1 on entry.
+
+    Returns
+    -------
+    A class that is needed and has no choice, else -1.
+    """
+    child_start, children = links.child_start, links.children
+    count = 0
+    for index in range(len(roots)):
+        root: int = roots[index]
+        if choice[root] < 0:
+            return root
+        if kept[root] < 0:
+            kept[root] = choice[root]
+            pending[count] = root
+            count += 1
+    while count > 0:
+        count -= 1
+        node = choice[pending[count]]
+        for edge in range(child_start[node], child_start[node + 1]):
+            child: int = children[edge]
+            if choice[child] < 0:
+                return child
+            if kept[child] < 0:
+                kept[child] = choice[child]
+                pending[count] = child
+                count += 1
+    return -1
+
+
+def drop_open(links: Links, choice: Integers, pending: Integers) -> None:
+    """Take the choice of every class that needs a class without one."""
+    class_of, parent_start, parents = links.class_of, links.parent_start, links.parents
+    count = 0
+    for klass in range(len(choice)):
+        if choice[klass] < 0:
+            pending[count] = klass
+            count += 1
+    while count > 0:
+        count -= 1
+        missing = pending[count]
+        for index in range(parent_start[missing], parent_start[missing + 1]):
+            user = class_of[parents[index]]
+            if choice[user] == parents[index]:
+                choice[user] = -1
+                pending[count] = user
+                count += 1
+
+
+def spread_force(
+    links: Links, candidate: Integers, forced: Integers, uses: Integers, pending: Integers, count: int
+) -> None:
+    """Mark as forced the operands that all candidates of a forced class have in common.
+
+    The forced classes known so far are the first ``count`` of ``pending``. ``uses`` holds 0 before and after.
     """
     class_start, child_start, children = links.class_start, links.child_start, links.children
-    rank, choice, references = state.rank, state.choice, state.references
-    for klass in range(len(expected)):
-        expected[klass] = (expected[klass] + 2.0 * references[klass]) / 3.0
-    for position in range(count):
-        klass = order[position]
-        best_node = -1
-        best_flow = 0.0
+    while count > 0:
+        count -= 1
+        klass = pending[count]
+        candidates = 0
         for node in range(class_start[klass], class_start[klass + 1]):
-            total = cost[node]
-            if total > LARGEST_COST:
-                continue
-            allowed = True
-            for edge in range(child_start[node], child_start[node + 1]):
-                child = children[edge]
-                if rank[child] < 0 or rank[child] >= position:
-                    allowed = False
-                    break
-                total += flow[child]
-            if allowed and (best_node < 0 or total < best_flow):
-                best_node = node
-                best_flow = total
-        choice[klass] = best_node
-        flow[klass] = min(best_flow, LARGEST_COST) / max(expected[klass], 1.0)
+            if candidate[node] == 1:
+                candidates += 1
+                for edge in range(child_start[node], child_start[node + 1]):
+                    uses[children[edge]] += 1
+        for node in range(class_start[klass], class_start[klass + 1]):
+            if candidate[node] == 1:
+                for edge in range(child_start[node], child_start[node + 1]):
+                    child = children[edge]
+                    if uses[child] == candidates and forced[child] == 0:
+                        forced[child] = 1
+                        pending[count] = child
+                        count += 1
+                    uses[child] = 0

@@ -1,20 +1,18 @@
-"""The moves of the local search on the exact cost of the whole DAG, in the subset of Python and numba.
+"""The moves of the local search on the exact cost of the whole DAG, in the subset that is compiled.
 
-Vocabulary: a class is *live* if the current choice reaches it from a root; ``references[c]`` counts the
-roots and live chosen e-nodes that use ``c``. To *acquire* an e-node is to count its operands in, bringing
-dead ones to life; to *release* it is the reverse. The units of what comes to life, or dies, is the exact
-price of a choice: the "exact area" of FPGA technology mapping (Mishchenko, Chatterjee, Brayton,
-"Improvements to technology mapping for LUT-based FPGAs", 2007; the area flow of ``kernels`` is theirs too).
-Costs are integers ("units"), so that sums taken in different orders compare exactly.
-
-The functions that call each other stay in one file: numba's cache looks for changes in the caller's only.
+Vocabulary, besides that of ``choices``: to *acquire* an e-node is to count its operands in, bringing dead
+ones to life; to *release* it is the reverse. The units of what comes to life, or dies, is the exact price of
+a choice: the "exact area" of FPGA technology mapping (Mishchenko, Chatterjee, Brayton, "Improvements to
+technology mapping for LUT-based FPGAs", 2007; the area flow of ``choices`` is theirs too).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from esat.extract.kernels import Floats, Integers, Links, State
+from esat.extract.choices import State
+from esat.extract.kernels import Links
+from esat.native import Arrays, Floats, Integers
 
 MANY_UNITS = 1 << 62
 LARGEST_REGION = 32
@@ -23,7 +21,8 @@ PATIENCE = 160
 _SHARE_IN_LOOKS = 4
 
 
-class Region(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Region(Arrays):
     """Dead classes that become cheaper together, and scratch space to find them.
 
     ``value`` estimates the units that each class would add to what is live. The first entries of
@@ -37,75 +36,6 @@ class Region(NamedTuple):
     former: Floats
     inside: Integers
     log: Integers
-
-
-def count_references(links: Links, units: Integers, roots: Integers, state: State, count: int) -> int:
-    """Count references from scratch, by the ranks of the ``count`` classes that have a choice.
-
-    Returns
-    -------
-    Units of the whole choice.
-    """
-    choice, references, ranked = state.choice, state.references, state.ranked
-    child_start, children = links.child_start, links.children
-    for klass in range(len(references)):
-        references[klass] = 0
-    for index in range(len(roots)):
-        references[roots[index]] += 1
-    total = 0
-    for position in range(count - 1, -1, -1):
-        klass = ranked[position]
-        if references[klass] > 0:
-            node = choice[klass]
-            total += units[node]
-            for edge in range(child_start[node], child_start[node + 1]):
-                references[children[edge]] += 1
-    return total
-
-
-def rank_classes(links: Links, state: State) -> int:
-    """Rank the classes that have a choice, operands first; others get -1.
-
-    Returns
-    -------
-    How many have a choice, or -1 if there is a cycle.
-    """
-    choice, rank, ranked = state.choice, state.rank, state.ranked
-    path, trail, mark = state.path, state.trail, state.mark
-    child_start, children = links.child_start, links.children
-    for klass in range(len(choice)):
-        rank[klass] = -1
-        mark[klass] = 0
-    count = 0
-    for start in range(len(choice)):
-        if choice[start] < 0 or mark[start] != 0:
-            continue
-        depth = 0
-        path[0] = start
-        trail[0] = child_start[choice[start]]
-        mark[start] = 1
-        while depth >= 0:
-            klass = path[depth]
-            edge = trail[depth]
-            if edge == child_start[choice[klass] + 1]:
-                mark[klass] = 2
-                rank[klass] = count
-                ranked[count] = klass
-                count += 1
-                depth -= 1
-                continue
-            trail[depth] = edge + 1
-            child = children[edge]
-            if mark[child] == 1 or choice[child] < 0:
-                return -1
-            if mark[child] == 0:
-                mark[child] = 1
-                depth += 1
-                path[depth] = child
-                trail[depth] = child_start[choice[child]]
-    for klass in range(len(choice)):
-        mark[klass] = 0
-    return count
 
 
 def acquire(links: Links, units: Integers, state: State, node: int, limit: int) -> tuple[int, int]:
@@ -278,12 +208,42 @@ def switch(links: Links, units: Integers, state: State, klass: int) -> int:
     return price - best_price
 
 
-def exact_pass(links: Links, units: Integers, state: State, order: Integers, count: int, upward: bool) -> int:
+def descend(
+    links: Links,
+    units: Integers,
+    state: State,
+    order: Integers,
+    passes: int,
+    negligible: int,
+) -> int:
+    """Switch all live classes, upwards and downwards in turn, until that gains next to nothing.
+
+    Parameters
+    ----------
+    order
+        Room for the classes that have a choice.
+
+    Returns
+    -------
+    The units gained.
+    """
+    gained = 0
+    for number in range(passes):
+        for position in range(len(order)):
+            order[position] = state.ranked[position]
+        step = exact_pass(links, units, state, order, number % 2 == 1)
+        gained += step
+        if step <= negligible:
+            break
+    return gained
+
+
+def exact_pass(links: Links, units: Integers, state: State, order: Integers, upward: bool) -> int:
     """Switch every live class of ``order`` once, forwards or (not ``upward``) backwards; return the gain."""
     class_start, references = links.class_start, state.references
     gained = 0
-    for step in range(count):
-        klass = order[step] if upward else order[count - 1 - step]
+    for step in range(len(order)):
+        klass = order[step] if upward else order[len(order) - 1 - step]
         if references[klass] > 0 and class_start[klass + 1] - class_start[klass] > 1:
             gained += switch(links, units, state, klass)
     return gained
@@ -354,7 +314,8 @@ def share(links: Links, units: Integers, state: State, region: Region, size: int
     choice, references, log = state.choice, state.references, region.log
     shared = region.member[0]
     references[shared] += 1
-    gained = -acquire(links, units, state, choice[shared], MANY_UNITS)[0]
+    price, _done = acquire(links, units, state, choice[shared], MANY_UNITS)
+    gained = -price
     logged = 0
     for index in range(1, size):
         klass = region.member[index]
@@ -431,3 +392,19 @@ def share_pass(links: Links, units: Integers, state: State, region: Region) -> i
             if looks >= PATIENCE:
                 break
     return gained
+
+
+def price_changes(links: Links, units: Integers, state: State, added: Integers) -> None:
+    """The units that every other e-node of a live class would add, -``MANY_UNITS`` where it is impossible."""
+    for node in range(len(added)):
+        added[node] = -MANY_UNITS
+    for klass in range(len(state.choice)):
+        if state.references[klass] > 0:
+            old = state.choice[klass]
+            price = release(links, units, state, old)
+            for node in range(links.class_start[klass], links.class_start[klass + 1]):
+                if node != old and units[node] >= 0 and fits(links, state, klass, node):
+                    total, done = acquire(links, units, state, node, MANY_UNITS)
+                    undo(links, state, node, done)
+                    added[node] = total - price
+            acquire(links, units, state, old, MANY_UNITS)

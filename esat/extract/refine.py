@@ -12,10 +12,8 @@ import numpy as np
 from esat.errors import CompileError
 from esat.extract.area import Search, completed
 from esat.extract.arrays import BoolArray, EGraphArrays, FloatArray, IntArray
-from esat.extract.backend import PYTHON, Backend, backend_for
-from esat.extract.kernels import Links
 from esat.extract.selection import Problem, Selection
-from esat.extract.tree import as_array, links_of, tree_choice
+from esat.extract.tree import tree_choice
 from esat.extract.verify import topological_classes
 
 Move = tuple[tuple[int, int], ...]
@@ -91,10 +89,9 @@ def priced_moves(
     are left out.
     """
     problem = Problem.of(arrays, costs, roots)
-    links = links_of(problem, PYTHON)
-    choice = completed(problem, links, PYTHON, selection.chosen)
+    choice = completed(problem, selection.chosen)
     dearest = float(problem.costs[problem.costs < inf].max(initial=0.0))
-    return Search(problem, links, PYTHON, problem.cost_of(selection.chosen) + dearest).changes(choice)
+    return Search(problem, problem.cost_of(selection.chosen) + dearest).changes(choice)
 
 
 def refine(
@@ -147,8 +144,6 @@ class Editor:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._backend: Backend = backend_for(problem.arrays.node_count)
-        self._links: Links = links_of(problem, self._backend)
 
     def apply(self, selection: Selection, move: Move) -> Selection | None:
         """The selection after a move, None where the move is impossible.
@@ -177,10 +172,7 @@ class Editor:
         return Selection(choice, cost, min(selection.lower_bound, cost), selection.method)
 
     def _complete(self, problem: Problem, selection: Selection, keep: BoolArray) -> IntArray | None:
-        backend = self._backend
-        known = backend.vector(np.where(keep, selection.chosen, -1))
-        paid = backend.vector(keep.astype(np.int64))
-        choice = as_array(tree_choice(problem, self._links, backend, paid, known).choice)
+        choice = tree_choice(problem, np.where(keep, selection.chosen, -1)).choice
         try:
             needed = topological_classes(problem.arrays, choice, problem.roots)
         except CompileError:

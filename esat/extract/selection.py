@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import fsum, inf
 
 import numpy as np
 
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray, distinct
+from esat.extract.backend import Backend, compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,24 +57,30 @@ class Problem:
         float64 ``(nodes,)`` seconds, not negative; infinite for an e-node that must not be chosen.
     roots
         int64: classes that must be computed, each once, ascending.
+    loops
+        What searches it. The result does not depend on the backend.
     """
 
     arrays: EGraphArrays
     costs: FloatArray
     roots: IntArray
+    loops: Backend = field(default_factory=compiled)
 
     @staticmethod
     def of(
-        arrays: EGraphArrays, costs: Sequence[float] | FloatArray, roots: Sequence[int] | IntArray
+        arrays: EGraphArrays,
+        costs: Sequence[float] | FloatArray,
+        roots: Sequence[int] | IntArray,
+        backend: Backend | None = None,
     ) -> Problem:
-        """A checked problem.
+        """A checked problem; the loops are compiled unless another backend is given.
 
         Raises
         ------
         CompileError
             Costs of the wrong number, negative or NaN; a root that is no class.
         """
-        prices = np.asarray(costs, np.float64)
+        prices = np.ascontiguousarray(costs, np.float64)
         if prices.shape != (arrays.node_count,):
             raise CompileError(f"extraction: {arrays.node_count} e-nodes, but costs of shape {prices.shape}")
         wrong = np.flatnonzero(~(prices >= 0.0))
@@ -85,7 +92,7 @@ class Problem:
             raise CompileError(
                 f"extraction: roots {classes.tolist()} of an e-graph of {arrays.class_count} classes"
             )
-        return Problem(arrays, prices, classes)
+        return Problem(arrays, prices, classes, compiled() if backend is None else backend)
 
     def live(self, choice: IntArray) -> IntArray:
         """Keep the choice of the classes that the roots need; -1 elsewhere.
@@ -96,15 +103,13 @@ class Problem:
             A needed class has no choice.
         """
         arrays = self.arrays
-        needed = np.array(list(reachable_classes(arrays, choice, self.roots)), np.int64)
         kept = np.full(arrays.class_count, -1, np.int64)
-        kept[needed] = choice[needed]
-        lacking = needed[choice[needed] < 0]
-        if len(lacking):
-            klass = int(lacking[0])
-            nodes = ", ".join(arrays.describe(node) for node in arrays.nodes_of(klass)[:8]) or "none"
+        pending = np.empty(arrays.class_count, np.int64)
+        lacking = self.loops.keep_live(arrays.links, choice, self.roots, kept, pending)
+        if lacking >= 0:
+            nodes = ", ".join(arrays.describe(node) for node in arrays.nodes_of(lacking)[:8]) or "none"
             raise CompileError(
-                f"extraction: class {klass} is needed and has no usable e-node; e-nodes: {nodes}"
+                f"extraction: class {lacking} is needed and has no usable e-node; e-nodes: {nodes}"
             )
         return kept
 
@@ -117,20 +122,3 @@ class Problem:
         chosen = self.live(choice)
         cost = self.cost_of(chosen)
         return Selection(chosen, cost, min(lower_bound, cost), method)
-
-
-def reachable_classes(arrays: EGraphArrays, choice: IntArray, roots: IntArray) -> Iterator[int]:
-    """The classes that the roots need under a choice, each once; a class without a choice ends its branch."""
-    start, children = arrays.operand_lists
-    chosen = choice.tolist()
-    pending = roots.tolist()
-    seen = set(pending)
-    while pending:
-        klass = pending.pop()
-        yield klass
-        node = chosen[klass]
-        if node >= 0:
-            for child in children[start[node] : start[node + 1]]:
-                if child not in seen:
-                    seen.add(child)
-                    pending.append(child)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-KINDS = ("kernel", "egraph", "rules", "choice")
+KINDS = ("kernel", "egraph", "rules", "choice", "native")
 """What entries are; the endings of their files. Other files are left alone."""
 _SUFFIXES = tuple(f".{kind}" for kind in KINDS)
 _TEMPORARY_SUFFIX = ".partial"

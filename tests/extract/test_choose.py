@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extract.checked_loops import CHECKED
 from extract.random_egraphs import cheapest_by_enumeration, egraph, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from esat.errors import CompileError, ModeError
-from esat.extract.backend import PYTHON, compiled_backend
 from esat.extract.choose import choose
 from esat.extract.selection import Selection
 from esat.extract.verify import verify_selection
@@ -36,12 +36,17 @@ def test_against_enumeration(seed: int, size: int, cyclic: float) -> None:
     assert optimal.gap == 0.0
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_compiled_and_interpreted_kernels_choose_the_same(seed: int) -> None:
-    arrays, costs, roots = random_problem(seed, 60 + 90 * (seed % 4))
+@given(
+    seed=st.integers(0, 10_000),
+    size=st.sampled_from([6, 9, 40, 120]),
+    cyclic=st.sampled_from([0.0, 0.3, 0.8]),
+)
+@settings(max_examples=40, deadline=None)
+def test_compiled_and_interpreted_loops_choose_the_same(seed: int, size: int, cyclic: float) -> None:
+    arrays, costs, roots = random_problem(seed, size, cyclic)
     for method in ("tree", "area"):
-        interpreted = choose(arrays, costs, roots, method=method, backend=PYTHON)
-        compiled = choose(arrays, costs, roots, method=method, backend=compiled_backend())
+        interpreted = choose(arrays, costs, roots, method=method, backend=CHECKED)
+        compiled = choose(arrays, costs, roots, method=method)
         assert interpreted.chosen.tolist() == compiled.chosen.tolist()
         assert interpreted.cost == compiled.cost
 
