@@ -36,6 +36,7 @@ import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from esat.collection import without_collecting as _without_collecting
 from esat.errors import (
     AssertionFailed,
     AxisError,
@@ -178,7 +179,8 @@ def __getattr__(name: str) -> _Any:
     if name in _MODULES:
         return _importlib.import_module(f"esat.{name}")
     if name in _LATER:
-        value = getattr(_importlib.import_module(_LATER[name]), name)
+        with _without_collecting():
+            value = getattr(_importlib.import_module(_LATER[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'esat' has no attribute {name!r}")

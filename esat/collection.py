@@ -26,3 +26,15 @@ def without_old_objects() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """Until this ends, nothing is collected: for what makes much and leaves no garbage, such as imports."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -3,7 +3,7 @@ import gc
 import pytest
 
 import esat
-from esat.collection import without_old_objects
+from esat.collection import without_collecting, without_old_objects
 
 
 def test_the_collector_passes_old_objects_by_and_sees_new_ones() -> None:
@@ -17,6 +17,18 @@ def test_the_collector_passes_old_objects_by_and_sees_new_ones() -> None:
             assert gc.get_freeze_count() > known
         assert gc.get_freeze_count() > known
     assert any(one is old for one in gc.get_objects())
+
+
+def test_nothing_is_collected_until_it_ends_and_then_all_is_as_before() -> None:
+    assert gc.isenabled()
+    with without_collecting():
+        with without_collecting():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(KeyError), without_collecting():
+        raise KeyError
+    assert gc.isenabled()
 
 
 def test_the_collector_is_as_before_after_a_compilation_that_fails() -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from esat.egraph.modules import Module
+from esat.egraph.rule_compiler import Chunk, CompiledRules
 from esat.rules.rule import Rule
-from esat.storage import Store, default_directory
+from esat.storage import Store, default_directory, digest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,45 @@ def prepared_rules(
         known = prepare()
         kept.save(digest, _encoded(known, rules))
     return known
+
+
+def compiled_rules(
+    digest: str, rules: Sequence[Rule], compile: Callable[[], CompiledRules], store: Store | None = None
+) -> CompiledRules:
+    """What ``compile`` gives for these rules, from disk where it has been kept.
+
+    Parameters are those of :func:`prepared_rules`. This is of use where rules come to others that are known.
+    """
+    kept = _store() if store is None else store
+    key = digest_of([digest, "compiled"])
+    known = kept.load(key, lambda payload: _decoded_chunks(bytes(payload), rules))
+    if known is None:
+        known = compile()
+        kept.save(key, _encoded_chunks(known, rules))
+    return known
+
+
+def _encoded_chunks(compiled: CompiledRules, rules: Sequence[Rule]) -> bytes:
+    """JSON; rules are given by their numbers."""
+    number = {id(rule): position for position, rule in enumerate(rules)}
+    rows = [
+        (chunk.text, None if chunk.rule is None else number[id(chunk.rule)], chunk.names, chunk.ruleset)
+        for chunk in compiled.chunks
+    ]
+    dropped = [(number[id(rule)], reason) for rule, reason in compiled.dropped]
+    data = (rows, compiled.rulesets, compiled.expanding, dropped)
+    return json.dumps(data, separators=(",", ":")).encode()
+
+
+def _decoded_chunks(payload: bytes, rules: Sequence[Rule]) -> CompiledRules:
+    rows, rulesets, expanding, dropped = json.loads(payload)
+    chunks = tuple(
+        Chunk(text, None if rule is None else rules[rule], tuple(names), ruleset)
+        for text, rule, names, ruleset in rows
+    )
+    origins = {name: chunk.rule for chunk in chunks if chunk.rule is not None for name in chunk.names}
+    drops = tuple((rules[rule], reason) for rule, reason in dropped)
+    return CompiledRules(chunks, tuple(rulesets), tuple(expanding), origins, drops)
 
 
 def _encoded(prepared: PreparedRules, rules: Sequence[Rule]) -> bytes:

@@ -21,7 +21,7 @@ from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.identity import program_digest
 from esat.egraph.joins import Join, join_of
-from esat.egraph.kept_rules import PreparedRules, prepared_rules
+from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
 from esat.egraph.modules import Module, declared_tables, members_of, modules_of, relevant, rules_of
 from esat.egraph.pool import POOL
@@ -120,14 +120,23 @@ class Program:
         return PreparedRules(modules, compiled.rulesets, compiled.expanding)
 
     def _compiled(self) -> CompiledRules:
+        """All rules; those of the package, which are many, are compiled once for whatever a user adds."""
+        files = self.selection.files
+        package = RuleSelection(tuple(file for file in files if file.file.startswith(str(PACKAGE_RULES))))
+        digest = program_digest(package, self.signature, self.strict)
+        known = compiled_rules(digest, package.rules, lambda: self._compile(package))
+        return known if package.files == files else self._compile(self.selection, known)
+
+    def _compile(self, selection: RuleSelection, known: CompiledRules | None = None) -> CompiledRules:
         operators = {**self.signature.operators, **FACT_OPERATORS}
-        declarations = tuple(form for file in self.selection.files for form in file.declarations)
+        declarations = tuple(form for file in selection.files for form in file.declarations)
         return compile_rules(
-            self.selection.rules,
+            selection.rules,
             operators,
             exact_only=self.strict,
             declarations=declarations,
             wide=self.users_rules,
+            known=known,
         )
 
     @property

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from esat.egraph.kept_rules import PreparedRules, prepared_rules
+from esat.egraph import prepare
+from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.prepare import program_for
 from esat.rules import RULES, read_rules
+from esat.rules.database import RuleSelection
 from esat.rules.query import Query
 from esat.storage import CacheWarning, Store
 
@@ -103,3 +105,36 @@ def test_the_key_holds_what_a_rule_says(program):
     digests["as it was"] = program.digest
     digests["strict"] = program_for(selection, strict=True).digest
     assert len(set(digests.values())) == len(digests)
+
+
+def test_compiled_rules_come_back_equal(store, program):
+    rules = program.selection.rules
+    compiling = Preparing(program._compile(program.selection))
+    for _ in range(3):
+        assert compiled_rules("package", rules, compiling, store) == compiling.prepared
+    assert compiling.calls == 1
+    assert compiling.prepared.dropped
+
+
+def test_rules_of_the_package_are_compiled_once_whatever_a_user_adds(store, program, monkeypatch):
+    kept, compiled = compiled_rules, []
+    monkeypatch.setattr(prepare, "compiled_rules", lambda *arguments: kept(*arguments, store))
+    compile_rules = prepare.compile_rules
+
+    def compiling(rules, *arguments, known=None, **options):
+        compiled.append(len(rules) - (0 if known is None else len(program.selection.rules)))
+        return compile_rules(rules, *arguments, known=known, **options)
+
+    monkeypatch.setattr(prepare, "compile_rules", compiling)
+    for name in ("first", "second"):
+        own = read_rules(f'(ruleset own)(rewrite (Tanh (Neg x)) (Neg (Tanh x)) :ruleset own :name "{name}")')
+        selection = RuleSelection((*program.selection.files, own))
+        extended = program_for(selection)
+        together = extended._compiled()
+        assert together == compile_rules(
+            selection.rules,
+            {**program.signature.operators, **prepare.FACT_OPERATORS},
+            declarations=tuple(form for file in selection.files for form in file.declarations),
+            wide={name},
+        )
+    assert compiled == [len(program.selection.rules), 1, 1]

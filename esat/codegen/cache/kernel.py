@@ -28,6 +28,8 @@ from esat.errors import CompileError
 _COMPILER: Any = compiler
 _SERIALIZER: Any = serialize
 # Numba annotates itself in part; these two modules are used where it does not.
+_RUN_TIME = b"NRT_"
+"""What names of functions of numba's run-time library begin with, in machine code that calls them."""
 
 
 @dataclass(frozen=True)
@@ -177,10 +179,12 @@ def deserialize_kernel(
     """Load the machine code that :func:`serialize_kernel` gave; the payload must be trusted and whole.
 
     Numba's registries of typing and lowering are left alone: filling them takes ten times as long as
-    loading a kernel. Machine code needs numba's run-time library only.
+    loading a kernel. Machine code that allocates needs numba's run-time library, which LLVM compiles in each
+    process: that takes as long as five kernels.
     """
     with global_compiler_lock:
-        rtsys.initialize(cpu_target.target_context)
+        if _RUN_TIME in bytes(payload):
+            rtsys.initialize(cpu_target.target_context)
         result = _COMPILER.CompileResult._rebuild(cpu_target.target_context, *pickle.loads(payload))
     function = _function(result, kinds_of(signature))
     return CompiledKernel(function, key, entry, source, signature, options, True, result)

@@ -53,6 +53,7 @@ def compile_rules(
     declarations: Sequence[Form] = (),
     taken: Collection[str] = (),
     wide: Collection[str] | None = None,
+    known: CompiledRules | None = None,
 ) -> CompiledRules:
     """Compile rules over binary constructors to rules over the n-ary e-graph.
 
@@ -72,6 +73,8 @@ def compile_rules(
     wide
         Names of the rules that match long groups even if they expand; None: all. That takes time in every
         saturation.
+    known
+        What some of these very rules were compiled to before, alike but for further rules and declarations.
 
     Errors
     ------
@@ -84,8 +87,8 @@ def compile_rules(
         rules = rules.rules
     rules = tuple(rules)
     signature = {**signature, **CORE, **declared_signature(declarations)}
-    check(rules, signature)
-    compiler = _Compiler(signature, exact_only, taken, wide)
+    compiler = _Compiler(signature, exact_only, taken, wide, known)
+    check([rule for rule in rules if not compiler.is_known(rule)], signature)
     for rule in rules:
         compiler.add(rule)
     return compiler.result(declarations)
@@ -95,7 +98,12 @@ class _Compiler:
     """Collects chunks, rule by rule."""
 
     def __init__(
-        self, signature: Signature, exact_only: bool, taken: Collection[str], wide: Collection[str] | None
+        self,
+        signature: Signature,
+        exact_only: bool,
+        taken: Collection[str],
+        wide: Collection[str] | None,
+        known: CompiledRules | None,
     ) -> None:
         self.signature = signature
         self.wide = wide
@@ -107,6 +115,17 @@ class _Compiler:
         self.origins: dict[str, Rule] = {}
         self.dropped: list[tuple[Rule, str]] = []
         self.names: dict[str, Rule] = {}
+        self.known = known
+        self.known_chunks: dict[int, list[Chunk]] = {}
+        self.known_drops: dict[int, str] = {}
+        if known is not None:
+            self.known_drops = {id(rule): reason for rule, reason in known.dropped}
+            for chunk in known.chunks:
+                self.known_chunks.setdefault(id(chunk.rule), []).append(chunk)
+
+    def is_known(self, rule: Rule) -> bool:
+        """Whether the rule was compiled before."""
+        return id(rule) in self.known_chunks or id(rule) in self.known_drops
 
     def result(self, declarations: Sequence[Form]) -> CompiledRules:
         rulesets = (*self.rulesets, *self.expanding)
@@ -122,6 +141,9 @@ class _Compiler:
         if rule.name in self.taken:
             raise rule.error("a rule of that name is loaded already")
         self.names[rule.name] = rule
+        if self.is_known(rule):
+            self._add_known(rule)
+            return
         if self.exact_only and rule.soundness != "exact":
             self.dropped.append((rule, f"its class is {rule.soundness}, and only exact rules are wanted"))
             return
@@ -135,6 +157,18 @@ class _Compiler:
             self.dropped.append((rule, "as an n-ary term its left side is a bare variable"))
         else:
             self._add_extended(rule, simplify(surface))
+
+    def _add_known(self, rule: Rule) -> None:
+        assert self.known is not None
+        if id(rule) in self.known_drops:
+            self.dropped.append((rule, self.known_drops[id(rule)]))
+        for chunk in self.known_chunks.get(id(rule), ()):
+            self.chunks.append(chunk)
+            self.origins.update(dict.fromkeys(chunk.names, rule))
+            if chunk.ruleset in self.known.rulesets:
+                self.rulesets.setdefault(chunk.ruleset)
+            elif chunk.ruleset in self.known.expanding:
+                self.expanding.setdefault(chunk.ruleset)
 
     def _add_extended(self, rule: Rule, surface: SurfaceRule) -> None:
         bulk = bulk_rules(surface)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from esat.egraph.rule_compiler import compile_rules
+from esat.egraph.rule_compiler import compile_rules, driver
 from esat.errors import RuleError
 from esat.rules import read_forms, read_rules
 
@@ -146,3 +148,27 @@ def test_names_must_be_free() -> None:
 def test_compilation_is_deterministic() -> None:
     text = FACTOR + "(rewrite (Sub x (Floor x)) (Frac x)) (rewrite (Cast (Exp x) d) x)"
     assert compiled(text).text == compiled(text).text
+
+
+@pytest.mark.parametrize("exact_only", [False, True])
+def test_rules_compiled_before_are_taken_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, exact_only: bool
+) -> None:
+    text = (
+        f"(ruleset algebra) (ruleset own) {FACTOR}"
+        '(rewrite (Add x y) (Add y x) :name "swap" :ruleset algebra)'
+        '(rewrite (Mul a (Add b c)) (Add (Mul a b) (Mul a c)) :name "spread" :ruleset algebra)'
+        '(rewrite (Add (Exp x) (Exp y)) (Foo x y) :name "foo" :ruleset own)'
+    )
+    rules = read_rules(text).rules
+    wanted = compile_rules(rules, OPERATORS, exact_only=exact_only)
+    known = compile_rules(rules[:3], OPERATORS, exact_only=exact_only)
+    prepare, prepared = driver.prepare, []
+
+    def preparing(rule: Any, *rest: Any, **options: Any) -> Any:
+        prepared.append(rule)
+        return prepare(rule, *rest, **options)
+
+    monkeypatch.setattr(driver, "prepare", preparing)
+    assert compile_rules(rules, OPERATORS, exact_only=exact_only, known=known) == wanted
+    assert prepared == ([] if exact_only else [rules[3]])
