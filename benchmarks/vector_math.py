@@ -91,8 +91,9 @@ def measure(name: str, bits: int, samples: int) -> tuple[float, float, float]:
     values = np.empty_like(arguments[0])
     function(values, *arguments)
     error = accuracy.errors(name, arguments, values).max()
-    timed = np.random.default_rng(2).uniform(*RANGES.get(name, (0.01, 3)), COUNT).astype(dtype)
-    operands, out = [timed] * arity, np.empty_like(timed)
+    generator = np.random.default_rng(2)
+    operands = [generator.uniform(*RANGES.get(name, (0.01, 3)), COUNT).astype(dtype) for _ in range(arity)]
+    out = np.empty_like(operands[0])
     reference = NUMPY_EQUIVALENTS.get(name) or getattr(np, name)
     with np.errstate(all="ignore"):
         slow = nanoseconds_per_element(lambda: reference(*operands))
@@ -134,7 +135,8 @@ def table(samples: int) -> str:
         "",
         "- `logaddexp`: in units in the last place of the larger operand, where that exceeds the result.",
         "- `gammaln` below zero: in those of `gammaln(-x)` or of 1, where these exceed the result.",
-        "- `sin`, `cos` and `tan` take a branch for arguments beyond 2**20, and are right for all of them.",
+        "- `sin`, `cos` and `tan` take a branch for arguments beyond 2**20, in float32 beyond 2**13, and are",
+        "  right for all of them.",
         "- float32 `gammaln` is computed in float64.",
         "",
     ]

@@ -11,6 +11,8 @@ from numba.np import arrayobj
 _ARRAYS: Any = arrayobj
 _CGUTILS: Any = cgutils
 WORD, BYTE = ir.IntType(64), ir.IntType(8)
+LINE = 64
+"""Bytes of a line of the cache."""
 
 
 def word(value: int) -> Any:
@@ -42,8 +44,8 @@ def pointer_to(context: Any, builder: Any, array: Any, value: Any, index: Any, p
     return builder.gep(builder.bitcast(fields.data, BYTE.as_pointer()), [offset])
 
 
-def stack_array(context: Any, builder: Any, result: Any, length: int, alignment: int | None = None) -> Any:
-    """An array on the stack, uninitialised.
+def stack_array(context: Any, builder: Any, result: Any, length: int) -> Any:
+    """An array on the stack, uninitialised, that begins with a line of the cache.
 
     Parameters
     ----------
@@ -51,14 +53,11 @@ def stack_array(context: Any, builder: Any, result: Any, length: int, alignment:
         Its numba type, of one axis and C-contiguous.
     length
         Elements.
-    alignment
-        Bytes that divide its address; those of an element if None.
     """
     array = _ARRAYS.make_array(result)(context, builder)
     size = item_size(context, result)
     memory = _CGUTILS.alloca_once(builder, context.get_data_type(result.dtype), size=length)
-    if alignment is not None:
-        memory.align = alignment
+    memory.align = LINE
     _ARRAYS.populate_array(
         array, data=memory, shape=[word(length)], strides=[word(size)], itemsize=word(size), meminfo=None
     )

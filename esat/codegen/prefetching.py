@@ -3,8 +3,8 @@
 Processors notice that memory is read from one end to the other, and fetch what comes next, but only up to
 the end of a page, whose neighbours may lie anywhere. At the start of each page they wait, and begin anew. So
 loops that read more than caches hold fetch the first lines of the pages some way ahead; the processor then
-fetches the rest of these by itself. On a Zen 4 server a float32 ``sum((x - y)**2)`` of 80 MB takes 0.8 to 0.96
-of the time, and ``a * x + b`` of 160 MB, written past the caches, 0.9.
+fetches the rest of these by itself. On a Zen 4 server a float32 ``sum((x - y)**2)`` of 80 MB takes 0.8 to
+0.96 of the time, and ``a * x + b`` of 160 MB, written past the caches, 0.9.
 
 Rows that are read several times come from memory only the first time, and for the rest memory is idle. Where
 the last time is a loop that writes past the caches, that loop fetches the next row: a layer normalisation of
@@ -24,10 +24,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from esat.codegen.loop_ir import Load, Loop
-from esat.codegen.memory_access import WORD, item_size, pointer_to, word
+from esat.codegen.memory_access import LINE, WORD, item_size, pointer_to, word
 
 _CGUTILS: Any = cgutils
-_LINE = 64
 _PAGE = 4096
 AHEAD = 4 * _PAGE
 """Bytes between what is read and the pages that are announced."""
@@ -82,7 +81,7 @@ def prefetch_lines(typing_context: Any, array: Any, index: Any, count: Any) -> A
         pointer = pointer_to(context, builder, array, arguments[0], signature.args[1], arguments[1])
         number = context.cast(builder, arguments[2], count, types.int64)
         length = builder.mul(number, word(item_size(context, array)))
-        with _CGUTILS.for_range_slice(builder, word(0), length, word(_LINE), inc=True) as (place, _):
+        with _CGUTILS.for_range_slice(builder, word(0), length, word(LINE), inc=True) as (place, _):
             _fetch(builder, pointer, place)
         return context.get_dummy_value()
 
@@ -106,7 +105,7 @@ def prefetch_pages(typing_context: Any, array: Any, index: Any, count: Any) -> A
         missing = builder.and_(builder.neg(builder.ptrtoint(pointer, WORD)), word(_PAGE - 1))
         with _CGUTILS.for_range_slice(builder, missing, length, word(_PAGE), inc=True) as (place, _):
             for line in range(_FIRST_LINES):
-                _fetch(builder, pointer, builder.add(place, word(AHEAD + line * _LINE)))
+                _fetch(builder, pointer, builder.add(place, word(AHEAD + line * LINE)))
         return context.get_dummy_value()
 
     return types.void(array, index, count), generate

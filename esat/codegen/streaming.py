@@ -16,13 +16,11 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from esat.codegen.loop_ir import Kernel, Load, Loop, Store, Tile, walk
-from esat.codegen.memory_access import BYTE, WORD, item_size, pointer_to, stack_array, word
+from esat.codegen.memory_access import BYTE, LINE, WORD, item_size, pointer_to, stack_array, word
 
 _ARRAYS: Any = arrayobj
 _CGUTILS: Any = cgutils
 
-LINE = 64
-"""Bytes that are stored at once."""
 BUFFER = 512
 """Bytes of a buffer. Larger ones drive out what else a loop keeps in the first-level cache."""
 LEAST_ROW = 4096
@@ -79,7 +77,7 @@ def line_buffer(typing_context: Any, dtype: Any) -> Any:
     result = types.Array(dtype.instance_type, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return stack_array(context, builder, result, BUFFER // item_size(context, result), LINE)
+        return stack_array(context, builder, result, BUFFER // item_size(context, result))
 
     return result(dtype), generate
 

@@ -90,6 +90,13 @@ def tables() -> list[Fit]:
             {32: 4, 64: 10},
         ),
         Fit(
+            "BINARY_EXPONENTIAL",
+            "(2**r - 1) / r for abs(r) <= 1/2",
+            series(lambda r: mp.expm1(r * mp.log(2)) / r, lambda r: mp.log(2) + r * mp.log(2) ** 2 / 2),
+            lambda: symmetric(mp.mpf("0.5001")),
+            {32: 5, 64: 10},
+        ),
+        Fit(
             "LOGARITHM_OF_QUOTIENT",
             "(log((1 + s) / (1 - s)) - 2 s) / s**3 in z = s**2, for s of logarithms in [-ln(2)/2, ln(2)/2]",
             of_root(lambda s: (mp.log((1 + s) / (1 - s)) - 2 * s) / s**3, lambda z: one * 2 / 3 + z * 2 / 5),
@@ -175,8 +182,8 @@ def tables() -> list[Fit]:
         ),
         Fit(
             "LOG_COMPLEMENT",
-            "-log(erfc(x)), for 0.7 <= x <= 4",
-            lambda x: -mp.log(mp.erfc(x)),
+            "log2(erfc(x)), for 0.7 <= x <= 4",
+            lambda x: mp.log(mp.erfc(x), 2),
             lambda: (mp.mpf("0.7"), mp.mpf(4)),
             {32: 8},
         ),
@@ -312,6 +319,10 @@ def constants() -> dict[str, tuple[str, object]]:
         "HALF_PI": (
             "pi/2 in 64-bit parts, for 32 and 64-bit results; quotients times all but the last are exact",
             {32: split(half_pi, 33, 2, 64), 64: split(half_pi, 33, 4, 64)},
+        ),
+        "HALF_PI_SINGLE": (
+            "pi/2 in three parts",
+            {32: split(half_pi, 24, 3, 32)},
         ),
         "HALF_PI_DOUBLE_WORD": (
             "pi/2 as its leading bits and the rest",

@@ -13,7 +13,7 @@ import math
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float
 from esat.codegen.vector_math.double_word import two_product
-from esat.codegen.vector_math.exponential import decay_times, exp_times, limits, reduce_exponential
+from esat.codegen.vector_math.exponential import decay_times, exp_times, limits, reduce_binary_exponential
 
 _NEAR = 0.75
 
@@ -53,7 +53,7 @@ def erf(x: Float) -> Float:
     else:
         # Subtracted from one, the complement need not be good to its own last bits.
         bounded = (magnitude > 4.0).select(4.0, magnitude)
-        reduced = reduce_exponential(-bounded.polynomial(coefficients.LOG_COMPLEMENT[32]))
+        reduced = reduce_binary_exponential(bounded.polynomial(coefficients.LOG_COMPLEMENT[32]))
         power = reduced.exponent.power_of_two()
         upper = power.multiply_add(reduced.excess, power)
     return (magnitude < _NEAR).select(near_zero(x), (1.0 - upper).with_sign_of(x))

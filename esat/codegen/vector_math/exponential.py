@@ -13,6 +13,10 @@ from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer
 
 
+BINARY_LIMITS = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
+"""Arguments beyond which ``2**x`` is zero, or infinite."""
+
+
 @dataclass(frozen=True)
 class Reduced:
     """``exp(argument) = 2**exponent * (1 + excess)``, with ``excess`` in about [-0.3, 0.42]."""
@@ -30,6 +34,13 @@ def reduce_exponential(x: Float, low: Float | None = None) -> Reduced:
     r = n.multiply_add(-ln2_low, r if low is None else r + low)
     tail = r.polynomial(coefficients.EXPONENTIAL[bits])
     return Reduced((r * r).multiply_add(tail, r), n.integral_to_integer())
+
+
+def reduce_binary_exponential(x: Float) -> Reduced:
+    """The same for ``2**x``: nothing is lost when ``n`` is taken from ``x``."""
+    n = x.round_to_even()
+    r = x - n
+    return Reduced(r * r.polynomial(coefficients.BINARY_EXPONENTIAL[x.format.bits]), n.integral_to_integer())
 
 
 def scale(x: Float, exponent: Integer) -> Float:
@@ -77,12 +88,8 @@ def exp(x: Float) -> Float:
 
 def exp2(x: Float) -> Float:
     """Two to the power of x."""
-    bits = x.format.bits
-    clamped = x.clamp(*((-1076.0, 1025.0) if bits == 64 else (-151.0, 129.0)))
-    n = clamped.round_to_even()
-    r = (clamped - n) * math.log(2)
-    excess = (r * r).multiply_add(r.polynomial(coefficients.EXPONENTIAL[bits]), r)
-    return scale(excess + 1.0, n.integral_to_integer())
+    reduced = reduce_binary_exponential(x.clamp(*BINARY_LIMITS[x.format.bits]))
+    return scale(reduced.excess + 1.0, reduced.exponent)
 
 
 def expm1(x: Float) -> Float:

@@ -4,12 +4,13 @@ functions", SIGNUM Newsletter 18, 1983), in integer arithmetic, behind a branch 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
 from esat.codegen.vector_math import coefficients
-from esat.codegen.vector_math.builder import Float, Format, Integer
+from esat.codegen.vector_math.builder import Float, Format, Integer, Mask
 from esat.codegen.vector_math.double_word import DoubleWord, fast_two_sum
 
 _WORD = ir.IntType(64)
@@ -28,23 +29,33 @@ def reduce_large_angles(
 
     The current block of the builder ends in a branch; emission goes on in a new block.
     """
-    builder = x.builder
     is_large = abs(x) >= limit
-    any_large = is_large.value
-    if x.format.lanes > 1:
-        packed = builder.bitcast(is_large.value, ir.IntType(x.format.lanes))
-        any_large = builder.icmp_unsigned("!=", packed, ir.Constant(packed.type, 0))
+    parts = (quadrant.value, high.value, low.value)
+    merged = where_any(is_large, parts, lambda: _reduce_lanes(x, limit, *parts, is_large.value))
+    return quadrant.integer(merged[0]), high.float(merged[1]), low.float(merged[2])
+
+
+def where_any(rare: Mask, values: Sequence[Any], replace: Callable[[], Sequence[Any]]) -> list[Any]:
+    """LLVM values, or those that ``replace`` emits in a branch that is taken where a lane is rare.
+
+    The current block of the builder ends in that branch; emission goes on in a new block.
+    """
+    builder, lanes = rare.builder, rare.format.lanes
+    any_rare = rare.value
+    if lanes > 1:
+        packed = builder.bitcast(rare.value, ir.IntType(lanes))
+        any_rare = builder.icmp_unsigned("!=", packed, ir.Constant(packed.type, 0))
     entry_block = builder.block
-    with builder.if_then(any_large, likely=False):
-        replaced = _reduce_lanes(x, limit, quadrant.value, high.value, low.value, is_large.value)
+    with builder.if_then(any_rare, likely=False):
+        replaced = replace()
         slow_block = builder.block
     merged = []
-    for fast, slow in zip((quadrant.value, high.value, low.value), replaced, strict=True):
+    for fast, slow in zip(values, replaced, strict=True):
         phi = builder.phi(fast.type)
         phi.add_incoming(fast, entry_block)
         phi.add_incoming(slow, slow_block)
         merged.append(phi)
-    return quadrant.integer(merged[0]), high.float(merged[1]), low.float(merged[2])
+    return merged
 
 
 def _reduce_lanes(

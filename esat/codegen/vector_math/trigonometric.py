@@ -1,7 +1,8 @@
 """Circular functions and their inverses.
 
 ``x = n pi/2 + r`` with ``abs(r) <= pi/4``. Up to :data:`LARGE`, ``n`` is small enough for the products with
-the parts of pi/2 to be exact (Cody and Waite). Beyond, Payne and Hanek's method multiplies the
+the parts of pi/2 to be exact (Cody and Waite); up to :data:`LARGE_SINGLE`, fused operations in 32 bits do.
+Beyond, Payne and Hanek's method multiplies the
 significand by the digits of 2/pi that matter; those arguments are rare and take a branch.
 """
 
@@ -9,22 +10,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer
-from esat.codegen.vector_math.double_word import DoubleWord, fast_two_sum, two_sum
-from esat.codegen.vector_math.large_angle import reduce_large_angles
+from esat.codegen.vector_math.double_word import fast_two_sum, two_sum
+from esat.codegen.vector_math.large_angle import reduce_large_angles, where_any
 
 LARGE = 2.0**20
 """Where quotients by pi/2 get more than 20 bits."""
+LARGE_SINGLE = 2.0**13
+"""Where they are off by so much in 32 bits that remainders exceed pi/4 by more than a thousandth."""
 
 
 @dataclass(frozen=True)
 class Angle:
-    """``quadrant * pi/2 + remainder``; the remainder within pi/4."""
+    """``quadrant * pi/2 + high + low``; the remainder within pi/4, in 32 bits one number."""
 
     quadrant: Integer
-    remainder: DoubleWord
+    high: Float
+    low: Float | None
 
 
 def reduce_angle(x: Float, bits: int) -> Angle:
@@ -40,29 +45,51 @@ def reduce_angle(x: Float, bits: int) -> Angle:
         remainder = fast_two_sum(third.high, second.low + third.low - n * parts[3])
         high, low = remainder.high, remainder.low
     quadrant, high, low = reduce_large_angles(x, LARGE, n.integral_to_integer(), high, low)
-    return Angle(quadrant, DoubleWord(high, low))
+    return Angle(quadrant, high, low)
 
 
-def sine_and_cosine(angle: DoubleWord) -> tuple[Float, Float]:
-    """Both functions of an angle within pi/4."""
-    bits = angle.high.format.bits
+def sine_and_cosine(angle: Angle) -> tuple[Float, Float]:
+    """Both functions of the remainder."""
     r, low = angle.high, angle.low
+    bits = r.format.bits
     square = r * r
-    sine = r + (square * r).multiply_add(square.polynomial(coefficients.SINE[bits]), low)
+    cube, of_sine = square * r, square.polynomial(coefficients.SINE[bits])
+    fourth, of_cosine = square * square, square.polynomial(coefficients.COSINE[bits])
     # cos(r + low) = 1 - r**2/2 + (r**4 P - r low), with the rounding of the first difference kept.
     half_square = square * 0.5
     leading = 1.0 - half_square
-    rest = (square * square).multiply_add(square.polynomial(coefficients.COSINE[bits]), -(r * low))
-    return sine, leading + (((1.0 - leading) - half_square) + rest)
+    lost = (1.0 - leading) - half_square
+    if low is None:
+        return cube.multiply_add(of_sine, r), leading + fourth.multiply_add(of_cosine, lost)
+    return (
+        r + cube.multiply_add(of_sine, low),
+        leading + (lost + fourth.multiply_add(of_cosine, -(r * low))),
+    )
+
+
+def reduce_single_angle(x: Float) -> Angle:
+    """Reduce a 32-bit argument; the remainder is one number, right to about its last bit.
+
+    The first step is exact: what is left is below one, and a multiple of the last bit of pi/2's first part.
+    """
+    n = (x * (2 / math.pi)).round_to_even()
+    r = x
+    for part in coefficients.HALF_PI_SINGLE[32]:
+        r = n.fused_multiply_add(x.float(-part), r)
+    quadrant = n.integral_to_integer()
+
+    def in_double() -> tuple[Any, Any]:
+        angle = reduce_angle(x.convert(64), 32)
+        return angle.quadrant.narrow().value, angle.high.convert(32).value
+
+    merged = where_any(abs(x) >= LARGE_SINGLE, (quadrant.value, r.value), in_double)
+    return Angle(quadrant.integer(merged[0]), r.float(merged[1]), None)
 
 
 def _reduced(x: Float) -> tuple[Integer, Float, Float]:
     """Quadrant, sine and cosine of the remainder, in the format of ``x``."""
-    angle = reduce_angle(x.convert(64), x.format.bits)
-    if x.format.bits == 64:
-        return angle.quadrant, *sine_and_cosine(angle.remainder)
-    r = angle.remainder.high.convert(32)
-    return angle.quadrant.narrow(), *sine_and_cosine(DoubleWord(r, r.float(0.0)))
+    angle = reduce_angle(x, 64) if x.format.bits == 64 else reduce_single_angle(x)
+    return angle.quadrant, *sine_and_cosine(angle)
 
 
 def _in_quadrant(quadrant: Integer, sine: Float, cosine: Float) -> Float:
