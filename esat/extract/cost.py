@@ -36,6 +36,9 @@ from esat.ops.reduction import REDUCERS
 Sizes = tuple[int, ...]
 
 
+_LEAVES, _VIEWS = ("In", "K", "Array"), ("DimShuffle", "Output")
+PRICED_WITHOUT_ATTRIBUTES = frozenset({*_LEAVES, *_VIEWS})
+"""Constructors whose prices do not depend on their attributes."""
 _VIEW_SECONDS = 2.0e-8
 # Operations an element, in additions.
 REDUCTION_FLOPS = {
@@ -128,11 +131,11 @@ class CostModel:
         operands: Sequence[Value],
         result: Value,
     ) -> float:
-        if constructor in ("In", "K", "Array"):
+        if constructor in _LEAVES:
             return 0.0
         if constructor.startswith(SUPERSEDED):
             return IMPOSSIBLE  # a mark at what a rule replaced for good, and nothing to compute
-        if constructor in ("DimShuffle", "Output"):
+        if constructor in _VIEWS:
             return _VIEW_SECONDS
         if constructor == "Cast":
             return self._elementwise(1.0, operands, result)
@@ -285,12 +288,12 @@ class CostModel:
         seconds = 0.0
         for op, shape, count in plan_ops(constructor, above, below):
             if count:
-                seconds += count * self._step_seconds(op, shape, result.dtype)
+                seconds += count * self.step_seconds(op, shape, result.dtype)
         if not positives and len(operands) > 1:
             seconds *= INVERSE_SUM
         return seconds + self._against_order(operands)
 
-    def _step_seconds(self, name: str, shape: Shape, dtype: int) -> float:
+    def step_seconds(self, name: str, shape: Shape, dtype: int) -> float:
         """Seconds of a binary or unary op of a plan."""
         key = (name, shape, dtype)
         known = self._memo.get(key)

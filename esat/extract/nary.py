@@ -139,12 +139,12 @@ def plan_ops(constructor: str, above: Counts, below: Counts) -> Iterator[tuple[s
         present.append(tuple(factors))
         for shape, count in factors.items():
             yield op, shape, count - 1
-    for step in _meetings(constructor, *present):
+    for step in meetings(constructor, *present):
         yield step.op, step.shape, 1
 
 
 @lru_cache(maxsize=4096)
-def _meetings(constructor: str, above: tuple[Shape, ...], below: tuple[Shape, ...]) -> tuple[Step, ...]:
+def meetings(constructor: str, above: tuple[Shape, ...], below: tuple[Shape, ...]) -> tuple[Step, ...]:
     """Steps that are left once all operands of one shape and sign are one."""
     shapes = above + below
     if constructor == "NarySum":

@@ -2,8 +2,7 @@
 
 Most e-nodes are priced alike: a price depends on the operator, its attributes, and the values of the operands
 and of the result, of which there are few. So e-nodes are sorted into kinds, as arrays, and the cost model is
-asked once for each kind. N-ary sums and products are of one kind if they have as many operands of each value,
-whatever their order; of products, exponents count as well.
+asked once for each kind. Of n-ary sums and products hardly two are alike; see ``nary_pricing``.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from esat.egraph.terms import TermGraph
-from esat.extract.arrays import Attribute, BoolArray, EGraphArrays, FloatArray, IntArray, distinct, starts_of
-from esat.extract.cost import CostModel
+from esat.extract.arrays import Attribute, EGraphArrays, FloatArray, IntArray
+from esat.extract.cost import PRICED_WITHOUT_ATTRIBUTES, CostModel
+from esat.extract.kinds import examples_of, refined, renumbered, spread
+from esat.extract.nary_pricing import NARY, nary_costs
 from esat.extract.value import IMPOSSIBLE, Value
-
-_NARY = ("NarySum", "NaryProd")
 
 
 def node_costs(arrays: EGraphArrays, values: Sequence[Value | None], model: CostModel) -> FloatArray:
@@ -28,9 +27,15 @@ def node_costs(arrays: EGraphArrays, values: Sequence[Value | None], model: Cost
     values
         Shape and dtype of each class; None where they are unknown.
     """
-    kinds, examples = _kinds(arrays, values)
-    prices = [_price(arrays, values, model, node) for node in examples.tolist()]
-    return np.array(prices, np.float64)[kinds]
+    nary = np.array([name in NARY for name in arrays.operator_names], np.bool_)[arrays.operator]
+    costs = np.empty(arrays.node_count)
+    sums = np.flatnonzero(nary)
+    costs[sums] = nary_costs(arrays, sums, values, model)
+    others = np.flatnonzero(~nary)
+    kinds = _kinds(arrays, values, others)
+    prices = [_price(arrays, values, model, node) for node in others[examples_of(kinds)].tolist()]
+    costs[others] = np.array(prices, np.float64)[kinds]
+    return costs
 
 
 def term_costs(terms: TermGraph, values: Sequence[Value], model: CostModel) -> FloatArray:
@@ -72,82 +77,14 @@ def _price(arrays: EGraphArrays, values: Sequence[Value | None], model: CostMode
     return model.price(arrays.operator_of(node), arrays.attributes_of(node), operands, result, identities)
 
 
-def _kinds(arrays: EGraphArrays, values: Sequence[Value | None]) -> tuple[IntArray, IntArray]:
-    """The kind of each e-node, int64 ``(nodes,)``, and an e-node of each kind."""
+def _kinds(arrays: EGraphArrays, values: Sequence[Value | None], nodes: IntArray) -> IntArray:
+    """The kind of each of the e-nodes, int64 ``(nodes,)``."""
     numbers: dict[Value | None, int] = {}
     value = np.array([numbers.setdefault(entry, len(numbers)) for entry in values], np.int64)
-    head = arrays.operator * len(arrays.attribute_values) + arrays.attribute
-    kinds = _renumbered(head * len(numbers) + value[arrays.class_of])
-    owner = np.repeat(np.arange(arrays.node_count, dtype=np.int64), arrays.arity)
-    nary = np.isin(arrays.operator, [i for i, name in enumerate(arrays.operator_names) if name in _NARY])
-    ordered = ~nary[owner]
-    kinds = _refined(kinds, owner[ordered], value[arrays.operands[ordered]])
-    if nary.any():
-        kinds = _refined(kinds, *_counted_operands(arrays, nary, owner, value))
-    _names, kinds = distinct(kinds)
-    examples = np.zeros(int(kinds.max(initial=-1)) + 1, np.int64)
-    examples[kinds[::-1]] = np.arange(len(kinds))[::-1]
-    return kinds, examples
-
-
-def _refined(kinds: IntArray, owner: IntArray, items: IntArray) -> IntArray:
-    """Kinds by the former ones and by the items that each e-node owns, in their order.
-
-    Parameters
-    ----------
-    owner
-        int64 ``(items,)``, ascending.
-    items
-        int64 ``(items,)``, not negative.
-    """
-    start = starts_of(owner, len(kinds))
-    length = np.diff(start)
-    kinds = kinds.copy()
-    span = int(items.max(initial=0)) + 1
-    for place in range(int(length.max(initial=0))):
-        rows = np.flatnonzero(length > place)
-        # Above all former kinds: an e-node whose items have come to an end is of none of the new ones.
-        kinds[rows] = _renumbered(kinds[rows] * span + items[start[rows] + place]) + kinds.max() + 1
-    return kinds
-
-
-def _counted_operands(
-    arrays: EGraphArrays, nary: BoolArray, owner: IntArray, value: IntArray
-) -> tuple[IntArray, IntArray]:
-    """How many operands of each sign, value and exponent n-ary e-nodes have: owners, and one number."""
-    edges = np.flatnonzero(nary[owner])
-    owner, operands = owner[edges], arrays.operands[edges]
-    nodes, number = np.flatnonzero(nary), np.zeros(arrays.node_count, np.int64)
-    number[nodes] = [int(arrays.attribute_values[index][0]) for index in arrays.attribute[nodes].tolist()]
-    signed = 2 * owner + (edges - arrays.operand_start[owner] >= number[owner])
-    is_product = np.array([name == "NaryProd" for name in arrays.operator_names], np.bool_)[arrays.operator]
-    # Of a sum, equal operands are like any others: they count for themselves.
-    apart = np.where(is_product[owner], 0, np.arange(len(edges)))
-    order = np.lexsort((apart, operands, signed))
-    signed, operands, apart = signed[order], operands[order], apart[order]
-    first, exponents = _runs(signed, operands, apart)
-    signed, exponents = signed[first], np.where(is_product[signed[first] // 2], exponents, 1)
-    seen = value[operands[first]]
-    order = np.lexsort((exponents, seen, signed))
-    signed, seen, exponents = signed[order], seen[order], exponents[order]
-    first, counts = _runs(signed, seen, exponents)
-    signed = signed[first]
-    items = signed % 2
-    for column in (seen[first], exponents[first], counts):
-        items = _renumbered(items * (int(column.max(initial=0)) + 1) + column)
-    return signed // 2, items
-
-
-def _runs(*columns: IntArray) -> tuple[IntArray, IntArray]:
-    """Where runs of equal rows begin, and how long they are."""
-    changes = np.zeros(len(columns[0]), np.bool_)
-    changes[:1] = True
-    for column in columns:
-        changes[1:] |= column[1:] != column[:-1]
-    first = np.flatnonzero(changes)
-    return first, np.diff(np.append(first, len(changes)))
-
-
-def _renumbered(values: IntArray) -> IntArray:
-    """Numbers from 0 that are equal where the values are."""
-    return distinct(values)[1]
+    attributed = np.array([name not in PRICED_WITHOUT_ATTRIBUTES for name in arrays.operator_names], np.bool_)
+    operator = arrays.operator[nodes]
+    attribute = np.where(attributed[operator], arrays.attribute[nodes], 0)
+    head = operator * max(len(arrays.attribute_values), 1) + attribute
+    owner, edges = spread(arrays.operand_start[nodes], arrays.arity[nodes])
+    kinds = renumbered(head * len(numbers) + value[arrays.class_of[nodes]])
+    return renumbered(refined(kinds, owner, value[arrays.operands[edges]]))
