@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.peers.cases import Case
 from benchmarks.peers.client import Client, ContenderLostError
+from benchmarks.peers.contenders import OURS
 from benchmarks.peers.record import Limits, Record
 
 TOLERANCE: Mapping[str, float] = {"float64": 1e-10, "float32": 1e-4}
@@ -19,6 +20,9 @@ TOLERANCE: Mapping[str, float] = {"float64": 1e-10, "float32": 1e-4}
 MOST_CALLS = 20_000
 WARMING = 0.1
 """Seconds of calls before any is timed."""
+FAR = 3.0
+"""Times the call of the fastest peer from which a peer is no rival: it only needs few rounds."""
+FEW_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Settings:
     Attributes
     ----------
     rounds
-        Rounds over all contenders.
+        Rounds over all contenders. Without pairing, peers that are far behind others take part in few.
     seconds
         What a contender's turn should take, if one call takes less.
     pairing
@@ -108,10 +112,13 @@ class Contest:
             else:
                 first_call[name] = answer["seconds"]
                 moved = answer["bytes"]
-        counts = {name: self._count(name) for name in first_call}
+        found = {name: self._count(name) for name in first_call}
+        counts = {name: count for name, (count, _) in found.items()}
         ratios: dict[str, float] = {}
         if self.settings.pairing is None:
-            samples = self._in_turns(counts, notes)
+            samples = self._in_turns(
+                counts, notes, _far_behind({k: seconds for k, (_, seconds) in found.items()})
+            )
         else:
             samples = self._beside(self.settings.pairing, counts, notes, ratios)
         timed = {name: taken for name, taken in samples.items() if taken and name not in notes}
@@ -129,12 +136,15 @@ class Contest:
             ratios={name: found for name, found in ratios.items() if name in timed},
         )
 
-    def _in_turns(self, counts: Mapping[str, int], notes: dict[str, str]) -> dict[str, list[float]]:
-        """Seconds of a call of each contender, in rounds over all of them."""
+    def _in_turns(
+        self, counts: Mapping[str, int], notes: dict[str, str], far: Collection[str]
+    ) -> dict[str, list[float]]:
+        """Seconds of a call of each contender, in rounds over all of them; of those far behind, in a few."""
         samples: dict[str, list[float]] = {name: [] for name in counts}
-        for _ in range(self.settings.rounds):
+        for number in range(self.settings.rounds):
             for name in counts:
-                self._turn(name, counts[name], samples[name], notes, "seconds")
+                if number < FEW_ROUNDS or name not in far:
+                    self._turn(name, counts[name], samples[name], notes, "seconds")
         return samples
 
     def _beside(
@@ -177,21 +187,23 @@ class Contest:
             notes[name] = answer["failed"]
         return kind in answer
 
-    def _count(self, name: str) -> int:
-        """How many calls fill a turn; tried with more and more calls, for the first ones are slow.
+    def _count(self, name: str) -> tuple[int, float]:
+        """How many calls fill a turn, and the seconds of one.
 
-        Before, as many calls as fill :data:`WARMING`: compilers that watch calls are done with it then.
+        It is tried with more and more calls, for the first ones are slow. Before, as many calls as fill
+        :data:`WARMING`: compilers that watch calls are done with it then.
         """
         first = self._ask(name, "time", count=1)
         if first.get("seconds", 0.0) > max(WARMING, self.settings.seconds):
-            return 1
+            return 1, first["seconds"]
         self._ask(name, "time", count=max(1, min(MOST_CALLS, int(WARMING / first.get("seconds", 1.0)))))
         count = 1
         while True:
             answer = self._ask(name, "time", count=count)
-            needed = self.settings.seconds / max(answer.get("seconds", 1.0), 1e-9)
+            seconds = max(answer.get("seconds", 1.0), 1e-9)
+            needed = self.settings.seconds / seconds
             if count >= MOST_CALLS or count > needed / 4:
-                return max(1, min(MOST_CALLS, int(needed)))
+                return max(1, min(MOST_CALLS, int(needed))), seconds
             count = min(MOST_CALLS, count * 4)
 
     def _client(self, name: str) -> Client:
@@ -210,6 +222,12 @@ class Contest:
             if client is not None:
                 client.close()
             return {"failed": str(lost)}
+
+
+def _far_behind(seconds: Mapping[str, float]) -> set[str]:
+    """Peers that are far slower than the fastest of them: whichever is best, it is none of these."""
+    peers = {name: taken for name, taken in seconds.items() if name != OURS}
+    return {name for name, taken in peers.items() if taken > FAR * min(peers.values())}
 
 
 def _objection(answer: Mapping[str, Any], dtype: str) -> str:

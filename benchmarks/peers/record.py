@@ -83,6 +83,14 @@ class Limits:
     copy: float
     product: Mapping[str, float]
 
+    def or_better(self, other: Limits) -> Limits:
+        """The higher of each rate, for the same number of threads."""
+        product = {
+            dtype: max(self.product.get(dtype, 0.0), other.product.get(dtype, 0.0))
+            for dtype in {**self.product, **other.product}
+        }
+        return Limits(self.threads, max(self.copy, other.copy), product)
+
     def __str__(self) -> str:
         products = ", ".join(f"{dtype} {rate / 1e9:.0f} Gflop/s" for dtype, rate in self.product.items())
         return f"{self.threads} thread(s): copy {self.copy / 1e9:.1f} GB/s; matrix product {products}"
@@ -90,11 +98,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Run:
-    """A whole run, and where it ran."""
+    """A run, and where it ran.
+
+    Attributes
+    ----------
+    code
+        Stands for the code of esat and of the benchmark, and for how long it measures.
+    """
 
     records: tuple[Record, ...]
     limits: tuple[Limits, ...]
     versions: Mapping[str, str]
+    code: str = ""
     machine: str = field(default_factory=lambda: f"{processor()}, {platform.system()}")
     day: str = field(default_factory=lambda: date.today().isoformat())
 
@@ -119,9 +134,11 @@ def processor() -> str:
 
 
 def save(run: Run, stem: Path) -> None:
-    """Write ``stem``.json."""
+    """Write ``stem``.json; who reads it meanwhile finds the old one or the new one."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    stem.with_suffix(".json").write_text(json.dumps(asdict(run), indent=1) + "\n", encoding="utf-8")
+    written = stem.with_suffix(".json.new")
+    written.write_text(json.dumps(asdict(run), indent=1) + "\n", encoding="utf-8")
+    written.replace(stem.with_suffix(".json"))
 
 
 def load(path: Path) -> Run:

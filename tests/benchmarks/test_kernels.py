@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from benchmarks import kernels
-from benchmarks.peers import environments
+from benchmarks.peers import environments, match
 from benchmarks.peers.cases import CASES, Case
 from benchmarks.peers.client import Client, ContenderLostError
 from benchmarks.peers.esat_contender import executable
 from benchmarks.peers.numpy_contender import Reference
-from benchmarks.peers.record import Record, load
+from benchmarks.peers.record import Limits, Record, load
 from benchmarks.peers.worker import largest_error
 
 
@@ -52,6 +52,45 @@ def test_a_run_through_processes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "geometric mean of all" in printed
     assert kernels.main(["--show", str(tmp_path / "quick.json")]) == 0
     assert capsys.readouterr().out.strip() in printed
+
+
+def test_a_run_goes_on_where_another_one_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*options: str) -> list[Record]:
+        sizes, where = ["--sizes", "1e2", "1e3"], ["--output", str(tmp_path)]
+        chosen = ["--quick", "--cases", "a*x+b", "--dtypes", "float64", *sizes, *where]
+        assert kernels.main([*chosen, *options]) == 0
+        return list(load(tmp_path / "quick.json").records)
+
+    (first,) = run("--peers", "--minutes", "0")
+    assert first.size == 100
+    both = run("--peers", "--resume")
+    assert both[0] == first
+    assert [record.size for record in both] == [100, 1000]
+    # Combinations are measured again where a contender had no part in them, and without --resume.
+    assert [set(record.seconds) for record in run("--peers", "numpy", "--resume", "--minutes", "0")] == [
+        {"esat", "numpy"},
+        {"esat"},
+    ]
+    (again,) = run("--peers", "--minutes", "0")
+    assert again.seconds != first.seconds
+    # What other code measured does not count.
+    stored = json.loads((tmp_path / "quick.json").read_text())
+    (tmp_path / "quick.json").write_text(json.dumps({**stored, "code": "other"}))
+    capsys.readouterr()
+    assert len(run("--peers", "--resume", "--minutes", "0")) == 1
+    assert "everything is measured anew" in capsys.readouterr().out
+
+
+def test_peers_far_behind_take_part_in_few_rounds() -> None:
+    seconds = {"esat": 1.0, "numpy": 5.0, "jax": 1.6, "pytensor": 4.7}
+    assert match._far_behind(seconds) == {"numpy"}
+    assert match._far_behind({"esat": 9.0, "jax": 1.0}) == set()
+    assert match._far_behind({"esat": 9.0}) == set()
+
+
+def test_limits_are_the_best_that_was_seen() -> None:
+    first, second = Limits(1, 2.0, {"float64": 3.0}), Limits(1, 1.0, {"float64": 4.0, "float32": 5.0})
+    assert second.or_better(first) == Limits(1, 2.0, {"float64": 4.0, "float32": 5.0})
 
 
 def test_unknown_cases_are_refused() -> None:
