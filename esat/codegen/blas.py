@@ -22,8 +22,8 @@ from esat.codegen.blas_library import (
 )
 from esat.codegen.normal_product import normal_routine
 from esat.codegen.shared_products import share_product, share_vector_product
-from esat.codegen.sparse_products import sparse_product_routine
-from esat.codegen.sparse_sums import sparse_sum_routine
+from esat.codegen.sparse_products import sparse_product_routine, sparse_with_product_routine
+from esat.codegen.sparse_sums import sparse_quadratic_routine, sparse_sum_routine
 from esat.codegen.structured import Routine, structured_routine
 from esat.codegen.threads import default_threads
 from esat.codegen.vector_products import HANDED_TO_NUMPY, multiply_vector
@@ -33,6 +33,7 @@ from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.structured import StructuredProduct
+from esat.ops.sparse.low_rank import SquaresAndQuadratic, UsmmProduct
 from esat.ops.sparse.products import StructuredDot, Usmm
 from esat.ops.sparse.sums import SparseBilinear, SquaresAndBilinear
 
@@ -56,6 +57,10 @@ def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
         return normal_routine(node.inputs[0].tensor_type.dtype, threads)
     if isinstance(node.op, StructuredDot | Usmm):
         return sparse_product_routine(node.op, node.outputs[0].tensor_type.dtype, threads)
+    if isinstance(node.op, UsmmProduct):
+        return sparse_with_product_routine(node.outputs[0].tensor_type.dtype, threads)
+    if isinstance(node.op, SquaresAndQuadratic):
+        return sparse_quadratic_routine(node.outputs[0].tensor_type.dtype, threads)
     if isinstance(node.op, SparseBilinear | SquaresAndBilinear):
         return sparse_sum_routine(node.op, node.outputs[0].tensor_type.dtype, threads)
     return _product_routine(node, threads) if isinstance(node.op, MatMul) else None

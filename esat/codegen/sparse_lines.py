@@ -46,21 +46,34 @@ class Line:
                 self._parts.append((first, length))
                 first += length
 
-    def write_row(self, row: Any, scale: Any | None) -> None:
-        """``output = sparse @ dense`` in one row, or ``scale`` times it plus that row of ``added``."""
+    def write_row(self, row: Any, scale: Any | None, beta: Any | None = None) -> None:
+        """``output = sparse @ dense`` in one row, or ``scale`` times it plus that row of something else.
+
+        That is ``added``, or ``left @ square + beta * left``; where ``beta`` is 0 its product is left out.
+        """
         builder = self._builder
         start = builder.mul(row, self._columns)
         later = builder.add(start, ir.Constant(_WORD, self._columns.constant * _ROWS_AHEAD))
         self._fetch("output", later, writes=True)
         sums, _ = self._product(row, False)
-        if scale is not None:
+        if "square" in self._data:
+            sums = self._with_product(scale, sums, "left", start)
+            nothing = builder.fcmp_ordered("==", beta, ir.Constant(self._number, 0.0))
+            scaled = self._multiply_add_all(beta, self._load("left", start), sums)
+            sums = [builder.select(nothing, *pair) for pair in zip(sums, scaled, strict=True)]
+        elif scale is not None:
             sums = self._multiply_add_all(scale, sums, self._load("added", start))
         self._store(sums, "output", start)
 
-    def add_bilinear(self, row: Any, squares: bool) -> None:
-        """Add a row's elements of ``other * (sparse @ dense)`` to ``sums``, and the squares behind them."""
+    def add_bilinear(self, row: Any, squares: bool, scale: Any | None = None) -> None:
+        """Add a row's elements of ``other * (sparse @ dense)`` to ``sums``, and the squares behind them.
+
+        With a ``scale`` it is ``other * (scale * (sparse @ dense) + other @ square)``.
+        """
         start = self._builder.mul(row, self._columns)
         sums, total = self._product(row, squares)
+        if scale is not None:
+            sums = self._with_product(scale, sums, "other", start)
         other = self._load("other", start)
         first = ir.Constant(_WORD, 0)
         pairs = zip(other, sums, self._load("sums", first), strict=True)
@@ -80,6 +93,18 @@ class Line:
             return nothing
 
         self._loop(column, [], add)
+
+    def _with_product(self, scale: Any, sums: list[Any], left: str, start: Any) -> list[Any]:
+        """``scale * sums`` plus the row of a dense matrix, which starts there, times ``square``."""
+        builder = self._builder
+        found = self._multiply_add_all(scale, sums, self._zeros())
+        for place in range(self._columns.constant):
+            factor = builder.load(
+                builder.gep(self._data[left], [builder.add(start, ir.Constant(_WORD, place))])
+            )
+            row = ir.Constant(_WORD, place * self._columns.constant)
+            found = self._multiply_add_all(factor, self._load("square", row), found)
+        return found
 
     def _zeros(self) -> list[Any]:
         return [ir.Constant(self._type(length), [0.0] * length) for _, length in self._parts]

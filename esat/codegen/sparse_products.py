@@ -18,12 +18,13 @@ from numba.core import types
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
 from esat.codegen.sparse_calls import TURNS, SparseCalls, types_of_sparse
-from esat.codegen.sparse_rows import add_column_of_product, row_of_product
+from esat.codegen.sparse_rows import add_column_of_product, row_of_product, row_with_product
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads.tasks import in_parallel
 from esat.graph.op import Array
 from esat.graph.sparse_type import Format
-from esat.ops.sparse.products import StructuredDot, Usmm
+from esat.ops.sparse.low_rank import USMM_PRODUCT
+from esat.ops.sparse.products import USMM, StructuredDot, Usmm
 
 _BY_ROWS = """
 def some_rows(begin, end, pointers, indices, values, dense, alpha, added, output):
@@ -45,6 +46,18 @@ def product(pointers, indices, values, dense, alpha, added, output, pool, thread
     sparse = (pointers, indices, values)
     for column in range(pointers.size - 1):
         add_column_of_product(column, sparse, dense, alpha, added, output, {width}, {adds})
+"""
+# The rows of the square factor stay in registers, since the output is known to be elsewhere.
+_WITH_PRODUCT = """
+def some_rows(begin, end, pointers, indices, values, dense, scales, left, square, output):
+    sparse = (pointers, indices, values)
+    for row in range(begin, end):
+        row_with_product(row, sparse, dense, scales, left, square, output, {width})
+
+
+def product(pointers, indices, values, dense, alpha, beta, left, square, output, pool, threads):
+    arguments = (pointers, indices, values, dense, (alpha, beta), left, square, output)
+    in_parallel(pool, threads, output.shape[0], {turns}, some_rows, arguments)
 """
 
 
@@ -81,6 +94,53 @@ def sparse_product_routine(op: StructuredDot | Usmm, dtype: str, threads: int | 
             run(sparse.indptr, sparse.indices, sparse.data, dense, float(alpha), added, output)
 
     return multiply_and_add if isinstance(op, Usmm) else multiply
+
+
+def sparse_with_product_routine(dtype: str, threads: int | None) -> Callable[..., None]:
+    """The routine of :class:`UsmmProduct`: the op's operands, then an output of the result's shape.
+
+    Where there is no kernel for all of it, the small product is made first, and the other one added to it.
+    """
+    op = USMM_PRODUCT
+    usmm = sparse_product_routine(USMM, dtype, threads)
+
+    def refuse(*operands: Any) -> None:
+        op.refuse(operands, op.fit(operands))
+
+    def kernel(sparse: Any, dense: Array, _left: Array, _square: Array) -> Callable[..., None] | None:
+        if sparse.format != "csr":
+            return None
+        return _kernel_with_product(dtype, sparse.indices.dtype, dense.shape[1])
+
+    calls = SparseCalls(dtype, threads, refuse, kernel)
+
+    def multiply(
+        alpha: Array, sparse: Any, dense: Array, left: Array, square: Array, beta: Array, output: Array
+    ) -> None:
+        run = calls(sparse, dense, left, square)
+        if run is not None:
+            parts = sparse.indptr, sparse.indices, sparse.data
+            run(*parts, dense, float(alpha), float(beta), left, square, output)
+            return
+        with np.errstate(all="ignore"):
+            np.matmul(left, square, out=output)
+            if beta != 0:
+                output += beta * left
+        usmm(alpha, sparse, dense, output, output)
+
+    return multiply
+
+
+@functools.cache
+def _kernel_with_product(dtype: str, index: np.dtype[Any], width: int) -> Callable[..., None]:
+    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
+    source = _WITH_PRODUCT.format(width=width, turns=TURNS)
+    matrix, number, word = types.Array(NUMBA_TYPES[dtype], 2, "C"), types.float64, types.int64
+    sparse = types_of_sparse(dtype, index)
+    signature = types.void(*sparse, matrix, number, number, matrix, matrix, matrix, word, word)
+    environment = {"in_parallel": in_parallel, "row_with_product": row_with_product}
+    options = cache.CompileOptions(noalias=("some_rows",))
+    return cache.load_or_compile(source, "product", signature, environment, options).function
 
 
 @functools.cache

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -12,6 +12,7 @@ from esat.codegen.sparse_lines import Line
 
 _CGUTILS: Any = cgutils
 _STORED = ("pointers", "indices", "values")
+_Names: TypeAlias = str | tuple[str, ...]
 
 
 @intrinsic(prefer_literal=True)
@@ -39,8 +40,8 @@ def row_of_product(
     """
     given = (row, sparse, dense, alpha, added, output, width, adds)
 
-    def write(line: Line, row: Any, scale: Any) -> None:
-        line.write_row(row, scale if adds.literal_value else None)
+    def write(line: Line, row: Any, numbers: Mapping[str, Any]) -> None:
+        line.write_row(row, numbers["alpha"] if adds.literal_value else None)
 
     return _typed(given, ("dense", "alpha", "added", "output"), width, write, adds)
 
@@ -60,8 +61,8 @@ def add_column_of_product(
     """Add to the output what one column of a matrix in CSC contributes. See :func:`row_of_product`."""
     given = (column, sparse, dense, alpha, added, output, width, adds)
 
-    def write(line: Line, column: Any, scale: Any) -> None:
-        line.add_column(column, scale if adds.literal_value else None)
+    def write(line: Line, column: Any, numbers: Mapping[str, Any]) -> None:
+        line.add_column(column, numbers["alpha"] if adds.literal_value else None)
 
     return _typed(given, ("dense", "alpha", "added", "output"), width, write, adds)
 
@@ -92,14 +93,67 @@ def add_row_of_bilinear(
     """
     given = (row, sparse, dense, other, sums, width, squares)
 
-    def write(line: Line, row: Any, scale: Any) -> None:
+    def write(line: Line, row: Any, numbers: Mapping[str, Any]) -> None:
         line.add_bilinear(row, bool(squares.literal_value))
 
     return _typed(given, ("dense", "other", "sums"), width, write, squares)
 
 
+@intrinsic(prefer_literal=True)
+def row_with_product(
+    typing_context: Any,
+    row: Any,
+    sparse: Any,
+    dense: Any,
+    scales: Any,
+    left: Any,
+    square: Any,
+    output: Any,
+    width: Any,
+) -> Any:
+    """One row of ``output = alpha * (sparse @ dense) + left @ square + beta * left``.
+
+    Parameters
+    ----------
+    scales
+        ``(alpha, beta)``. Where ``beta`` is 0 its product is left out.
+    dense, left, square, output
+        C-contiguous matrices of one dtype and ``width`` columns, a literal.
+    """
+    given = (row, sparse, dense, scales, left, square, output, width)
+
+    def write(line: Line, row: Any, numbers: Mapping[str, Any]) -> None:
+        line.write_row(row, numbers["alpha"], numbers["beta"])
+
+    return _typed(given, ("dense", ("alpha", "beta"), "left", "square", "output"), width, write)
+
+
+@intrinsic(prefer_literal=True)
+def add_row_of_quadratic(
+    typing_context: Any,
+    row: Any,
+    sparse: Any,
+    dense: Any,
+    alpha: Any,
+    other: Any,
+    square: Any,
+    sums: Any,
+    width: Any,
+) -> Any:
+    """Add the terms of one row of ``sum(other * (alpha * (sparse @ dense) + other @ square))`` to sums.
+
+    The last of the sums is for the squares of the values stored. See :func:`add_row_of_bilinear`.
+    """
+    given = (row, sparse, dense, alpha, other, square, sums, width)
+
+    def write(line: Line, row: Any, numbers: Mapping[str, Any]) -> None:
+        line.add_bilinear(row, True, numbers["alpha"])
+
+    return _typed(given, ("dense", "alpha", "other", "square", "sums"), width, write)
+
+
 def _typed(
-    given: tuple[Any, ...], names: tuple[str, ...], width: Any, write: Callable[..., None], *flags: Any
+    given: tuple[Any, ...], names: tuple[_Names, ...], width: Any, write: Callable[..., None], *flags: Any
 ) -> Any:
     """What an intrinsic hands to numba: its signature, and what writes its code.
 
@@ -108,29 +162,33 @@ def _typed(
     given
         The types of the arguments: a line's number, a sparse matrix, then those with names.
     names
-        Of the third argument and those after it: arrays, and the number ``alpha``.
+        Of the third argument and those after it: arrays, numbers, and tuples of these.
     write
-        Called with the line, its number, and ``alpha`` in the dtype of the values, or None.
+        Called with the line, its number, and numbers such as ``alpha`` by name, in the dtype of the values.
     """
     if not all(isinstance(literal, types.IntegerLiteral) for literal in (width, *flags)):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kinds = signature.args
-        stored = zip(_STORED, kinds[1].types, _CGUTILS.unpack_tuple(builder, arguments[1]), strict=True)
-        named = list(zip(names, kinds[2:], arguments[2:], strict=False))
+        named: list[tuple[str, Any, Any]] = []
+        for name, kind, argument in zip((_STORED, *names), kinds[1:], arguments[1:], strict=False):
+            if isinstance(name, tuple):
+                named += zip(name, kind.types, _CGUTILS.unpack_tuple(builder, argument), strict=True)
+            else:
+                named.append((name, kind, argument))
         data = {
             name: context.make_array(kind)(context, builder, array).data
-            for name, kind, array in (*stored, *named)
+            for name, kind, array in named
             if isinstance(kind, types.Array)
         }
-        numbers = {name: (kind, argument) for name, kind, argument in named if name not in data}
-        scale = None
-        if "alpha" in numbers:
-            kind, argument = numbers["alpha"]
-            scale = context.cast(builder, argument, kind, kinds[2].dtype)
+        numbers = {
+            name: context.cast(builder, argument, kind, kinds[2].dtype)
+            for name, kind, argument in named
+            if name not in data
+        }
         number = context.cast(builder, arguments[0], kinds[0], types.int64)
-        write(Line(builder, data, width.literal_value), number, scale)
+        write(Line(builder, data, width.literal_value), number, numbers)
         return context.get_dummy_value()
 
     return types.void(*given), generate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,32 @@ from numba.core import types
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
 from esat.codegen.sparse_calls import TURNS, SparseCalls, types_of_sparse
-from esat.codegen.sparse_rows import add_row_of_bilinear
+from esat.codegen.sparse_rows import add_row_of_bilinear, add_row_of_quadratic
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads.tasks import in_parallel
 from esat.codegen.views import corrected, rounding_error
 from esat.graph.op import Array
-from esat.ops.sparse.sums import SPARSE_BILINEAR, SparseBilinear, SquaresAndBilinear
+from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
+from esat.ops.sparse.sums import (
+    SPARSE_BILINEAR,
+    SQUARES_AND_BILINEAR,
+    SparseBilinear,
+    SquaresAndBilinear,
+)
 
 ROWS = 64
 """Rows whose terms are added one by one, whatever the threads: results do not depend on how many there are.
 The sums of such parts are added with their rounding errors."""
 
+_TOTAL = """
+def total(sums, column):
+    found = sums[0, column]
+    error = found - found
+    for part in range(1, sums.shape[0]):
+        error += rounding_error(found, sums[part, column])
+        found += sums[part, column]
+    return corrected(found, error)
+"""
 _SOURCE = """
 def some_parts(begin, end, pointers, indices, values, dense, other, sums):
     sparse = (pointers, indices, values)
@@ -36,15 +52,7 @@ def some_parts(begin, end, pointers, indices, values, dense, other, sums):
         for column in range(1, {width}):
             line[0] += line[column]
 
-
-def total(sums, column):
-    found = sums[0, column]
-    error = found - found
-    for part in range(1, sums.shape[0]):
-        error += rounding_error(found, sums[part, column])
-        found += sums[part, column]
-    return corrected(found, error)
-
+{total}
 
 def product(pointers, indices, values, dense, other, alpha, sums, output, pool, threads):
     arguments = (pointers, indices, values, dense, other, sums)
@@ -52,6 +60,27 @@ def product(pointers, indices, values, dense, other, alpha, sums, output, pool, 
     found = total(sums, 0)
     output[0] = {result}
 """
+# Rows without stored values count here, too.
+_QUADRATIC = """
+def some_parts(begin, end, pointers, indices, values, dense, alpha, other, square, sums):
+    sparse = (pointers, indices, values)
+    for part in range(begin, end):
+        line = sums[part]
+        for column in range({width} + 1):
+            line[column] = 0
+        for row in range(part * {rows}, min(pointers.size - 1, (part + 1) * {rows})):
+            add_row_of_quadratic(row, sparse, dense, alpha, other, square, line, {width})
+        for column in range(1, {width}):
+            line[0] += line[column]
+
+{total}
+
+def product(pointers, indices, values, dense, alpha, other, square, sums, output, pool, threads):
+    arguments = (pointers, indices, values, dense, alpha, other, square, sums)
+    in_parallel(pool, threads, sums.shape[0], {turns}, some_parts, arguments)
+    output[0] = total(sums, 0) + total(sums, {width})
+"""
+_ENVIRONMENT = {"in_parallel": in_parallel, "rounding_error": rounding_error, "corrected": corrected}
 
 
 def sparse_sum_routine(
@@ -90,21 +119,66 @@ def sparse_sum_routine(
     return add if squares else bilinear
 
 
+def sparse_quadratic_routine(dtype: str, threads: int | None) -> Callable[..., None]:
+    """The routine of :class:`SquaresAndQuadratic`: the op's operands, then an output of no axes.
+
+    Where there is no kernel for all of it, the quadratic form is taken of the product of columns.
+    """
+    op = SQUARES_AND_QUADRATIC
+    rest = sparse_sum_routine(SQUARES_AND_BILINEAR, dtype, threads)
+
+    def refuse(*operands: Any) -> None:
+        op.refuse(operands, USMM_PRODUCT.fit(operands))
+
+    def kernel(sparse: Any, dense: Array, _other: Array, _square: Array) -> Callable[..., None] | None:
+        if sparse.format != "csr":
+            return None
+        return _quadratic_kernel(dtype, sparse.indices.dtype, dense.shape[1])
+
+    calls = SparseCalls(dtype, threads, refuse, kernel)
+
+    def add(alpha: Array, sparse: Any, dense: Array, other: Array, square: Array, output: Array) -> None:
+        run, scale = calls(sparse, dense, other, square), float(alpha)
+        if run is None or not isfinite(scale):  # it would meet the zeros of rows that store nothing
+            rest(alpha, sparse, dense, other, output)
+            with np.errstate(all="ignore"):
+                output += np.sum((other.T @ other) * square)
+            return
+        sums = np.empty((-(-other.shape[0] // ROWS), dense.shape[1] + 1), dtype)
+        parts = sparse.indptr, sparse.indices, sparse.data
+        run(*parts, dense, scale, other, square, sums, output.reshape(1))
+
+    return add
+
+
+@functools.cache
+def _quadratic_kernel(dtype: str, index: np.dtype[Any], width: int) -> Callable[..., None]:
+    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
+    source = _QUADRATIC.format(width=width, rows=ROWS, turns=TURNS, total=_TOTAL)
+    number, word = NUMBA_TYPES[dtype], types.int64
+    matrix, vector = (types.Array(number, rank, "C") for rank in (2, 1))
+    sparse = types_of_sparse(dtype, index)
+    signature = types.void(*sparse, matrix, types.float64, matrix, matrix, matrix, vector, word, word)
+    environment = {**_ENVIRONMENT, "add_row_of_quadratic": add_row_of_quadratic}
+    options = cache.CompileOptions(noalias=("some_parts",))
+    return cache.load_or_compile(source, "product", signature, environment, options).function
+
+
 @functools.cache
 def _kernel(dtype: str, index: np.dtype[Any], width: int, squares: bool) -> Callable[..., None]:
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     result = f"total(sums, {width}) + number(alpha) * found" if squares else "found"
-    source = _SOURCE.format(width=width, squares=int(squares), rows=ROWS, turns=TURNS, result=result)
+    source = _SOURCE.format(
+        width=width, squares=int(squares), rows=ROWS, turns=TURNS, result=result, total=_TOTAL
+    )
     number, word = NUMBA_TYPES[dtype], types.int64
     matrix, vector = (types.Array(number, rank, "C") for rank in (2, 1))
     signature = types.void(
         *types_of_sparse(dtype, index), matrix, matrix, types.float64, matrix, vector, word, word
     )
     environment = {
-        "in_parallel": in_parallel,
+        **_ENVIRONMENT,
         "add_row_of_bilinear": add_row_of_bilinear,
-        "rounding_error": rounding_error,
-        "corrected": corrected,
         "number": np.dtype(dtype).type,
     }
     return cache.load_or_compile(source, "product", signature, environment).function

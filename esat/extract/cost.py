@@ -59,8 +59,10 @@ _BLOCKED_SHARE = 0.15  # of the rate of matrix products that factorizations and 
 _SPARSE_SHARES = {
     "StructuredDot": 0.25,
     "Usmm": 0.25,
+    "UsmmProduct": 0.25,
     "SparseBilinear": 0.25,
     "SquaresAndBilinear": 0.25,
+    "SquaresAndQuadratic": 0.25,
     "SampledValues": 0.08,
 }
 _SPARSE_CALL = 1.0e-5  # seconds that SciPy takes to look at a sparse matrix and to make one, besides

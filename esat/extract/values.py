@@ -41,8 +41,10 @@ _SPARSE: Mapping[str, Callable[[Sequence[Shape], Sequence[int | float]], Shape]]
     "SparseSum": lambda shapes, attributes: shapes[0][:2][1 - int(attributes[0]) :][:1],
     "StructuredDot": lambda shapes, _: _matmul_shape(shapes[0][:2], shapes[1], 2),
     "Usmm": lambda shapes, _: _matmul_shape(shapes[1][:2], shapes[2], 2),
+    "UsmmProduct": lambda shapes, _: _matmul_shape(shapes[1][:2], shapes[2], 2),
     "SparseBilinear": lambda _shapes, _: (),
     "SquaresAndBilinear": lambda _shapes, _: (),
+    "SquaresAndQuadratic": lambda _shapes, _: (),
 }
 """Shapes of results, where that of a sparse matrix is rows, columns and the number of stored values."""
 

@@ -27,6 +27,7 @@ from esat.ops.linalg.solve import SOLVE
 from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import LOG_SOFTMAX, SOFTMAX
 from esat.ops.reduction import REDUCERS, Reduction
+from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
 from esat.ops.sparse.products import SAMPLED_VALUES, STRUCTURED_DOT, USMM, SparseSum
 from esat.ops.sparse.record import SparseOp
 from esat.ops.sparse.structure import (
@@ -81,6 +82,8 @@ SPARSE: tuple[SparseOp, ...] = (
     USMM,
     SPARSE_BILINEAR,
     SQUARES_AND_BILINEAR,
+    USMM_PRODUCT,
+    SQUARES_AND_QUADRATIC,
     SparseSum(),
 )
 """Ops on sparse matrices that rules speak of; of sums along an axis, the first."""

@@ -199,10 +199,13 @@ class TermShapes:
             case "usmm":
                 product = self._product(others[0], others[1])
                 self._require_places((*(product or (1, 1)), 0), others[2])
+                self._require_square_for(product or (1, 1), others[3:])
                 return product
             case "number":
-                sparse, dense, other = shapes[-3:]
-                self._require_places((*(self._product(sparse, dense) or (1, 1)), 0), other)
+                sparse, dense, other, *square = shapes[len(shapes) - (3 if len(shapes) < 5 else 4) :]
+                product = self._product(sparse, dense) or (1, 1)
+                self._require_places((*product, 0), other)
+                self._require_square_for(product, square)
                 return ()
         raise UnfitError
 
@@ -232,6 +235,12 @@ class TermShapes:
         for place, size in zip(pattern[:2], dense[:2], strict=False):
             if size != 1:
                 self.dimensions.merge(place, size)
+
+    def _require_square_for(self, rows: Shape, square: Sequence[Shape]) -> None:
+        """A factor, if there is one, with as many rows and columns as another matrix has columns."""
+        for shape in square[:1]:
+            self.dimensions.square(shape or (1, 1))
+            self.dimensions.merge(rows[1], (shape or (1, 1))[0])
 
     def _random_word(self, shape: Shape) -> int:
         axes, rank = random_axes(shape, self._random)

@@ -14,6 +14,7 @@ from esat.ops.accumulate import AccumulateProduct
 from esat.ops.linalg.inverse import COFACTORS
 from esat.ops.linalg.normal import NORMAL_PRODUCT
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
+from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
 from esat.ops.sparse.structure import DENSE_AT, VALUES_AT
 from esat.ops.sparse.sums import SPARSE_BILINEAR, SQUARES_AND_BILINEAR
 
@@ -318,6 +319,14 @@ SPARSE = {
     "squares and bilinear": (
         lambda s, x: SQUARES_AND_BILINEAR(esat.constant(0.5), s, x.T @ x, x),
         lambda s, x: np.sum(s.data**2) + 0.5 * np.sum(x * (s @ (x.T @ x))),
+    ),
+    "squares and quadratic": (
+        lambda s, x: SQUARES_AND_QUADRATIC(esat.constant(0.5), s, x.T @ x, x, x.T @ x),
+        lambda s, x: np.sum(s.data**2) + 0.5 * np.sum(x * (s @ (x.T @ x))) + np.sum(x * (x @ (x.T @ x))),
+    ),
+    "usmm and product": (
+        lambda s, x: USMM_PRODUCT(esat.constant(0.5), s, x.T @ x, x, x.T @ x, esat.constant(0.25)),
+        lambda s, x: 0.5 * (s @ (x.T @ x)) + x @ (x.T @ x) + 0.25 * x,
     ),
     "usmm": (lambda s, x: esat.sparse.usmm(2.0, s, x.T @ x, x), lambda s, x: 2.0 * (s @ (x.T @ x)) + x),
     "rebuilt": (

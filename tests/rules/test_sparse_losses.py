@@ -86,7 +86,9 @@ def test_expected_shapes_of_sparse_matrices():
 def test_a_squared_distance_reads_the_sparse_matrix_once():
     function = esat.compile(esat.Graph([X, U, V], [SQUARES]), shapes={x: EXPECTED[x] for x in (X, U, V)})
     readers = [node.op.name for node in function.graph.toposort() if any(v.name == "X" for v in node.inputs)]
-    assert readers == ["squares_and_bilinear"]
+    assert readers == ["squares_and_quadratic"]
+    products = [node for node in function.graph.toposort() if node.op.name == "matmul"]
+    assert [node.inputs[1].name for node in products] == ["V"]  # its columns' products, of the rank's size
 
 
 @pytest.mark.parametrize("mode", ["fast_run", "greedy", "fast_compile"])

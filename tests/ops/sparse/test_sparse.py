@@ -10,6 +10,7 @@ from esat.errors import AxisError, DtypeError, GradientError, ShapeError
 from esat.graph.folding import fold
 from esat.graph.op import Family
 from esat.graph.sparse_type import SparseType
+from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
 from esat.ops.sparse.record import places
 from esat.ops.sparse.sampling import LEAST_PLACES
 from esat.ops.sparse.structure import VALUES_AT
@@ -122,6 +123,14 @@ def test_products_at_chosen_places(format):
     operands = (sparse.constant(compressed(x, format)), esat.constant(y), esat.constant(z))
     same(SPARSE_BILINEAR(*operands), total)
     same(SQUARES_AND_BILINEAR(esat.constant(-2.0), *operands), np.sum(x**2) - 2 * total)
+    square = array(2, 2, density=1)
+    same(
+        SQUARES_AND_QUADRATIC(esat.constant(-2.0), *operands, esat.constant(square)),
+        np.sum(x**2) - 2 * total + np.sum(z * (z @ square)),
+    )
+    for beta in (0.0, 0.5):
+        found = USMM_PRODUCT(esat.constant(-2.0), *operands, esat.constant(square), esat.constant(beta))
+        same(found, -2 * (x @ y) + z @ square + beta * z)
 
 
 @formats
@@ -160,6 +169,14 @@ def test_gradients(format):
     sums = [values, right, array(4, 2)]
     esat.verify_grad(lambda v, y, z: SPARSE_BILINEAR(make(v), y, z), sums)
     esat.verify_grad(lambda a, v, y, z: SQUARES_AND_BILINEAR(a, make(v), y, z), [np.array(0.5), *sums])
+    square = array(2, 2, density=1)
+    esat.verify_grad(
+        lambda a, v, y, z, s: SQUARES_AND_QUADRATIC(a, make(v), y, z, s), [np.array(0.5), *sums, square]
+    )
+    esat.verify_grad(
+        lambda a, v, y, z, s, b: USMM_PRODUCT(a, make(v), y, z, s, b),
+        [np.array(0.5), *sums, square, np.array(0.3)],
+    )
     esat.verify_grad(lambda d: dense(sparse.csr_from_dense(d)) ** 2, [array(3, 2, density=1)])
     esat.verify_grad(lambda v, d: sparse.dot(make(v), d), [values * (1 + 1j), right * (1 - 2j)])
     parts = [esat.constant(part.astype("int64")) for part in (matrix.indices, matrix.indptr)]
