@@ -287,10 +287,17 @@ class Integer(Expression):
         """The integer as a number."""
         return self.float(self.builder.sitofp(self.value, self.format.float_type))
 
-    def small_to_float(self) -> Float:
-        """An integer of magnitude below ``2**(fraction_bits - 2)`` as a number, without a conversion."""
+    def small_to_float(self, less: tuple[Mask, int] | None = None) -> Float:
+        """An integer of magnitude below ``2**(fraction_bits - 2)`` as a number, without a conversion.
+
+        Parameters
+        ----------
+        less
+            Where to take away a small integer; that costs nothing besides the choice.
+        """
         magic = 1.5 * 2.0**self.format.fraction_bits
-        return (self + self.format.bit_pattern(magic)).bits_to_float() - magic
+        base = self.float(magic) if less is None else less[0].select(magic + less[1], magic)
+        return (self + self.format.bit_pattern(magic)).bits_to_float() - base
 
     def narrow(self) -> Integer:
         """The low 32 bits."""

@@ -125,6 +125,13 @@ def tables() -> list[Fit]:
             {32: 9, 64: 21},
         ),
         Fit(
+            "DECIMAL_LOGARITHM",
+            "log10(1 + f) / f for 1 + f in [sqrt(1/2), sqrt(2)]",
+            series(lambda f: mp.log(1 + f, 10) / f, lambda f: (1 - f / 2) / mp.log(10), "1e-20"),
+            lambda: (mp.sqrt(one / 2) - mp.mpf("1.0001"), mp.sqrt(2) - 1 + mp.mpf("0.0001")),
+            {32: 9, 64: 21},
+        ),
+        Fit(
             "SINE",
             "(sin(x) - x) / x**3 in z = x**2, for abs(x) <= pi/4",
             of_root(lambda x: (mp.sin(x) - x) / x**3, lambda z: -one / 6 + z / 120),
@@ -200,13 +207,6 @@ def tables() -> list[Fit]:
             of_root(lambda x: (mp.asin(x) - x) / x**3, lambda z: one / 6 + z * 3 / 40),
             lambda: (mp.mpf(0), mp.mpf("0.25")),
             {32: 5, 64: 12},
-        ),
-        Fit(
-            "CUBE_ROOT",
-            "cbrt(m) for m in [sqrt(1/2), sqrt(2)], the start of the iteration",
-            mp.cbrt,
-            lambda: (mp.sqrt(one / 2) * mp.mpf("0.9999"), mp.sqrt(2) * mp.mpf("1.0001")),
-            {32: 2, 64: 6},
         ),
         Fit(
             "LOG_GAMMA",
@@ -294,7 +294,7 @@ def constants() -> dict[str, tuple[str, object]]:
     """Split constants, with what they are."""
     ln2, half_pi = mp.log(2), mp.pi / 2
     factors = (1.3125, 1.15625, 1.0, 0.875, 0.75)
-    log10_of_2, log10_of_e, log2_of_e = mp.log10(2), 1 / mp.log(10), 1 / ln2
+    log10_of_2 = mp.log10(2)
     return {
         "LN2": (
             "ln(2) in two parts; multiples of the first by an exponent are exact",
@@ -303,14 +303,6 @@ def constants() -> dict[str, tuple[str, object]]:
         "LOG10_OF_2": (
             "log10(2) in two parts; multiples of the first by an exponent are exact",
             {32: split(log10_of_2, 15, 2, 32), 64: split(log10_of_2, 42, 2, 64)},
-        ),
-        "LOG10_OF_E": (
-            "log10(e) in two parts; the first has half the bits",
-            {32: split(log10_of_e, 12, 2, 32), 64: split(log10_of_e, 26, 2, 64)},
-        ),
-        "LOG2_OF_E": (
-            "log2(e) in two parts; the first has half the bits",
-            {32: split(log2_of_e, 12, 2, 32), 64: split(log2_of_e, 26, 2, 64)},
         ),
         "SCALED_LOGARITHMS": (
             "a factor c, and -log(c) in two parts; the first plus multiples of LN2's first part is exact",

@@ -7,7 +7,7 @@ import math
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float
 from esat.codegen.vector_math.exponential import exp_times, expm1, limits, reduce_exponential
-from esat.codegen.vector_math.logarithm import log1p
+from esat.codegen.vector_math.logarithm import log1p_of_positive
 
 
 def odd_polynomial(x: Float, table: tuple[float, ...]) -> Float:
@@ -60,7 +60,7 @@ def asinh(x: Float) -> Float:
     large = magnitude > _large(x)
     square = magnitude * magnitude
     near = magnitude + square / ((square + 1.0).sqrt() + 1.0)
-    value = log1p(large.select(magnitude, near)) + large.select(math.log(2), 0.0)
+    value = log1p_of_positive(large.select(magnitude, near)) + large.select(math.log(2), 0.0)
     return value.with_sign_of(x)
 
 
@@ -69,12 +69,12 @@ def acosh(x: Float) -> Float:
     large = x > _large(x)
     t = x - 1.0
     near = t + (t * (t + 2.0)).sqrt()
-    value = log1p(large.select(x, near)) + large.select(math.log(2), 0.0)
+    value = log1p_of_positive(large.select(x, near)) + large.select(math.log(2), 0.0)
     return (x >= 1.0).select(value, x.float(math.nan))
 
 
 def atanh(x: Float) -> Float:
     """The inverse hyperbolic tangent: ``log1p(2 a / (1 - a)) / 2`` for ``a = abs(x)``; NaN beyond 1."""
     magnitude = abs(x)
-    value = log1p((magnitude + magnitude) / (1.0 - magnitude)) * 0.5
+    value = log1p_of_positive((magnitude + magnitude) / (1.0 - magnitude)) * 0.5
     return (magnitude <= 1.0).select(value, x.float(math.nan)).with_sign_of(x)

@@ -13,7 +13,6 @@ from esat.codegen.vector_math import variants
 from esat.codegen.vector_math.builder import Float, Format
 from esat.codegen.vector_math.functions import FUNCTIONS, VectorFunction
 
-
 _LINE = 64
 _SLOT = "start_of_line"
 

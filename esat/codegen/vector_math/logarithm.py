@@ -27,7 +27,7 @@ def split_exponent(x: Float) -> tuple[Float, Float]:
     denormal = x < x.format.smallest_normal
     scaling = x.format.fraction_bits + 2
     m, k = split_normal(denormal.select(x * 2.0**scaling, x))
-    return m, k.small_to_float() + denormal.select(-float(scaling), 0.0)
+    return m, k.small_to_float(less=(denormal, scaling))
 
 
 def log_of_parts(f: Float, k: Float) -> Float:
@@ -75,6 +75,14 @@ def log1p(x: Float) -> Float:
     return x.equals(0.0).select(x, with_special_values(total, value))
 
 
+def log1p_of_positive(x: Float) -> Float:
+    """``log(1 + x)`` for ``x >= 0``; NaN stays NaN."""
+    total = x + 1.0
+    rounding = (total >= 2.0).select(1.0 - (total - x), x - (total - 1.0))
+    value = log_of_sum(total, rounding, x, x < 0.25)
+    return (total < math.inf).select(value, total)
+
+
 def log_of_sum(total: Float, rounding: Float, addend: Float, is_small: Mask) -> Float:
     """``log(1 + addend)``, where ``total + rounding`` is ``1 + addend``.
 
@@ -95,26 +103,6 @@ def log1p_of_unit(e: Float) -> Float:
     return log_of_parts(is_large.select((e - 1.0) * 0.5, e), is_large.select(1.0, 0.0))
 
 
-def log_to_base(x: Float, per_octave: tuple[float, ...], per_unit: tuple[float, ...]) -> Float:
-    """A logarithm to another base, exact for exact powers (FreeBSD's ``e_log10.c``).
-
-    Parameters
-    ----------
-    per_octave, per_unit
-        The logarithms of 2 and of e to that base, in two parts, so that products with the first are exact.
-    """
-    m, k = split_exponent(x)
-    f = m - 1.0
-    half_square, remainder = quotient_series(f)
-    high = (f - half_square).high_part((x.format.fraction_bits + 1) // 2)
-    low = (f - high) - half_square + remainder
-    octaves = k * per_octave[0]
-    units = high * per_unit[0]
-    total = octaves + units
-    rest = k * per_octave[1] + (low + high) * per_unit[1] + low * per_unit[0]
-    return with_special_values(x, (rest + ((octaves - total) + units)) + total)
-
-
 def log2(x: Float) -> Float:
     """The logarithm to base 2; exact for powers of two, where the polynomial is multiplied by zero."""
     m, k = split_exponent(x)
@@ -124,9 +112,13 @@ def log2(x: Float) -> Float:
 
 
 def log10(x: Float) -> Float:
-    """The logarithm to base 10."""
+    """The logarithm to base 10; right for powers of ten, where it is rounded once from more bits."""
     bits = x.format.bits
-    return log_to_base(x, coefficients.LOG10_OF_2[bits], coefficients.LOG10_OF_E[bits])
+    per_octave = coefficients.LOG10_OF_2[bits]
+    m, k = split_exponent(x)
+    f = m - 1.0
+    low = k.multiply_add(per_octave[1], f * f.polynomial(coefficients.DECIMAL_LOGARITHM[bits]))
+    return with_special_values(x, k.multiply_add(per_octave[0], low))
 
 
 def softplus(x: Float) -> Float:

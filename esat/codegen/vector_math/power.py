@@ -21,24 +21,40 @@ def reciprocal_sqrt(x: Float) -> Float:
     return 1.0 / x.sqrt()
 
 
-def cbrt(x: Float) -> Float:
-    """The real cube root.
+def inverse_cube_root(x: Float) -> Float:
+    """``x**(-1/3)`` for positive normal ``x``, to 16 bits.
 
-    ``abs(x) = m * 2**(3 q + j)`` with ``j`` in -1, 0, 1: a polynomial in ``m`` is refined
-    by one step of Halley's iteration, which triples the number of right digits.
+    The bit pattern of a number is nearly linear in its logarithm, so that a third of it is taken away from a
+    constant: that is right to 4 %. Then comes one step of the series of ``(1 - e)**(-1/3)``.
     """
+    format_ = x.format
+    dropped = {32: 10, 64: 32}[format_.bits]
+    # Taken from 4/3 of the bias: what makes the error as small as it can be.
+    constant = math.ldexp(4 / 3 * format_.bias - 0.068, format_.fraction_bits - dropped)
+    third = (x.bits() >> dropped).small_to_float() * (1 / 3)
+    r = ((constant - third).integral_to_integer() << dropped).bits_to_float()
+    e = 1.0 - (x * r) * (r * r)
+    series = e.multiply_add(14 / 81, 2 / 9).multiply_add(e, 1 / 3)
+    return (r * e).multiply_add(series, r)
+
+
+def cbrt(x: Float) -> Float:
+    """The real cube root: ``a * r**2``, where ``r`` is about ``a**(-1/3)``, after one step of Newton's."""
     bits = x.format.bits
-    m, k = split_exponent(abs(x))
-    q = (k * (1 / 3)).round_to_even()
-    j = k - 3.0 * q
-    radicand = m * (j > 0.0).select(2.0, (j < 0.0).select(0.5, 1.0))
-    start = m.polynomial(coefficients.CUBE_ROOT[bits])
-    root = start * (j > 0.0).select(2 ** (1 / 3), (j < 0.0).select(0.5 ** (1 / 3), 1.0))
-    cube = root * root * root
-    root = root + root * ((radicand - cube) / (cube + cube + radicand))
-    value = root * q.integral_to_integer().power_of_two()  # a normal number, as all cube roots are
-    ordinary = (abs(x) > 0.0) & (abs(x) < math.inf)
-    return ordinary.select(value.with_sign_of(x), x)
+    magnitude = abs(x)
+    denormal = magnitude < x.format.smallest_normal
+    raised = 54 if bits == 64 else 24
+    a = denormal.select(magnitude * 2.0**raised, magnitude)
+    r = inverse_cube_root(a)
+    if bits == 64:
+        r = (r * (1.0 - (a * r) * (r * r))).multiply_add(1 / 3, r)
+    square = r * r
+    root = a * square
+    residual = (-(root * root)).multiply_add(root, a)
+    root = residual.multiply_add(square * (1 / 3), root)
+    root = root * denormal.select(2.0 ** (-raised // 3), 1.0)
+    ordinary = (magnitude > 0.0) & (magnitude < math.inf)
+    return ordinary.select(root.with_sign_of(x), x)
 
 
 def log_double_word(x: Float) -> DoubleWord:
