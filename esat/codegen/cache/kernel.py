@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from numba.core import compiler, serialize, types
+from numba.core import compiler, compiler_machinery, serialize, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher, cpu_target
@@ -26,8 +26,9 @@ from esat.codegen.entry import Kind, entry_function, kinds_of
 from esat.errors import CompileError
 
 _COMPILER: Any = compiler
+_MACHINERY: Any = compiler_machinery
 _SERIALIZER: Any = serialize
-# Numba annotates itself in part; these two modules are used where it does not.
+# Numba annotates itself in part; these modules are used where it does not.
 _RUN_TIME = b"NRT_"
 """What names of functions of numba's run-time library begin with, in machine code that calls them."""
 
@@ -89,12 +90,28 @@ class CompiledKernel:
         return str(self.compile_result.library.get_asm_str())
 
 
-class _NoAliasCompiler(compiler.CompilerBase):
-    """Numba's compiler, telling LLVM that array arguments do not overlap."""
+_NEEDLESS_PASSES = frozenset(
+    {
+        *("with_lifting", "rewrite_semantic_constants", "dead_branch_prune", "Rewrite dynamic raises"),
+        *("make_function_op_code_to_jit_function", "inline_inlinables", "find_literally", "literal_unroll"),
+        *("LiteralPropagation", "inline_overloads", "nopython_rewrites"),
+    }
+)
+"""Passes of numba for what printed loops do not have: contexts, closures, exceptions, expressions of arrays,
+functions and branches that depend on types. Each of them looks at the whole function."""
+
+
+class _LoopCompiler(compiler.CompilerBase):
+    """Numba's compiler for loops over arrays that do not overlap, which LLVM is told."""
 
     def define_pipelines(self) -> list[Any]:
         self.state.flags.noalias = True
-        return [_COMPILER.DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        passes = _MACHINERY.PassManager("loops")
+        for one, description in _COMPILER.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            if one.name() not in _NEEDLESS_PASSES:
+                passes.add_pass(one, description)
+        passes.finalize()
+        return [passes]
 
 
 def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOptions) -> Any:
@@ -113,7 +130,7 @@ def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOption
         "no_cfunc_wrapper": True,
     }
     noalias = function.__code__.co_name in options.noalias
-    pipeline = _NoAliasCompiler if noalias else compiler.Compiler
+    pipeline = _LoopCompiler if noalias else compiler.Compiler
     return CPUDispatcher(function, targetoptions=target_options, pipeline_class=pipeline)
 
 
