@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from functools import reduce
 
 from esat.classic.terms import Literal, broadcast_of, dtype_of, value_of
-from esat.egraph.facts import SIGNS, lossless
+from esat.egraph.facts import lossless
 from esat.egraph.signature import Signature
 from esat.egraph.structure import RELATIONS, relation_of
 from esat.graph import Constant, Variable
@@ -15,7 +16,7 @@ from esat.graph.types import DTYPES
 from esat.ops.assume import Assume
 from esat.ops.elementwise.facts import ANY
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.structure import structure_of
+from esat.ops.structure import NUMBERS, structure_of
 from esat.rules.macros import expand, permutation_axes, permutation_input_rank
 from esat.rules.reader import Sexp, is_number
 
@@ -142,7 +143,7 @@ class Conditions:
         return self.literal(left, bindings) == self.literal(right, bindings)
 
     def _fact(self, name: str, operands: list[Sexp], bindings: Bindings) -> bool:
-        if name in (*SIGNS, "integral"):
+        if name in (*NUMBERS, "integral"):
             variable = bindings.get(str(operands[0]))
             return isinstance(variable, Variable) and has_fact(variable, name)
         if name in RELATIONS:
@@ -196,7 +197,7 @@ def has_structure(variable: Variable, relation: str) -> bool:
 
 
 def has_fact(variable: Variable, fact: str, depth: int = 12) -> bool:
-    """Whether a sign or integrality is known of every element, from the ops that compute it."""
+    """Whether a fact is known of every element, from the ops that compute it: a sign, integral, finite."""
     value = value_of(variable)
     kind = _kind(dtype_of(variable))
     if fact == "integral" and kind in "iub":
@@ -208,13 +209,15 @@ def has_fact(variable: Variable, fact: str, depth: int = 12) -> bool:
     node = variable.owner
     if isinstance(variable, Constant) or node is None or depth == 0 or kind != "f":
         return False
+    if isinstance(node.op, Assume):
+        return fact in node.op.facts or has_fact(node.inputs[0], fact, depth - 1)
     if not isinstance(node.op, Elementwise):
         return False
     facts = node.op.facts
     weaker = {"nonnegative": "positive", "nonpositive": "negative"}.get(fact)
     if getattr(facts, fact, False) or (weaker is not None and getattr(facts, weaker, False)):
         return True
-    for given, result in facts.signs:
+    for given, result in node.op.sign_rules:
         if result not in (fact, weaker):
             continue
         orders = [given, tuple(reversed(given))] if facts.commutative else [given]
@@ -228,10 +231,11 @@ def has_fact(variable: Variable, fact: str, depth: int = 12) -> bool:
 
 
 def _value_has(value: float, fact: str) -> bool:
+    if fact in ("integral", "finite"):
+        return math.isfinite(value) and (fact == "finite" or value == int(value))
     return {
         "positive": value > 0,
         "nonnegative": value >= 0,
         "negative": value < 0,
         "nonpositive": value <= 0,
-        "integral": value == int(value),
     }[fact]

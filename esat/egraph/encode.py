@@ -53,7 +53,7 @@ from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
 from esat.ops.shape import ShapeI
 from esat.ops.sparse.record import SparseOp
-from esat.ops.structure import SIGNS
+from esat.ops.structure import NUMBERS
 from esat.rules.macros import permutation_word
 
 
@@ -218,7 +218,7 @@ class _Encoder:
         assert owner is not None
         self.number[output], self.shape[output] = operand, self._shape_of(owner.inputs[0])
         flags = output.tensor_type.broadcastable
-        known = (fact for fact in op.facts if fact in SIGNS or True not in flags[-2:])
+        known = (fact for fact in op.facts if fact in NUMBERS or True not in flags[-2:])
         self.assumed += [(operand, relation_of(fact)) for fact in known]
 
     def _add_dimshuffle(

@@ -4,6 +4,8 @@
     The sign of every element, NaN aside; positive and negative over the reals.
 ``(integral x)``
     Every finite element is an integer.
+``(finite x)``
+    No element is infinite or NaN. Derived only where something asks: ``finite/wanted``.
 ``(lossless a b)``
     Every value of dtype ``a`` is a value of dtype ``b``.
 ``(identity-word p)``
@@ -27,14 +29,19 @@ import numpy as np
 from esat.egraph.structure import STRUCTURE_OPERATORS
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES, MAXIMUM_RANK
-from esat.ops.elementwise.facts import ANY
+from esat.ops.elementwise.facts import ANY, FINITE
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.structure import NUMBERS
 from esat.rules.macros import permutation_word
 from esat.rules.signature import Operator
 
-SIGNS = ("positive", "nonnegative", "negative", "nonpositive")
+FACTS = (*NUMBERS, "integral")
+FINITE_WANTED = "finite/wanted"
+"""Holds where something asks what is finite."""
+_FLOATS = tuple(name for name in DTYPES if np.dtype(name).kind == "f")
+_LARGEST = float(np.finfo(np.float64).max)
 FACT_OPERATORS = {
-    **{name: Operator(("T",), "Unit") for name in (*SIGNS, "integral")},
+    **{name: Operator(("T",), "Unit") for name in FACTS},
     "lossless": Operator(("i64", "i64"), "Unit"),
     "identity-word": Operator(("i64",), "Unit"),
     "float-dtype": Operator(("i64",), "Unit"),
@@ -52,9 +59,17 @@ _VALUE_SIGNS = {
 }
 
 
-def facts_program() -> str:
-    """Declarations, tables and propagation rules of all facts."""
-    lines = [f"(relation {name} (T))" for name in (*SIGNS, "integral")]
+def facts_program(strict: bool = False, finite: bool = False) -> str:
+    """Declarations, tables and propagation rules of all facts.
+
+    Parameters
+    ----------
+    strict
+        Whether differences are ops of two operands, of which rules ask whether they cancel.
+    finite
+        Whether it is wanted in every graph what is finite: where rules of users ask for it.
+    """
+    lines = [f"(relation {name} (T))" for name in FACTS]
     lines += [
         "(relation lossless (i64 i64))",
         "(relation identity-word (i64))",
@@ -63,6 +78,7 @@ def facts_program() -> str:
     ]
     lines += _tables()
     lines += _value_rules()
+    lines += _finite_rules(strict, finite)
     lines += _rule(["(positive e)"], "nonnegative", "positive-is-nonnegative")
     lines += _rule(["(negative e)"], "nonpositive", "negative-is-nonpositive")
     for op in registered_ops():
@@ -116,6 +132,43 @@ def _value_rules() -> list[str]:
     return lines
 
 
+def _finite_rules(strict: bool, always: bool) -> list[str]:
+    """Where it is asked what is finite, and what is so without any operand that is known to be.
+
+    Graphs that do not ask load none of it, nor the rules that read it.
+    """
+    asking = ["(Isfinite x)", "(Isnan x)", "(Isinf x)", "(Eq x x)", "(Ne x x)"]
+    asking += ["(Sub x x)"] * strict + ["(In x)"] * always
+    lines = [f"(relation {FINITE_WANTED} ())"]
+    for pattern in asking:
+        name = pattern[1:].split()[0]
+        options = f':ruleset esat-facts :name "fact-finite-asked-{name}"'
+        lines.append(f"(rule ((= e {pattern})) (({FINITE_WANTED})) {options})")
+
+    def rule(name: str, *body: str) -> None:
+        lines.extend(_rule([f"({FINITE_WANTED})", *body], FINITE, f"finite-{name}"))
+
+    rule("value", "(= v (val e)) (= d (dt e)) (float-dtype d)", f"(<= (abs v) {_LARGEST!r})")
+    cast = "(= e (Cast x d)) (float-dtype d) (= w (dt x))"
+    for number, name in enumerate(DTYPES):
+        kind = np.dtype(name).kind
+        if kind == "f":
+            rule(f"from-{name}", cast, f"(= w {number}) (finite x) (lossless {number} d)")
+        if kind in "biu":
+            targets = [DTYPES.index(target) for target in _FLOATS if _never_overflows(name, target)]
+            rule(f"from-{name}", cast, f"(= w {number}) (<= {min(targets)} d)")
+    for view in ("(DimShuffle x p)", "(ReduceMax x p)", "(ReduceMin x p)", "(Softmax x p)"):
+        rule(view[1:].split()[0], f"(= e {view}) (finite x) (float-dtype (dt x))")
+    return lines
+
+
+def _never_overflows(source: str, target: str) -> bool:
+    """Whether every integer of a dtype is finite as a float of another."""
+    limits = [0, 1] if source == "bool" else [np.iinfo(source).min, np.iinfo(source).max]
+    with np.errstate(over="ignore"):
+        return bool(np.all(np.isfinite(np.array(limits, source).astype(target))))
+
+
 def _op_rules(op: Elementwise) -> list[str]:
     """What an op's record says about its result; such claims are made for real floats only."""
     operands = [f"a{index}" for index in range(op.arity)]
@@ -131,7 +184,7 @@ def _op_rules(op: Elementwise) -> list[str]:
     for fact, holds in always.items():
         if holds:
             lines += _rule([term, guard], fact, f"{fact}-{op.constructor}")
-    for number, (given, result) in enumerate(op.facts.signs):
+    for number, (given, result) in enumerate(op.sign_rules):
         orders = sorted(set(permutations(given))) if op.facts.commutative else [given]
         for order, signs in enumerate(orders):
             conditions = [

@@ -19,7 +19,7 @@ from esat.egraph.rows import COLUMNS, VARIABLES, Rows
 from esat.egraph.structure import WANTED
 from esat.egraph.terms import Term, TermGraph, TermType
 from esat.graph.types import DTYPES
-from esat.ops.structure import SIGNS
+from esat.ops.structure import NUMBERS
 
 TERMS_PER_TEXT = 8
 """egglog compiles an action in time that grows faster than its length; an action each has an overhead."""
@@ -274,7 +274,7 @@ def _known(graph: TermGraph, plan: LoadPlan) -> Iterator[str]:
         yield f"({WANTED})"
     for number, fact in graph.facts:
         if plan.forms[number] is not None:
-            yield f"({fact} (N {number}))" if fact in SIGNS else f"(set ({fact} (N {number})) ())"
+            yield f"({fact} (N {number}))" if fact in NUMBERS else f"(set ({fact} (N {number})) ())"
 
 
 def _adds_sums_over_axes(terms: Sequence[Term]) -> bool:

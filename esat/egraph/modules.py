@@ -15,6 +15,7 @@ from esat.egraph.engine import split_forms
 from esat.egraph.rule_compiler.compiled import Chunk
 from esat.egraph.structure import STRUCTURE_TABLES
 from esat.errors import RuleError
+from esat.ops.elementwise.facts import FINITE
 from esat.rules.rule import Rule
 
 _CALLED = re.compile(r'\(([^\s()"]+)')
@@ -165,4 +166,4 @@ def members_of(modules: Iterable[Module]) -> dict[str, tuple[str, ...]]:
 def declared_tables(modules: Iterable[Module], signature: Mapping[str, object]) -> frozenset[str]:
     """Tables that only modules and loaded terms fill: constructors, and helpers of compiled rules."""
     helpers = (module.declares for module in modules if "/" in module.declares)
-    return frozenset((*signature, "NarySum", "NaryProd", *helpers, *STRUCTURE_TABLES))
+    return frozenset((*signature, "NarySum", "NaryProd", *helpers, *STRUCTURE_TABLES, FINITE))

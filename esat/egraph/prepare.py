@@ -32,7 +32,9 @@ from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph
 from esat.errors import RuleError
 from esat.graph.registry import registered_ops
+from esat.ops.elementwise.facts import FINITE
 from esat.rules.database import PACKAGE_RULES, RuleSelection
+from esat.rules.reader import head_of
 
 EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
@@ -105,7 +107,7 @@ class Program:
         layers = (
             self.signature.program,
             LOADING,
-            facts_program(),
+            facts_program(self.strict, self._asks_what_is_finite),
             core_program(self.signature, self.strict),
             dims_program(self.signature),
             structure_program(),
@@ -214,6 +216,12 @@ class Program:
         """Names of the rules that do not come with esat."""
         rules = self.selection.rules
         return frozenset(rule.name for rule in rules if not rule.file.startswith(str(PACKAGE_RULES)))
+
+    @property
+    def _asks_what_is_finite(self) -> bool:
+        """Whether a rule that does not come with esat does."""
+        own = (rule for rule in self.selection.rules if rule.name in self.users_rules)
+        return any(head_of(fact) == FINITE for rule in own for fact in rule.body)
 
     @property
     def constructors(self) -> tuple[str, ...]:

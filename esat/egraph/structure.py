@@ -68,7 +68,8 @@ def _instances(form: str) -> Iterator[str]:
 
 def given_tables(terms: TermGraph) -> Collection[str]:
     """Tables that hold rows once the terms are loaded, besides those of their constructors."""
-    return {WANTED, *(fact for _, fact in terms.facts)} if terms.structured else ()
+    facts = {fact for _, fact in terms.facts}
+    return {WANTED, *facts} if terms.structured else facts
 
 
 def with_structure(terms: TermGraph) -> TermGraph:

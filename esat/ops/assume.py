@@ -12,9 +12,9 @@ from esat.errors import DtypeError, GraphError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.structure import REAL_STRUCTURES, SIGNS, SQUARE_STRUCTURES, STRUCTURES
+from esat.ops.structure import NUMBERS, REAL_STRUCTURES, SQUARE_STRUCTURES, STRUCTURES
 
-ASSUMABLE = (*STRUCTURES, *SIGNS)
+ASSUMABLE = (*STRUCTURES, *NUMBERS)
 """What :func:`assume` takes."""
 
 
@@ -49,7 +49,7 @@ class Assume(Op):
         return (type,)
 
     def _check(self, fact: str, type: TensorType) -> None:
-        if (fact in SIGNS or fact in REAL_STRUCTURES) and type.kind != "f":
+        if (fact in NUMBERS or fact in REAL_STRUCTURES) and type.kind != "f":
             raise DtypeError(describe(str(self), [type], f"only arrays of real floats are called {fact}"))
         if fact in STRUCTURES and type.ndim < 2:
             raise ShapeError(describe(str(self), [type], f"only matrices are called {fact}"))
@@ -85,7 +85,8 @@ def assume(operand: Any, *facts: str) -> Variable:
         Of the matrices in the last two axes: ``"diagonal"``, ``"lower_triangular"``, ``"upper_triangular"``,
         ``"tridiagonal"``, ``"symmetric"``, ``"positive_definite"``, ``"positive_semidefinite"``,
         ``"orthogonal"``, ``"orthonormal_columns"``, ``"permutation"``, ``"square"``. Of every element:
-        ``"positive"``, ``"nonnegative"``, ``"negative"``, ``"nonpositive"``.
+        ``"positive"``, ``"nonnegative"``, ``"negative"``, ``"nonpositive"``, and ``"finite"``:
+        neither infinite nor NaN.
 
     Returns
     -------

@@ -45,6 +45,8 @@ SQUARE_STRUCTURES = frozenset(
 """Those that only square matrices have."""
 SIGNS = ("positive", "nonnegative", "negative", "nonpositive")
 """Facts about every element of an array of real floats, NaN aside."""
+NUMBERS = (*SIGNS, "finite")
+"""Those, and that no element is infinite or NaN."""
 
 TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
 """What rounding may do to a matrix, relative to its largest element; 1e-8 for other dtypes."""
@@ -56,12 +58,14 @@ def holds(fact: str, array: Array, scale: float = 1.0) -> bool:
     Parameters
     ----------
     fact
-        One of :data:`STRUCTURES` or :data:`SIGNS`.
+        One of :data:`STRUCTURES` or :data:`NUMBERS`.
     array
         The value; for a structure of two axes at least.
     scale
         Factor on :data:`TOLERANCES`. Zeros of a pattern are exact all the same.
     """
+    if fact == "finite":
+        return bool(np.all(np.isfinite(array)))
     if fact in SIGNS:
         return bool(np.all(_sign_holds(fact, array) | np.isnan(array)))
     rows, columns = array.shape[-2:]
@@ -122,6 +126,8 @@ def shaped(array: Array, facts: Iterable[str]) -> Array:
     have them.
     """
     wanted = set(facts)
+    if "finite" in wanted:
+        array = np.where(np.isfinite(array), array, array.dtype.type(1))
     for sign in wanted.intersection(SIGNS):
         array = np.abs(array) if sign in ("positive", "nonnegative") else -np.abs(array)
         one = array.dtype.type(1 if sign == "positive" else -1)

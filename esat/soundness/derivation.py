@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from itertools import permutations
 
@@ -52,13 +53,14 @@ def _of_value(variable: Variable) -> set[str]:
         "negative": value < 0,
         "nonnegative": value >= 0,
         "nonpositive": value <= 0,
+        "finite": math.isfinite(value),
     }
     return {fact for fact, holds in signs.items() if holds}
 
 
 def _of_op(op: Elementwise, operands: list[set[str]]) -> set[str]:
     found = {fact for fact in FACTS if getattr(op.facts, fact, False)}
-    for given, result in op.facts.signs:
+    for given, result in op.sign_rules:
         orders = set(permutations(given)) if op.facts.commutative else {given}
         for order in orders:
             if all(sign in (ANY, *facts) for sign, facts in zip(order, operands, strict=True)):

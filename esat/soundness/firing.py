@@ -166,7 +166,7 @@ class _Terms:
             self.numbers[name] = self._add(term)
         roots = [self._add(left) for left, _ in self.statement.equalities]
         roots += [self._add(right) for _, right in self.statement.equalities]
-        facts = [(self.numbers[name], fact) for name in self.numbers for fact in self._structure(name)]
+        facts = [(self.numbers[name], fact) for name in self.numbers for fact in self._assumed(name)]
         terms = TermGraph(
             tuple(self.builder.terms),
             tuple(self.builder.types),
@@ -179,8 +179,9 @@ class _Terms:
         terms.verify()
         return with_structure(terms)
 
-    def _structure(self, name: str) -> list[str]:
-        return sorted(self.statement.facts_of(name).intersection(RELATIONS))
+    def _assumed(self, name: str) -> list[str]:
+        """Facts of a leaf that are assumed of it, for no function has them whatever its operand."""
+        return sorted(self.statement.facts_of(name).intersection((*RELATIONS, "finite")))
 
     def _leaf(self, name: str, variable: Variable) -> int:
         if isinstance(variable, Constant):

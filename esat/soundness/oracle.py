@@ -332,6 +332,8 @@ class _Oracle:
         if fact in RELATIONS:
             kept = np.where(np.abs(value) <= 8 * outcome.spread, 0, value)
             return bool(outcome.tainted.any() or holds(fact, kept, strict=False).all())
+        if fact == "finite":
+            return bool(np.all(np.isfinite(value)))
         judged = outcome.steady & ~outcome.tainted
         slack = 8 * outcome.spread
         if fact == "val":

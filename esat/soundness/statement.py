@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from esat.egraph.facts import FACT_OPERATORS, SIGNS
+from esat.egraph.facts import FACT_OPERATORS
 from esat.egraph.rule_compiler.driver import CORE
 from esat.egraph.rule_compiler.dtypes import Dtypes
 from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
@@ -18,11 +18,12 @@ from esat.egraph.rule_compiler.shapes import stored_word
 from esat.egraph.rule_compiler.surface import GENERATED, prepare
 from esat.egraph.signature import Signature as OpSignature
 from esat.egraph.structure import RELATIONS
+from esat.ops.structure import NUMBERS
 from esat.rules.reader import Form, Sexp, head_of, is_variable
 from esat.rules.rule import Rule
 from esat.rules.signature import TENSOR, Operator, Signature, declared_signature
 
-FACTS = (*SIGNS, "integral", *RELATIONS)
+FACTS = (*NUMBERS, "integral", *RELATIONS)
 """Facts that a rule may ask of a value."""
 
 

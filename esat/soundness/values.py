@@ -44,8 +44,9 @@ def draw(
         Of the array.
     facts
         What must be true of every element: ``positive``, ``nonnegative``, ``negative``, ``nonpositive``,
-        ``integral``; and structures of matrices. As in the e-graph NaN satisfies all of them, and a positive
-        number may have underflowed to zero: such elements are among the special ones.
+        ``integral``, ``finite``; and structures of matrices. As in the e-graph NaN satisfies all but
+        ``finite``, and a positive number may have underflowed to zero: such elements are among the special
+        ones.
     population
         Which numbers.
     share
@@ -138,6 +139,8 @@ def _edges(dtype: str, population: Population) -> Array:
 
 def with_facts(array: Array, facts: Collection[str], population: Population) -> Array:
     """The array with elements moved to where the facts hold."""
+    if "finite" in facts:
+        array = np.where(np.isfinite(array), array, np.copysign(array.dtype.type(1), array))
     if "integral" in facts:
         array = np.rint(array)
     if "positive" in facts or "nonnegative" in facts:
@@ -163,15 +166,18 @@ def holds(fact: str, array: Array, *, strict: bool) -> NDArray[np.bool_]:
     Parameters
     ----------
     fact
-        One of the signs, ``integral``, or a structure.
+        One of the signs, ``integral``, ``finite``, or a structure.
     array
-        The values; NaN satisfies every fact.
+        The values; NaN satisfies every fact but ``finite``.
     strict
         Whether zero is neither positive nor negative. Otherwise it may have underflowed.
     """
     if fact in RELATIONS:
         true = array.ndim < 2 or structured(fact.replace("-", "_"), array, scale=ROUNDINGS)
         return np.full(array.shape, true)
+    if fact == "finite":
+        finite: NDArray[np.bool_] = np.isfinite(array)
+        return finite
     if fact == "integral":
         whole: NDArray[np.bool_] = ~np.isfinite(array) | (np.rint(array) == array)
         return whole

@@ -122,7 +122,7 @@ neg = Elementwise(
     "neg", 1, np.negative, numbers("-{0}"),
     gradient=lambda inputs, output, cotangent: [-cotangent], flops=0.5,  # one bit of a number changes
     facts=Facts(
-        parity="odd", monotone="decreasing",
+        keeps_finite=True, parity="odd", monotone="decreasing",
         signs=(
             ((POSITIVE,), NEGATIVE),
             ((NEGATIVE,), POSITIVE),
@@ -135,7 +135,7 @@ neg = Elementwise(
 positive = Elementwise(
     "positive", 1, np.positive, numbers("{0}"),
     gradient=lambda inputs, output, cotangent: [cotangent],
-    facts=Facts(idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    facts=Facts(keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
 
@@ -151,8 +151,8 @@ def _sign_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Vari
 sign = Elementwise(
     "sign", 1, np.sign, numbers("sign({0})"), _sign_gradient,
     facts=Facts(
-        idempotent=True, parity="odd", monotone="increasing", lowest=-1, highest=1, integral=True,
-        signs=KEEPS_SIGN,
+        keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", lowest=-1, highest=1,
+        integral=True, signs=KEEPS_SIGN,
     ),
 )  # fmt: skip
 
@@ -170,7 +170,7 @@ def _abs_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Varia
 absolute = Elementwise(
     "abs", 1, np.absolute, Code("absolute({0})", "absolute({0})", "{0}", "{0}"), _abs_gradient, typing="real",
     facts=Facts(
-        idempotent=True, parity="even", lowest=0,
+        keeps_finite=True, idempotent=True, parity="even", lowest=0,
         signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), POSITIVE)),
     ),
 )  # fmt: skip
@@ -194,6 +194,7 @@ copysign: Elementwise = Elementwise(
     gradient=lambda inputs, output, cotangent: [
         cotangent * (copysign(1.0, inputs[0]) * copysign(1.0, inputs[1])), None,
     ],
+    facts=Facts(keeps_finite=True),
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (

@@ -72,7 +72,7 @@ logaddexp = Elementwise(
     "logaddexp", 2, np.logaddexp, floats("logaddexp({0}, {1})"),
     gradient=lambda inputs, output, cotangent: [cotangent * exp(_share(x, output)) for x in inputs],
     flops=30.0,
-    facts=Facts(commutative=True, associative=True, signs=_LOG_SUM_SIGNS),
+    facts=Facts(keeps_finite=True, commutative=True, associative=True, signs=_LOG_SUM_SIGNS),
 )  # fmt: skip
 
 # log2(2**x + 2**y); equal operands apart, since infinite ones have no difference.
@@ -84,7 +84,7 @@ logaddexp2 = Elementwise(
     ),
     gradient=lambda inputs, output, cotangent: [cotangent * exp2(_share(x, output)) for x in inputs],
     flops=32.0,
-    facts=Facts(commutative=True, associative=True, signs=_LOG_SUM_SIGNS),
+    facts=Facts(keeps_finite=True, commutative=True, associative=True, signs=_LOG_SUM_SIGNS),
 )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def _sigmoid(x: Array) -> Array:
 # 1 / (1 + exp(-x)).
 sigmoid = Elementwise(
     "sigmoid", 1, _sigmoid, floats("sigmoid({0})"), slope(lambda x, out: out * (1 - out)), FLOATS, flops=12.0,
-    facts=Facts(monotone="increasing", lowest=0, highest=1, positive=True),
+    facts=Facts(keeps_finite=True, monotone="increasing", lowest=0, highest=1, positive=True),
 )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def _softplus(x: Array) -> Array:
 # log(1 + exp(x)).
 softplus = Elementwise(
     "softplus", 1, _softplus, floats("softplus({0})"), slope(lambda x, out: sigmoid(x)), FLOATS, flops=28.0,
-    facts=Facts(monotone="increasing", lowest=0, positive=True),
+    facts=Facts(keeps_finite=True, monotone="increasing", lowest=0, positive=True),
 )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ POSITIVE = "positive"
 NONNEGATIVE = "nonnegative"
 NEGATIVE = "negative"
 NONPOSITIVE = "nonpositive"
+FINITE = "finite"
+"""Neither infinite nor NaN: what is called so has been computed without overflow, too."""
 
 SignRule = tuple[tuple[str, ...], str]
 """Signs of the operands, and the sign of the result that follows from them."""
@@ -20,7 +22,8 @@ class Facts:
     """What holds of an op for all operands of real floating dtype.
 
     Integers wrap around and complex numbers have no order: there only ``commutative``, ``associative``
-    and ``idempotent`` hold. A NaN, in an operand or as the result, satisfies every claim.
+    and ``idempotent`` hold. A NaN, in an operand or as the result, satisfies every claim but that of being
+    finite.
 
     ``nonnegative`` and ``nonpositive`` results and the bounds hold for the rounded results of floating-point
     arithmetic (a bound after rounding it to the dtype; zeros of either sign count as both). ``positive``
@@ -46,6 +49,9 @@ class Facts:
         Whether every result is greater than zero over the reals.
     integral
         Whether every finite result is an integer.
+    keeps_finite
+        Whether the result of finite operands is finite, for all of them: no overflow, no NaN. What chooses
+        between operands or gives but its shape need not be finite.
     signs
         What the signs of operands say about the result's. For a commutative op each rule holds with the
         operands exchanged too.
@@ -60,6 +66,7 @@ class Facts:
     highest: float = math.inf
     positive: bool = False
     integral: bool = False
+    keeps_finite: bool = False
     signs: tuple[SignRule, ...] = ()
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +29,7 @@ cosh: Elementwise = Elementwise(
 
 tanh = Elementwise(
     "tanh", 1, np.tanh, floats("tanh({0})"), slope(lambda x, out: 1 - sqr(out)), flops=14.0,
-    facts=Facts(parity="odd", monotone="increasing", lowest=-1, highest=1, signs=KEEPS_SIGN),
+    facts=replace(_ODD_INCREASING, keeps_finite=True, lowest=-1, highest=1),
 )  # fmt: skip
 
 
@@ -48,13 +49,14 @@ log_cosh = Elementwise(
         "log1p(const(2) * (sinh({0} * const(0.5)) * sinh({0} * const(0.5)))), "
         f"absolute({{0}}) + log1p(exp(const(-2) * absolute({{0}}))) - const({_LN2!r}))"
     ),
-    slope(lambda x, out: tanh(x)), FLOATS, flops=50.0, facts=Facts(parity="even", lowest=0),
+    slope(lambda x, out: tanh(x)), FLOATS, flops=50.0,
+    facts=Facts(keeps_finite=True, parity="even", lowest=0),
 )  # fmt: skip
 
 arcsinh = Elementwise(
     "arcsinh", 1, np.arcsinh, floats("arcsinh({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / sqrt(1 + sqr(inputs[0]))],
-    flops=30.0, facts=_ODD_INCREASING,
+    flops=30.0, facts=replace(_ODD_INCREASING, keeps_finite=True),
 )  # fmt: skip
 
 # The two roots apart keep the derivative on the right branch for complex numbers.

@@ -15,7 +15,7 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.cast import cast
 from esat.ops.elementwise.code import Code, anything, expression
-from esat.ops.elementwise.facts import NO_FACTS, Facts
+from esat.ops.elementwise.facts import ANY, FINITE, NO_FACTS, Facts, SignRule
 from esat.ops.promotion import Loops, SciPyLoops, operand_dtypes, resolve_dtype, wrap
 
 Gradient = Callable[[Sequence[Variable], Variable, Variable], Sequence[Variable | None]]
@@ -127,6 +127,14 @@ class Elementwise(Op):
         elif self.typing == "real":
             dtype = np.empty(0, dtype).real.dtype.name
         return (TensorType(dtype, shape=broadcast_types(self.name, types)),)
+
+    @property
+    def sign_rules(self) -> tuple[SignRule, ...]:
+        """What the signs of operands, and their being finite, say about the result."""
+        if not self.facts.keeps_finite:
+            return self.facts.signs
+        operands = tuple(FINITE if typing == "same" else ANY for typing in self.operand_typing)
+        return (*self.facts.signs, (operands, FINITE))
 
     # ---- values
 

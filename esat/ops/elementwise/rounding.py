@@ -11,7 +11,7 @@ from esat.ops.elementwise.record import ZERO, Elementwise
 floor = Elementwise(
     "floor", 1, np.floor, Code("floor({0})", "{0}", "{0}", "{0}"), ZERO,
     facts=Facts(
-        idempotent=True, monotone="increasing", integral=True,
+        keeps_finite=True, idempotent=True, monotone="increasing", integral=True,
         signs=(((NEGATIVE,), NEGATIVE), *KEEPS_WEAK_SIGN),
     ),
 )  # fmt: skip
@@ -19,20 +19,26 @@ floor = Elementwise(
 ceil = Elementwise(
     "ceil", 1, np.ceil, Code("ceil({0})", "{0}", "{0}", "{0}"), ZERO,
     facts=Facts(
-        idempotent=True, monotone="increasing", integral=True,
+        keeps_finite=True, idempotent=True, monotone="increasing", integral=True,
         signs=(((POSITIVE,), POSITIVE), *KEEPS_WEAK_SIGN),
     ),
 )  # fmt: skip
 
 trunc = Elementwise(
     "trunc", 1, np.trunc, Code("trunc({0})", "{0}", "{0}", "{0}"), ZERO,
-    facts=Facts(idempotent=True, parity="odd", monotone="increasing", integral=True, signs=KEEPS_WEAK_SIGN),
+    facts=Facts(
+        keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", integral=True,
+        signs=KEEPS_WEAK_SIGN,
+    ),
 )  # fmt: skip
 
 # Halves go to the even neighbour. NumPy rounds integers as floats here.
 rint = Elementwise(
     "rint", 1, np.rint, floats("rint({0})"), ZERO,
-    facts=Facts(idempotent=True, parity="odd", monotone="increasing", integral=True, signs=KEEPS_WEAK_SIGN),
+    facts=Facts(
+        keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", integral=True,
+        signs=KEEPS_WEAK_SIGN,
+    ),
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (floor, ceil, trunc, rint)

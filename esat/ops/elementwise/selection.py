@@ -44,7 +44,7 @@ switch: Elementwise = Switch(
         None, switch(inputs[0], cotangent, 0), switch(inputs[0], 0, cotangent),
     ],
     operand_typing=("bool", "same", "same"),
-    facts=Facts(signs=tuple(((ANY, sign, sign), sign) for sign in _SIGNS)),
+    facts=Facts(keeps_finite=True, signs=tuple(((ANY, sign, sign), sign) for sign in _SIGNS)),
 )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ fill = Fill(
     "fill", 2, _fill, anything("{1}"),
     gradient=lambda inputs, output, cotangent: [None, cotangent],
     typing="fill", operand_typing=("", "same"), flops=0.0,
-    facts=Facts(signs=tuple(((ANY, sign), sign) for sign in _SIGNS)),
+    facts=Facts(keeps_finite=True, signs=tuple(((ANY, sign), sign) for sign in _SIGNS)),
 )  # fmt: skip
 
 # A copy. NumPy's identity is a matrix.
@@ -76,7 +76,7 @@ copy = Elementwise(
     "copy", 1, np.array, anything("{0}"),
     gradient=lambda inputs, output, cotangent: [cotangent],
     flops=0.0, constructor="Identity",
-    facts=Facts(idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    facts=Facts(keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
 
@@ -128,11 +128,15 @@ _SMALLER: tuple[SignRule, ...] = (
     ((POSITIVE, POSITIVE), POSITIVE),
     ((NONNEGATIVE, NONNEGATIVE), NONNEGATIVE),
 )
-_UPPER = Facts(commutative=True, associative=True, idempotent=True, signs=_LARGER)
-_LOWER = Facts(commutative=True, associative=True, idempotent=True, signs=_SMALLER)
+_UPPER = Facts(keeps_finite=True, commutative=True, associative=True, idempotent=True, signs=_LARGER)
+_LOWER = Facts(keeps_finite=True, commutative=True, associative=True, idempotent=True, signs=_SMALLER)
 # One operand alone says nothing of fmax and fmin: where it is NaN the other is the result.
 _EITHER = Facts(
-    commutative=True, associative=True, idempotent=True, signs=tuple(((sign, sign), sign) for sign in _SIGNS)
+    keeps_finite=True,
+    commutative=True,
+    associative=True,
+    idempotent=True,
+    signs=tuple(((sign, sign), sign) for sign in _SIGNS),
 )
 
 # maximum and minimum are NaN where an operand is; fmax and fmin only where both are. Of zeros of
@@ -193,7 +197,7 @@ clip = Clip(
     "clip", 3, np.clip, numbers("minimum(maximum({0}, {1}), {2})", boolean="({0} | {1}) & {2}"),
     _clip_gradient, flops=2.0,
     facts=Facts(
-        signs=(
+        keeps_finite=True, signs=(
             ((ANY, POSITIVE, POSITIVE), POSITIVE),
             ((POSITIVE, ANY, POSITIVE), POSITIVE),
             ((ANY, NONNEGATIVE, NONNEGATIVE), NONNEGATIVE),

@@ -19,12 +19,12 @@ _DEGREE = math.pi / 180
 
 sin = Elementwise(
     "sin", 1, np.sin, floats("sin({0})"), slope(lambda x, out: cos(x)), flops=12.0,
-    facts=Facts(parity="odd", lowest=-1, highest=1),
+    facts=Facts(keeps_finite=True, parity="odd", lowest=-1, highest=1),
 )  # fmt: skip
 
 cos: Elementwise = Elementwise(
     "cos", 1, np.cos, floats("cos({0})"), slope(lambda x, out: -sin(x)), flops=12.0,
-    facts=Facts(parity="even", lowest=-1, highest=1),
+    facts=Facts(keeps_finite=True, parity="even", lowest=-1, highest=1),
 )  # fmt: skip
 
 tan = Elementwise(
@@ -50,7 +50,10 @@ arctan = Elementwise(
     "arctan", 1, np.arctan, floats("arctan({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / (1 + sqr(inputs[0]))],
     flops=16.0,
-    facts=Facts(parity="odd", monotone="increasing", lowest=-_HALF_PI, highest=_HALF_PI, signs=KEEPS_SIGN),
+    facts=Facts(
+        keeps_finite=True, parity="odd", monotone="increasing", lowest=-_HALF_PI, highest=_HALF_PI,
+        signs=KEEPS_SIGN,
+    ),
 )  # fmt: skip
 
 
@@ -66,7 +69,7 @@ def _arctan2_gradient(
 arctan2 = Elementwise(
     "arctan2", 2, np.arctan2, floats("arctan2({0}, {1})"), _arctan2_gradient, flops=24.0,
     facts=Facts(
-        lowest=-math.pi, highest=math.pi,
+        keeps_finite=True, lowest=-math.pi, highest=math.pi,
         signs=(((POSITIVE, ANY), POSITIVE), ((NONNEGATIVE, POSITIVE), NONNEGATIVE)),
     ),
 )  # fmt: skip
@@ -74,7 +77,7 @@ arctan2 = Elementwise(
 deg2rad = Elementwise(
     "deg2rad", 1, np.deg2rad, floats(f"{{0}} * const({_DEGREE!r})"),
     gradient=lambda inputs, output, cotangent: [cotangent * _DEGREE],
-    facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    facts=Facts(keeps_finite=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
 rad2deg = Elementwise(
