@@ -322,6 +322,9 @@ class Mask(Expression):
     def __or__(self, other: Mask) -> Mask:
         return self.mask(self.builder.or_(self.value, other.value))
 
+    def __xor__(self, other: Mask) -> Mask:
+        return self.mask(self.builder.xor(self.value, other.value))
+
     def __invert__(self) -> Mask:
         return self.mask(self.builder.not_(self.value))
 

@@ -106,11 +106,11 @@ def power(x: Float, y: Float) -> Float:
     half = y * 0.5
     is_integer = y.round_to_even().equals(y)
     is_odd = is_integer & ~half.round_to_even().equals(half)
-    value = magnitude.equals(0.0).select((y < 0.0).select(math.inf, 0.0), value)
-    value = magnitude.equals(math.inf).select((y < 0.0).select(0.0, math.inf), value)
+    # Zero and infinity are the ends of what the logarithm takes; NaN goes the same way, and is put in below.
+    between = (magnitude > 0.0) & (magnitude < math.inf)
+    grows = (magnitude > 1.0) ^ (y < 0.0)
+    value = between.select(value, grows.select(math.inf, 0.0))
     value = is_odd.select(value.with_sign_of(x), value)
     undefined = (x < 0.0) & (magnitude < math.inf) & ~is_integer
-    undefined = undefined | x.is_nan() | y.is_nan()
-    value = undefined.select(math.nan, value)
-    value = (x.equals(-1.0) & abs(y).equals(math.inf)).select(1.0, value)
+    value = (undefined | x.is_nan() | y.is_nan()).select(math.nan, value)
     return (x.equals(1.0) | y.equals(0.0)).select(1.0, value)
