@@ -8,19 +8,18 @@ then to the lower e-node number, so the result depends on nothing but the e-grap
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import frexp, inf, ldexp
 from time import perf_counter
 
 import numpy as np
 
-from esat.extract.arrays import BoolArray, IntArray
+from esat.extract.arrays import BoolArray, FloatArray, IntArray
 from esat.extract.choices import Area, State
 from esat.extract.moves import LARGEST_REGION, MANY_UNITS, Region
 from esat.extract.selection import Problem
 from esat.extract.tree import TreeChoice, tree_choice
 
-EXACT_PASSES = 16
 ROUNDS = 8
 EVICTIONS = 6
 """Classes that the search tries to do without, at most."""
@@ -59,16 +58,15 @@ def area_choice(problem: Problem, initial: IntArray | None = None, deadline: flo
     starts = [tree.choice]
     if initial is not None:
         starts.insert(0, completed(problem, initial))
-    costs = [problem.cost_of(problem.live(start)) for start in starts]
-    search = Search(problem, min(costs))
+    search = Search(problem, min(problem.cost_of(problem.live(start)) for start in starts))
     starts[-1] = search.flows(tree, starts[-1])
     count = problem.arrays.node_count
     if count > LARGE:
-        starts = [min(starts, key=lambda start: problem.cost_of(problem.live(start)))]
-    states = [search.descended(start) for start in starts]
-    best = min(states, key=lambda state: problem.cost_of(problem.live(state.choice)))
-    search.shake(best, deadline, rounds=max(1, min(ROUNDS, ROUND_NODES // count)))
-    return search.without(best.choice, deadline)
+        starts = [min(starts, key=search.units_of)]
+    found = min((search.descended(start) for start in starts), key=lambda found: found.units)
+    search.shake(found, deadline, rounds=max(1, min(ROUNDS, ROUND_NODES // count)))
+    best: IntArray = search.without(found, deadline).state.choice
+    return best
 
 
 def completed(problem: Problem, initial: IntArray) -> IntArray:
@@ -111,6 +109,14 @@ def _alike(left: BoolArray, right: BoolArray) -> bool:
     return bool(5 * np.count_nonzero(left & right) > 4 * np.count_nonzero(left | right))
 
 
+@dataclass(slots=True)
+class Found:
+    """A choice, with what follows from it, and its units."""
+
+    state: State
+    units: int
+
+
 class Search:
     """One search: its vectors, and what it does with them."""
 
@@ -121,46 +127,59 @@ class Search:
         self._negligible = int(upper_bound / self._unit) // NEXT_TO_NOTHING if large else 0
         self._costs = np.where(self._units >= 0, self._units.astype(np.float64), inf)
 
-    def _state(self, choice: IntArray) -> tuple[State, int]:
-        """The choice with references and ranks, and its units."""
+    def _found(self, choice: IntArray) -> Found:
+        """A choice, with references and ranks."""
         state = State(choice.copy(), *np.zeros((7, len(choice)), np.int64))
-        return state, self._loops.prepare(self._links, self._units, self._problem.roots, state)
+        return Found(state, self._loops.prepare(self._links, self._units, self._problem.roots, state))
+
+    def units_of(self, choice: IntArray) -> int:
+        """Units of a choice."""
+        return self._found(choice).units
 
     def flows(self, tree: TreeChoice, known: IntArray) -> IntArray:
         """The cheapest of the known choice and those of some passes of area flow."""
-        _state, units = self._state(known)
         zeros = np.zeros((5, len(known)), np.int64)
         state = State(tree.choice.copy(), zeros[0], tree.rank, tree.order, *zeros[1:])
         area = Area(np.ones(len(known)), tree.cost.copy(), known.copy())
-        problem = self._problem
+        units, problem = self.units_of(known), self._problem
         self._loops.flow(self._links, problem.costs, self._units, problem.roots, state, area, units)
         best: IntArray = area.best
         return best
 
-    def descended(self, choice: IntArray) -> State:
+    def descended(self, choice: IntArray) -> Found:
         """A choice improved by one class after the other until no such move helps."""
-        state, _units = self._state(choice)
-        self._descend(state)
-        return state
+        found = self._found(choice)
+        self._descend(found)
+        return found
 
-    def _descend(self, state: State) -> int:
-        order = np.empty(int(np.count_nonzero(state.choice >= 0)), np.int64)
-        return self._loops.descend(self._links, self._units, state, order, EXACT_PASSES, self._negligible)
+    def _descend(self, found: Found) -> None:
+        order = np.empty(np.count_nonzero(found.state.choice >= 0), np.int64)
+        found.units -= self._loops.descend(self._links, self._units, found.state, order, self._negligible)
 
-    def shake(self, state: State, deadline: float, rounds: int) -> None:
+    def shake(self, found: Found, deadline: float, rounds: int) -> None:
         """Improve a choice that no move of one class helps by moves of many, in so many rounds."""
         for _ in range(rounds):
             if perf_counter() > deadline:
                 break
-            region, changed = self._choose_dead_anew(state)
-            gained = self._loops.share_pass(self._links, self._units, state, region)
-            if not changed and gained == 0:
-                break
-            if self._descend(state) + gained == 0:
+            value, changed = self._choose_dead_anew(found.state)
+            region = Region(
+                value=value,
+                member=np.zeros(LARGEST_REGION, np.int64),
+                node=np.zeros(LARGEST_REGION, np.int64),
+                former=np.zeros(LARGEST_REGION),
+                inside=np.zeros(len(value), np.int64),
+                log=np.zeros(2 * (len(self._units) + LARGEST_REGION), np.int64),
+            )
+            order = np.empty(np.count_nonzero(found.state.choice >= 0), np.int64)
+            gained = self._loops.shake(
+                self._links, self._units, found.state, region, order, self._negligible, changed
+            )
+            found.units -= gained
+            if gained == 0:
                 break
 
-    def _choose_dead_anew(self, state: State) -> tuple[Region, bool]:
-        """Give every dead class the tree that adds least to what is live.
+    def _choose_dead_anew(self, state: State) -> tuple[FloatArray, bool]:
+        """Give every dead class the tree that adds least to what is live; ranks have to be made anew.
 
         Returns
         -------
@@ -170,54 +189,42 @@ class Search:
         tree = tree_choice(problem, np.where(state.references > 0, state.choice, -1))
         changed = not np.array_equal(state.choice, tree.choice)
         state.choice[:] = tree.choice
-        self._loops.rank_classes(self._links, state)
-        region = Region(
-            value=tree.cost,
-            member=np.zeros(LARGEST_REGION, np.int64),
-            node=np.zeros(LARGEST_REGION, np.int64),
-            former=np.zeros(LARGEST_REGION),
-            inside=np.zeros(len(tree.choice), np.int64),
-            log=np.zeros(2 * (len(self._units) + LARGEST_REGION), np.int64),
-        )
-        return region, changed
+        return tree.cost, changed
 
-    def without(self, choice: IntArray, deadline: float) -> IntArray:
+    def without(self, found: Found, deadline: float) -> Found:
         """Try to do without one class, and all that it serves, at a time; keep what is cheaper.
 
         Where a whole chain of classes can be had in two forms, every single step from one to the other
         is a loss. The classes that most of the cost hangs on are tried, one of each chain.
         """
         allowed = min(EVICTIONS, EVICTED_NODES // max(self._problem.arrays.node_count, 1))
-        if allowed == 0:
-            return choice
-        best, best_cost = choice, self._problem.cost_of(self._problem.live(choice))
-        tried: list[BoolArray] = []
-        state, candidates = self._by_dependents(best)
+        best, tried = found, list[BoolArray]()
+        candidates = self._by_dependents(best.state) if allowed else []
         while candidates and len(tried) < allowed and perf_counter() < deadline:
             klass = candidates.pop()
-            dependents = self._dependents(state, klass)
+            dependents = self._dependents(best.state, klass)
             if any(_alike(dependents, other) for other in tried):
                 continue
             tried.append(dependents)
-            other = self._evicted(best, klass, dependents)
-            if other is None or self._problem.cost_of(self._problem.live(other)) > HOPELESS * best_cost:
+            evicted = self._evicted(best.state, klass, dependents)
+            other = None if evicted is None else self._found(evicted)
+            if other is None or other.units > HOPELESS * best.units:
                 continue
-            found = self.descended(other)
-            self.shake(found, deadline, rounds=1)
-            cost = self._problem.cost_of(self._problem.live(found.choice))
-            if cost < best_cost:
-                best, best_cost = found.choice, cost
-                state, candidates = self._by_dependents(best)
+            self._descend(other)
+            self.shake(other, deadline, rounds=1)
+            if other.units < best.units:
+                best = other
+                candidates = self._by_dependents(best.state)
         return best
 
-    def _by_dependents(self, choice: IntArray) -> tuple[State, list[int]]:
-        """The state of a choice, and its live classes that are no roots, those most others depend on last."""
-        state, _units = self._state(choice)
-        scratch, counts = np.zeros((2, len(choice)), np.int64)
+    def _by_dependents(self, state: State) -> list[int]:
+        """Live classes that are no roots, those that most others depend on last."""
+        scratch, counts = np.zeros((2, len(state.choice)), np.int64)
         self._loops.count_dependents(self._links, state, scratch, counts)
         counts[self._problem.roots] = 0
         order = np.argsort(counts, kind="stable")
-        return state, order[counts[order] > 0].tolist()
+        classes: list[int] = order[counts[order] > 0].tolist()
+        return classes
 
     def _dependents(self, state: State, klass: int) -> BoolArray:
         """Which live classes depend on a class, itself included."""
@@ -226,11 +233,10 @@ class Search:
         dependents: BoolArray = marked == 1
         return dependents
 
-    def _evicted(self, choice: IntArray, klass: int, dependents: BoolArray) -> IntArray | None:
+    def _evicted(self, state: State, klass: int, dependents: BoolArray) -> IntArray | None:
         """The choice with the trees that add least in place of a class and all that depends on it."""
         problem = self._problem
-        kept = problem.live(choice)
-        kept[dependents] = -1
+        kept = np.where((state.references > 0) & ~dependents, state.choice, -1)
         costs = self._costs.copy()
         costs[problem.arrays.class_start[klass] : problem.arrays.class_start[klass + 1]] = inf
         found = tree_choice(replace(problem, costs=costs), kept).choice
@@ -244,7 +250,7 @@ class Search:
         Seconds, class and e-node, ascending. E-nodes that would close a cycle are left out.
         """
         added = np.empty(len(self._units), np.int64)
-        self._loops.price_changes(self._links, self._units, self._state(choice)[0], added)
+        self._loops.price_changes(self._links, self._units, self._found(choice).state, added)
         nodes = np.flatnonzero(added > -MANY_UNITS)
         classes = self._problem.arrays.class_of[nodes]
         return sorted(

@@ -20,10 +20,9 @@ _LOOPS: tuple[Callable[..., Any], ...] = (
     kernels.drop_open,
     kernels.spread_force,
     choices.prepare,
-    choices.rank_classes,
     choices.flow,
     moves.descend,
-    moves.share_pass,
+    moves.shake,
     moves.price_changes,
     choices.mark_dependents,
     choices.count_dependents,
@@ -41,10 +40,9 @@ class Backend:
     drop_open: Callable[..., None]
     spread_force: Callable[..., None]
     prepare: Callable[..., int]
-    rank_classes: Callable[..., int]
     flow: Callable[..., int]
     descend: Callable[..., int]
-    share_pass: Callable[..., int]
+    shake: Callable[..., int]
     price_changes: Callable[..., None]
     mark_dependents: Callable[..., int]
     count_dependents: Callable[..., None]

@@ -35,7 +35,7 @@ def initial_choice(arrays: EGraphArrays, source: TermGraph, plan: LoadPlan) -> I
             above = sorted([class_of_term[operand] for operand in form.above])
             operands = above + sorted([class_of_term[operand] for operand in form.below])
             attributes = (len(above),)
-        if all(chosen[operand] >= 0 for operand in operands):
+        if -1 not in [chosen[operand] for operand in operands]:
             chosen[klass] = _node(arrays, klass, operators.get(form.constructor, -1), operands, attributes)
     return np.array(chosen, np.int64)
 
@@ -57,12 +57,12 @@ def _node(
     arrays: EGraphArrays, klass: int, operator: int, operands: list[int], attributes: tuple[Attribute, ...]
 ) -> int:
     """The e-node of a class with these operator, operands and attributes; -1 if there is none."""
-    rows = arrays.lists
-    for node in range(rows.class_start[klass], rows.class_start[klass + 1]):
+    operator_of, attribute_of, operand_start, all_operands, class_start = arrays.lists
+    for node in range(class_start[klass], class_start[klass + 1]):
         if (
-            rows.operator[node] == operator
-            and rows.operands_of(node) == operands
-            and arrays.attribute_values[rows.attribute[node]] == attributes
+            operator_of[node] == operator
+            and all_operands[operand_start[node] : operand_start[node + 1]] == operands
+            and arrays.attribute_values[attribute_of[node]] == attributes
         ):
             return node
     return -1

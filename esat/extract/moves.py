@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from esat.extract.choices import State
+from esat.extract.choices import State, rank_classes
 from esat.extract.kernels import Links
 from esat.native import Arrays, Floats, Integers
 
 MANY_UNITS = 1 << 62
+EXACT_PASSES = 16
 LARGEST_REGION = 32
 PATIENCE = 160
 """Looks at dead classes in a row that may gain nothing; a share that is taken back counts as several."""
@@ -208,12 +209,42 @@ def switch(links: Links, units: Integers, state: State, klass: int) -> int:
     return price - best_price
 
 
+def shake(
+    links: Links,
+    units: Integers,
+    state: State,
+    region: Region,
+    order: Integers,
+    negligible: int,
+    changed: bool,
+) -> int:
+    """Improve a choice whose dead classes were chosen anew by moves of many classes, then by single ones.
+
+    Parameters
+    ----------
+    region
+        ``region.value`` has to hold the prices of all classes, 0 for live ones.
+    order
+        Room for the classes that have a choice.
+    changed
+        Whether dead classes have other e-nodes than before.
+
+    Returns
+    -------
+    The units gained.
+    """
+    rank_classes(links, state)
+    gained = share_pass(links, units, state, region)
+    if changed or gained > 0:
+        gained += descend(links, units, state, order, negligible)
+    return gained
+
+
 def descend(
     links: Links,
     units: Integers,
     state: State,
     order: Integers,
-    passes: int,
     negligible: int,
 ) -> int:
     """Switch all live classes, upwards and downwards in turn, until that gains next to nothing.
@@ -228,7 +259,7 @@ def descend(
     The units gained.
     """
     gained = 0
-    for number in range(passes):
+    for number in range(EXACT_PASSES):
         for position in range(len(order)):
             order[position] = state.ranked[position]
         step = exact_pass(links, units, state, order, number % 2 == 1)

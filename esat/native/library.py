@@ -13,8 +13,9 @@ from typing import Any
 
 from llvmlite import binding
 
+from esat.errors import CompileError
 from esat.native.translate import translated
-from esat.native.types import Array, Record, Scalar, signature_of
+from esat.native.types import Array, Record, Scalar, record_of, signature_of
 from esat.storage import Store, default_directory, digest_of, digest_of_sources
 
 _WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")
@@ -124,6 +125,8 @@ class _Call:
         words: list[int] = []
         for parameter, argument in zip(self._parameters, arguments, strict=True):
             if isinstance(parameter, Record):
+                if record_of(type(argument)) is not parameter:
+                    raise CompileError(f"{self._name}: a {type(argument).__qualname__} is another record")
                 words.append(argument.address)
             elif isinstance(parameter, Array):
                 words += parameter.words(argument)

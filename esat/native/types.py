@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -38,13 +38,15 @@ class Array:
         CompileError
             For an array of another kind.
         """
-        if value.dtype != _DTYPES[self.element] or value.ndim != 1 or not value.flags.c_contiguous:
+        flags = value.flags
+        if value.dtype != _DTYPES[self.element] or value.ndim != 1 or not flags.c_contiguous:
             kind = f"{value.dtype} array with {value.ndim} axes and strides {value.strides}"
             raise CompileError(f"an {kind} is no contiguous vector of {_DTYPES[self.element]}")
-        if value.size and value.flags.writeable:
+        size = len(value)
+        if size and flags.writeable:
             # The array's own answer takes five times as long.
-            return ctypes.addressof(ctypes.c_char.from_buffer(value)), value.size  # type: ignore[arg-type]
-        return int(value.ctypes.data), value.size
+            return ctypes.addressof(ctypes.c_char.from_buffer(value)), size  # type: ignore[arg-type]
+        return int(value.ctypes.data), size
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,10 @@ class Arrays:
     Where the arrays are is found out once, so that a call takes no longer for many of them.
     """
 
-    __record: ClassVar[Record | None] = None
-
     def __post_init__(self) -> None:
-        fields = self.record().fields
-        words = [word for name, array in fields for word in array.words(getattr(self, name))]
+        words: list[int] = []
+        for name, array in record_of(type(self)).fields:
+            words += array.words(getattr(self, name))
         table = (ctypes.c_int64 * len(words))(*words)
         self.__dict__.update(_table=table, _address=ctypes.addressof(table))  # dataclasses are frozen
 
@@ -77,23 +78,25 @@ class Arrays:
         found: int = self.__dict__["_address"]
         return found
 
-    @classmethod
-    def record(cls) -> Record:
-        """The fields.
 
-        Raises
-        ------
-        CompileError
-            For a field that is no array.
-        """
-        if cls.__record is None:
-            hints = get_type_hints(cls, include_extras=True).items()
-            arrays = {name: _array(hint) for name, hint in hints if get_origin(hint) is not ClassVar}
-            found = tuple((name, array) for name, array in arrays.items() if array is not None)
-            if len(found) < len(arrays):
-                raise CompileError(f"{cls.__qualname__}: a field is no array")
-            cls.__record = Record(found)
-        return cls.__record
+_RECORDS: dict[type, Record] = {}
+
+
+def record_of(kind: type[Arrays]) -> Record:
+    """The fields of a record, always the same object.
+
+    Raises
+    ------
+    CompileError
+        For a field that is no array.
+    """
+    if kind not in _RECORDS:
+        arrays = {name: _array(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+        found = tuple((name, array) for name, array in arrays.items() if array is not None)
+        if len(found) < len(arrays):
+            raise CompileError(f"{kind.__qualname__}: a field is no array")
+        _RECORDS[kind] = Record(found)
+    return _RECORDS[kind]
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ def _scalar(function: FunctionType, hint: object) -> Scalar:
 
 def _parameter(function: FunctionType, hint: object) -> Parameter:
     if isinstance(hint, type) and issubclass(hint, Arrays):
-        return hint.record()
+        return record_of(hint)
     array = _array(hint)
     return _scalar(function, hint) if array is None else array
 

@@ -19,6 +19,13 @@ class Pair(Arrays):
     weights: Floats
 
 
+@dataclass(frozen=True, eq=False)
+class Other(Arrays):
+    """One array."""
+
+    weights: Floats
+
+
 def arithmetic(a: int, b: int, x: float, results: Floats) -> None:
     """What operators and built-in functions give, of integers, floats and both."""
     results[0] = a + b * 7 - (a - b)

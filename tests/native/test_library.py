@@ -92,6 +92,11 @@ def test_arrays_of_other_kinds_are_refused(compiled: Any, wrong: np.ndarray) -> 
         subset.Pair(wrong, np.zeros(2))
 
 
+def test_other_records_are_refused(compiled: Any) -> None:
+    with pytest.raises(CompileError, match="collatz: a Other is another record"):
+        compiled[subset.collatz](6, subset.Other(np.zeros(2)))
+
+
 def test_object_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path, "native")
     assert Library(FUNCTIONS, store).function(subset.guarded)(np.ones(1, np.int64), 0)
