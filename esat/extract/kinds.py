@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
+
 import numpy as np
 
 from esat.extract.arrays import IntArray, distinct, starts_of
+
+Item = TypeVar("Item", bound=Hashable)
 
 
 def renumbered(values: IntArray) -> IntArray:
     """Numbers from 0 that are equal where the values are."""
     return distinct(values)[1]
+
+
+def numbered(items: Sequence[Item]) -> tuple[IntArray, list[Item]]:
+    """The number of each of many items among the different ones, int64 ``(items,)``, and these.
+
+    Most are the same object: they need not all be compared by value.
+    """
+    same = renumbered(np.fromiter(map(id, items), np.int64, len(items)))
+    numbers: dict[Item, int] = {}
+    objects = [numbers.setdefault(items[first], len(numbers)) for first in examples_of(same).tolist()]
+    return np.array(objects, np.int64)[same], list(numbers)
 
 
 def examples_of(kinds: IntArray) -> IntArray:

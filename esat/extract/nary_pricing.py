@@ -34,7 +34,7 @@ class _Rows(NamedTuple):
 
 
 def nary_costs(
-    arrays: EGraphArrays, nodes: IntArray, values: Sequence[Value | None], model: CostModel
+    arrays: EGraphArrays, nodes: IntArray, value: IntArray, values: Sequence[Value | None], model: CostModel
 ) -> FloatArray:
     """Predicted seconds of n-ary e-nodes, float64; infinite where an operand or the result is unknown.
 
@@ -42,16 +42,18 @@ def nary_costs(
     ----------
     nodes
         int64: the e-nodes, ascending.
+    value
+        int64 ``(classes,)``: the number of the value of each class.
     values
-        Shape and dtype of each class; None where they are unknown.
+        Shapes and dtypes by number; None for what is unknown.
     """
-    unknown = np.array([value is None for value in values], np.bool_)
+    unknown = np.array([entry is None for entry in values], np.bool_)[value]
     owner, edges = spread(arrays.operand_start[nodes], arrays.arity[nodes])
     lacking = np.bincount(owner, weights=unknown[arrays.operands[edges]], minlength=len(nodes)) > 0
     possible = ~lacking & ~unknown[arrays.class_of[nodes]] & (arrays.arity[nodes] > 0)
     costs = np.full(len(nodes), IMPOSSIBLE)
     if possible.any():
-        costs[possible] = _Plans(arrays, nodes[possible], values, model).seconds()
+        costs[possible] = _Plans(arrays, nodes[possible], value, values, model).seconds()
     return costs
 
 
@@ -59,29 +61,34 @@ class _Plans:
     """The plans of e-nodes, which are numbered by their places among these."""
 
     def __init__(
-        self, arrays: EGraphArrays, nodes: IntArray, values: Sequence[Value | None], model: CostModel
+        self,
+        arrays: EGraphArrays,
+        nodes: IntArray,
+        value: IntArray,
+        values: Sequence[Value | None],
+        model: CostModel,
     ) -> None:
         self._model, self._count = model, len(nodes)
         # Numbered in the order in which a plan goes through them; results of other shapes come behind.
-        self._shapes: list[Shape] = sorted({value.shape for value in values if value is not None})
+        self._shapes: list[Shape] = sorted({entry.shape for entry in values if entry is not None})
         self._number = {shape: number for number, shape in enumerate(self._shapes)}
         self._span = len(self._shapes)
-        shape = np.array([-1 if value is None else self._number[value.shape] for value in values], np.int64)
-        dtype = np.array([-1 if value is None else value.dtype for value in values], np.int64)
-        turned = np.array([value.size if value and value.transposed else 0.0 for value in values])
+        shape = np.array([-1 if entry is None else self._number[entry.shape] for entry in values], np.int64)
+        dtype = np.array([-1 if entry is None else entry.dtype for entry in values], np.int64)
+        turned = np.array([entry.size if entry and entry.transposed else 0.0 for entry in values])
         self._owner, edges = spread(arrays.operand_start[nodes], arrays.arity[nodes])
         self._operand = arrays.operands[edges]
-        self._shape = shape[self._operand]
+        self._shape = shape[value[self._operand]]
         attributes = [arrays.attribute_values[index] for index in arrays.attribute[nodes].tolist()]
         positives = np.array([int(values[0]) for values in attributes], np.int64)
         self._side = (edges - arrays.operand_start[nodes][self._owner] >= positives[self._owner]).astype(
             np.int64
         )
         self._is_inverse = (positives == 0) & (arrays.arity[nodes] > 1)
-        self._dtype = dtype[arrays.class_of[nodes]]
+        self._dtype = dtype[value[arrays.class_of[nodes]]]
         products = [name == "NaryProd" for name in arrays.operator_names]
         self._is_product: BoolArray = np.array(products, np.bool_)[arrays.operator[nodes]]
-        weights = turned[self._operand]
+        weights = turned[value[self._operand]]
         self._against_order = np.bincount(self._owner, weights=weights, minlength=self._count)
 
     def seconds(self) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy as np
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import Attribute, EGraphArrays, FloatArray, IntArray
 from esat.extract.cost import PRICED_WITHOUT_ATTRIBUTES, CostModel
-from esat.extract.kinds import examples_of, refined, renumbered, spread
+from esat.extract.kinds import examples_of, numbered, refined, renumbered, spread
 from esat.extract.nary_pricing import NARY, nary_costs
 from esat.extract.value import IMPOSSIBLE, Value
 
@@ -30,9 +30,10 @@ def node_costs(arrays: EGraphArrays, values: Sequence[Value | None], model: Cost
     nary = np.array([name in NARY for name in arrays.operator_names], np.bool_)[arrays.operator]
     costs = np.empty(arrays.node_count)
     sums = np.flatnonzero(nary)
-    costs[sums] = nary_costs(arrays, sums, values, model)
+    value, different = numbered(values)
+    costs[sums] = nary_costs(arrays, sums, value, different, model)
     others = np.flatnonzero(~nary)
-    kinds = _kinds(arrays, values, others)
+    kinds = _kinds(arrays, value, others)
     prices = [_price(arrays, values, model, node) for node in others[examples_of(kinds)].tolist()]
     costs[others] = np.array(prices, np.float64)[kinds]
     return costs
@@ -77,14 +78,12 @@ def _price(arrays: EGraphArrays, values: Sequence[Value | None], model: CostMode
     return model.price(arrays.operator_of(node), arrays.attributes_of(node), operands, result, identities)
 
 
-def _kinds(arrays: EGraphArrays, values: Sequence[Value | None], nodes: IntArray) -> IntArray:
-    """The kind of each of the e-nodes, int64 ``(nodes,)``."""
-    numbers: dict[Value | None, int] = {}
-    value = np.array([numbers.setdefault(entry, len(numbers)) for entry in values], np.int64)
+def _kinds(arrays: EGraphArrays, value: IntArray, nodes: IntArray) -> IntArray:
+    """The kind of each of the e-nodes, int64 ``(nodes,)``, by the numbers of the values of their classes."""
     attributed = np.array([name not in PRICED_WITHOUT_ATTRIBUTES for name in arrays.operator_names], np.bool_)
     operator = arrays.operator[nodes]
     attribute = np.where(attributed[operator], arrays.attribute[nodes], 0)
     head = operator * max(len(arrays.attribute_values), 1) + attribute
     owner, edges = spread(arrays.operand_start[nodes], arrays.arity[nodes])
-    kinds = renumbered(head * len(numbers) + value[arrays.class_of[nodes]])
+    kinds = renumbered(head * (int(value.max(initial=0)) + 1) + value[arrays.class_of[nodes]])
     return renumbered(refined(kinds, owner, value[arrays.operands[edges]]))
