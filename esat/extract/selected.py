@@ -15,6 +15,7 @@ from esat.extract.written import WrittenSums
 from esat.graph.traversal import postorder_of
 from esat.graph.types import DTYPES
 
+_NARY = ("NarySum", "NaryProd")
 _ROUNDED = frozenset(number for number, name in enumerate(DTYPES) if np.dtype(name).kind in "fc")
 """Numbers of the dtypes in which the order of additions matters."""
 
@@ -41,29 +42,27 @@ def selected_terms(
     values
         Shape and dtype of each class.
     """
+    rows, names, attributes = arrays.lists, arrays.operator_names, arrays.attribute_values
 
     def operands(klass: int) -> list[int]:
-        return [int(operand) for operand in arrays.operands_of(int(chosen[klass]))]
+        return rows.operands_of(chosen[klass])
 
     order = postorder_of(list(roots), operands)
     number = {klass: position for position, klass in enumerate(order)}
-    known = _known_types(arrays, source)
-    places = _known_places(arrays, source)
-    written = WrittenSums(source, arrays.term_class.tolist(), chosen)
+    term_class = arrays.term_class.tolist()
+    known = _known_types(term_class, source)
+    places = _known_places(term_class, source)
+    written = WrittenSums(source, term_class, chosen)
     terms: list[Term] = []
     types, shapes = [], []
     joins: dict[int, Joins] = {}
     for klass in order:
-        node = int(chosen[klass])
-        term = Term(
-            arrays.operator_of(node),
-            tuple(number[operand] for operand in operands(klass)),
-            arrays.attributes_of(node),
-        )
+        node, below = chosen[klass], operands(klass)
+        name = names[rows.operator[node]]
+        term = Term(name, tuple([number[operand] for operand in below]), attributes[rows.attribute[node]])
         type = known.get(klass) or _rule_made_type(arrays, klass)
-        if term.constructor in ("NarySum", "NaryProd") and type.dtype in _ROUNDED:
-            positives = int(term.attributes[0])
-            joins[len(terms)] = written.joins(term.constructor, klass, operands(klass), positives)
+        if name in _NARY and type.dtype in _ROUNDED:
+            joins[len(terms)] = written.joins(name, klass, below, int(term.attributes[0]))
         terms.append(term)
         types.append(type)
         value = values[klass]
@@ -82,17 +81,17 @@ def selected_terms(
     return selected, shapes
 
 
-def _known_types(arrays: EGraphArrays, source: TermGraph) -> dict[int, TermType]:
+def _known_types(term_class: Sequence[int], source: TermGraph) -> dict[int, TermType]:
     known: dict[int, TermType] = {}
-    for term, klass in enumerate(arrays.term_class.tolist()):
+    for term, klass in enumerate(term_class):
         if klass >= 0:
             known.setdefault(klass, source.types[term])
     return known
 
 
-def _known_places(arrays: EGraphArrays, source: TermGraph) -> dict[int, UserLine | None]:
+def _known_places(term_class: Sequence[int], source: TermGraph) -> dict[int, UserLine | None]:
     places: dict[int, UserLine | None] = {}
-    for term, klass in enumerate(arrays.term_class.tolist()):
+    for term, klass in enumerate(term_class):
         if klass >= 0 and places.get(klass) is None:
             places[klass] = source.place_of(term)
     return places
