@@ -180,14 +180,19 @@ def _summed(term: Term, kept: set[str]) -> Term:
 
 
 def _contract(left: Term, right: Term, kept: set[str]) -> Term:
-    """The product of two terms, summed over the letters that both have and nothing else needs."""
+    """The product of two terms, summed over the letters that both have and nothing else needs.
+
+    Where these are several, and no others are left in either term, it is a sum of products of elements. A row
+    times a column would have to be made of both first, which hides from the rules what they are made of.
+    """
     summed = [label for label in left[1] if label in right[1] and label not in kept]
-    if not summed or _stretched(left, right, summed):
-        multiplied = _multiplied(left, right)
-        return _summed(multiplied, kept)
     batch = [label for label in left[1] if label in right[1] and label in kept]
     rows = [label for label in left[1] if label not in right[1]]
     columns = [label for label in right[1] if label not in left[1]]
+    is_inner = len(summed) > 1 and not rows and not columns
+    if not summed or is_inner or _stretched(left, right, summed):
+        multiplied = _multiplied(left, right)
+        return _summed(multiplied, kept)
     product = MATMUL(_matrix(left, batch, rows, summed), _matrix(right, batch, summed, columns))
     shape = broadcast_types("einsum", [_batch_type(left, batch), _batch_type(right, batch)])
     parted = from_matrix(

@@ -73,3 +73,32 @@ def test_the_order_follows_known_sizes():
     assert _path(["ij", "jk", "k"], "i", [x, weights, v])[0] == (1, 2)
     thin, wide = esat.shared(np.ones((2, 700))), esat.shared(np.ones((700, 700)))
     assert _path(["ij", "jk", "kl"], "il", [thin, wide, wide])[0] == (0, 1)
+
+
+def test_a_ring_of_factors_is_contracted_in_the_order_of_hinted_sizes():
+    """Without sizes the frontend cannot know that the large products are the wrong ones to begin with."""
+    shapes = [(40, 5), (5, 40), (40, 5), (5, 40)]
+    arrays = [np.random.default_rng(seed).standard_normal(shape) for seed, shape in enumerate(shapes)]
+    inputs = [esat.matrix(name) for name in "xyzw"]
+    output = esat.einsum("ab,bc,cd,da->", *inputs)
+    program = esat.compile(esat.Graph(inputs, [output]), shapes=dict(zip(inputs, shapes, strict=True)))
+    np.testing.assert_allclose(program(*arrays), np.einsum("ab,bc,cd,da->", *arrays), rtol=1e-10)
+    products = [node.outputs[0] for node in program.graph.toposort() if node.op.name == "matmul"]
+    assert products
+    assert not any(node.op.name == "reshape" for node in program.graph.toposort())
+    found = esat.evaluate(products, dict(zip(program.graph.inputs, arrays, strict=True)))
+    assert max(value.size for value in found) <= 40 * 5
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex128"])
+@pytest.mark.parametrize("shape", [(3, 4), (0, 4), (1, 1)])
+def test_inner_products_of_matrices(dtype, shape):
+    left, right = (np.random.default_rng(seed).integers(-99, 99, shape).astype(dtype) for seed in (1, 2))
+    for subscripts in ("ij,ij->", "ij,ij->j", "kij,ij->k"):
+        first = np.stack([left, right]) if "k" in subscripts else left
+        agree(
+            lambda *xs, s=subscripts: esat.einsum(s, *xs),
+            lambda *xs, s=subscripts: np.einsum(s, *xs),
+            first,
+            right,
+        )
