@@ -202,11 +202,18 @@ class Program:
 
     @cached_property
     def joins(self) -> dict[int, Join]:
-        """Users' rules with unrelated patterns, by the number of their module: the package has none."""
+        """Users' rules that may have too many matches, by number of module: the package has none."""
+        own = {
+            str(form[1])
+            for file in self.selection.files
+            if not file.file.startswith(str(PACKAGE_RULES))
+            for form in file.declarations
+            if head_of(form) in ("relation", "function")
+        }
         found: dict[int, Join] = {}
         for number, module in enumerate(self.modules):
             if module.ruleset and module.rule is not None and module.rule.name in self.users_rules:
-                join = join_of(module, self.tables)
+                join = join_of(module, self.tables, own)
                 if join is not None:
                     found[number] = join
         return found

@@ -17,11 +17,12 @@ predicted to take most of the time left is left out (:mod:`esat.egraph.forecast`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from esat.egraph.engine import Engine
+from esat.egraph.joins import Join
 from esat.egraph.report import RuleLog, SaturationReport, StepTrace, StopReason, first_names, rule_name
 from esat.egraph.runner import TYPES, BudgetExhaustedError, Outcome, Runner
 from esat.egraph.schedule import Budgets, RuleStep, Schedule
@@ -43,6 +44,9 @@ EXPLOSIVE_GROWTH = 3.0
 
 _LARGEST_SHARE = 0.5
 """A rule set that may take more of the time left than this is left out of the round."""
+
+_MOST_GROWN = 40
+"""Times the budget of matches that a rule over a user's own tables may be foreseen to have."""
 
 _FUEL = "(let-scheduler esat-fuel (back-off :match-limit {} :ban-length 1))"
 
@@ -122,6 +126,7 @@ class _Saturation:
     exhausted: set[str] = field(default_factory=set)
     unrun: set[str] = field(default_factory=set)
     held_back: bool = False
+    matched: dict[str, tuple[int, Mapping[str, int]]] = field(default_factory=dict)
 
     def run(self) -> SaturationReport:
         runner = self.runner
@@ -270,13 +275,21 @@ class _Saturation:
     def without_large_joins(self, ruleset: str) -> tuple[str, ...]:
         """What to run of a rule set: itself, or all of its members but joins with too many matches."""
         joins = self.schedule.joins.get(ruleset, ())
-        large = [join for join in joins if join.matches(self.runner.nodes.sizes()) > self.budgets.matches]
+        rows = self.runner.nodes.sizes() if joins else {}
+        large = [join for join in joins if self.is_large(join, rows)]
         if not large:
             return (ruleset,)
         self.hold_back(ruleset)
         self.unrun.update(rule_name(join.name) for join in large)
         members = {join.member for join in large}
         return tuple(rule.member for rule in self.schedule.rules[ruleset] if rule.member not in members)
+
+    def is_large(self, join: Join, rows: Mapping[str, int]) -> bool:
+        """Whether a rule is foreseen to have too many matches."""
+        if join.matches(rows) > self.budgets.matches:
+            return True
+        matches, before = self.matched.get(join.name, (0, rows))
+        return matches * join.growth(before, rows) > _MOST_GROWN * self.budgets.matches
 
     def run_limited(self, ruleset: str, program: str, fuel: int) -> bool:
         """Run a rule set with a match limit; whether anything changed."""
@@ -297,7 +310,12 @@ class _Saturation:
         if nodes.most > min(fuel, _SMALL_NODES):
             nodes.exact()
         before, most = nodes.last, nodes.most
+        growing = [join for name in rulesets for join in self.schedule.joins.get(name, ()) if join.facts]
+        rows = nodes.sizes() if growing else {}
         outcome = runner.run(program, rulesets)
+        for join in growing:
+            if join.name in outcome.matches:
+                self.matched[join.name] = outcome.matches[join.name], rows
         if outcome.updated:
             runner.recent.add(outcome.matches)
         if self.schedule.check_types:

@@ -91,7 +91,7 @@ class Schedule:
     watched
         Names of rules that are reported when they have no end: those of users.
     joins
-        Rules of unrelated patterns, by their rule set; one that would have more matches than the budget
+        Rules that may have too many matches, by their rule set; one that would have more than the budget
         admits does not run.
     rules
         The rules of the rule sets, by which those with nothing to match are left out; empty: all run.

@@ -171,3 +171,60 @@ def test_memory_stays_flat():
     for _ in range(120):
         compiled()
     assert resident_bytes() < 1.3 * before
+
+
+SELF_FEEDING = {
+    "unrelated": """
+(relation quad-t (T T T T))
+(rule ((= e (Tanh x))) ((quad-t e e e e)) :ruleset mine :name "begin-t")
+(rule ((quad-t a b c d) (quad-t e f g h) (quad-t i j k l))
+      ((quad-t a f k d) (quad-t e j c l) (quad-t i b g h)) :ruleset mine :name "mix-t")""",
+    "related by a key": """
+(relation keyed-t (i64 T T T T))
+(rule ((= e (Tanh x))) ((keyed-t 1 e e e e)) :ruleset mine :name "begin-t")
+(rule ((keyed-t n a b c d) (keyed-t n e f g h) (keyed-t n i j k l))
+      ((keyed-t n a f k d) (keyed-t n e j c l) (keyed-t n i b g h)) :ruleset mine :name "mix-t")""",
+    "a function": """
+(function weight-t (T i64 i64) i64 :merge (max old new))
+(rule ((= e (Tanh x))) ((set (weight-t e 1 2) 1) (set (weight-t x 2 1) 1)) :ruleset mine :name "begin-t")
+(rule ((= u (weight-t a k l)) (= v (weight-t b m n)) (= w (weight-t c o p)))
+      ((set (weight-t a (+ k (* 100 m)) (+ l o)) (+ u v)) (set (weight-t b (+ n (* 7 p)) k) w)
+       (set (weight-t c o (+ 1 (* l m))) (+ u w))) :ruleset mine :name "mix-t")""",
+}
+
+
+@pytest.mark.parametrize("name", SELF_FEEDING)
+def test_tables_of_users_that_feed_themselves_are_foreseen(name):
+    """In the second round each of them has tens of billions of matches, and no new e-node."""
+    x = esat.vector("x")
+    y = x
+    for number in range(15):
+        y = esat.tanh(y) + float(number)
+    rules = "(ruleset mine :tags (fast_run) :soundness real)" + SELF_FEEDING[name]
+    with pytest.warns(esat.EsatWarning, match="still had something to add: .*mix-t"):
+        function = esat.compile(esat.Graph([x], [y]), rules=rules)
+    assert "match limit" in str(function.report)
+    assert function.report.rules["begin-t"] >= 15
+    expected = np.array([0.25, -1.0])
+    for number in range(15):
+        expected = np.tanh(expected) + number
+    np.testing.assert_allclose(function(np.array([0.25, -1.0])), expected)
+
+
+def test_a_relation_that_stays_small_is_followed_to_its_end():
+    """Transitive closure: what each step reaches is foreseen too high, and must run all the same."""
+    x = esat.vector("x")
+    y = x
+    for _ in range(8):
+        y = esat.sin(esat.tanh(y))
+    rules = """
+(ruleset mine :tags (fast_run) :soundness real)
+(relation below-t (T T))
+(rule ((= e (Tanh x))) ((below-t e x)) :ruleset mine :name "step-t")
+(rule ((= e (Sin x))) ((below-t e x)) :ruleset mine :name "other-step-t")
+(rule ((below-t a b) (below-t b c)) ((below-t a c)) :ruleset mine :name "further-t")"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EsatWarning)
+        function = esat.compile(esat.Graph([x], [y]), esat.Mode("fast_run", round_limit=10), rules=rules)
+    assert "match limit" not in str(function.report)
+    assert function.report.rules["further-t"] >= 16 * 17 // 2 - 16
