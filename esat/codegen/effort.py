@@ -12,6 +12,7 @@ import numpy as np
 from esat.codegen.loop_ir import Compute, Convert, Kernel, Loop, Statement, Store, Tile, Update, walk
 from esat.codegen.parallel import Shape, axis_sizes
 from esat.codegen.partition import Gather, Split, partition
+from esat.codegen.prefetching import rereads_rows
 from esat.codegen.streaming import LEAST_ROW, stores_along, streamed_outputs
 from esat.extract.machine import MachineProfile
 from esat.ops.elementwise.code import VECTOR_MATH
@@ -23,6 +24,8 @@ _LEAST_SHARE = 16
 """Work for each partial result, in iterations, below which taking it in costs what threads save."""
 _BEYOND_CACHES = 0.75
 """Of the last-level cache, which others use, too. With less, what is written is there when it is read."""
+_BEYOND_CACHES_BY_ROWS = 0.45
+"""The same where rows are read several times: a loop that streams also fetches the next row."""
 _IDLE_SHARE = 0.5
 """Of the time that memory takes: more arithmetic is slowed down by the short loops of streams."""
 
@@ -63,7 +66,8 @@ def is_streamed(kernel: Kernel, shapes: Sequence[Shape], machine: MachineProfile
     """
     moved = _bytes(kernel, shapes)
     outputs = streamed_outputs(kernel)
-    if not outputs or moved < _BEYOND_CACHES * machine.cache_sizes[1]:
+    share = _BEYOND_CACHES_BY_ROWS if rereads_rows(kernel, outputs) else _BEYOND_CACHES
+    if not outputs or moved < share * machine.cache_sizes[1]:
         return False
     sizes = axis_sizes(kernel, shapes)
     rows = [

@@ -23,8 +23,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from esat.codegen.loop_ir import Load, Loop
+from esat.codegen.loop_ir import Kernel, Load, Loop, walk
 from esat.codegen.memory_access import LINE, WORD, item_size, pointer_to, word
+from esat.codegen.streaming import stores_along
 
 _CGUTILS: Any = cgutils
 _PAGE = 4096
@@ -56,6 +57,18 @@ def read_before(load: Load, loop: Loop, around: Loop) -> bool:
         for other in before
         if isinstance(other, Loop)
         for inner in other.body
+    )
+
+
+def rereads_rows(kernel: Kernel, outputs: Sequence[int]) -> bool:
+    """Whether a loop that stores one of the outputs along memory reads rows that were read before."""
+    return any(
+        read_before(load, loop, around)
+        for around in walk(kernel.body)
+        if isinstance(around, Loop)
+        for loop in around.body
+        if isinstance(loop, Loop) and set(stores_along(loop)).intersection(outputs)
+        for load in loads_along(loop, ())
     )
 
 

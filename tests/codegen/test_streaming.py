@@ -111,4 +111,7 @@ def test_streamed_are_large_results_of_long_rows_and_little_arithmetic() -> None
     assert not streamed(costly, 2000, 1000)
     assert streamed(cheap, 1000, 1000)
     assert not streamed(cheap, 600, 700)
+    centred = collapse(kernel_of([op("sub", x, reduce(SUM, x, 1, keepdims=True))], [x]))
+    assert streamed(centred, 600, 700)  # rows are read twice
+    assert not streamed(centred, 400, 600)
     assert not streamed(cheap, 200_000, 10)
