@@ -123,6 +123,39 @@ def fmin(typing_context: Any, a: Any, b: Any) -> Any:
     return _typed(_common_floats(a, b), 2, _extremum_of_numbers("<="))
 
 
+# ---- integers that wrap around
+
+
+def _wrapping(operation: str) -> Emitter:
+    def emit(builder: Any, type_: Any, a: Any, b: Any) -> Any:
+        return getattr(builder, operation)(a, b)
+
+    return emit
+
+
+def _common_integers(*arguments: Any) -> Any:
+    common = _numeric(*arguments)
+    return common if isinstance(common, types.Integer) else None
+
+
+@intrinsic
+def wrapping_add(typing_context: Any, a: Any, b: Any) -> Any:
+    """The sum of two integers modulo ``2**bits``. numba's own promises LLVM that none overflows."""
+    return _typed(_common_integers(a, b), 2, _wrapping("add"))
+
+
+@intrinsic
+def wrapping_sub(typing_context: Any, a: Any, b: Any) -> Any:
+    """The difference of two integers modulo ``2**bits``."""
+    return _typed(_common_integers(a, b), 2, _wrapping("sub"))
+
+
+@intrinsic
+def wrapping_mul(typing_context: Any, a: Any, b: Any) -> Any:
+    """The product of two integers modulo ``2**bits``."""
+    return _typed(_common_integers(a, b), 2, _wrapping("mul"))
+
+
 # ---- signs
 
 

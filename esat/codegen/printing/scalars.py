@@ -19,6 +19,9 @@ from esat.codegen.loop_ir import (
 )
 from esat.codegen.printing.source import Source
 
+_WRAPPING = {"{0} + {1}": "wrapping_add({0}, {1})", "{0} * {1}": "wrapping_mul({0}, {1})"}
+"""How signed integers are added up and multiplied: numba compiles its own operators as if none overflowed."""
+
 
 @dataclass(frozen=True)
 class Names:
@@ -149,6 +152,8 @@ class ScalarPrinter:
     def combination(self, accumulator: Accumulator, gathered: str, operand: str) -> str:
         """The text that joins two partial results of an accumulator, for one that is no float sum."""
         template = "{0} + {1}" if accumulator.kind == "sum" else accumulator.template
+        if accumulator.dtype.startswith("int"):
+            template = _WRAPPING.get(template, template)
         text = self.source.expression(template, accumulator.dtype).format(gathered, operand)
         return self.wrapped(text, accumulator.dtype)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from esat.graph.variables import Variable
-from esat.ops.elementwise.code import Code, floats, numbers
+from esat.ops.elementwise.code import Code, arithmetic, floats, numbers
 from esat.ops.elementwise.facts import (
     ANY,
     KEEPS_SIGN,
@@ -22,7 +22,7 @@ from esat.ops.elementwise.record import ZERO, Elementwise, no_gradient, slope
 Cotangents = Sequence[Variable | None]
 
 add = Elementwise(
-    "add", 2, np.add, numbers("{0} + {1}", boolean="{0} | {1}"),
+    "add", 2, np.add, arithmetic("+", "wrapping_add", boolean="{0} | {1}"),
     gradient=lambda inputs, output, cotangent: [cotangent, cotangent],
     facts=Facts(
         commutative=True, associative=True,
@@ -36,7 +36,7 @@ add = Elementwise(
 )  # fmt: skip
 
 sub = Elementwise(
-    "sub", 2, np.subtract, numbers("{0} - {1}"),
+    "sub", 2, np.subtract, arithmetic("-", "wrapping_sub"),
     gradient=lambda inputs, output, cotangent: [cotangent, -cotangent],
     facts=Facts(
         signs=(
@@ -51,7 +51,7 @@ sub = Elementwise(
 )  # fmt: skip
 
 mul = Elementwise(
-    "mul", 2, np.multiply, numbers("{0} * {1}", boolean="{0} & {1}"),
+    "mul", 2, np.multiply, arithmetic("*", "wrapping_mul", boolean="{0} & {1}"),
     gradient=lambda inputs, output, cotangent: [cotangent * inputs[1], cotangent * inputs[0]],
     facts=Facts(
         commutative=True, associative=True,
@@ -176,7 +176,7 @@ absolute = Elementwise(
 )  # fmt: skip
 
 sqr = Elementwise(
-    "sqr", 1, np.square, numbers("{0} * {0}"), slope(lambda x, out: 2 * x),
+    "sqr", 1, np.square, arithmetic("*", "wrapping_mul", "{0}"), slope(lambda x, out: 2 * x),
     facts=Facts(parity="even", lowest=0, signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), POSITIVE))),
 )  # fmt: skip
 

@@ -44,6 +44,9 @@ VECTOR_MATH = frozenset(
 
 SCALAR_HELPERS = frozenset(
     [
+        "wrapping_add",
+        "wrapping_sub",
+        "wrapping_mul",
         "floor_divide",
         "remainder",
         "fmod",
@@ -122,6 +125,15 @@ def floats(template: str) -> Code:
 def numbers(template: str, boolean: str | None = None, floating: str | None = None) -> Code:
     """Code for integers and, unless given apart, floats."""
     return Code(floating or template, template, template, boolean)
+
+
+def arithmetic(operator: str, name: str, second: str = "{1}", boolean: str | None = None) -> Code:
+    """Code for integers and floats by a Python operator; signed integers wrap around by a helper's name.
+
+    Python's operators on them are compiled as if they never overflowed: ``x + 1 > x`` would be true of all.
+    """
+    template = f"{{0}} {operator} {second}"
+    return Code(template, f"{name}({{0}}, {second})", template, boolean)
 
 
 def integers(template: str, boolean: str | None = None) -> Code:
