@@ -1,6 +1,6 @@
 """The loops of extraction, compiled or as Python.
 
-Compiled they take some milliseconds where Python takes half a second. As Python they are for tests: the
+Compiled they take a fiftieth of what they take as Python, in which they are for tests: the
 results are the same.
 """
 
