@@ -158,7 +158,7 @@ class Executable:
         """
         try:
             if named:
-                return self._run_named(arguments, **named)
+                return self._run_named(arguments, named)
             return self._run(*arguments)
         except Exception as error:
             located = self._located(error)
@@ -179,7 +179,8 @@ class Executable:
                 raise
             raise located from error
 
-    def _run_named(self, arguments: tuple[Any, ...], *, out: Any = None, **named: Any) -> Any:
+    def _run_named(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        out = named.pop("out", None)
         arguments = in_order(self.graph.inputs, arguments, named)
         return self._run(*arguments) if out is None else self._run_into(arguments, out)
 

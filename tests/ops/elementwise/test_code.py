@@ -33,6 +33,7 @@ def _pow(x, y):
 _RENAMED = {
     "pow": _pow, "integer_power": np.power, "shift_left": np.left_shift, "shift_right": np.right_shift,
     "floor_divide": np.floor_divide, "remainder": np.remainder,
+    "wrapping_add": np.add, "wrapping_sub": np.subtract, "wrapping_mul": np.multiply,
     "select": lambda condition, first, second: first if condition else second,
 }  # fmt: skip
 # Composites round differently from NumPy's one call.
