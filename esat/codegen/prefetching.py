@@ -84,6 +84,13 @@ def _is_place(array: Any, index: Any) -> bool:
     return isinstance(array, types.Array) and isinstance(index, types.BaseTuple)
 
 
+def _run(context: Any, builder: Any, kinds: Sequence[Any], arguments: Sequence[Any]) -> tuple[Any, Any]:
+    """The first address of so many elements of an array from a place on, and their length in bytes."""
+    pointer = pointer_to(context, builder, kinds[0], arguments[0], kinds[1], arguments[1])
+    number = context.cast(builder, arguments[2], kinds[2], types.int64)
+    return pointer, builder.mul(number, word(item_size(context, kinds[0])))
+
+
 @intrinsic
 def prefetch_lines(typing_context: Any, array: Any, index: Any, count: Any) -> Any:
     """Fetch ``count`` elements from a tuple of places on, along contiguous memory."""
@@ -91,9 +98,7 @@ def prefetch_lines(typing_context: Any, array: Any, index: Any, count: Any) -> A
         return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = pointer_to(context, builder, array, arguments[0], signature.args[1], arguments[1])
-        number = context.cast(builder, arguments[2], count, types.int64)
-        length = builder.mul(number, word(item_size(context, array)))
+        pointer, length = _run(context, builder, signature.args, arguments)
         with _CGUTILS.for_range_slice(builder, word(0), length, word(LINE), inc=True) as (place, _):
             _fetch(builder, pointer, place)
         return context.get_dummy_value()
@@ -111,9 +116,7 @@ def prefetch_pages(typing_context: Any, array: Any, index: Any, count: Any) -> A
         return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = pointer_to(context, builder, array, arguments[0], signature.args[1], arguments[1])
-        number = context.cast(builder, arguments[2], count, types.int64)
-        length = builder.mul(number, word(item_size(context, array)))
+        pointer, length = _run(context, builder, signature.args, arguments)
         # As many bytes as are missing to the end of a page lie before the next one.
         missing = builder.and_(builder.neg(builder.ptrtoint(pointer, WORD)), word(_PAGE - 1))
         with _CGUTILS.for_range_slice(builder, missing, length, word(_PAGE), inc=True) as (place, _):

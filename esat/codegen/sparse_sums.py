@@ -30,7 +30,18 @@ ROWS = 64
 """Rows whose terms are added one by one, whatever the threads: results do not depend on how many there are.
 The sums of such parts are added with their rounding errors."""
 
-_TOTAL = """
+_SOURCE = """
+def some_parts(begin, end, {operands}, sums):
+    sparse = (pointers, indices, values)
+    for part in range(begin, end):
+        line = sums[part]
+        for column in range({width} + 1):
+            line[column] = 0
+        for row in range(part * {rows}, min(pointers.size - 1, (part + 1) * {rows})):
+            {add_row}
+        for column in range(1, {width}):
+            line[0] += line[column]
+
 def total(sums, column):
     found = sums[0, column]
     error = found - found
@@ -38,48 +49,20 @@ def total(sums, column):
         error += rounding_error(found, sums[part, column])
         found += sums[part, column]
     return corrected(found, error)
-"""
-_SOURCE = """
-def some_parts(begin, end, pointers, indices, values, dense, other, sums):
-    sparse = (pointers, indices, values)
-    for part in range(begin, end):
-        line = sums[part]
-        for column in range({width} + 1):
-            line[column] = 0
-        for row in range(part * {rows}, min(pointers.size - 1, (part + 1) * {rows})):
-            if pointers[row] < pointers[row + 1]:
-                add_row_of_bilinear(row, sparse, dense, other, line, {width}, {squares})
-        for column in range(1, {width}):
-            line[0] += line[column]
 
-{total}
-
-def product(pointers, indices, values, dense, other, alpha, sums, output, pool, threads):
-    arguments = (pointers, indices, values, dense, other, sums)
+def product({parameters}, sums, output, pool, threads):
+    arguments = ({operands}, sums)
     in_parallel(pool, threads, sums.shape[0], {turns}, some_parts, arguments)
-    found = total(sums, 0)
     output[0] = {result}
 """
-# Rows without stored values count here, too.
-_QUADRATIC = """
-def some_parts(begin, end, pointers, indices, values, dense, alpha, other, square, sums):
-    sparse = (pointers, indices, values)
-    for part in range(begin, end):
-        line = sums[part]
-        for column in range({width} + 1):
-            line[column] = 0
-        for row in range(part * {rows}, min(pointers.size - 1, (part + 1) * {rows})):
-            add_row_of_quadratic(row, sparse, dense, alpha, other, square, line, {width})
-        for column in range(1, {width}):
-            line[0] += line[column]
-
-{total}
-
-def product(pointers, indices, values, dense, alpha, other, square, sums, output, pool, threads):
-    arguments = (pointers, indices, values, dense, alpha, other, square, sums)
-    in_parallel(pool, threads, sums.shape[0], {turns}, some_parts, arguments)
-    output[0] = total(sums, 0) + total(sums, {width})
+_BILINEAR = "pointers, indices, values, dense, other"
+_ADD_BILINEAR = """
+            if pointers[row] < pointers[row + 1]:
+                add_row_of_bilinear(row, sparse, dense, other, line, {width}, {squares})
 """
+_QUADRATIC = "pointers, indices, values, dense, alpha, other, square"
+# Rows without stored values count here, too.
+_ADD_QUADRATIC = "add_row_of_quadratic(row, sparse, dense, alpha, other, square, line, {width})"
 _ENVIRONMENT = {"in_parallel": in_parallel, "rounding_error": rounding_error, "corrected": corrected}
 
 
@@ -154,7 +137,15 @@ def sparse_quadratic_routine(dtype: str, threads: int | None) -> Callable[..., N
 @functools.cache
 def _quadratic_kernel(dtype: str, index: np.dtype[Any], width: int) -> Callable[..., None]:
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
-    source = _QUADRATIC.format(width=width, rows=ROWS, turns=TURNS, total=_TOTAL)
+    source = _SOURCE.format(
+        operands=_QUADRATIC,
+        parameters=_QUADRATIC,
+        add_row=_ADD_QUADRATIC.format(width=width),
+        result=f"total(sums, 0) + total(sums, {width})",
+        width=width,
+        rows=ROWS,
+        turns=TURNS,
+    )
     number, word = NUMBA_TYPES[dtype], types.int64
     matrix, vector = (types.Array(number, rank, "C") for rank in (2, 1))
     sparse = types_of_sparse(dtype, index)
@@ -167,9 +158,14 @@ def _quadratic_kernel(dtype: str, index: np.dtype[Any], width: int) -> Callable[
 @functools.cache
 def _kernel(dtype: str, index: np.dtype[Any], width: int, squares: bool) -> Callable[..., None]:
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
-    result = f"total(sums, {width}) + number(alpha) * found" if squares else "found"
     source = _SOURCE.format(
-        width=width, squares=int(squares), rows=ROWS, turns=TURNS, result=result, total=_TOTAL
+        operands=_BILINEAR,
+        parameters=f"{_BILINEAR}, alpha",
+        add_row=_ADD_BILINEAR.format(width=width, squares=int(squares)).strip(),
+        result=f"total(sums, {width}) + number(alpha) * total(sums, 0)" if squares else "total(sums, 0)",
+        width=width,
+        rows=ROWS,
+        turns=TURNS,
     )
     number, word = NUMBA_TYPES[dtype], types.int64
     matrix, vector = (types.Array(number, rank, "C") for rank in (2, 1))
