@@ -1,16 +1,19 @@
-"""Forks wait for compilations of other threads.
+"""Forks wait for compilations, and for updates of variables, in other threads.
 
 A forked child has a copy of every lock, and none of the threads that would release them: those of this
 package, of numba and LLVM, and the hidden one of each ``functools.cached_property`` before Python 3.12. So
-what takes such locks announces itself, and a fork lets it finish first.
+what takes such locks announces itself, and a fork lets it finish first. What guards values in memory is a
+lock that the fork itself takes: the child sees no variable that is half updated.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakSet
 
 LONGEST_WAIT = 60.0
 """Seconds after which a fork goes on regardless: two threads that fork within compilations wait in vain."""
@@ -23,6 +26,17 @@ class ForkGate:
         self._changed = threading.Condition()
         self._inside: dict[int, int] = {}
         self._forks = 0
+        self._locks: WeakSet[threading.RLock] = WeakSet()
+        self._held: dict[int, list[threading.RLock]] = {}
+
+    def lock(self) -> threading.RLock:
+        """A lock that forks take before and release after: in a child, no thread that is gone holds it.
+
+        Holding it costs what any lock does, so that calls of microseconds can.
+        """
+        made = threading.RLock()
+        self._locks.add(made)
+        return made
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -42,10 +56,15 @@ class ForkGate:
                     self._changed.notify_all()
 
     def before(self) -> None:
-        """Before a fork: wait until no other thread is inside, and let none in."""
+        """Before a fork: wait until no other thread is inside or holds a lock, and let none in.
+
+        Locks come first, for who holds one may be about to go inside.
+        """
+        thread = threading.get_ident()
+        self._held[thread] = _take_all(list(self._locks))
         self._changed.acquire()
         self._forks += 1
-        own = {threading.get_ident()}
+        own = {thread}
         self._changed.wait_for(lambda: self._inside.keys() <= own, LONGEST_WAIT)
 
     def after_in_parent(self) -> None:
@@ -53,6 +72,7 @@ class ForkGate:
         self._forks -= 1
         self._changed.notify_all()
         self._changed.release()
+        self._release_held()
 
     def after_in_child(self) -> None:
         """In the child, where there is no thread but this one."""
@@ -60,6 +80,32 @@ class ForkGate:
         self._changed = threading.Condition()
         self._inside = {thread: depth for thread, depth in self._inside.items() if thread == own}
         self._forks = 0
+        self._release_held()
+        self._held = {}
+
+    def _release_held(self) -> None:
+        for lock in self._held.pop(threading.get_ident(), ()):
+            lock.release()
+
+
+def _take_all(locks: list[threading.RLock]) -> list[threading.RLock]:
+    """Take locks, and return those taken: all of them, unless that takes too long.
+
+    One is waited for only while no other is held: who holds it may want any of the others.
+    """
+    last = time.monotonic() + LONGEST_WAIT
+    while True:
+        taken: list[threading.RLock] = []
+        for place, lock in enumerate(locks):
+            if lock.acquire(timeout=0 if taken else max(0.0, last - time.monotonic())):
+                taken.append(lock)
+            elif time.monotonic() < last:
+                locks.insert(0, locks.pop(place))
+                break
+        else:
+            return taken
+        for lock in taken:
+            lock.release()
 
 
 GATE = ForkGate()

@@ -1,4 +1,4 @@
-"""Forks while other threads compile: children compile, too."""
+"""Forks while other threads compile, or update variables: children do, too."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def forked(action) -> int:
     """The exit status of a child that runs an action; it is killed where it hangs."""
     child = os.fork()
     if child == 0:
-        signal.alarm(30)
+        signal.alarm(15)
         status = 1
         try:
             action()
@@ -57,6 +57,64 @@ def test_a_fork_lets_others_finish_first() -> None:
     with GATE.busy():  # a thread does not wait for itself
         assert forked(action) == 0
     thread.join()
+
+
+def test_a_fork_holds_the_locks_whose_holders_would_be_gone() -> None:
+    first, second = GATE.lock(), GATE.lock()
+    inside, left = threading.Event(), []
+
+    def work() -> None:
+        with first:
+            inside.set()
+            time.sleep(0.1)
+            with second:  # which the fork must not hold while it waits for the first
+                left.append(True)
+
+    def action() -> None:
+        assert left
+        assert first.acquire(timeout=1)
+        assert second.acquire(timeout=1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(10)
+    with GATE.lock():  # the fork's own thread holds it before and after
+        assert forked(action) == 0
+    thread.join()
+    for lock in (first, second):  # the parent has let go of them
+        taken = []
+        other = threading.Thread(target=lambda lock=lock, taken=taken: taken.append(lock.acquire(timeout=1)))
+        other.start()
+        other.join()
+        assert taken == [True]
+
+
+def test_children_update_variables_while_threads_of_the_parent_do() -> None:
+    total = esat.shared(np.zeros(400_000))
+    ones = np.ones(400_000)
+    function = esat.compile(esat.Graph([X], [], updates={total: total + X}), "fast_run")
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            function(ones)
+
+    def action() -> None:
+        before = total.get_value()
+        assert np.ptp(before) == 0  # no update was cut off
+        function(ones)
+        np.testing.assert_array_equal(total.get_value(), before + 1)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(6):
+            assert forked(action) == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
 
 
 def test_children_compile_while_threads_of_the_parent_do() -> None:

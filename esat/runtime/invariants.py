@@ -10,7 +10,6 @@ Kept is what is predicted to take long enough, and longer than reading the resul
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import predicted_seconds
 from esat.extract.shapes import hints_of
 from esat.extract.values import term_values
+from esat.forks import GATE
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.types import Type
 from esat.ops.control import IfElse
@@ -56,7 +56,7 @@ class Kept:
         self._compute = compute
         self._sources = tuple(sources)
         self._known: tuple[tuple[int, ...], tuple[Any, ...]] | None = None
-        self._lock = threading.Lock()
+        self._lock = GATE.lock()
         self.computed = 0
 
     def values(self) -> tuple[Any, ...]:

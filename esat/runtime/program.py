@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from esat.codegen.cache import CompiledKernel
+from esat.forks import GATE
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
 from esat.graph.sparse_type import SparseType
@@ -108,7 +108,7 @@ class Program:
     @cached_property
     def lock(self) -> AbstractContextManager[Any]:
         """What a call that changes shared variables holds, so that no other one reads or changes them."""
-        return threading.RLock()
+        return GATE.lock()
 
     @cached_property
     def shared(self) -> list[SharedVariable]:
