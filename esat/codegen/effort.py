@@ -78,7 +78,8 @@ def is_streamed(kernel: Kernel, shapes: Sequence[Shape], machine: MachineProfile
         if array in outputs
     ]
     work = _arithmetic(kernel, kernel.body, sizes, machine)
-    return min(rows) >= LEAST_ROW and work <= _IDLE_SHARE * moved / machine.bandwidth(moved)
+    # What goes past the caches goes at the rate of memory, also where they would have held it.
+    return min(rows) >= LEAST_ROW and work <= _IDLE_SHARE * moved / machine.bandwidths[2]
 
 
 def _bytes(kernel: Kernel, shapes: Sequence[Shape]) -> int:

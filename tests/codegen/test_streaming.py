@@ -114,4 +114,9 @@ def test_streamed_are_large_results_of_long_rows_and_little_arithmetic() -> None
     centred = collapse(kernel_of([op("sub", x, reduce(SUM, x, 1, keepdims=True))], [x]))
     assert streamed(centred, 600, 700)  # rows are read twice
     assert not streamed(centred, 400, 600)
+    squares = reduce(SUM, op("mul", op("sub", x, reduce(SUM, x, 1, keepdims=True)), x), 1, keepdims=True)
+    moderate = collapse(
+        kernel_of([op("mul", op("sub", op("div", x, op("sqrt", squares)), row), row)], [x, row])
+    )
+    assert streamed(moderate, 600, 700)  # memory sets the pace, not the last cache, which would hold it
     assert not streamed(cheap, 200_000, 10)
