@@ -332,3 +332,16 @@ def test_calls_of_several_threads_are_taken_account_of_in_any_order() -> None:
 
     call_at_once(call, 4)
     assert sum(taken(choice, 200, steady(1.0, 2.0))) >= 190
+
+
+def test_an_interrupt_while_calls_are_taken_account_of_ends_nothing() -> None:
+    choice = Choice()
+    taken(choice, 100, steady(1.0, 2.0))
+
+    class Interrupting(float):
+        def __gt__(self, other: float) -> bool:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        choice.add(choice.next(), Interrupting(1.0))
+    assert sum(taken(choice, 200, steady(1.0, 2.0))) >= 190

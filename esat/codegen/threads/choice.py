@@ -41,9 +41,13 @@ class Choice:
     __slots__ = ("_lock", "_next", "_ways")
 
     def __init__(self) -> None:
-        self._ways = _ways()
-        self._next = next(self._ways)
+        self._begin()
         self._lock = threading.Lock()
+
+    def _begin(self) -> None:
+        ways = _ways()
+        first = next(ways)
+        self._ways, self._next = ways, first
 
     def next(self) -> bool:
         """Whether the next call runs in several threads. The first one, which may compile, does."""
@@ -58,6 +62,9 @@ class Choice:
         if self._lock.acquire(blocking=False):
             try:
                 self._next = self._ways.send((together, seconds))
+            except StopIteration:
+                # Ctrl-C came while it ran, which ends a generator.
+                self._begin()
             finally:
                 self._lock.release()
 
