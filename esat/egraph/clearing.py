@@ -62,7 +62,7 @@ def _operation(text: str) -> str:
     raise AssertionError(f"an action that is not closed: {text}")
 
 
-def clear(engine: Engine, rest: Mapping[str, int]) -> bool:
+def clear(engine: Engine, rest: Mapping[str, int], left: Mapping[str, int] | None = None) -> bool:
     """Delete the rows that tables have beyond those they had at rest.
 
     Parameters
@@ -71,19 +71,23 @@ def clear(engine: Engine, rest: Mapping[str, int]) -> bool:
         What it holds of other tables than those in ``rest`` is deleted, too.
     rest
         Rows by table, before the use. A table that had some then must not have been added to.
+    left
+        Rows by table at present; None: not known.
 
     Returns
     -------
     bool
         Whether exactly that is left. If not, the engine must not be used again.
     """
-    grown = {name for name, rows in engine.sizes().items() if rows != rest.get(name, 0)}
+    left = engine.sizes() if left is None else left
+    grown = {name for name, rows in left.items() if rows != rest.get(name, 0)}
     if any(rest.get(name, 0) for name in grown):
         return False
     if grown:
         _learn(engine, (grown | (engine.emptied & rest.keys())) - engine.cleared)
         engine.execute_again(f"{_PADDING_ROWS} (run {_PAD} 1) (run {_CLEAR} 1)")
-    return all(rows == rest.get(name, 0) for name, rows in engine.sizes().items())
+        left = engine.sizes()
+    return all(rows == rest.get(name, 0) for name, rows in left.items())
 
 
 def _learn(engine: Engine, names: Collection[str]) -> None:

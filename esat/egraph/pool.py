@@ -41,18 +41,31 @@ class _Slot:
     busy
         Whether it is in use.
     rest
-        Rows by table before the last use; None where that was cleared away.
+        Rows by table that belong to the rules, as it was found before the last use; None: not known.
+    left
+        Rows by table that the last use left; None where that was cleared away.
     """
 
     engine: Engine
     uses: int = 0
     busy: bool = False
     rest: Mapping[str, int] | None = None
+    left: Mapping[str, int] | None = None
+
+    def at_rest(self, extend: Callable[[Engine], None]) -> None:
+        """Extend the engine, and take what it holds then for what belongs to the rules.
+
+        Tables are told apart only where there are more rows than before: that takes as long as a rule set.
+        """
+        before = self.engine.rows() if self.rest is not None else -1
+        extend(self.engine)
+        if self.rest is None or self.engine.rows() != before:
+            self.rest = self.engine.sizes()
 
     def clear(self) -> bool:
         """Delete what the last use left; whether the engine can be used again."""
-        rest, self.rest = self.rest, None
-        return rest is None or clear(self.engine, rest)
+        left, self.left = self.left, None
+        return left is None or self.rest is None or clear(self.engine, self.rest, left)
 
 
 class EnginePool:
@@ -93,15 +106,15 @@ class EnginePool:
         """
         slot = self._take(key, build, suits)
         try:
-            extend(slot.engine)
-            rest = slot.engine.sizes()
+            slot.at_rest(extend)
             yield slot.engine
             slot.uses += 1
-            slot.rest = rest
             usable = not in_forked_process() and slot.uses < self._uses
-            # The last use of a process need not be cleared away.
-            if usable and sum(slot.engine.sizes().values()) > ROWS_LEFT:
-                usable = slot.clear()
+            if usable:
+                slot.left = slot.engine.sizes()
+                # The last use of a process need not be cleared away.
+                if sum(slot.left.values()) > ROWS_LEFT:
+                    usable = slot.clear()
         except BaseException:
             self._discard(key, slot)
             raise

@@ -306,8 +306,8 @@ class _Saturation:
     def run_rules(self, rulesets: tuple[str, ...], program: str, fuel: int = 0) -> Outcome:
         """Run rules of files, and find out whether one rule set explodes; what it did."""
         runner, nodes = self.runner, self.runner.nodes
-        # Fewer e-nodes than that are no part of any decision below.
-        if nodes.most > min(fuel, _SMALL_NODES):
+        # Fewer e-nodes than that are no part of any decision below, which are about one rule set.
+        if len(rulesets) == 1 and nodes.most > min(fuel, _SMALL_NODES):
             nodes.exact()
         before, most = nodes.last, nodes.most
         growing = [join for name in rulesets for join in self.schedule.joins.get(name, ()) if join.facts]

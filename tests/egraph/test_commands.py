@@ -1,0 +1,70 @@
+"""Schedules in egglog's own terms do what their text says."""
+
+from __future__ import annotations
+
+import pytest
+
+from esat.egraph.bindings import native_module
+from esat.egraph.commands import quicker
+from esat.egraph.engine import Engine
+
+COUNTING = """
+(relation number (i64))
+(relation doubled (i64))
+(ruleset count)
+(ruleset double)
+(rule ((number n) (< n 5)) ((number (+ n 1))) :ruleset count :name "count")
+(rule ((number n)) ((doubled (* 2 n))) :ruleset double :name "double")
+(number 0)
+"""
+
+
+def _rows(schedule: str, translated: bool) -> dict[str, int]:
+    """Rows of the tables after a schedule has run."""
+    engine = Engine()
+    engine.load(COUNTING)
+    commands = engine._egraph.parse_program(f"(run-schedule {schedule})")
+    engine._egraph.run_program(*(map(quicker, commands) if translated else commands))
+    return engine.sizes()
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "(run count)",
+        "(seq)",
+        "(seq (run count) (run double))",
+        "(run count) (run double) (run count)",
+        "(saturate (run count))",
+        "(saturate (seq (run count) (run double)))",
+        "(saturate (run double) (seq (saturate (run count)) (run double)))",
+    ],
+)
+def test_a_schedule_does_what_its_text_says(schedule):
+    native = native_module()
+    (command,) = Engine().parse(f"(run-schedule {schedule})")
+    assert isinstance(command, native.RunSchedule)
+    assert _rows(schedule, translated=True) == _rows(schedule, translated=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(run-schedule (let-scheduler fuel (back-off :match-limit 3)) (run-with fuel count))",
+        "(run-schedule (saturate (run count :until (number 3))))",
+        "(run-schedule (repeat 2 (run count)))",
+        "(print-size)",
+    ],
+)
+def test_other_commands_are_left_as_they_are(text):
+    engine = Engine()
+    (command,) = engine._egraph.parse_program(text)
+    assert quicker(command) is command
+
+
+def test_rows_are_counted_over_all_tables():
+    engine = Engine()
+    engine.load(COUNTING)
+    assert engine.rows() == 1
+    engine.execute("(run-schedule (saturate (run count)) (run double))")
+    assert engine.rows() == 6 + 6 == sum(rows for _, rows in engine.all_sizes())
