@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -377,6 +378,27 @@ def test_new_processes_load_what_others_compiled(folder):
         assert [worker.returncode for worker in workers] == [0, 0]
         assert set(answers) <= {"True", "False"}
         assert ("False" in answers) == somebody_compiles
+
+
+def test_an_interrupt_waits_for_the_compilation_it_would_cut_off(cache):
+    def interrupt():
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        cache.load_or_compile(source(5.0), "kernel", SIGNATURE, {}, prepare=interrupt)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert cache.info().misses == 1
+    assert result(load(cache, 5.0)) == [0.0, 5.0, 10.0, 15.0]
+    assert cache.info().memory_hits == 1
+
+
+def test_who_ignores_interrupts_goes_on_doing_so(cache):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        cache.load_or_compile(source(6.0), "kernel", SIGNATURE, {}, prepare=lambda: signal.raise_signal(2))
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_threads_compile_once(cache):

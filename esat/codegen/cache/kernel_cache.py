@@ -12,6 +12,7 @@ from pathlib import Path
 from numba.core.typing.templates import Signature
 
 from esat.codegen.cache.fingerprint import kernel_key
+from esat.codegen.cache.interrupts import delayed_interrupts
 from esat.codegen.cache.kernel import (
     CompiledKernel,
     CompileOptions,
@@ -103,7 +104,7 @@ class KernelCache:
             When the source cannot be compiled, or the environment holds an object that cannot be
             told apart from others by a key.
         """
-        with GATE.busy():
+        with delayed_interrupts(), GATE.busy():
             chosen = CompileOptions() if options is None else options
             return self._load_or_compile(source, entry, signature, environment, chosen, prepare)
 
