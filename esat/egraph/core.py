@@ -14,6 +14,7 @@ from importlib import resources
 from esat.egraph.dtypes import expand_rounded, ring_facts
 from esat.egraph.engine import split_forms
 from esat.egraph.signature import Signature
+from esat.rules.reader import Sexp, read_forms, show
 
 KINDS = (
     {
@@ -104,7 +105,7 @@ def core_program(signature: Signature, strict: bool = False) -> str:
             "(relation ring-dtype (i64))",
             "(relation field-dtype (i64))",
             ring_facts(strict),
-            *(_expand_facts(form) for form in forms),
+            *(_expand_actions(_expand_facts(form)) for form in forms),
             *_lifting_rules(signature),
             *_viewing_rules(signature),
         ]
@@ -131,6 +132,28 @@ def _expand_facts(form: str) -> str:
         lambda match: _FLATTENED.format(p2=match[1], n2=match[2], p=match[3], n=match[4], f=match[5]), form
     )
     return expand_rounded(form)
+
+
+def _expand_actions(form: str) -> str:
+    """A form in which ``replace`` and ``retire`` are what they stand for."""
+    if "(replace " not in form and "(retire " not in form:
+        return form
+    ((_, body, actions, *options),) = read_forms(form)
+    expanded = " ".join(text for action in actions for text in _expand_action(action))
+    return f"(rule {show(body)} ({expanded}) {' '.join(map(show, options))})"
+
+
+def _expand_action(action: Sexp) -> Iterator[str]:
+    match action:
+        case ("replace", old_class, old, new):
+            yield f"(union {show(old_class)} {show(new)})"
+            yield from _expand_action(("retire", old, new))
+        case ("retire", (nary, p, n), (_, new_p, new_n)):
+            sides = [show(side) for side in (p, n, new_p, new_n)]
+            yield f"({nary}-line {sides[0]} {sides[1]}) ({nary}-line {sides[2]} {sides[3]})"
+            yield f"(set ({nary}-replaced {' '.join(sides)}) ())"
+        case _:
+            yield show(action)
 
 
 def _lifting_rules(signature: Signature) -> Iterator[str]:

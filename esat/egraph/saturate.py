@@ -65,8 +65,8 @@ FLATTENINGS = 64
 _INDEX = f"(saturate (seq {TYPES} (saturate (run {{esat-index}}))))"
 _KNOWN = f"(seq {_INDEX} (saturate (seq {TYPES} (saturate (run {{esat-known}})))))"
 _LIFT = f"(seq (saturate (run {{esat-lift}})) {_INDEX})"
-_REDUCE = f"(seq (run {{esat-reduce}}) {_INDEX})"
-_FLATTEN = f"(seq (run {{esat-flatten}}) {_INDEX})"
+_REDUCE = f"(seq (run {{esat-reduce}}) (run {{esat-retire}}) {_INDEX})"
+_FLATTEN = f"(seq (run {{esat-flatten}}) (run {{esat-retire}}) {_INDEX})"
 _CLOSE = (
     f"(seq (run {{esat-view}}) (saturate (seq {TYPES} (run {{esat-fold}}))) (saturate (run {{esat-facts}})))"
 )

@@ -78,6 +78,7 @@ RULESETS = (
     "esat-lift",
     "esat-reduce",
     "esat-flatten",
+    "esat-retire",
     "esat-factor",
     "esat-factored",
     "esat-view",

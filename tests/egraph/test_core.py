@@ -13,6 +13,7 @@ from egraph.term_graphs import (
     saturated,
 )
 
+from esat.egraph.core import LIFTS
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets, Schedule
 
@@ -221,3 +222,28 @@ def test_an_undefined_term_leaves_the_rest_alone():
     engine, _ = saturated(build.graph(undefined, other, reciprocal, a))
     assert not holds(engine, f"(N {a})", f"(N {zero})")
     assert not holds(engine, "(K 0.0 11)", "(K 1.0 11)")
+
+
+def test_forms_of_opposites_do_not_retire_each_other():
+    """y = -z and z = -y: sums and products of either, and both themselves, keep a form that rules see."""
+    build = GraphBuilder()
+    a, b, u, v = (build.input() for _ in range(4))
+    y = build.op("Mul", build.op("Neg", a), b)
+    z = build.op("Neg", y)
+    engine, report = saturated(build.graph(build.op("Add", u, y), build.op("Add", v, z), z))
+    assert report.stop_reason == "saturated"
+    assert retired_classes(engine) == set()
+    assert holds(engine, f"(N {z})", "(NaryProd (multiset-of (In 0) (In 1)) (multiset-of))")
+
+
+def retired_classes(engine) -> set[int]:
+    """Classes of nothing but binary ops, and of sums and products that no rule sees any more."""
+    seen, of_sums = set(), set()
+    for name, table in engine.freeze().functions.items():
+        if table.output_sort != "T" or name.startswith("nary") or name == "N":
+            continue
+        is_nary = name in ("NarySum", "NaryProd")
+        of_sums.update(hash(row.output) for row in table.rows if is_nary)
+        if name not in LIFTS:
+            seen.update(hash(row.output) for row in table.rows if not row.subsumed)
+    return of_sums - seen

@@ -42,7 +42,8 @@ OPERATORS = {**SIGNATURE.operators, "positive": Operator(("T",), "Unit")}
 
 TYPES = "(saturate (seq (saturate (run esat-types)) (run esat-retype)))"
 INDEX = f"(saturate (seq {TYPES} (saturate (run esat-index)) (saturate (run esat-known))))"
-NORMALISE = f"(saturate (seq (saturate (seq {INDEX} (run esat-reduce))) (run esat-flatten)))"
+REDUCE = f"(saturate (seq {INDEX} (run esat-reduce) (run esat-retire)))"
+NORMALISE = f"(saturate (seq {REDUCE} (run esat-flatten) (run esat-retire)))"
 
 
 @dataclass(frozen=True)
