@@ -52,7 +52,7 @@ def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
         letter = LETTERS[node.outputs[0].tensor_type.dtype]
         return _accumulating(node.op, letter, threads) if node.op.inplace else None
     if isinstance(node.op, StructuredProduct):
-        return structured_routine(node.op, node.inputs[0].tensor_type.dtype)
+        return structured_routine(node.op, node.inputs[0].tensor_type.dtype, threads)
     if isinstance(node.op, NormalProduct):
         return normal_routine(node.inputs[0].tensor_type.dtype, threads)
     if isinstance(node.op, StructuredDot | Usmm):

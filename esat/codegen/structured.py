@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from esat.codegen.blas_library import LETTERS, blas_function
+from esat.codegen.blas_library import LETTERS, blas_function, one_thread
 from esat.codegen.structured_kernels import compiled, matmul_tridiagonal, mirror, tridiagonal_matmul
+from esat.codegen.threads import default_threads
 from esat.graph.op import Array
 from esat.ops.linalg.structured import StructuredProduct
 
@@ -21,9 +23,45 @@ Routine: TypeAlias = Callable[..., Any]
 """Called as ``routine(*operands, output)``; fills the C-contiguous output and returns nothing of use. For
 ``gemm`` the output is the array that it adds to, of any layout, and no operand."""
 
+WOKEN_FROM = 1 << 12
+"""Multiplications from which OpenBLAS may wake its threads."""
+SHARED_FROM = 1 << 26
+"""Multiplications from which its threads are worth waking, some milliseconds for one: where other processes
+have a processor, waiting for a thread takes four milliseconds, a thousand times as long as short products."""
+SHARED_FROM_VECTOR = 1 << 24
+"""The same for products with a vector, which memory sets the pace of: elements of the matrix."""
 
-def structured_routine(op: StructuredProduct, dtype: str) -> Routine:
-    """The routine of a structured product of matrices of a dtype."""
+
+def structured_routine(op: StructuredProduct, dtype: str, threads: int | None = None) -> Routine:
+    """The routine of a structured product of matrices of a dtype.
+
+    Sizes alone decide whether the library's threads share the work: results differ by rounding then.
+
+    Parameters
+    ----------
+    threads
+        The most it may use; None for what :func:`default_threads` says at each call.
+    """
+    routine = _routine(op, dtype)
+    if op.structure in ("diagonal", "tridiagonal"):  # no products of the library's
+        return routine
+    return functools.partial(_in_few_threads, routine, threads)
+
+
+def _in_few_threads(
+    routine: Routine, threads: int | None, first: Array, second: Array, output: Array
+) -> None:
+    """Compute in the calling thread alone where the library's threads would not pay, or must not be used."""
+    work = first.size * output.shape[1]
+    shared_from = SHARED_FROM_VECTOR if 1 in output.shape else SHARED_FROM
+    if work < WOKEN_FROM or (work >= shared_from and (default_threads() if threads is None else threads) > 1):
+        routine(first, second, output)
+        return
+    with one_thread() or nullcontext():
+        routine(first, second, output)
+
+
+def _routine(op: StructuredProduct, dtype: str) -> Routine:
     letter = LETTERS[dtype]
     if op.structure == "gram":
         syrk = blas_function(f"{letter}syrk")

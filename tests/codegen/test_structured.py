@@ -4,7 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from esat.codegen import blas
+from esat.codegen import blas, blas_library
+from esat.codegen import structured as module
 from esat.graph import TensorType
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS, StructuredProduct
 
@@ -82,3 +83,27 @@ def test_what_is_not_square_is_multiplied_as_any_matrix(op: StructuredProduct) -
         check(op, narrow, square[:3, :1])
     else:
         check(op, square[:1], narrow)
+
+
+@pytest.mark.parametrize("op", STRUCTURED_PRODUCTS, ids=str)
+def test_the_librarys_threads_are_left_asleep_unless_there_is_much_to_do(
+    op: StructuredProduct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = blas_library.one_thread()
+    if alone is None:
+        pytest.skip("SciPy's BLAS is not the OpenBLAS of its wheel")
+    by_loops = op.structure in ("diagonal", "tridiagonal")
+    for threads, most, wanted in ((1, 0, [1]), (2, 1 << 30, [1]), (2, 0, [alone.count()])):
+        monkeypatch.setattr(module, "SHARED_FROM", most)
+        monkeypatch.setattr(module, "SHARED_FROM_VECTOR", most)
+        left, right = operands_of(op, 96, 1 if op.structure == "symmetric" else 50, "float64")
+        found: list[int] = []
+
+        def seen(*operands: Any, found: list[int] = found) -> None:
+            found.append(alone.count())
+            np.matmul(*operands[:2], out=operands[2])
+
+        monkeypatch.setattr(module, "_routine", lambda *_, seen=seen: seen)
+        function = module.structured_routine(op, "float64", threads)
+        function(left, right, np.empty((left.shape[0], right.shape[1])))
+        assert found == ([alone.count()] if by_loops else wanted)
