@@ -25,7 +25,7 @@ Routine: TypeAlias = Callable[..., Any]
 
 WOKEN_FROM = 1 << 12
 """Multiplications from which OpenBLAS may wake its threads."""
-SHARED_FROM = 1 << 26
+SHARED_FROM = 1 << 28
 """Multiplications from which its threads are worth waking, some milliseconds for one: where other processes
 have a processor, waiting for a thread takes four milliseconds, a thousand times as long as short products."""
 SHARED_FROM_VECTOR = 1 << 24
