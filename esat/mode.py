@@ -98,6 +98,8 @@ class Mode:
     machine: MachineProfile = field(repr=False)
 
     def __init__(self, name: str | Mode = "fast_run", **settings: Any) -> None:
+        if not isinstance(name, str | Mode):
+            raise ModeError(f"a mode is the name of one, or a Mode; not {name!r}")
         start = _predefined(name) if isinstance(name, str) else name._settings()
         known = set(start)
         for key in settings:

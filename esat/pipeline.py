@@ -100,9 +100,9 @@ def _compile(
     donate: Iterable[Variable],
     profile: Profile,
 ) -> Executable:
-    chosen = mode if isinstance(mode, Mode) else Mode(mode)
     with profile.stage("clone"):
         original, updated = _function_graph(graph)
+        chosen = mode if isinstance(mode, Mode) else Mode(mode)
         permissions = Permissions(_donated(graph, donate), updated)
         original.attach_feature(Supervisor(permissions))
     profile.nodes_before = len(original)
@@ -215,7 +215,8 @@ def _function_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[
             names = ", ".join(map(str, unused))
             raise GraphError(f"nothing depends on the input {names}")
         return graph.clone(), ()
-    raise GraphError(f"esat.compile takes an esat.Graph or a FunctionGraph, not {type(graph).__name__}")
+    reason = f"esat.compile takes an esat.Graph or a FunctionGraph, not {type(graph).__name__}"
+    raise GraphError(f"{reason}; write esat.compile(esat.Graph(inputs, outputs))")
 
 
 def _donated(graph: Graph | FunctionGraph, donate: Iterable[Variable]) -> frozenset[int]:

@@ -1,5 +1,8 @@
 """Mistakes get an error of the EsatError family that says what is wrong and where."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -253,3 +256,34 @@ def test_what_goes_through_a_variable_says_that_its_size_is_not_known() -> None:
 def test_an_op_takes_no_parameters_that_it_does_not_have() -> None:
     with pytest.raises(DtypeError, match=r"^exp\(x\): takes no parameter where$"):
         esat.exp(esat.vector("x"), where=True)
+
+
+def test_inputs_and_outputs_where_a_graph_is_wanted() -> None:
+    x = esat.vector("x")
+    with pytest.raises(GraphError, match=r"not list; write esat.compile\(esat.Graph\(inputs, outputs\)\)"):
+        esat.compile([x], [x + 1])
+    with pytest.raises(ModeError, match="the name of one, or a Mode; not 3"):
+        esat.compile(esat.Graph([x], x + 1), 3)
+
+
+def test_values_that_are_given_by_name() -> None:
+    x = esat.vector("x")
+    with pytest.raises(GraphError, match="for Variables, not for 'x'"):
+        (x + 1).eval({"x": np.ones(3)})
+
+
+def test_compiled_functions_say_that_they_cannot_be_pickled() -> None:
+    x = esat.vector("x")
+    function = esat.compile(esat.Graph([x], x + 1))
+    for attempt in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"Executable \(x\).* machine code .*pickled"):
+            attempt(function)
+
+
+def test_what_lapack_says_keeps_its_capitals() -> None:
+    x = esat.matrix("x")
+    function = esat.compile(esat.Graph([x], esat.linalg.svdvals(x)))
+    with pytest.raises(esat.LinearAlgebraError, match="SVD did not converge"):
+        function(np.full((3, 3), np.nan))
+    with pytest.raises(esat.LinearAlgebraError, match="singular matrix"):
+        esat.compile(esat.Graph([x], esat.linalg.inv(x)))(np.zeros((3, 3)))

@@ -29,7 +29,7 @@ def evaluate(outputs: Variable | Sequence[Variable], values: Mapping[Variable, A
     Raises
     ------
     GraphError
-        When a free Variable has no value.
+        When a free Variable has no value, or something else than a Variable is given one.
     InputError
         When a value does not fit the type of its Variable.
     ShapeError
@@ -101,6 +101,8 @@ def apply_node(node: Apply, operands: Sequence[Array]) -> tuple[Array, ...]:
 
 
 def _filtered(variable: Variable, value: Any) -> Any:
+    if not isinstance(variable, Variable):
+        raise GraphError(f"values are given for Variables, not for {variable!r}")
     try:
         return variable.type.filter(value)
     except EsatError as error:

@@ -278,6 +278,12 @@ class Executable:
         """Bytes of intermediate and output buffers, for the largest shapes seen so far."""
         return self._table.peak_bytes
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self!r} holds machine code and can be neither copied nor pickled; compile its graph where it is"
+            " needed, and hand on the values of shared variables"
+        )
+
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.graph.inputs))
         return f"<Executable ({inputs}) -> {len(self.graph.outputs)} results, {len(self.steps)} steps>"

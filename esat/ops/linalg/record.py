@@ -33,7 +33,9 @@ class MatrixOp(Op):
             with np.errstate(all="ignore"):
                 return function(*arrays)
         except np.linalg.LinAlgError as error:
-            reason = f"{str(error)[:1].lower()}{str(error)[1:]}"
+            reason = str(error)
+            if reason[1:2].islower():  # not "SVD"
+                reason = reason[:1].lower() + reason[1:]
             # NumPy has one class for what the values forbid and for what the sizes do.
             kind = ShapeError if "square" in reason else LinearAlgebraError
             raise kind(describe(self.name, _shown(arrays), reason)) from error
