@@ -12,7 +12,14 @@ from numba.core import types
 from benchmarks.vector_math import NUMPY_EQUIVALENTS, kernel
 from esat.codegen import vector_math
 from esat.codegen.cache import KernelCache
-from esat.codegen.vector_math import accuracy, coefficients, coefficients_generate, reduction
+from esat.codegen.vector_math import (
+    accuracy,
+    coefficients,
+    coefficients_generate,
+    exponential,
+    processor,
+    reduction,
+)
 
 NAMES = sorted(vector_math.FUNCTIONS)
 FORMATS = [32, 64]
@@ -124,6 +131,22 @@ def test_loop_is_vectorised(name, bits):
         assert f"esat_{name}_float{bits}_v" in loop
     else:
         assert PACKED.search(assembly)
+
+
+@pytest.mark.parametrize("bits", FORMATS)
+@pytest.mark.parametrize("name", ["exp", "exp2", "erfc", "cosh", "logaddexp"])
+def test_powers_of_two_in_one_step_or_two(name, bits, monkeypatch):
+    assert ("vscalef" in kernel(name, bits).assembly) == processor.scales()
+    assert "ldexp" not in kernel(name, bits).assembly
+    with np.errstate(over="ignore"):
+        sample = accuracy.sample(name, DTYPES[bits], vector_math.FUNCTIONS[name].arity, 200, seed=8)
+    arguments = [np.concatenate(parts) for parts in zip(sample, special_arguments(name, bits), strict=True)]
+    expected, values = evaluate(name, bits, *arguments), np.empty_like(arguments[0])
+    monkeypatch.setattr(exponential, "scales", lambda: False)
+    in_two_steps = kernel.__wrapped__(name, bits)
+    assert "vscalef" not in in_two_steps.assembly
+    in_two_steps.function(values, *arguments)
+    np.testing.assert_array_equal(values, expected)
 
 
 def test_large_angles():

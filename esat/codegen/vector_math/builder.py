@@ -175,6 +175,16 @@ class Float(Expression):
         function = module.globals.get(full_name) or ir.Function(module, function_type, full_name)
         return self.float(self.builder.call(function, [self.value, *(other.value for other in others)]))
 
+    def times_power_of_two(self, exponent: Integer) -> Float:
+        """``self * 2**exponent``, rounded once; slow library calls where the processor cannot."""
+        numbers, integers = self.format.float_type, self.format.integer_type
+        function_type = ir.FunctionType(numbers, [numbers, integers])
+        suffix = self.format.suffix
+        full_name = f"llvm.ldexp.{suffix}.{suffix.replace('f', 'i')}"
+        module = self.builder.module
+        function = module.globals.get(full_name) or ir.Function(module, function_type, full_name)
+        return self.float(self.builder.call(function, [self.value, exponent.value]))
+
     def multiply_add(self, factor: Float | float, addend: Float | float) -> Float:
         """``self * factor + addend``, rounded once or twice, as the processor prefers."""
         return self._intrinsic("fmuladd", self.float(factor), self.float(addend))

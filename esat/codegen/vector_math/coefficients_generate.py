@@ -28,6 +28,36 @@ class Fit:
     degrees: dict[int, int]
 
 
+@dataclass(frozen=True)
+class Quotient:
+    """A function as ``p / ((a x + b) p + r)``, with polynomials ``p`` and ``r``, for its relative error.
+
+    Where ``r`` is small beside the rest, what rounding does to ``p`` cancels.
+
+    Attributes
+    ----------
+    name
+        Of the three tables, without what tells them apart.
+    degrees
+        Of ``p`` in each format; that of ``r`` is one less.
+    limits, centres
+        Approximated is the function from 0 to a limit, with nodes in ``(x - centre) / (x + centre)``.
+    """
+
+    name: str
+    meaning: str
+    function: Callable[[Any], Any]
+    degrees: dict[int, int]
+    limits: dict[int, str]
+    centres: dict[int, str]
+
+    def place(self, bits: int, t: Any) -> Any:
+        """The ``x`` that lies at ``t`` of [-1, 1], as the interval is mapped there."""
+        limit, centre = mp.mpf(self.limits[bits]), mp.mpf(self.centres[bits])
+        mapped = -1 + (t + 1) / 2 * (1 + (limit - centre) / (limit + centre))
+        return centre * (1 + mapped) / (1 - mapped)
+
+
 def series(function: Callable[[Any], Any], limit: Callable[[Any], Any], radius: str = "1e-8") -> Any:
     """``function`` with its Taylor expansion ``limit`` near zero, where the formula cancels."""
     return lambda z: limit(z) if abs(z) < mp.mpf(radius) else function(z)
@@ -181,13 +211,6 @@ def tables() -> list[Fit]:
             {32: 12, 64: 24},
         ),
         Fit(
-            "COMPLEMENT",
-            "exp(x**2) erfc(x) (x + 5/4) in t = (x - 5/4) / (x + 5/4), for 0 <= x <= 10.2",
-            scaled_erfc("1.25", "1.25"),
-            lambda: (-one, (mp.mpf("10.2") - mp.mpf("1.25")) / (mp.mpf("10.2") + mp.mpf("1.25"))),
-            {32: 11},
-        ),
-        Fit(
             "LOG_COMPLEMENT",
             "log2(erfc(x)), for 0.7 <= x <= 4",
             lambda x: mp.log(mp.erfc(x), 2),
@@ -225,6 +248,20 @@ def tables() -> list[Fit]:
     ]
 
 
+def quotients() -> list[Quotient]:
+    """All quotients of polynomials."""
+    return [
+        Quotient(
+            "COMPLEMENT",
+            "exp(x**2) erfc(x), for 0 <= x <= 10.2, or 27.5",
+            lambda x: mp.erfc(x) * mp.exp(x * x),
+            {32: 4, 64: 10},
+            {32: "10.2", 64: "27.5"},
+            {32: "2.5", 64: "3"},
+        ),
+    ]
+
+
 def evaluate(coefficients: list[Any], x: Any) -> Any:
     """The polynomial at ``x``, by Horner's rule."""
     result = mp.mpf(0)
@@ -237,9 +274,7 @@ def interpolate(fit: Fit, degree: int) -> tuple[list[Any], Any]:
     """Coefficients of the interpolating polynomial, lowest first, and its largest error found."""
     low, high = fit.interval()
     count = degree + 1
-    nodes = [
-        (low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)
-    ]
+    nodes = [(low + high) / 2 + (high - low) / 2 * node for node in chebyshev_nodes(count)]
     vandermonde = mp.matrix(count, count)
     values = mp.matrix(count, 1)
     for row, node in enumerate(nodes):
@@ -250,6 +285,38 @@ def interpolate(fit: Fit, degree: int) -> tuple[list[Any], Any]:
     points = [low + (high - low) * k / 200 for k in range(201)]
     error = max(abs(evaluate(solution, x) - fit.function(x)) for x in points)
     return solution, error
+
+
+def chebyshev_nodes(count: int) -> list[Any]:
+    """So many places in [-1, 1]."""
+    return [mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
+
+
+def interpolate_quotient(quotient: Quotient, bits: int) -> tuple[tuple[list[Any], ...], Any]:
+    """Coefficients of ``p``, which ends with 1, of the line and of ``r``, and the largest relative error."""
+    degree = quotient.degrees[bits]
+    count = 2 * degree + 2
+    system, ones = mp.matrix(count, count), mp.matrix(count, 1)
+    for row, t in enumerate(chebyshev_nodes(count)):
+        x = quotient.place(bits, t)
+        value = quotient.function(x)
+        ones[row] = 1
+        for power in range(degree + 1):
+            system[row, power] = x**power / value
+            system[row, degree + 1 + power] = -(x ** (power + 1))
+    solution = list(mp.lu_solve(system, ones))
+    numerator, denominator = solution[: degree + 1], [mp.mpf(1), *solution[degree + 1 :]]
+    slope = denominator[-1] / numerator[-1]
+    rest = [denominator[k] - (slope * numerator[k - 1] if k else 0) for k in range(degree + 1)]
+    offset = rest[-1] / numerator[-1]
+    rest = [rest[k] - offset * numerator[k] for k in range(degree)]
+    places = [quotient.place(bits, mp.mpf(k) / 100 - 1) for k in range(201)]
+    error = max(
+        abs(evaluate(numerator, x) / evaluate(denominator, x) / quotient.function(x) - 1) for x in places
+    )
+    scaled = ([one / numerator[-1] for one in part] for part in (numerator, rest))
+    first, last = scaled
+    return (first, [offset, slope], last), error
 
 
 def rounded(value: Any, bits: int) -> float:
@@ -336,6 +403,17 @@ def wrapped(line: str) -> list[str]:
     )
 
 
+def _polynomial_lines(
+    name: str, polynomials: dict[int, list[Any]], meaning: str, label: str, errors: dict[int, Any]
+) -> list[str]:
+    """A table of one polynomial in each format, and what it is."""
+    lines = [f"{name}: dict[int, tuple[float, ...]] = {{"]
+    for bits, coefficients in polynomials.items():
+        lines += wrapped(f"    {bits}: ({', '.join(repr(rounded(c, bits)) for c in coefficients)}),")
+    accuracy = ", ".join(f"2**{float(mp.log(error, 2)):.1f} ({bits} bits)" for bits, error in errors.items())
+    return [*lines, "}", f'"""{meaning}', "", f"{label}: {accuracy}.", '"""', ""]
+
+
 def _module_text() -> str:
     lines = [
         '"""Coefficients and constants of the vector functions, by format.',
@@ -349,13 +427,18 @@ def _module_text() -> str:
         "",
     ]
     for fit in tables():
-        lines += [f"{fit.name}: dict[int, tuple[float, ...]] = {{"]
-        accuracy = []
-        for bits, degree in fit.degrees.items():
-            coefficients, error = interpolate(fit, degree)
-            accuracy.append(f"2**{float(mp.log(error, 2)):.1f} ({bits} bits)")
-            lines += wrapped(f"    {bits}: ({', '.join(repr(rounded(c, bits)) for c in coefficients)}),")
-        lines += ["}", f'"""{fit.meaning}.', "", f"Largest error: {', '.join(accuracy)}.", '"""', ""]
+        found = {bits: interpolate(fit, degree) for bits, degree in fit.degrees.items()}
+        polynomials = {bits: coefficients for bits, (coefficients, _) in found.items()}
+        errors = {bits: error for bits, (_, error) in found.items()}
+        lines += _polynomial_lines(fit.name, polynomials, f"{fit.meaning}.", "Largest error", errors)
+    for quotient in quotients():
+        parts = {bits: interpolate_quotient(quotient, bits) for bits in quotient.degrees}
+        errors = {bits: error for bits, (_, error) in parts.items()}
+        for place, (part, letter) in enumerate((("COMMON", "p"), ("LINE", "a x + b"), ("REST", "r"))):
+            polynomials = {bits: one[place] for bits, (one, _) in parts.items()}
+            meaning = f"{letter} of p / ((a x + b) p + r), which is {quotient.meaning}."
+            name = f"{quotient.name}_{part}"
+            lines += _polynomial_lines(name, polynomials, meaning, "Largest relative error", errors)
     for name, (meaning, value) in constants().items():
         kind = "dict[int, tuple[float, ...]]"
         if name == "SCALED_LOGARITHMS":

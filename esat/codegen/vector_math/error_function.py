@@ -1,9 +1,10 @@
 """The error function and its complements.
 
-Near zero ``erf`` is an odd polynomial; elsewhere all three come from ``exp(x**2) erfc(x) (x + a)``, which is
-a polynomial in ``t = (x - c) / (x + c)`` for all ``x >= 0`` (Shepherd and Laframboise, Math. Comp. 36, 1981).
-One division is enough where ``a`` is ``c``; with ``a`` of 1/2 the polynomial is nearer to a constant, and
-more accurate. ``erf`` of float32 needs none: its complement is the exponential of a polynomial.
+Near zero ``erf`` is an odd polynomial. Elsewhere it and ``erfc`` come from ``exp(x**2) erfc(x)``, as a
+quotient ``p / ((a x + b) p + r)`` of polynomials of ``x >= 0``, all of whose coefficients are positive: what
+rounding does to ``p`` mostly cancels. To ``erfcx`` no ``x`` is too large; it takes
+``exp(x**2) erfc(x) (x + 1/2)`` as a polynomial in ``t = (x - 4) / (x + 4)`` (Shepherd and Laframboise, Math.
+Comp. 36, 1981). ``erf`` of float32 needs no division: its complement is the exponential of a polynomial.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ import math
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float
 from esat.codegen.vector_math.double_word import two_product
-from esat.codegen.vector_math.exponential import decay_times, exp_times, limits, reduce_binary_exponential
+from esat.codegen.vector_math.exponential import (
+    exp_times,
+    limits,
+    reduce_binary_exponential,
+    reduce_decay_of_square,
+    scale_down,
+)
 
 _NEAR = 0.75
 
@@ -30,14 +37,12 @@ def complement(magnitude: Float) -> Float:
     bits = magnitude.format.bits
     largest = 27.5 if bits == 64 else 10.2
     x = (magnitude > largest).select(largest, magnitude)
-    if bits == 64:
-        numerator, denominator = scaled_complement(x)
-        scaled = numerator / denominator
-    else:
-        reciprocal = 1.0 / (x + 1.25)
-        scaled = reciprocal * ((x - 1.25) * reciprocal).polynomial(coefficients.COMPLEMENT[32])
-    square = two_product(x, x)
-    return decay_times(-square.high, -square.low, scaled)
+    numerator = x.polynomial(coefficients.COMPLEMENT_COMMON[bits])
+    line = x.polynomial(coefficients.COMPLEMENT_LINE[bits])
+    denominator = line.multiply_add(numerator, x.polynomial(coefficients.COMPLEMENT_REST[bits]))
+    power = reduce_decay_of_square(x)
+    # The division comes last: until then, neither the quotient's parts nor the power wait for it.
+    return scale_down(numerator.multiply_add(power.excess, numerator) / denominator, power.exponent)
 
 
 def near_zero(x: Float) -> Float:

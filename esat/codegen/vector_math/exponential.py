@@ -1,7 +1,8 @@
 """Powers of e and of two.
 
 The argument is reduced to ``r = x - n ln(2)`` with ``abs(r) <= ln(2)/2``; ``exp(r)`` is a polynomial and the
-exponent ``n`` is put in at the end, in two steps so that denormal and largest results come out right.
+exponent ``n`` is put in at the end, in one instruction where the processor has one, elsewhere in two steps,
+so that denormal and largest results come out right.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer
+from esat.codegen.vector_math.processor import scales
 
 BINARY_LIMITS = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
 """Arguments beyond which ``2**x`` is zero, or infinite."""
@@ -35,6 +37,17 @@ def reduce_exponential(x: Float, low: Float | None = None) -> Reduced:
     return Reduced((r * r).multiply_add(tail, r), n.integral_to_integer())
 
 
+def reduce_decay_of_square(x: Float) -> Reduced:
+    """``exp(-x * x)``, reduced: the square is never rounded alone; ``abs(x)`` at most about 28."""
+    bits = x.format.bits
+    ln2_high, ln2_low = coefficients.LN2[bits]
+    n = ((x * x) * (-1 / math.log(2))).round_to_even()
+    r = (-x).fused_multiply_add(x, n * -ln2_high)
+    r = n.multiply_add(-ln2_low, r)
+    tail = r.polynomial(coefficients.EXPONENTIAL[bits])
+    return Reduced((r * r).multiply_add(tail, r), n.integral_to_integer())
+
+
 def reduce_binary_exponential(x: Float) -> Reduced:
     """The same for ``2**x``: nothing is lost when ``n`` is taken from ``x``."""
     n = x.round_to_even()
@@ -44,12 +57,16 @@ def reduce_binary_exponential(x: Float) -> Reduced:
 
 def scale(x: Float, exponent: Integer) -> Float:
     """``x * 2**exponent``, rounded once, for exponents up to twice those of normal numbers."""
+    if scales():
+        return x.times_power_of_two(exponent)
     half = exponent >> 1
     return (x * half.power_of_two()) * (exponent - half).power_of_two()
 
 
 def scale_down(x: Float, exponent: Integer) -> Float:
     """``x * 2**exponent``, rounded once, for exponents of zero and below: cheaper than :func:`scale`."""
+    if scales():
+        return x.times_power_of_two(exponent)
     # More than the exponents of all denormal numbers.
     raised = 128 if x.format.bits == 64 else 64
     return (x * (exponent + raised).power_of_two()) * 2.0**-raised
