@@ -165,6 +165,13 @@ def tensordot(left: Any, right: Any, axes: Any = 2) -> Variable:
             raise ShapeError(describe("tensordot", [first.type, second.type], reason))
     free_left = [axis for axis in range(first.tensor_type.ndim) if axis not in pairs[0]]
     free_right = [axis for axis in range(second.tensor_type.ndim) if axis not in pairs[1]]
+    if not free_left and not free_right and len(pairs[0]) > 1:
+        return _sum_of_products(
+            first,
+            dimshuffle(
+                second, [pairs[1][place] for place in sorted(range(len(pairs[0])), key=pairs[0].__getitem__)]
+            ),
+        )
     product = matmul(
         as_matrix(first, free_left, pairs[0]),
         as_matrix(second, pairs[1], free_right),
@@ -174,6 +181,21 @@ def tensordot(left: Any, right: Any, axes: Any = 2) -> Variable:
         [size_of(first, axis) for axis in free_left],
         [size_of(second, axis) for axis in free_right],
     )
+
+
+def _sum_of_products(left: Variable, right: Variable) -> Variable:
+    """The sum of the products of all elements of two tensors of one shape, in the dtype of the products.
+
+    Unlike vectors made of their elements, tensors can be read in any order while they are computed.
+    """
+    sizes = left.tensor_type.shape, right.tensor_type.shape
+    # An axis known to have one element would be spread along one that turns out to have more.
+    one, other = (
+        specify_shape(operand, known) if 1 in known else operand
+        for operand, known in zip((left, right), reversed(sizes), strict=True)
+    )
+    products = op_named("mul")(one, other)
+    return cast(reduce(SUM, products), products.tensor_type.dtype)
 
 
 def from_matrix(

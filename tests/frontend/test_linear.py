@@ -46,6 +46,29 @@ def test_tensordot_of_higher_rank():
     )
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float32", "complex64"])
+def test_tensordot_over_all_axes_is_a_sum_of_products(dtype):
+    one = np.random.default_rng(1).integers(0, 100, (3, 4, 5)).astype(dtype)
+    other = np.random.default_rng(2).integers(0, 100, (5, 3, 4)).astype(dtype)
+    axes = ([2, 0, -2], [0, -2, 2])
+    agree(lambda a, b: esat.tensordot(a, b, axes), lambda a, b: np.tensordot(a, b, axes), one, other)
+    a, b = (esat.tensor(name, ndim=3, dtype=dtype) for name in "ab")
+    compiled = esat.compile(esat.Graph([a, b], [esat.tensordot(a, b, axes)]))
+    assert not any(node.op.name in ("reshape", "matmul") for node in compiled.graph.toposort())
+    with pytest.raises(ShapeError):
+        compiled(one, other[:, :1])
+
+
+def test_tensordot_does_not_spread_an_axis_of_one_element():
+    row, matrix = esat.matrix("row", shape=(1, None)), esat.matrix("matrix")
+    ones = np.ones((1, 3)), np.ones((2, 3))
+    for first, second in ((row, matrix), (matrix, row)):
+        product = esat.compile(esat.Graph([row, matrix], [esat.tensordot(first, second, 2)]))
+        assert product(ones[0], ones[1][:1]) == 3
+        with pytest.raises(ShapeError):
+            product(*ones)
+
+
 def test_relatives():
     a, b = arrays((2, 3), (3, 2))
     agree(
