@@ -11,7 +11,6 @@ import numpy as np
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Op, as_variable
 from esat.graph.variables import Variable
-from esat.ops.axes import normalize_axis
 from esat.ops.cast import cast
 from esat.ops.control import ifelse
 from esat.ops.elementwise.arithmetic import absolute, add, copysign, div, floor_div, mod, mul, sub
@@ -24,13 +23,12 @@ from esat.ops.elementwise.rounding import rint, trunc
 from esat.ops.elementwise.selection import clip as clip_between
 from esat.ops.elementwise.selection import maximum, minimum, switch
 from esat.ops.elementwise.trigonometric import sin
-from esat.ops.index.basic import subtensor
 from esat.ops.promotion import common_dtype, given_dtypes, resolve_dtype, special
 from esat.ops.reduction import ALL, reduce
 from esat.ops.shape import sizes_of
 
 __all__ = [
-    "allclose", "around", "array_equal", "clip", "diff", "divmod", "expit", "fabs", "fix", "float_power",
+    "allclose", "around", "array_equal", "clip", "divmod", "expit", "fabs", "fix", "float_power",
     "heaviside", "isclose", "iscomplex", "isneginf", "isposinf", "isreal", "modf", "nan_to_num", "round",
     "select", "sinc",
 ]  # fmt: skip
@@ -218,18 +216,6 @@ def select(conditions: Sequence[Any], choices: Sequence[Any], default: Any = 0) 
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         chosen = switch(condition, cast(choice, dtype), chosen)
     return chosen
-
-
-def diff(operand: Any, n: int = 1, axis: int = -1) -> Variable:
-    """Differences of neighbours along ``axis``, taken ``n`` times; of booleans, whether they differ."""
-    variable = as_variable(operand)
-    index = normalize_axis("diff", axis, variable.tensor_type.ndim)
-    before = (slice(None),) * index
-    op = ne if variable.tensor_type.dtype == "bool" else sub
-    for _ in range(n):
-        later = subtensor(variable, (*before, slice(1, None)))
-        variable = op(later, subtensor(variable, (*before, slice(None, -1))))
-    return variable
 
 
 def _cast_for(ufunc: np.ufunc, operand: Any) -> Variable:

@@ -10,7 +10,6 @@ import numpy as np
 
 from esat.errors import AxisError, DtypeError, ParameterError, ShapeError, describe
 from esat.frontend import reductions
-from esat.frontend.numeric import diff
 from esat.frontend.shaping import concatenate, ravel
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
@@ -18,15 +17,17 @@ from esat.graph.variables import Constant, Variable
 from esat.ops.axes import normalize_axes, normalize_axis
 from esat.ops.cast import cast
 from esat.ops.convolution import CONVOLUTION
-from esat.ops.creation import arange
+from esat.ops.creation import alloc, arange
 from esat.ops.cumulative import cumsum
 from esat.ops.dimshuffle import dimshuffle
+from esat.ops.elementwise.arithmetic import sub
+from esat.ops.elementwise.comparison import ne
 from esat.ops.index.basic import subtensor
 from esat.ops.promotion import common_dtype
-from esat.ops.shape import size_of
+from esat.ops.shape import size_of, sizes_of
 
 __all__ = [
-    "convolve", "correlate", "ediff1d", "gradient", "polyval", "trapezoid", "unwrap", "vander",
+    "convolve", "correlate", "diff", "ediff1d", "gradient", "polyval", "trapezoid", "unwrap", "vander",
 ]  # fmt: skip
 
 Part = Literal["full", "same", "valid"]
@@ -83,6 +84,46 @@ def _part(name: str, left: Variable, right: Variable, mode: Part) -> Variable:
         swapped = op_named("lt")(*sizes)
         before = op_named("switch")(swapped, floor_div(shorter, 2), floor_div(sub(shorter, 1), 2))
     return subtensor(whole, (slice(before, op_named("add")(before, longer)),))
+
+
+def diff(operand: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Variable:
+    """Differences of neighbours along ``axis``, taken ``n`` times; of booleans, whether they differ.
+
+    Parameters
+    ----------
+    prepend, append
+        What stands before and after the elements: arrays of their rank, or numbers.
+
+    Raises
+    ------
+    ParameterError
+        For a negative ``n``.
+    """
+    variable = as_variable(operand)
+    rank = variable.tensor_type.ndim
+    index = normalize_axis("diff", axis, rank)
+    if n < 0:
+        raise ParameterError(describe("diff", [variable.type], f"differences are not taken {n} times"))
+    ends = [None if end is None else _end(end, variable, index) for end in (prepend, append)]
+    if ends != [None, None]:
+        parts = [part for part in (ends[0], variable, ends[1]) if part is not None]
+        variable = concatenate(parts, index)
+    before = (slice(None),) * index
+    op = ne if variable.tensor_type.dtype == "bool" else sub
+    for _ in range(n):
+        later = subtensor(variable, (*before, slice(1, None)))
+        variable = op(later, subtensor(variable, (*before, slice(None, -1))))
+    return variable
+
+
+def _end(end: Any, variable: Variable, axis: int) -> Variable:
+    """What stands at an end of an array along an axis: a number stands there in every line."""
+    # A number of Python's has NumPy's own dtype here: it is put beside the elements, as an array.
+    given = as_variable(end if isinstance(end, Variable) else np.asarray(end))
+    if given.tensor_type.ndim:
+        return given
+    sizes = [1 if place == axis else size for place, size in enumerate(sizes_of(variable))]
+    return alloc(given, *sizes)
 
 
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Variable:

@@ -4,7 +4,7 @@ from oracle import agree
 from scipy import special
 
 import esat
-from esat.errors import DtypeError
+from esat.errors import DtypeError, ParameterError
 from esat.graph.types import DTYPES
 
 ARRAY = np.random.default_rng(33).standard_normal((3, 5)) * 10
@@ -58,6 +58,14 @@ def test_diff():
     for n, axis in ((1, -1), (2, 0), (1, 0), (0, 0), (4, 1)):
         both(lambda m, x, n=n, a=axis: m.diff(x, n, a), ARRAY)
     both(lambda m, x: m.diff(x), ARRAY > 0)
+    both(lambda m, x: [m.diff(x, prepend=0.0), m.diff(x, 2, 0, append=x[:2], prepend=1.5)], ARRAY)
+    both(
+        lambda m, x: [m.diff(x, prepend=1), m.diff(x, append=0.5), m.diff(x, prepend=x[:1])],
+        np.arange(3, dtype="i4"),
+    )
+    both(lambda m, x: m.diff(x[0], prepend=False), ARRAY > 0)
+    with pytest.raises(ParameterError, match="-1 times"):
+        esat.diff(esat.vector(), -1)
 
 
 def test_gradients():
