@@ -29,7 +29,7 @@ _OPTIMAL_UP_TO = 6
 """Operands up to which the best of all orders is found; their number grows as that of binary trees."""
 
 
-def einsum(subscripts: str, *operands: Any) -> Variable:
+def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> Variable:
     """Sum of products over named axes, as ``numpy.einsum``.
 
     Operands are contracted pairwise, in the order that ``numpy.einsum_path`` finds best for the sizes that
@@ -43,6 +43,8 @@ def einsum(subscripts: str, *operands: Any) -> Variable:
         alphabetical order.
     operands
         Variables or arrays.
+    optimize
+        Means nothing: a good order is found always.
 
     Raises
     ------

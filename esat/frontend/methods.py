@@ -15,7 +15,7 @@ from esat.ops.cast import cast
 from esat.ops.cumulative import cumprod, cumsum
 from esat.ops.diagonal import diagonal
 from esat.ops.dimshuffle import dimshuffle
-from esat.ops.shape import element_count
+from esat.ops.shape import element_count, size_of
 from esat.ops.sorting import argsort, sort
 from esat.ops.vectors import shape_vector
 
@@ -25,9 +25,10 @@ def shape(operand: Any) -> Variable:
     return shape_vector(as_variable(operand))
 
 
-def size(operand: Any) -> Variable:
-    """The number of elements as an int64 scalar; a Constant where the type knows it."""
-    return element_count(as_variable(operand))
+def size(operand: Any, axis: int | None = None) -> Variable:
+    """The number of elements, or of those along an axis, as an int64 scalar; a Constant where it is known."""
+    variable = as_variable(operand)
+    return element_count(variable) if axis is None else size_of(variable, axis)
 
 
 def trace(operand: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:

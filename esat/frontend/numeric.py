@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, ShapeError, describe
+from esat.errors import DtypeError, ParameterError, ShapeError, describe
 from esat.graph.op import Op, as_variable
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
@@ -34,10 +34,22 @@ __all__ = [
 ]  # fmt: skip
 
 
-def clip(operand: Any, low: Any = None, high: Any = None) -> Variable:
-    """The elements, no less than ``low`` and no more than ``high``; None is no bound."""
-    if low is None and high is None:
+def clip(operand: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Variable:
+    """The elements, no less than ``a_min`` and no more than ``a_max``; None is no bound.
+
+    ``min`` and ``max`` are other names of the bounds.
+
+    Raises
+    ------
+    ParameterError
+        For bounds under both names.
+    """
+    bounds = [pair for pair in ((a_min, a_max), (min, max)) if pair[0] is not None or pair[1] is not None]
+    if len(bounds) == 2:
+        raise ParameterError(describe("clip", [operand], "takes a_min and a_max, or min and max, not both"))
+    if not bounds:
         return as_variable(operand)
+    ((low, high),) = bounds
     if low is None:
         return _call(minimum, operand, high)
     if high is None:

@@ -236,9 +236,9 @@ class Methods(Operators):
         """The elements converted to ``dtype``."""
         return self._call("cast", dtype)
 
-    def clip(self, low: Any = None, high: Any = None) -> Variable:
-        """The elements, no less than ``low`` and no more than ``high``."""
-        return self._call("clip", low, high)
+    def clip(self, min: Any = None, max: Any = None) -> Variable:
+        """The elements, no less than ``min`` and no more than ``max``; None is no bound."""
+        return self._call("clip", min, max)
 
     def round(self, decimals: int = 0) -> Variable:
         """The elements rounded to so many decimals, halves to even."""

@@ -21,8 +21,12 @@ def test_clip_and_round():
     for dtype in ("int8", "uint8", "int32", "int64", "uint64"):
         both(lambda m, x: [m.round(x, -1), m.round(x, -3)], np.arange(0, 127, 5).astype(dtype))
     both(lambda m, x: m.round(x), ARRAY > 0)
+    both(lambda m, x: [m.clip(x, a_min=0, a_max=5), m.clip(x, min=-1), x.clip(max=2)], ARRAY)
+    both(lambda _, x: [np.clip(x, a_min=None, a_max=3), x.clip(min=np.float64(0))], ARRAY)
     x = esat.vector()
     assert esat.clip(x) is x
+    with pytest.raises(ParameterError, match=r"clip\(.*not both"):
+        esat.clip(x, 0, max=1)
     with pytest.raises(DtypeError, match=r"round\(vector\(bool\)\): booleans have no decimals"):
         esat.round(esat.vector(dtype="bool"), 1)
 

@@ -83,6 +83,8 @@ FUNCTIONS = {
         np.outer(x[0], x[1]),
     ],
     "linear algebra": lambda x: [np.linalg.norm(x), np.linalg.det(x @ x.T), np.trace(x)],
+    "options": lambda x: [np.einsum("ij,kj->ik", x, x, optimize=True), np.clip(x, a_min=0, a_max=1)],
+    "sizes": lambda x: [np.size(x), np.size(x, 1), np.size(x, axis=-2)],
     "nothing for arrays": lambda x: [np.isclose(x, x), np.nan_to_num(x), np.round(x, 1), np.diff(x)],
 }
 
