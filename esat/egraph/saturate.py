@@ -16,13 +16,14 @@ predicted to take most of the time left is left out (:mod:`esat.egraph.forecast`
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from esat.egraph.engine import Engine
-from esat.egraph.joins import Join
+from esat.egraph.joins import Counts, Join, Tables
 from esat.egraph.report import RuleLog, SaturationReport, StepTrace, StopReason, first_names, rule_name
 from esat.egraph.runner import TYPES, BudgetExhaustedError, Outcome, Runner
 from esat.egraph.schedule import Budgets, RuleStep, Schedule
@@ -43,10 +44,13 @@ EXPLOSIVE_GROWTH = 3.0
 """A step that multiplies the e-nodes by this runs with a match limit from then on."""
 
 _LARGEST_SHARE = 0.5
-"""A rule set that may take more of the time left than this is left out of the round."""
+"""What may take more of the time left than this, or of the e-nodes left, is left out of the round."""
 
-_MOST_GROWN = 40
-"""Times the budget of matches that a rule over a user's own tables may be foreseen to have."""
+_MOST_RELATED = 40
+"""Times the budget of matches that a user's rule may have of new ones, where its patterns are related."""
+
+_MATCHES_A_SECOND = 100_000
+"""Matches that a rule may have for each second left: half of what egglog finds, with a new term for each."""
 
 _FUEL = "(let-scheduler esat-fuel (back-off :match-limit {} :ban-length 1))"
 
@@ -126,7 +130,7 @@ class _Saturation:
     exhausted: set[str] = field(default_factory=set)
     unrun: set[str] = field(default_factory=set)
     held_back: bool = False
-    matched: dict[str, tuple[int, Mapping[str, int]]] = field(default_factory=dict)
+    counts: dict[str, Counts] = field(default_factory=dict)
 
     def run(self) -> SaturationReport:
         runner = self.runner
@@ -275,8 +279,15 @@ class _Saturation:
     def without_large_joins(self, ruleset: str) -> tuple[str, ...]:
         """What to run of a rule set: itself, or all of its members but joins with too many matches."""
         joins = self.schedule.joins.get(ruleset, ())
-        rows = self.runner.nodes.sizes() if joins else {}
-        large = [join for join in joins if self.is_large(join, rows)]
+        sizes = self.runner.nodes.sizes() if joins else {}
+        doubtful = [join for join in joins if join.most(sizes) > self.most_matches(join)]
+        tables = Tables(self.engine.freeze().functions if doubtful else {})
+        large = []
+        for join in doubtful:
+            counts = self.counts.setdefault(join.name, Counts())
+            counts.renew(join, tables, sizes, self.most_matches(join))
+            if counts.is_large:
+                large.append(join)
         if not large:
             return (ruleset,)
         self.hold_back(ruleset)
@@ -284,12 +295,17 @@ class _Saturation:
         members = {join.member for join in large}
         return tuple(rule.member for rule in self.schedule.rules[ruleset] if rule.member not in members)
 
-    def is_large(self, join: Join, rows: Mapping[str, int]) -> bool:
-        """Whether a rule is foreseen to have too many matches."""
-        if join.matches(rows) > self.budgets.matches:
-            return True
-        matches, before = self.matched.get(join.name, (0, rows))
-        return matches * join.growth(before, rows) > _MOST_GROWN * self.budgets.matches
+    def most_matches(self, join: Join) -> float:
+        """New matches that a rule may have in a run: fewer where its patterns are unrelated."""
+        budgets = self.budgets
+        if not join.is_related:
+            return budgets.matches
+        nodes = _LARGEST_SHARE * (budgets.nodes - self.runner.nodes.exact())
+        limit = min(_MOST_RELATED * budgets.matches, nodes / join.terms if join.terms else math.inf)
+        soon = _MATCHES_A_SECOND * self.runner.left()
+        if soon < limit:
+            self.runner.hurried = True
+        return min(limit, soon)
 
     def run_limited(self, ruleset: str, program: str, fuel: int) -> bool:
         """Run a rule set with a match limit; whether anything changed."""
@@ -310,12 +326,7 @@ class _Saturation:
         if len(rulesets) == 1 and nodes.most > min(fuel, _SMALL_NODES):
             nodes.exact()
         before, most = nodes.last, nodes.most
-        growing = [join for name in rulesets for join in self.schedule.joins.get(name, ()) if join.facts]
-        rows = nodes.sizes() if growing else {}
         outcome = runner.run(program, rulesets)
-        for join in growing:
-            if join.name in outcome.matches:
-                self.matched[join.name] = outcome.matches[join.name], rows
         if outcome.updated:
             runner.recent.add(outcome.matches)
         if self.schedule.check_types:
