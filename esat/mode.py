@@ -57,7 +57,8 @@ class Mode:
         sizes that types, ``shapes=`` and shared variables tell. The winner is remembered on disk.
     invariants
         Whether results of constants and of shared variables that a function does not update are kept from
-        call to call where computing them takes long; they are computed anew when these have changed.
+        call to call where computing them takes long; they are computed anew when these have changed. What
+        constants alone make is priced as shared by many calls: ``A @ (B @ x)`` may become ``(A @ B) @ x``.
     variants
         Programs kept beside the first one, for sizes that types leave open; 0 for none. Where calls come with
         sizes for which another program of the same e-graph is predicted to be faster, and there have been

@@ -281,8 +281,10 @@ def _optimize(
         remove_assumptions(result)
     else:
         budgets = Budgets(mode.node_limit, mode.time_limit, mode.round_limit)
+        # Autotuning measures whole calls.
+        keeps = mode.invariants and not mode.debug and not mode.autotune
         saturating = SaturationOptimizer(
-            optdb, RULES, mode.query, options, budgets, mode.extract, checker, mode.trace
+            optdb, RULES, mode.query, options, budgets, mode.extract, checker, mode.trace, keeps
         )
         result, report, details = saturating.optimize(graph, profile.stage)
     details.name = mode.name

@@ -59,6 +59,8 @@ class SaturationOptimizer:
         See :class:`Watcher`.
     trace
         Told of each replacement, and of each step of saturation.
+    keeps
+        Whether programs keep what depends on constants alone from call to call.
     """
 
     database: SequenceDB
@@ -69,6 +71,7 @@ class SaturationOptimizer:
     method: Literal["area", "tree", "optimal"]
     watch: Watcher | None = None
     trace: Writer | None = None
+    keeps: bool = False
 
     def optimize(
         self, graph: FunctionGraph, stage: Stage
@@ -109,6 +112,7 @@ class SaturationOptimizer:
             trace=steps,
             kept=kept_graphs() if self.watch is None else None,
             check_types=self.watch is not None,
+            keeps=self.keeps and not lazy,  # what runs under conditions is not kept
         )
         if lazy:
             _join(result)

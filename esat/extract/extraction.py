@@ -16,6 +16,7 @@ from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
 from esat.extract.choose import choose
 from esat.extract.cost import CostModel
 from esat.extract.initial import initial_choice
+from esat.extract.lasting import shares_of_a_call
 from esat.extract.nary import Shape
 from esat.extract.pricing import node_costs
 from esat.extract.selected import selected_terms
@@ -44,11 +45,14 @@ class SaturatedGraph:
         What was loaded.
     plan
         In which form.
+    keeps
+        Whether programs keep what depends on constants alone from call to call.
     """
 
     arrays: EGraphArrays
     terms: TermGraph
     plan: LoadPlan
+    keeps: bool = False
 
     @property
     def roots(self) -> list[int]:
@@ -67,7 +71,7 @@ class Extraction:
     values
         Shape and dtype of each class.
     costs
-        float64 ``(nodes,)``: predicted seconds of each e-node.
+        float64 ``(nodes,)``: predicted seconds of each e-node, in the mean of many calls.
     penalties
         float64 ``(nodes,)``: what was added to them for the choice.
     selection
@@ -124,6 +128,8 @@ def extract(
     arrays = graph.arrays
     values = class_values(arrays, graph.terms, hints)
     costs = node_costs(arrays, values, model)
+    if graph.keeps:
+        costs *= shares_of_a_call(arrays, values, costs, model.machine)
     penalties = np.where(superseded_nodes(arrays), SUPERSEDED_PENALTY, 0.0)
     initial: IntArray = initial_choice(arrays, graph.terms, graph.plan)
     selection = choose(

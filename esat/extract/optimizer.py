@@ -138,6 +138,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     trace: list[StepTrace] | None = None,
     kept: KeptGraphs | None = None,
     check_types: bool = False,
+    keeps: bool = False,
 ) -> tuple[FunctionGraph, OptimizationReport]:
     """The cheapest graph that the rules prove equal.
 
@@ -165,6 +166,8 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
         E-graphs of other processes, which need not be saturated again.
     check_types
         Compute types after every step, so that a rule that changed one is found out at once.
+    keeps
+        Whether the program will keep what depends on constants alone from call to call.
 
     Raises
     ------
@@ -177,6 +180,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     found, saturation = saturated(terms, program, budgets, stage, trace, kept, check_types)
     with stage("extract"):
         model = CostModel(machine or MachineProfile(), terms.opaque)
+        found = replace(found, keeps=keeps)
         extraction = extract(found, model, hints_of(terms, shapes), method)
         chosen, sizes = extraction.terms()
     with stage("decode"):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from esat.egraph.encode import encode
 from esat.extract.cost import CostModel
+from esat.extract.lasting import LARGEST_BYTES, is_worth_keeping
 from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import predicted_seconds
 from esat.extract.shapes import hints_of
@@ -27,13 +28,6 @@ from esat.ops.control import IfElse
 
 if TYPE_CHECKING:
     from esat.runtime.executable import Executable
-
-SMALLEST_SAVING = 2.0e-5
-"""Predicted seconds from which on a result is kept."""
-READS = 2.0
-"""Time of computing over that of reading the result, at least: fused, it might not be written at all."""
-LARGEST_BYTES = 1 << 28
-"""Bytes of all kept results of one function, at most."""
 
 _CHEAP = (Family.VIEW, Family.CREATION)
 _EXCLUDED = (Family.CONTROL, Family.RANDOM)
@@ -202,7 +196,7 @@ def _affordable(candidates: Sequence[Variable], machine: MachineProfile) -> list
         seconds = predicted_seconds(terms, model, hints)
         value = term_values(terms, hints)[terms.roots[0]]
         size = prod(value.shape) * value.itemsize
-        if seconds >= max(SMALLEST_SAVING, READS * size / machine.bandwidth(size)) and size <= room:
+        if is_worth_keeping(seconds, size, machine) and size <= room:
             chosen.append(variable)
             room -= int(size)
     return chosen

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import esat
+from esat.extract import lasting
 from esat.runtime import invariants
 from esat.runtime.executable import Executable
 
@@ -15,7 +16,7 @@ N = 120
 @pytest.fixture(autouse=True)
 def small_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small results are kept, too."""
-    monkeypatch.setattr(invariants, "SMALLEST_SAVING", 1e-6)
+    monkeypatch.setattr(lasting, "SMALLEST_SAVING", 1e-6)
 
 
 def matrix(seed: int, n: int = N) -> np.ndarray:
