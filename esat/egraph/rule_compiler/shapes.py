@@ -38,6 +38,7 @@ class Shapes:
             _collect_terms(term, matched)
         self._matched = matched
         self._expanding: set[str] = set()
+        self._normal: dict[Sexp, Normal] = {}
         self._equal = [
             frozenset((self.normal(guard[1]), self.normal(guard[2])))
             for guard in surface.guards
@@ -75,6 +76,12 @@ class Shapes:
 
     def normal(self, expression: Sexp) -> Normal:
         """The normal form of an expression."""
+        known = self._normal.get(expression)
+        if known is None:
+            known = self._normal[expression] = self._computed_normal(expression)
+        return known
+
+    def _computed_normal(self, expression: Sexp) -> Normal:
         if expression == ALL_ONES:
             return frozenset()
         name = head_of(expression)
@@ -91,7 +98,7 @@ class Shapes:
                 clauses = frozenset(one | other for one in clauses for other in self.normal(part))
         else:
             clauses = frozenset({frozenset({canonical(expression)})})
-        return frozenset(clause for clause in clauses if not any(other < clause for other in clauses))
+        return frozenset(clause for clause in clauses if not any(map(clause.__gt__, clauses)))
 
     def _permuted(self, expression: Sexp) -> Normal:
         """Permuting the axes distributes over meets and joins; composed permutations apply one by one."""
