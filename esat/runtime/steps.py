@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.codegen.lapack import performer
 from esat.graph import Apply, Constant, Variable
 from esat.graph.op import Array
 from esat.ops.dimshuffle import DimShuffle
@@ -194,7 +195,7 @@ class StepWriter:
 
     def _write_library(self, number: int, node: Apply) -> None:
         self._write_guards(node)
-        perform = self.writer.bind(f"perform_{number}", node.op.perform)
+        perform = self.writer.bind(f"perform_{number}", performer(node.op, self.program.threads))
         results = [self.writer.names[output] for output in node.outputs]
         operands = tuple_text([self.writer.operand(variable) for variable in node.inputs])
         self.writer.line(f"{targets_text(results)} = {perform}({operands})")
