@@ -194,3 +194,23 @@ def test_products_are_added_to_columns_and_rows(shape: tuple[int, int]) -> None:
     assert found is not None
     found(*operands, output)
     assert np.allclose(output, expected)
+
+
+def test_products_do_not_import_the_rest_of_scipy_linalg():
+    """That took a quarter of a second of every process; who imports it later finds it whole."""
+    program = """
+import sys
+import numpy as np
+import esat
+
+x, y = esat.matrix("x"), esat.matrix("y")
+product = esat.compile(esat.Graph([x, y], [x @ y]))
+assert (product(np.eye(3), np.ones((3, 2))) == 1).all()
+assert "scipy.linalg" not in sys.modules
+import scipy.linalg
+assert (scipy.linalg.blas.dgemm(1.0, np.eye(2), np.eye(2)) == np.eye(2)).all()
+assert (scipy.linalg.solve(np.eye(2), np.ones(2)) == 1).all()
+assert scipy.linalg._fblas.dgemm is esat.codegen.blas_library.blas_function("dgemm")
+assert (product(np.eye(3), np.ones((3, 2))) == 1).all()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
