@@ -127,19 +127,12 @@ def direct_call(
     if any(value for (kind, _), value in facts.items() if kind in ("large", "kernel")):
         return None
     shapes, frames = table.shapes(key), record[-1]
+    scratch = frames.plan.peak_bytes
+    unlocked = _bytes_from_outside(program, shapes) + scratch > LARGEST
+    if unlocked and (_bytes_moved(program, shapes) > LARGEST_UNLOCKED or scratch > LARGEST_SCRATCH):
+        return None
     results = returned(program)
-    working = [group for group in program.steps if not is_view(group)]
-    made = {output for group in working for output in group.outputs}
-    read = {variable for group in working for variable in group.reads if variable not in made}
-    inputs = [_bytes(variable, shapes) for variable in read if not isinstance(variable, Constant)]
-    outputs = [_bytes(output, shapes) for output in results]
-    unlocked = sum(inputs) + sum(outputs) + frames.plan.peak_bytes > LARGEST
-    if unlocked:
-        operands = (v for group in working for v in (*group.reads, *group.outputs))
-        moved = sum(_bytes(v, shapes) for v in operands if not isinstance(v, Constant))
-        if moved > LARGEST_UNLOCKED or frames.plan.peak_bytes > LARGEST_SCRATCH:
-            return None
-    pooled = max(outputs, default=0) >= POOLED_FROM
+    pooled = any(_bytes(output, shapes) >= POOLED_FROM for output in results)
     values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
     steps = NativeSteps(program, shapes, values, _taken(frames), unlocked, given=pooled)
     if not pooled and not program.shared:
@@ -147,11 +140,23 @@ def direct_call(
     function = steps.function(_refuse)
     if function is None:
         return None
-    if not pooled:
-        return _with_shared(program, function, otherwise)
     new = {variable: value for (kind, variable), value in facts.items() if kind == "new"}
-    takers = [_taker(output, made_in(program, output), shapes, new) for output in results]
-    return _with_results(program, function, otherwise, takers)
+    takers = [_taker(output, made_in(program, output), shapes, new) for output in results] if pooled else []
+    return _with_values(program, function, otherwise, takers)
+
+
+def _bytes_from_outside(program: Program, shapes: Mapping[Variable, Shape]) -> int:
+    """Bytes that a call reads of what it does not make, and that it returns."""
+    working = [group for group in program.steps if not is_view(group)]
+    made = {output for group in working for output in group.outputs}
+    read = {variable for group in working for variable in group.reads if variable not in made}
+    return sum(_bytes(variable, shapes) for variable in (*read, *returned(program)))
+
+
+def _bytes_moved(program: Program, shapes: Mapping[Variable, Shape]) -> int:
+    """Bytes that the steps of a call read and write, one after the other."""
+    working = [group for group in program.steps if not is_view(group)]
+    return sum(_bytes(variable, shapes) for group in working for variable in (*group.reads, *group.outputs))
 
 
 def _taken(frames: ScratchFrames) -> tuple[np.ndarray[Any, Any], ...]:
@@ -175,52 +180,33 @@ def _taker(
     return allocator(shapes[output], output.tensor_type.numpy_dtype)
 
 
-def _shared_values(program: Program) -> list[Callable[[], Any]]:
-    """What gives the values of the shared variables that a program reads."""
-    return [
-        variable.own_value if variable in program.overwritten else variable.look
-        for variable in program.shared
-    ]
-
-
-def _with_shared(
-    program: Program, made: Callable[..., Any], otherwise: Callable[..., Any]
-) -> Callable[..., Any]:
-    """A native function that takes the values of shared variables after the arguments, called with them."""
-    count = len(program.graph.inputs)
-    lock = program.lock if program.updated else nullcontext()
-    values = _shared_values(program)
-
-    def call(*arguments: Any, out: Any = None) -> Any:
-        if out is None and len(arguments) == count:
-            with lock:
-                found = made(*arguments, *[value() for value in values])
-            if found is not None:
-                return found
-        return otherwise(*arguments, out=out)
-
-    return call
-
-
-def _with_results(
+def _with_values(
     program: Program,
     made: Callable[..., Any],
     otherwise: Callable[..., Any],
     takers: Sequence[Allocator],
 ) -> Callable[..., Any]:
-    """A native function that takes the arrays of its results, after shared values, called with them."""
+    """A native function that takes shared values, and the arrays of its results, after the arguments.
+
+    The function returned is called with the arguments alone. Without takers the native function makes its
+    results.
+    """
     count = len(program.graph.inputs)
     lock = program.lock if program.updated else nullcontext()
-    values = _shared_values(program)
-    single = takers[0] if len(takers) == 1 else None
+    values = [
+        variable.own_value if variable in program.overwritten else variable.look
+        for variable in program.shared
+    ]
 
     def call(*arguments: Any, out: Any = None) -> Any:
         if out is None and len(arguments) == count:
-            results = (single(),) if single is not None else tuple([take() for take in takers])
+            results = tuple([take() for take in takers]) if takers else ()
             with lock:
                 done = made(*arguments, *[value() for value in values], *results)
             if done is not None:
-                return results if single is None else results[0]
+                if not results:
+                    return done
+                return results if len(results) > 1 else results[0]
         return otherwise(*arguments, out=out)
 
     return call
@@ -251,6 +237,7 @@ def _is_simple_accumulation(program: Program, node: Apply) -> bool:
 
 
 def _bytes(variable: Variable, shapes: Mapping[Variable, Shape]) -> int:
-    if not isinstance(variable.type, TensorType):
+    """Bytes of an argument or a result; none of a constant, which is part of the program."""
+    if isinstance(variable, Constant) or not isinstance(variable.type, TensorType):
         return 0
     return int(np.prod(shapes[variable], dtype=np.int64)) * variable.type.numpy_dtype.itemsize

@@ -270,7 +270,7 @@ def training():
 
 
 def is_native_with_shared(program):
-    return getattr(program._run, "__qualname__", "").startswith("_with_shared")
+    return getattr(program._run, "__qualname__", "").startswith("_with_values")
 
 
 def test_updates_in_native_calls():
