@@ -90,6 +90,8 @@ from esat.frontend.names import *  # noqa: F403
 from esat.frontend.nans import *  # noqa: F403
 from esat.frontend.numeric import *  # noqa: F403
 from esat.frontend.numpy_calls import register_numpy_calls as _register_numpy_calls
+from esat.frontend.parameters import check_calls as _check_calls
+from esat.frontend.parameters import check_methods as _check_methods
 from esat.frontend.reductions import *  # noqa: F403
 from esat.frontend.searching import *  # noqa: F403
 from esat.frontend.sequences import *  # noqa: F403
@@ -115,6 +117,7 @@ from esat.graph import (
     debugprint,
 )
 from esat.graph.evaluate import evaluate
+from esat.graph.methods import Methods as _Methods
 from esat.ops.assume import assume
 from esat.ops.cast import cast
 from esat.ops.control import assert_, ifelse, specify_shape
@@ -191,5 +194,9 @@ def __dir__() -> list[str]:
 
 
 _register_all()
+_check_calls(globals(), __all__)
+for _module in (linalg, random, sparse):
+    _check_calls(vars(_module), _module.__all__)
+_check_methods(_Methods)
 _register_methods()
 _register_numpy_calls(globals())

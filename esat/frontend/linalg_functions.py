@@ -18,7 +18,7 @@ from esat.frontend.shaping import moveaxis
 from esat.graph.op import Op, as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
-from esat.ops.axes import ordered_axes
+from esat.ops.axes import normalize_axes, ordered_axes
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.linalg.algebra import conjugated, identity_like
@@ -407,14 +407,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
 
 
 def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Variable:
-    """Vector norm over one axis, or of all elements; ``ord`` a number p, inf, -inf or 0."""
+    """Vector norm over an axis, the elements along several, or all; ``ord`` a number p, inf, -inf or 0."""
     variable = as_variable(x)
     if isinstance(ord, str) or ord is None:
         raise DtypeError(describe("vector_norm", [variable.type], f"ord={ord!r} is no norm of vectors"))
-    if axis is None and variable.tensor_type.ndim != 1:
-        flat = reductions.norm(variable.ravel(), ord)
-        return dimshuffle(flat, ["x"] * variable.tensor_type.ndim) if keepdims else flat
-    return reductions.norm(variable, ord, axis, keepdims)
+    axes = normalize_axes("vector_norm", axis, variable.tensor_type.ndim)
+    real = cast(variable, "float64") if variable.tensor_type.kind in "biu" else variable
+    return reductions.norm_over(real, ord, axes, keepdims)
 
 
 def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Variable:

@@ -183,8 +183,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
         raise AxisError(describe("norm", [variable.type], f"ord={ord} is a norm of one axis"))
     if ord == "fro" and len(axes) != 2:
         raise DtypeError(describe("norm", [variable.type], "the Frobenius norm takes two axes"))
+    return norm_over(variable, 2 if ord in (None, "fro") else ord, axes, keepdims)
+
+
+def norm_over(variable: Variable, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Variable:
+    """The vector norm of the elements along any axes, none included; ``ord`` a number, inf, -inf or 0."""
     size = op_named("abs")(variable)
-    if ord in (None, 2, "fro"):
+    if ord == 2:
         result: Variable = op_named("sqrt")(sum(op_named("sqr")(size), axes, None, keepdims))
         return result
     if ord in (np.inf, -np.inf):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, GradientError, ShapeError, describe
+from esat.graph.callers import user_line
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable
 
@@ -105,7 +106,8 @@ class Op:
     def __call__(self, *inputs: Any, **unknown: Any) -> Any:
         """The output of :meth:`make_node`, or a tuple of them when there are several."""
         if unknown:
-            raise DtypeError(describe(self.name, inputs, f"takes no parameter {', '.join(unknown)}"))
+            reason = f"takes no parameter {', '.join(unknown)}"
+            raise DtypeError(describe(self.name, inputs, reason, user_line()))
         outputs = self.make_node(*inputs).outputs
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 

@@ -188,6 +188,13 @@ def test_composites():
                     cube,
                 )
     agree(linalg.norm, np.linalg.norm, cube)
+    for data, axes in ((array("float64"), ()), (cube, ()), (cube, (2, 0)), (cube, None), (cube, (0, 1, 2))):
+        for order in (0, 1, 2, 3, np.inf, -np.inf):
+            agree(
+                lambda x, o=order, a=axes: linalg.vector_norm(x, axis=a, ord=o),
+                lambda x, o=order, a=axes: np.linalg.vector_norm(x, axis=a, ord=o),
+                data,
+            )
     square = array("float64", 3, 3)
     for order in (None, 1, -1, 2, -2, np.inf, -np.inf, "fro"):
         agree(lambda a, o=order: linalg.cond(a, o), lambda a, o=order: np.linalg.cond(a, o), square)
