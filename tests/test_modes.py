@@ -231,3 +231,27 @@ def test_strict_adds_in_one_order_whatever_else_is_computed(build):
     for output, result in zip(outputs, run(outputs, "strict"), strict=True):
         (alone,) = run([output], written)
         np.testing.assert_array_equal(result, alone)
+
+
+UNNEEDED = {
+    "times zero": lambda total, y: total * 0.0,
+    "subtracted again": lambda total, y: total - y,
+    "its size": lambda total, y: total.shape[0],
+    "ones like it": lambda total, y: esat.ones_like(total),
+}
+
+
+@pytest.mark.parametrize("build", UNNEEDED.values(), ids=UNNEEDED)
+def test_sizes_that_do_not_fit_are_found_where_all_is_computed(build):
+    """Elsewhere what no output needs may go, its misfits included (docs/numpy.md)."""
+    x, y = esat.vector("x"), esat.vector("y")
+    graph = esat.Graph([x, y], [build(x + y, y)])
+    misfit, fitting = (np.ones(3), np.ones(4)), (np.ones(3), np.full(3, 2.0))
+    results = []
+    for mode in ("fast_compile", "debug"):
+        function = esat.compile(graph, mode)
+        with pytest.raises(esat.ShapeError, match="sizes"):
+            function(*misfit)
+        results.append(function(*fitting))
+    for mode in ("fast_run", "greedy", "strict"):
+        np.testing.assert_array_equal(esat.compile(graph, mode)(*fitting), results[0])
