@@ -288,6 +288,13 @@ def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
     assert sum(taken(Choice(), 203, steady(0.99, 1.0))) == 3 + 4
 
 
+def test_several_threads_that_wait_for_one_another_at_once_are_not_taken_at_first() -> None:
+    waits = iter([False, False, *[True] * 18])  # of the two calls that count the second has to wait
+    assert taken(Choice(), 20, lambda together, _: (8.0 if next(waits) else 0.7) if together else 1.0) == [
+        True, True, False, False, True, *[False] * 15,
+    ]  # fmt: skip
+
+
 def test_a_slow_beginning_decides_nothing_for_long() -> None:
     def seconds(way: bool, number: int) -> float:
         return (10.0 if number < 10 else 0.5) if way else 1.0
