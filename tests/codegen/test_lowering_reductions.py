@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from codegen.kernel_cases import check, group_of, op, reference, run, variable
 
+import esat
 from esat.codegen import can_fuse, lower, supported
 from esat.graph import Variable
 from esat.ops.cast import cast
@@ -246,3 +247,16 @@ def test_whatever_can_fuse_says_can_be_lowered(seed: int) -> None:
             values = {x: numbers("float64", (7, 11)), row: numbers("float64", (1, 11))}
             for got, wanted in zip(run(group, values), reference(group, values), strict=True):
                 np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "o2"])
+def test_a_kept_value_is_not_read_where_the_output_may_have_taken_its_place(mode: str) -> None:
+    """Exponentials are kept in the softmax's array; the loops that sum its products come after its own."""
+    x, m = esat.vector("x"), esat.matrix("m")
+    weights = esat.softmax(x)
+    function = esat.compile(esat.Graph([x, m], [weights, esat.sum(esat.exp(m) * weights, axis=1)]), mode)
+    values, rows = numbers("float64", (7,)), numbers("float64", (5, 7))
+    shares = np.exp(values) / np.exp(values).sum()
+    found, sums = function(values, rows)
+    np.testing.assert_allclose(found, shares)
+    np.testing.assert_allclose(sums, (np.exp(rows) * shares).sum(axis=1))

@@ -257,6 +257,7 @@ class Schedule:
                     isinstance(sink, StoreSink)
                     and sink.array not in taken
                     and phase_of[sink] >= final
+                    and self._is_last(sink, value, sinks, phase_of, level)
                     and sink.dtype == self._dtype(value)
                     and frozenset(axes_of(sink.index)) == self._depends(value)
                 ):
@@ -268,6 +269,29 @@ class Schedule:
                     spills.setdefault(first, {})[value] = Load(value, sink.array, sink.index, "kept above")
                     break
         return (*sinks, *added), phase_of, spills
+
+    def _is_last(
+        self,
+        store: StoreSink,
+        value: int,
+        sinks: Sequence[Sink],
+        phase_of: Mapping[Sink, int],
+        level: _Level,
+    ) -> bool:
+        """Whether nobody reads a value in a loop that may come after the one that writes over it.
+
+        Loops of a phase are in no order. Stores at the same places share one, unless they need inner loops.
+        """
+        for sink in sinks:
+            if sink is store or phase_of[sink] < phase_of[store]:
+                continue
+            needed = self._needed_in_phase(sink, level)
+            if value not in needed:
+                continue
+            has_inner = any(isinstance(self._node(one, level), Fold) for one in needed)
+            if not isinstance(sink, StoreSink) or axes_of(sink.index) != axes_of(store.index) or has_inner:
+                return False
+        return True
 
     def _uses(
         self, sinks: Sequence[Sink], phase_of: Mapping[Sink, int], level: _Level
