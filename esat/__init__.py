@@ -40,6 +40,7 @@ from esat.collection import without_collecting as _without_collecting
 from esat.errors import (
     AssertionFailed,
     AxisError,
+    CallError,
     CompileError,
     CycleError,
     DebugError,
@@ -144,8 +145,8 @@ astype = cast
 array = asarray = _tensor.as_tensor
 
 __all__ = [
-    "Apply", "AssertionFailed", "AxisError", "CompileError", "Constant", "CycleError", "DebugError",
-    "DtypeError",
+    "Apply", "AssertionFailed", "AxisError", "CallError", "CompileError", "Constant", "CycleError",
+    "DebugError", "DtypeError",
     "EsatError", "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph",
     "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "ModeError", "NodeFinder", "Op",
     "OptimizerError", "ParameterError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError",

@@ -50,8 +50,12 @@ class LinearAlgebraError(EsatError, LinAlgError):
     """A matrix that an op cannot take: singular, not positive definite, or one it does not converge on."""
 
 
+class CallError(EsatError, TypeError):
+    """A call with parameters that a function does not have, or without those it needs."""
+
+
 class ParameterError(EsatError, ValueError):
-    """A parameter outside the domain of a probability distribution, found while running."""
+    """A parameter with a value it cannot have: of a distribution, outside the domain, found while running."""
 
 
 class AssertionFailed(EsatError, AssertionError):  # noqa: N818 - it says what happened

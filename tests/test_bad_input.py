@@ -8,6 +8,7 @@ import pytest
 
 import esat
 from esat.errors import (
+    CallError,
     DtypeError,
     EsatError,
     GradientError,
@@ -254,7 +255,7 @@ def test_what_goes_through_a_variable_says_that_its_size_is_not_known() -> None:
 
 
 def test_an_op_takes_no_parameters_that_it_does_not_have() -> None:
-    with pytest.raises(DtypeError, match=r"^exp\(x\): takes no parameter where\n  at .*bad_input.py:[0-9]+$"):
+    with pytest.raises(CallError, match=r"^exp\(x\): takes no parameter where\n  at .*bad_input.py:[0-9]+$"):
         esat.exp(esat.vector("x"), where=True)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, cast
 
-from esat.errors import DtypeError, describe
+from esat.errors import CallError, describe
 from esat.graph.callers import user_line
 from esat.graph.variables import Variable
 
@@ -52,21 +52,20 @@ def check_methods(owner: type) -> None:
 
 
 def _checked(function: FunctionType) -> Callable[..., Any]:
-    """The function, with a DtypeError where Python finds no parameter for an argument, or no argument."""
+    """The function, with a CallError where Python finds no parameter for an argument, or no argument."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
             return function(*arguments, **keywords)
         except TypeError as error:
             trace = error.__traceback__
-            if isinstance(error, DtypeError) or trace is None or trace.tb_next is not None:
+            if isinstance(error, CallError) or trace is None or trace.tb_next is not None:
                 raise
             reason = str(error).partition("() ")[2] or str(error)
         known = ", ".join(inspect.signature(function).parameters)
         shown = [value.type if isinstance(value, Variable) else type(value).__name__ for value in arguments]
-        raise DtypeError(
-            describe(function.__name__, shown, f"{reason}; it has ({known})", user_line())
-        ) from None
+        told = describe(function.__name__, shown, f"{reason}; it has ({known})", user_line())
+        raise CallError(told) from None
 
     # Errors within name the function that the user called after the frame of its call.
     call.__code__ = call.__code__.replace(co_name=function.__name__)

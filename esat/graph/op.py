@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, GradientError, ShapeError, describe
+from esat.errors import CallError, GradientError, ShapeError, describe
 from esat.graph.callers import user_line
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable
@@ -107,7 +107,7 @@ class Op:
         """The output of :meth:`make_node`, or a tuple of them when there are several."""
         if unknown:
             reason = f"takes no parameter {', '.join(unknown)}"
-            raise DtypeError(describe(self.name, inputs, reason, user_line()))
+            raise CallError(describe(self.name, inputs, reason, user_line()))
         outputs = self.make_node(*inputs).outputs
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
