@@ -13,7 +13,7 @@ from esat.classic.rule_phase import RuleOptions
 from esat.classic.saturation import SaturationOptimizer
 from esat.classic.standard import optdb
 from esat.codegen.blas import routine_for
-from esat.codegen.threads import default_threads
+from esat.codegen.threads import granted_threads
 from esat.collection import without_old_objects
 from esat.egraph.schedule import Budgets
 from esat.errors import GraphError
@@ -256,7 +256,7 @@ def _options(mode: Mode, rules: RuleSources, shapes: Expected) -> RuleOptions:
 
 def _machine(mode: Mode) -> MachineProfile:
     """The machine as kernels of a mode find it."""
-    return mode.machine.in_threads(default_threads() if mode.threads is None else mode.threads)
+    return mode.machine.in_threads(granted_threads(mode.threads))
 
 
 def _optimize(

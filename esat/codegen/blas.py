@@ -25,7 +25,7 @@ from esat.codegen.shared_products import share_product, share_vector_product
 from esat.codegen.sparse_products import sparse_product_routine, sparse_with_product_routine
 from esat.codegen.sparse_sums import sparse_quadratic_routine, sparse_sum_routine
 from esat.codegen.structured import Routine, structured_routine
-from esat.codegen.threads import default_threads
+from esat.codegen.threads import granted_threads
 from esat.codegen.vector_products import HANDED_TO_NUMPY, multiply_vector
 from esat.graph import Apply
 from esat.graph.op import Array
@@ -170,7 +170,7 @@ def _product(gemm: Routine, threads: int | None, left: Array, right: Array, outp
         with (multiplications >= WOKEN_FROM and one_thread()) or _AS_IT_IS:
             _scaled_product(gemm, 1.0, left, right, 0.0, output)
     elif not share_product(1.0, left, right, 0.0, output, threads):
-        alone = (default_threads() if threads is None else threads) == 1
+        alone = granted_threads(threads) == 1
         if scipy_is_faster():
             with (alone and one_thread()) or _AS_IT_IS:
                 _scaled_product(gemm, 1.0, left, right, 0.0, output)

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from esat.codegen.blas_library import one_thread
-from esat.codegen.threads import default_threads
+from esat.codegen.threads import granted_threads
 from esat.graph import Op
 from esat.ops.linalg.record import MatrixOp
 
@@ -37,8 +37,7 @@ def performer(op: Op, threads: int | None) -> Callable[[Sequence[Any]], tuple[An
 
 def _perform(op: Op, threads: int | None, operands: Sequence[Any]) -> tuple[Any, ...]:
     work = max(map(_multiplications, operands), default=0)
-    several = (default_threads() if threads is None else threads) > 1
-    if work < WOKEN_FROM or (work >= SHARED_FROM and several):
+    if work < WOKEN_FROM or (work >= SHARED_FROM and granted_threads(threads) > 1):
         return op.perform(operands)
     with ExitStack() as stack:
         # SciPy's library is not loaded for an op that NumPy computes.

@@ -15,7 +15,7 @@ from numba.core import types
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
 from esat.codegen.template import NUMBA_TYPES
-from esat.codegen.threads import default_threads, pool_address
+from esat.codegen.threads import granted_threads, pool_address
 from esat.codegen.threads.tasks import in_parallel
 from esat.codegen.vector_math.reduction import reassociating_multiply_add
 from esat.graph.op import Array
@@ -85,7 +85,7 @@ def normal_routine(dtype: str, threads: int | None) -> Callable[[Array, Array, A
         if not (matrix.size and one_pass and fits):
             output[...] = NORMAL_PRODUCT.perform([matrix, operand])[0]
             return
-        shared = default_threads() if threads is None else threads
+        shared = granted_threads(threads)
         shared = shared if matrix.size >= SHARED_FROM else 1
         sums = np.empty((min(PARTS, matrix.shape[0]), matrix.shape[1]), dtype)
         vector = np.ascontiguousarray(operand).reshape(-1)

@@ -22,7 +22,7 @@ from esat.codegen.blas_calls import call_blas
 from esat.codegen.blas_library import load_blas, one_thread
 from esat.codegen.small_products import function_address, order_in_memory
 from esat.codegen.template import NUMBA_TYPES
-from esat.codegen.threads import default_threads, pool_address
+from esat.codegen.threads import granted_threads, pool_address
 from esat.codegen.threads.choice import Choices
 from esat.codegen.threads.tasks import in_parallel
 from esat.graph.op import Array
@@ -131,7 +131,7 @@ def share_product(
     (rows, inner), columns = left.shape, right.shape[1]
     if rows * inner * columns < SHARED_FROM or left.dtype.char not in _LETTERS:
         return False
-    count = default_threads() if threads is None else threads
+    count = granted_threads(threads)
     step = _step(rows, inner * columns)
     if step:
         return _share(alpha, left, right, beta, output, count, step, by_rows=True)
@@ -163,7 +163,7 @@ def share_vector_product(
     threads
         The most it may use; None for what :func:`default_threads` says.
     """
-    count = default_threads() if threads is None else threads
+    count = granted_threads(threads)
     if matrix.size < READ_FROM or matrix.dtype.char not in _LETTERS or count == 1:
         return False
     rows, inner = matrix.shape

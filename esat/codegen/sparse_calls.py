@@ -15,7 +15,7 @@ import numpy as np
 from numba.core import types
 
 from esat.codegen.template import NUMBA_TYPES
-from esat.codegen.threads import configured_threads, default_threads, pool_address
+from esat.codegen.threads import configured_threads, granted_threads, pool_address
 from esat.codegen.threads.choice import Choice
 from esat.graph.op import Array
 from esat.graph.sparse_type import Format
@@ -134,7 +134,7 @@ class _Shared:
 
     def run(self, *arguments: Any) -> None:
         together = self._choice.next()
-        threads = (self._threads or default_threads()) if together else 1
+        threads = granted_threads(self._threads) if together else 1
         start = time.perf_counter()
         self._kernel(*arguments, pool_address(threads), threads)
         self._choice.add(together, time.perf_counter() - start)

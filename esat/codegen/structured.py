@@ -15,7 +15,7 @@ import numpy as np
 
 from esat.codegen.blas_library import LETTERS, blas_function, one_thread
 from esat.codegen.structured_kernels import compiled, matmul_tridiagonal, mirror, tridiagonal_matmul
-from esat.codegen.threads import default_threads
+from esat.codegen.threads import granted_threads
 from esat.graph.op import Array
 from esat.ops.linalg.structured import StructuredProduct
 
@@ -54,7 +54,7 @@ def _in_few_threads(
     """Compute in the calling thread alone where the library's threads would not pay, or must not be used."""
     work = first.size * output.shape[1]
     shared_from = SHARED_FROM_VECTOR if 1 in output.shape else SHARED_FROM
-    if work < WOKEN_FROM or (work >= shared_from and (default_threads() if threads is None else threads) > 1):
+    if work < WOKEN_FROM or (work >= shared_from and granted_threads(threads) > 1):
         routine(first, second, output)
         return
     with one_thread() or nullcontext():

@@ -256,17 +256,12 @@ def join_of(module: Module, tables: Collection[str], own: Collection[str] = ()) 
 
 def _is_related(stored: Sequence[Pattern], patterns: Sequence[Pattern]) -> bool:
     """Whether some of the patterns are all related, be it by others."""
-    reached = {variable for variable in stored[0].variables if variable}
+    named = [{*pattern.variables} - {""} for pattern in patterns]
+    reached = {*stored[0].variables} - {""}
     size = -1
     while size != len(reached):
         size = len(reached)
-        reached.update(
-            *(
-                {variable for variable in p.variables if variable}
-                for p in patterns
-                if reached & {*p.variables}
-            )
-        )
+        reached.update(*(variables for variables in named if reached & variables))
     return all(reached & {*pattern.variables} for pattern in stored)
 
 

@@ -166,12 +166,8 @@ def tensordot(left: Any, right: Any, axes: Any = 2) -> Variable:
     free_left = [axis for axis in range(first.tensor_type.ndim) if axis not in pairs[0]]
     free_right = [axis for axis in range(second.tensor_type.ndim) if axis not in pairs[1]]
     if not free_left and not free_right and len(pairs[0]) > 1:
-        return _sum_of_products(
-            first,
-            dimshuffle(
-                second, [pairs[1][place] for place in sorted(range(len(pairs[0])), key=pairs[0].__getitem__)]
-            ),
-        )
+        order = [other for _, other in sorted(zip(*pairs, strict=True))]
+        return _sum_of_products(first, dimshuffle(second, order))
     product = matmul(
         as_matrix(first, free_left, pairs[0]),
         as_matrix(second, pairs[1], free_right),

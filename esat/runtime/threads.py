@@ -20,7 +20,7 @@ from esat.codegen.effort import is_streamed, seconds_in_threads
 from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.partition import has_open_order
 from esat.codegen.printing.parts import print_parallel_source
-from esat.codegen.threads import configured_threads, default_threads, most_threads
+from esat.codegen.threads import configured_threads, granted_threads, most_threads
 from esat.codegen.threads.choice import Choices
 from esat.extract.machine import MachineProfile
 from esat.graph import Constant, Variable
@@ -106,7 +106,7 @@ class ThreadedKernel:
         return seconds_in_threads(kernel, shapes, self._machine) >= self._machine.parallel_from
 
     def __call__(self, *arrays: Any) -> None:
-        threads = default_threads() if self.limit is None else self.limit
+        threads = granted_threads(self.limit)
         if threads == 1 and not self.has_open_order:
             self.used = 1
             self._alone(*arrays)
@@ -174,7 +174,7 @@ class _CallsOfShapes:
         self._shared: Callable[..., None] | None = None
 
     def __call__(self, *arrays: Any) -> None:
-        threads = self._limit or default_threads()
+        threads = granted_threads(self._limit)
         if threads == 1 and self._shared is not None and (self._streams or self._kernel.has_open_order):
             self._kernel.used = 1
             self._shared(1, *arrays)

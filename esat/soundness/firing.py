@@ -34,6 +34,7 @@ from esat.soundness.situation import Situation, SituationSampler
 from esat.soundness.statement import Statement, operators_for, statement_of
 
 ATTEMPTS = 30
+"""Draws for one choice of dtypes, since not every draw meets the rule's conditions."""
 CASES = 6
 """Situations tried before a rule is said not to fire."""
 

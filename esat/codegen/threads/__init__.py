@@ -24,8 +24,12 @@ from esat.codegen.threads.pool import (
     available_threads,
     configured_threads,
     default_threads,
+    granted_threads,
     most_threads,
     pool_address,
 )
 
-__all__ = ["available_threads", "configured_threads", "default_threads", "most_threads", "pool_address"]
+__all__ = [
+    "available_threads", "configured_threads", "default_threads", "granted_threads", "most_threads",
+    "pool_address",
+]  # fmt: skip

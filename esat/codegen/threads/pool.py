@@ -61,6 +61,11 @@ def default_threads() -> int:
     return max(1, min(_numba_threads(), available_threads()))
 
 
+def granted_threads(limit: int | None) -> int:
+    """The most threads a function may use: its own limit, else what :func:`default_threads` says."""
+    return default_threads() if limit is None else limit
+
+
 def most_threads() -> int:
     """What :func:`default_threads` may come to say on the processors there are now."""
     return min(configured_threads(), available_threads())
