@@ -439,16 +439,26 @@ def shift_right(typing_context: Any, x: Any, count: Any) -> Any:
 # ---- casts
 
 
+def _whole(builder: Any, x: Any, bits: int) -> Any:
+    """A float without its fraction as a signed integer; ``-2**(bits - 1)`` for NaN and beyond the range.
+
+    The processor's instruction gives that, too; LLVM says nothing of such numbers, and puts whatever a
+    register holds where it knows at compile time that ``x`` is one.
+    """
+    whole = ir.IntType(bits)
+    fits = builder.fcmp_ordered("<", _call(builder, "llvm.fabs", x), _constant(x, 2.0 ** (bits - 1)))
+    return builder.select(fits, builder.fptosi(x, whole), ir.Constant(whole, -(2 ** (bits - 1))))
+
+
 def _emit_float_to_integer(builder: Any, source: Any, target: Any, x: Any) -> Any:
     """The steps C compilers take on x86-64, which decide what NumPy gives beyond the target's range."""
-    wide = ir.IntType(64)
     if target.bitwidth == 64 and not target.signed:
         limit = _constant(x, 2.0**63)
-        low = builder.fptosi(x, wide)
-        high = builder.xor(builder.fptosi(builder.fsub(x, limit), wide), ir.Constant(wide, -(2**63)))
-        return builder.select(builder.fcmp_ordered(">=", x, limit), high, low)
+        above = _whole(builder, builder.fsub(x, limit), 64)
+        high = builder.xor(above, ir.Constant(ir.IntType(64), -(2**63)))
+        return builder.select(builder.fcmp_ordered(">=", x, limit), high, _whole(builder, x, 64))
     through = 64 if target.bitwidth == 64 or (target.bitwidth == 32 and not target.signed) else 32
-    whole = builder.fptosi(x, ir.IntType(through))
+    whole = _whole(builder, x, through)
     return whole if through == target.bitwidth else builder.trunc(whole, ir.IntType(target.bitwidth))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import esat
 from esat.errors import DtypeError
 from esat.frontend.gradient import vjp
 from esat.frontend.verify_grad import verify_grad
@@ -63,3 +64,34 @@ def test_gradients():
     assert vjp([cast(x, "float64")], x, [np.ones(2)]).tensor_type.dtype == "float32"
     node = Cast("int8").make_node(x)
     assert node.op.vjp(node, [node.outputs[0]]) == [None]
+
+
+BEYOND = {"int8": 0, "int16": 0, "int32": -(2**31), "int64": -(2**63), "uint8": 0, "uint16": 0, "uint32": 0}
+"""What NaN is as an integer, and what 1e20 is."""
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "o2", "fast_compile", "debug"])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+def test_numbers_beyond_the_range_of_integers(source, mode):
+    """Those that a kernel is compiled with are as those it is called with: LLVM defines neither."""
+    x = Variable(TensorType(source, shape=(None,)))
+    values = np.array([np.nan, np.inf, -np.inf, 1e20, -1e20, 7.9] * 3, source)
+    unknown = [cast(x, target) for target in BEYOND]
+    known = [cast(esat.full(x.shape, np.array(value, source)), "int64") for value in (np.nan, 1e20)]
+    chosen = [cast(esat.where(x > 0, np.array(np.nan, source), x), "int32")]
+    results = esat.compile(esat.Graph([x], unknown + known + chosen), mode=mode)(values)
+    for target, result in zip(BEYOND, results, strict=False):
+        np.testing.assert_array_equal(result, np.array([*[BEYOND[target]] * 5, 7] * 3, target))
+    for result in results[len(BEYOND) : -1]:
+        np.testing.assert_array_equal(result, np.full(values.size, -(2**63)))
+    np.testing.assert_array_equal(results[-1], np.full(values.size, -(2**31), "int32"))
+
+
+def test_negative_floats_as_unsigned_integers():
+    x = Variable(TensorType("float64", shape=(None,)))
+    values = np.array([-1.0, -1.5, 5e9, -3e9, 2.0**63, 2.0**64, np.nan])
+    narrow, wide = esat.compile(esat.Graph([x], [cast(x, "uint32"), cast(x, "uint64")]))(values)
+    below = [2**32 - 1, 2**32 - 1, 5 * 10**9 - 2**32, 2**32 - 3 * 10**9, 0, 0, 0]
+    np.testing.assert_array_equal(narrow, np.array(below, "uint32"))
+    above = [2**64 - 1, 2**64 - 1, 5 * 10**9, 2**64 - 3 * 10**9, 2**63, 0, 2**63]
+    np.testing.assert_array_equal(wide, np.array(above, "uint64"))
