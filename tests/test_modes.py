@@ -255,3 +255,13 @@ def test_sizes_that_do_not_fit_are_found_where_all_is_computed(build):
         results.append(function(*fitting))
     for mode in ("fast_run", "greedy", "strict"):
         np.testing.assert_array_equal(esat.compile(graph, mode)(*fitting), results[0])
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "o3", "strict", "greedy", "fast_compile", "debug"])
+def test_assertions_about_sizes_are_asked_even_if_a_sum_needs_them_to_fit(mode):
+    x, y = esat.vector("x"), esat.vector("y")
+    checked = esat.assert_((x + y) - y, esat.eq(x.shape[0], y.shape[0]), message="sizes differ")
+    function = esat.compile(esat.Graph([x, y], checked), mode)
+    np.testing.assert_array_equal(function(np.ones(3), np.full(3, 2.0)), np.ones(3))
+    with pytest.raises((esat.AssertionFailed, esat.ShapeError), match="sizes"):
+        function(np.ones(3), np.ones(4))

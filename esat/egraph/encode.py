@@ -38,6 +38,7 @@ from esat.graph import (
     SharedVariable,
     TensorType,
     Variable,
+    ancestors,
     inputs_of,
     toposort,
 )
@@ -47,7 +48,7 @@ from esat.graph.types import Type
 from esat.ops.assume import Assume
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
-from esat.ops.control import IfElse
+from esat.ops.control import Assert, IfElse
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
@@ -77,7 +78,7 @@ def encode(graph: FunctionGraph, equalities: Sequence[tuple[Variable, Variable]]
     """
     sides = [side for pair in equalities for side in pair]
     nodes = toposort([*graph.outputs, *sides], stop=graph.input_set) if sides else graph.toposort()
-    encoder = _Encoder(lenient=any(isinstance(node.op, IfElse) for node in nodes))
+    encoder = _Encoder(any(isinstance(node.op, IfElse) for node in nodes), _asserted(nodes))
     leaves = [leaf for leaf in inputs_of(sides) if isinstance(leaf, SharedVariable)]
     encoder.add_inputs(list(dict.fromkeys([*graph.inputs, *graph.shared_variables, *leaves])))
     for node in nodes:
@@ -88,6 +89,12 @@ def encode(graph: FunctionGraph, equalities: Sequence[tuple[Variable, Variable]]
     result = encoder.finish(graph.outputs, equalities)
     result.verify()
     return result
+
+
+def _asserted(nodes: Sequence[Apply]) -> frozenset[Variable]:
+    """What the conditions of assertions depend on."""
+    conditions = [condition for node in nodes if isinstance(node.op, Assert) for condition in node.inputs[1:]]
+    return frozenset(ancestors(conditions))
 
 
 class _ContradictionError(Exception):
@@ -131,7 +138,8 @@ class _Dimensions:
 
 
 class _Encoder:
-    def __init__(self, lenient: bool) -> None:
+    def __init__(self, lenient: bool, asserted: frozenset[Variable]) -> None:
+        self.asserted = asserted
         self.builder = TermBuilder()
         self.dimensions = _Dimensions(lenient)
         self.number: dict[Variable, int] = {}
@@ -285,10 +293,13 @@ class _Encoder:
     def _add_size(self, node: Apply, op: ShapeI) -> None:
         """The size of an axis: a constant, or the size of the first term that has this axis.
 
-        So nothing is computed for its shape alone.
+        So nothing is computed for its shape alone. An assertion of the user's may ask whether sizes fit
+        each other: for it they are not taken to do so.
         """
-        size = self.dimensions.find(self._shape_of(node.inputs[0])[op.axis])
         output = node.outputs[0]
+        size = self._shape_of(node.inputs[0])[op.axis]
+        if output not in self.asserted:
+            size = self.dimensions.find(size)
         self.shape[output] = ()
         if isinstance(size, int):
             number = dtype_number(output.tensor_type.dtype)
