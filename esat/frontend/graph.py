@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from esat.errors import GraphError, describe
+from esat.frontend.streams import advanced
 from esat.graph.function_graph import FunctionGraph, check_inputs
 from esat.graph.op import as_variable
 from esat.graph.traversal import ancestors, clone
@@ -31,7 +32,8 @@ class Graph:
         One Variable, or a sequence: then a call returns a tuple if there are several.
     updates
         Shared variable -> its value after the call, computed from the values before it. A value of
-        another dtype is cast if that loses nothing.
+        another dtype is cast if that loses nothing. An :class:`esat.random.RandomStream` that is not
+        named here goes on with every call; ``{stream.shared: stream.shared}`` keeps it where it is.
     givens
         Variable -> what to compute in its place.
     on_unused_input
@@ -69,7 +71,14 @@ class Graph:
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "updates", (*self.updates, *self._streams()))
         self._check(on_unused_input)
+
+    def _streams(self) -> list[tuple[SharedVariable, Variable]]:
+        """Updates of the streams drawn from, but for those the user decides about."""
+        decided = {*self.inputs, *(variable for variable, _ in (*self.updates, *self.givens))}
+        left = advanced([*self.outputs, *(value for _, value in self.updates)], self.inputs)
+        return [(stream, after) for stream, after in left.items() if stream not in decided]
 
     def _check(self, on_unused_input: str) -> None:
         if on_unused_input not in ("raise", "ignore"):

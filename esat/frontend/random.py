@@ -5,7 +5,7 @@ same state gives the same sample again. :class:`RandomStream` keeps track of sta
 
     stream = esat.random.RandomStream(seed=7)
     mask = stream.bernoulli(0.9, size=x.shape)
-    step = esat.compile(esat.Graph([x], x * mask, updates=stream.updates()))
+    step = esat.compile(esat.Graph([x], x * mask))      # every call draws another mask
 
 Samples are those of NumPy for the same seed, parameters and order of draws.
 """
@@ -19,6 +19,7 @@ import numpy as np
 
 from esat.errors import DtypeError, describe
 from esat.frontend.indexing import take
+from esat.frontend.streams import StreamState
 from esat.graph.op import as_variable
 from esat.graph.random_type import RandomState, RandomType
 from esat.graph.types import normalize_dtype
@@ -291,8 +292,8 @@ class RandomStream:
     """A shared random state that hands out samples, each drawn from the state the one before it left.
 
     Samples are those that ``numpy.random.default_rng(seed)`` would give in the same order. Every call of a
-    compiled function starts from the state of :attr:`shared`; it goes on from there if the function was
-    compiled with ``updates=stream.updates()``, and else draws the same samples again.
+    compiled function starts from the state of :attr:`shared`, and leaves it after the last of its own draws:
+    an ``esat.Graph`` updates it unless its ``updates`` say otherwise.
 
     Parameters
     ----------
@@ -308,7 +309,7 @@ class RandomStream:
     """
 
     def __init__(self, seed: Any = None, name: str | None = None) -> None:
-        self.shared = shared_state(seed, name)
+        self.shared: SharedVariable = StreamState(RandomType(), _generator(seed), name)
         self._latest: Variable = self.shared
 
     def state(self) -> Variable:
@@ -316,7 +317,7 @@ class RandomStream:
         return self._latest
 
     def updates(self) -> dict[SharedVariable, Variable]:
-        """What a function must update to leave the stream after all draws so far; empty before the first."""
+        """What leaves the stream after all draws so far, in whatever graph; empty before the first."""
         return {} if self._latest is self.shared else {self.shared: self._latest}
 
     def seed(self, seed: Any = None) -> None:

@@ -46,6 +46,37 @@ def test_updates_and_seeds():
     np.testing.assert_array_equal(esat.evaluate(x), first)
 
 
+@pytest.mark.parametrize("mode", ["fast_run", "fast_compile", "debug"])
+def test_every_call_goes_on_with_the_stream(mode):
+    stream, rng = random.RandomStream(5), np.random.default_rng(5)
+    first, second = stream.normal(size=3), stream.uniform(size=2)
+    stream.gamma(2.0)  # no part of the graphs below
+    both = esat.compile(esat.Graph([], [first, second]), mode)
+    for _ in range(2):
+        for values, wanted in zip(both(), [rng.normal(size=3), rng.uniform(size=2)], strict=True):
+            np.testing.assert_array_equal(values, wanted)
+    alone = esat.compile(esat.Graph([], second), mode)
+    rng.normal(size=3)
+    np.testing.assert_array_equal(alone(), rng.uniform(size=2))
+    np.testing.assert_array_equal(both()[0], rng.normal(size=3))
+
+
+def test_streams_that_the_user_decides_about():
+    stream, state = random.RandomStream(5), random.state("state")
+    noise = stream.normal(size=3)
+    kept = esat.compile(esat.Graph([], noise, updates={stream.shared: stream.shared}))
+    np.testing.assert_array_equal(kept(), kept())
+    given = esat.Graph([state], noise, givens={stream.shared: state})
+    assert given.updates == ()
+    np.testing.assert_array_equal(
+        esat.compile(given)(np.random.default_rng(7)), np.random.default_rng(7).normal(size=3)
+    )
+    written = esat.Graph([], noise, updates=stream.updates())
+    assert written.updates == esat.Graph([], noise).updates
+    plain = random.shared_state(5)
+    assert esat.Graph([], random.normal(plain)[1]).updates == ()
+
+
 def test_a_given_generator_is_not_drawn_from():
     rng = np.random.default_rng(5)
     stream = random.RandomStream(rng)
