@@ -17,7 +17,7 @@ from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
 from esat.classic.trace import ReplacementTrace, Writer
-from esat.egraph.prepare import program_for
+from esat.egraph.program import program_for
 from esat.egraph.report import SaturationReport, StepTrace
 from esat.egraph.schedule import Budgets
 from esat.extract.kept import kept_graphs

@@ -11,15 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from esat.egraph.engine import Engine
 from esat.egraph.rows import COLUMNS, VARIABLES, Rows
 from esat.egraph.structure import WANTED
 from esat.egraph.terms import Term, TermGraph, TermType
 from esat.graph.types import DTYPES
 from esat.ops.structure import NUMBERS
+
+if TYPE_CHECKING:
+    from esat.egraph.engine import Engine
 
 TERMS_PER_TEXT = 8
 """egglog compiles an action in time that grows faster than its length; an action each has an overhead."""

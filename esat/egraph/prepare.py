@@ -7,14 +7,13 @@ the rules that mattered to some graph it saw.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from esat.egraph.clearing import with_twins
-from esat.egraph.constructors import op_signature, undeclared_constructors
+from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.core import core_program
 from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine
@@ -25,13 +24,12 @@ from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
 from esat.egraph.modules import Module, declared_tables, members_of, modules_of, relevant, rules_of
 from esat.egraph.pool import POOL
+from esat.egraph.program import SUPERSEDED, Program
 from esat.egraph.rule_compiler import WIDE_SUFFIX, CompiledRules, compile_rules
 from esat.egraph.schedule import RuleStep, Schedule
-from esat.egraph.signature import RULESETS, Signature
 from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph
 from esat.errors import RuleError
-from esat.graph.registry import registered_ops
 from esat.ops.elementwise.facts import FINITE
 from esat.rules.database import PACKAGE_RULES, RuleSelection
 from esat.rules.reader import head_of
@@ -40,17 +38,9 @@ EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
 SPARSE_RULES = "rules-sparse"
 """Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, which ends."""
-PROGRAMS_KEPT = 8
 MODULES_PER_TEXT = 32
 """egglog holds all of a text until the last form has run. What many hundred leave behind in memory, scattered
 between the rules, makes every later step slower: saturations by a sixth."""
-
-SUPERSEDED = "Superseded"
-"""Prefix of the constructors that mark sums and products which a rule of a file subsumed.
-
-The n-ary layer subsumes terms too, to match them no more; those stay as good as any other. What a
-rule subsumes must not be computed again, so it leaves a twin of another name in its class.
-"""
 
 _SUPERSEDED_DECLARATIONS = "\n".join(
     f"(constructor {SUPERSEDED}{nary} (MS MS) T :unextractable)" for nary in ("NarySum", "NaryProd")
@@ -63,93 +53,44 @@ def _marking_superseded(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Program:
-    """Everything an engine may hold before the terms of a graph.
+class PreparedProgram:
+    """The rules of a program, ready to load.
 
     Attributes
     ----------
-    signature
-        Constructors of the term language.
-    selection
-        The rules.
-    strict
-        Whether floating-point sums and products are left in the order they were written.
-    digest
-        Stands for all of it, and for the code that makes e-graphs of it.
+    program
+        Whose rules they are.
+    rules
+        All that is loaded before terms are, in parts.
     closures
         What is known of :meth:`relevant`.
     schedules
         The schedules of these.
     """
 
-    signature: Signature
-    selection: RuleSelection
-    strict: bool
-    digest: str
+    program: Program
+    rules: PreparedRules
     closures: dict[frozenset[str], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
     schedules: dict[tuple[tuple[int, ...], bool], Schedule] = field(
         default_factory=dict, compare=False, repr=False
     )
 
-    @cached_property
-    def prepared(self) -> PreparedRules:
-        """The rules, ready to load, when first needed: e-graphs kept on disk do without.
+    @classmethod
+    def of(cls, program: Program) -> PreparedProgram:
+        """The rules of a program: from disk, or compiled.
 
         Raises
         ------
         RuleError
             For a rule that uses an unknown op, a wrong number of operands, or could change a type.
         """
-        return prepared_rules(self.digest, self.selection.rules, self._prepare)
-
-    def _prepare(self) -> PreparedRules:
-        compiled = self._compiled()
-        layers = (
-            self.signature.program,
-            LOADING,
-            facts_program(self.strict, self._asks_what_is_finite),
-            core_program(self.signature, self.strict),
-            dims_program(self.signature),
-            structure_program(),
-            _SUPERSEDED_DECLARATIONS,
-        )
-        texts = with_twins([*layers, *(_marking_superseded(chunk.text) for chunk in compiled.chunks)])
-        own = [
-            replace(chunk, text=text)
-            for chunk, text in zip(compiled.chunks, texts[len(layers) :], strict=True)
-        ]
-        modules = modules_of(texts[: len(layers)], own)
-        return PreparedRules(modules, compiled.rulesets, compiled.expanding)
-
-    def _compiled(self) -> CompiledRules:
-        """All rules; those of the package, which are many, are compiled once for whatever a user adds."""
-        files = self.selection.files
-        package = RuleSelection(tuple(file for file in files if file.file.startswith(str(PACKAGE_RULES))))
-        digest = program_digest(package, self.signature, self.strict)
-        known = compiled_rules(digest, package.rules, lambda: self._compile(package))
-        return known if package.files == files else self._compile(self.selection, known)
-
-    def _compile(self, selection: RuleSelection, known: CompiledRules | None = None) -> CompiledRules:
-        operators = {**self.signature.operators, **FACT_OPERATORS}
-        declarations = tuple(form for file in selection.files for form in file.declarations)
-        return compile_rules(
-            selection.rules,
-            operators,
-            exact_only=self.strict,
-            declarations=declarations,
-            wide=self.users_rules,
-            known=known,
-        )
+        rules = program.selection.rules
+        return cls(program, prepared_rules(program.digest, rules, lambda: _prepare(program)))
 
     @property
     def modules(self) -> tuple[Module, ...]:
         """All forms, in the order they are loaded."""
-        return self.prepared.modules
-
-    @property
-    def rulesets(self) -> tuple[str, ...]:
-        """All rule sets."""
-        return (*RULESETS, *self.prepared.rulesets, *self.prepared.expanding)
+        return self.rules.modules
 
     @property
     def schedule(self) -> Schedule:
@@ -171,11 +112,11 @@ class Program:
     def _schedule(self, numbers: Sequence[int]) -> Schedule:
         own = [self.modules[number] for number in numbers]
         rulesets = frozenset(module.ruleset for module in own)
-        expanding = [name for name in self.prepared.expanding if name in rulesets]
+        expanding = [name for name in self.rules.expanding if name in rulesets]
         sparse = tuple(name for name in expanding if name.startswith(SPARSE_RULES))
         expanding = [name for name in expanding if name not in sparse]
         steps = (
-            RuleStep(tuple(name for name in self.prepared.rulesets if name in rulesets)),
+            RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets)),
             RuleStep(
                 tuple(name for name in expanding if not name.endswith(WIDE_SUFFIX)),
                 fuel=EXPANDING_FUEL,
@@ -195,7 +136,7 @@ class Program:
                 joins.setdefault(self.modules[number].ruleset, []).append(self.joins[number])
         return Schedule(
             tuple(step for step in steps if step.rulesets),
-            watched=self.users_rules,
+            watched=self.program.users_rules,
             joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},
             rules=rules_of(own),
         )
@@ -205,35 +146,18 @@ class Program:
         """Users' rules that may have too many matches, by number of module: the package has none."""
         own = {
             str(form[1])
-            for file in self.selection.files
+            for file in self.program.selection.files
             if not file.file.startswith(str(PACKAGE_RULES))
             for form in file.declarations
             if head_of(form) in ("relation", "function")
         }
         found: dict[int, Join] = {}
         for number, module in enumerate(self.modules):
-            if module.ruleset and module.rule is not None and module.rule.name in self.users_rules:
+            if module.ruleset and module.rule is not None and module.rule.name in self.program.users_rules:
                 join = join_of(module, self.tables, own)
                 if join is not None:
                     found[number] = join
         return found
-
-    @cached_property
-    def users_rules(self) -> frozenset[str]:
-        """Names of the rules that do not come with esat."""
-        rules = self.selection.rules
-        return frozenset(rule.name for rule in rules if not rule.file.startswith(str(PACKAGE_RULES)))
-
-    @property
-    def _asks_what_is_finite(self) -> bool:
-        """Whether a rule that does not come with esat does."""
-        own = (rule for rule in self.selection.rules if rule.name in self.users_rules)
-        return any(head_of(fact) == FINITE for rule in own for fact in rule.body)
-
-    @property
-    def constructors(self) -> tuple[str, ...]:
-        """Tables whose rows are e-nodes."""
-        return (*self.signature, "NarySum", "NaryProd")
 
     @cached_property
     def loading(self) -> tuple[str, ...]:
@@ -243,7 +167,7 @@ class Program:
     @cached_property
     def tables(self) -> frozenset[str]:
         """Tables that only modules and loaded terms fill."""
-        return declared_tables(self.modules, self.signature)
+        return declared_tables(self.modules, self.program.signature)
 
     @property
     def helpers(self) -> tuple[str, ...]:
@@ -282,6 +206,53 @@ class Program:
             engine.execute(f"(run {engine.unite('esat-first', rules)} 1)")
 
 
+def _prepare(program: Program) -> PreparedRules:
+    compiled = _compiled(program)
+    layers = (
+        program.signature.program,
+        LOADING,
+        facts_program(program.strict, _asks_what_is_finite(program)),
+        core_program(program.signature, program.strict),
+        dims_program(program.signature),
+        structure_program(),
+        _SUPERSEDED_DECLARATIONS,
+    )
+    texts = with_twins([*layers, *(_marking_superseded(chunk.text) for chunk in compiled.chunks)])
+    own = [
+        replace(chunk, text=text) for chunk, text in zip(compiled.chunks, texts[len(layers) :], strict=True)
+    ]
+    modules = modules_of(texts[: len(layers)], own)
+    return PreparedRules(modules, compiled.rulesets, compiled.expanding)
+
+
+def _compiled(program: Program) -> CompiledRules:
+    """All rules; those of the package, which are many, are compiled once for whatever a user adds."""
+    files = program.selection.files
+    package = RuleSelection(tuple(file for file in files if file.file.startswith(str(PACKAGE_RULES))))
+    digest = program_digest(package, program.signature, program.strict)
+    known = compiled_rules(digest, package.rules, lambda: _compile(program, package))
+    return known if package.files == files else _compile(program, program.selection, known)
+
+
+def _compile(program: Program, selection: RuleSelection, known: CompiledRules | None = None) -> CompiledRules:
+    operators = {**program.signature.operators, **FACT_OPERATORS}
+    declarations = tuple(form for file in selection.files for form in file.declarations)
+    return compile_rules(
+        selection.rules,
+        operators,
+        exact_only=program.strict,
+        declarations=declarations,
+        wide=program.users_rules,
+        known=known,
+    )
+
+
+def _asks_what_is_finite(program: Program) -> bool:
+    """Whether a rule that does not come with esat does."""
+    own = (rule for rule in program.selection.rules if rule.name in program.users_rules)
+    return any(head_of(fact) == FINITE for rule in own for fact in rule.body)
+
+
 def _refused(modules: Sequence[Module], error: RuleError) -> RuleError:
     """What egglog said of the texts of modules, one below the other, as an error of the one it is about."""
     line = 1
@@ -290,27 +261,6 @@ def _refused(modules: Sequence[Module], error: RuleError) -> RuleError:
         if error.line < line:
             return module.error(error.reason) if error.line else error
     return error
-
-
-_programs: OrderedDict[str, Program] = OrderedDict()
-
-
-def program_for(selection: RuleSelection, strict: bool = False) -> Program:
-    """The program of a rule selection; the last few are remembered."""
-    signature = _signature(tuple(map(id, registered_ops())))
-    digest = program_digest(selection, signature, strict)
-    known = _programs.get(digest)
-    if known is None:
-        known = _programs[digest] = Program(signature, selection, strict, digest)
-        while len(_programs) > PROGRAMS_KEPT:
-            _programs.popitem(last=False)
-    return known
-
-
-@lru_cache(maxsize=2)
-def _signature(ops: tuple[int, ...]) -> Signature:
-    """The signature of the registered ops, which are never unregistered: their ids tell them apart."""
-    return op_signature()
 
 
 @contextmanager
@@ -331,15 +281,16 @@ def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterato
     RuleError
         When egglog refuses a rule, at the rule's position.
     """
+    rules = program.prepared
     if terms is None:
-        numbers: Sequence[int] = range(len(program.modules))
+        numbers: Sequence[int] = range(len(rules.modules))
     else:
-        numbers = program.relevant(_tables_of(terms))
+        numbers = rules.relevant(_tables_of(terms))
     missing = undeclared_constructors(terms, program.signature) if terms is not None else []
     declarations = {record.name: record.declaration for record in missing}
 
     def extend(engine: Engine) -> None:
-        program.extend(engine, numbers)
+        rules.extend(engine, numbers)
         for name, declaration in declarations.items():
             if name not in engine.declared:
                 engine.execute(declaration)
@@ -349,7 +300,7 @@ def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterato
         return all(engine.declared.get(name, text) == text for name, text in declarations.items())
 
     with POOL.engine(program.digest, Engine, extend, suits) as engine:
-        engine.unite(LOADING_RULES, program.loading)
+        engine.unite(LOADING_RULES, rules.loading)
         yield engine
 
 

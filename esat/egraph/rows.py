@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from esat.egraph.engine import Engine
 from esat.egraph.memory_file import memory_file
+
+if TYPE_CHECKING:
+    from esat.egraph.engine import Engine
 
 COLUMNS = 12
 """Numbers that a row has for its form."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from esat.egraph.joins import Join
-from esat.egraph.modules import Module
 from esat.egraph.report import rule_name
+
+if TYPE_CHECKING:
+    from esat.egraph.joins import Join
+    from esat.egraph.modules import Module
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from functools import cached_property
 from math import log2, prod
 
 from esat.egraph.matrices import BY_CONSTRUCTOR, instance
-from esat.egraph.prepare import SUPERSEDED
+from esat.egraph.program import SUPERSEDED
 from esat.egraph.terms import OpaqueOp
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_counts, plan_ops

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.egraph.prepare import Program
+from esat.egraph.program import Program
 from esat.egraph.report import RuleStatistics, SaturationReport
 from esat.egraph.schedule import Budgets
 from esat.errors import CompileError

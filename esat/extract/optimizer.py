@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Literal
@@ -11,20 +11,18 @@ from typing import Literal
 from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, loading
-from esat.egraph.prepare import Program, prepared_engine
+from esat.egraph.program import Program
 from esat.egraph.report import SaturationReport, StepTrace
-from esat.egraph.saturate import rounds_beyond, saturate
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
 from esat.errors import OptimizerError
 from esat.extract.cost import CostModel
 from esat.extract.decode import decode
 from esat.extract.explain import Explanation, explain
-from esat.extract.extraction import SUPERSEDED_NAMES, Extraction, SaturatedGraph, extract
+from esat.extract.extraction import Extraction, SaturatedGraph, extract
 from esat.extract.kept import KeptGraphs, graph_key
 from esat.extract.machine import MachineProfile
 from esat.extract.pricing import term_costs
-from esat.extract.readout import Layout, read_out
 from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, hints_of
 from esat.extract.values import Hints, term_values
@@ -32,10 +30,6 @@ from esat.graph import FunctionGraph, Variable
 
 Stage = Callable[[str], AbstractContextManager[object]]
 """Times a named stage: a context manager around it."""
-
-
-FACTS = ("dt", "bp")
-"""Facts that extraction reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,22 +219,9 @@ def saturated(
             known = kept.load(key)
         if known is not None:
             return SaturatedGraph(known[0], terms, plan), known[1]
-    with ExitStack() as stack:
-        with stage("load rules"):
-            engine = stack.enter_context(prepared_engine(program, terms))
-        with stage("load"):
-            told.into(engine)
-        with stage("saturate"):
-            limits = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
-            schedule = program.schedule_for(terms, check_types)
-            report = saturate(engine, schedule, limits, program.constructors, trace)
-        with stage("read out"):
-            declared = (record.name for record in undeclared)
-            names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}
-            others = [name for name in engine.sizes() if name not in names]
-            arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=others, facts=FACTS))
-        with stage("release"):
-            stack.close()
+    from esat.extract.searching import searched  # the engine, which a kept e-graph does without
+
+    arrays, report = searched(terms, told, undeclared, program, budgets, stage, trace, check_types)
     if kept is not None:
         with stage("e-graph cache"):
             kept.save(key, arrays, report)

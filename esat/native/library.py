@@ -14,7 +14,6 @@ from typing import Any
 from llvmlite import binding
 
 from esat.errors import CompileError
-from esat.native.translate import translated
 from esat.native.types import Array, Record, Scalar, record_of, signature_of
 from esat.storage import Store, default_directory, digest_of, digest_of_sources
 
@@ -59,6 +58,8 @@ class Library:
         key = self._key()
         code = self._store.load(key, bytes)
         if code is None:
+            from esat.native.translate import translated  # needed once a machine
+
             code = _object_code(translated(self._functions))
             self._store.save(key, code)
         engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine())

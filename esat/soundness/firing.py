@@ -13,7 +13,8 @@ from esat.classic.terms import broadcast_of, dtype_of, is_tensor, value_of
 from esat.egraph.constructors import op_signature
 from esat.egraph.encode import as_tensor
 from esat.egraph.loader import flatten, load
-from esat.egraph.prepare import Program, prepared_engine, program_for
+from esat.egraph.prepare import prepared_engine
+from esat.egraph.program import Program, program_for
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -80,8 +81,9 @@ def saturated(
     """Load terms into an engine with a program, saturate, and read out."""
     with prepared_engine(program, terms) as engine:
         load(engine, terms, flatten(terms, program.strict))
-        report = saturate(engine, program.schedule_for(terms), budgets, program.constructors)
-        return report, read_out(engine.freeze(), engine.values, Layout(not_operators=program.helpers))
+        rules = program.prepared
+        report = saturate(engine, rules.schedule_for(terms), budgets, program.constructors)
+        return report, read_out(engine.freeze(), engine.values, Layout(not_operators=rules.helpers))
 
 
 def fires(rule: Rule, program: Program, operators: Signature | None = None, seed: int = 0) -> Firing:
@@ -241,7 +243,7 @@ def never_fired(
         firing = Firing(False, False)
         rule = _known(given) or given
         for program in programs:
-            if any(module.rule == rule for module in program.modules):
+            if any(module.rule == rule for module in program.prepared.modules):
                 firing = fires(rule, program, operators, seed)
                 if firing.fired and firing.united:
                     break

@@ -119,8 +119,8 @@ def test_graphs_that_do_not_ask_load_nothing_of_it():
 
     def loaded(outputs):
         terms = encode(FunctionGraph([x], outputs, clone=False)).terms
-        numbers = program.relevant({term.constructor for term in terms})
-        modules = [program.modules[number] for number in numbers]
+        numbers = program.prepared.relevant({term.constructor for term in terms})
+        modules = [program.prepared.modules[number] for number in numbers]
         own = {"finite", FINITE_WANTED}
         return [module.name for module in modules if own & (module.needs | module.makes)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from esat.egraph import prepare
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
-from esat.egraph.prepare import program_for
+from esat.egraph.program import program_for
 from esat.rules import RULES, read_rules
 from esat.rules.database import RuleSelection
 from esat.rules.query import Query
@@ -39,10 +39,10 @@ def program():
 
 def test_what_comes_back_is_equal(store, program):
     rules = program.selection.rules
-    preparing = Preparing(program.prepared)
+    preparing = Preparing(program.prepared.rules)
     for _ in range(2):
         found = prepared_rules(program.digest, rules, preparing, store)
-        assert found == program.prepared
+        assert found == program.prepared.rules
     assert preparing.calls == 1
     assert any(module.rule is not None and module.ruleset for module in found.modules)
     assert any(module.rule is None and module.ruleset for module in found.modules)
@@ -58,20 +58,20 @@ def test_other_rules_are_prepared_for_themselves(store):
 
 @pytest.mark.parametrize("damage", ["half", "flipped", "empty"])
 def test_a_damaged_entry_is_made_again(store, program, damage):
-    rules, preparing = program.selection.rules, Preparing(program.prepared)
+    rules, preparing = program.selection.rules, Preparing(program.prepared.rules)
     prepared_rules(program.digest, rules, preparing, store)
     (path,) = store.path.iterdir()
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes({"half": content[: len(content) // 2], "flipped": content, "empty": b""}[damage])
     with pytest.warns(CacheWarning, match="made again"):
-        assert prepared_rules(program.digest, rules, preparing, store) == program.prepared
-    assert prepared_rules(program.digest, rules, preparing, store) == program.prepared
+        assert prepared_rules(program.digest, rules, preparing, store) == program.prepared.rules
+    assert prepared_rules(program.digest, rules, preparing, store) == program.prepared.rules
     assert preparing.calls == 2
 
 
 def test_an_entry_about_more_rules_than_there_are_is_made_again(store, program):
-    preparing = Preparing(program.prepared)
+    preparing = Preparing(program.prepared.rules)
     prepared_rules(program.digest, program.selection.rules, preparing, store)
     other = Preparing(PreparedRules((), (), ()))
     with pytest.warns(CacheWarning, match="made again"):
@@ -109,7 +109,7 @@ def test_the_key_holds_what_a_rule_says(program):
 
 def test_compiled_rules_come_back_equal(store, program):
     rules = program.selection.rules
-    compiling = Preparing(program._compile(program.selection))
+    compiling = Preparing(prepare._compile(program, program.selection))
     for _ in range(3):
         assert compiled_rules("package", rules, compiling, store) == compiling.prepared
     assert compiling.calls == 1
@@ -130,7 +130,7 @@ def test_rules_of_the_package_are_compiled_once_whatever_a_user_adds(store, prog
         own = read_rules(f'(ruleset own)(rewrite (Tanh (Neg x)) (Neg (Tanh x)) :ruleset own :name "{name}")')
         selection = RuleSelection((*program.selection.files, own))
         extended = program_for(selection)
-        together = extended._compiled()
+        together = prepare._compiled(extended)
         assert together == compile_rules(
             selection.rules,
             {**program.signature.operators, **prepare.FACT_OPERATORS},

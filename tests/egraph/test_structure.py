@@ -166,9 +166,9 @@ def test_graphs_without_structure_pay_nothing():
     x, y = esat.matrix("x"), esat.matrix("y")
     terms = encode(FunctionGraph([x, y], [esat.exp(x @ y) + x.T @ y], clone=False))
     assert not given_tables(terms)
-    needed = program.relevant({term.constructor for term in terms.terms})
-    for number in needed:
-        assert STRUCTURE_TABLES.isdisjoint(program.modules[number].needs), program.modules[number].text
+    rules = program.prepared
+    for number in rules.relevant({term.constructor for term in terms.terms}):
+        assert STRUCTURE_TABLES.isdisjoint(rules.modules[number].needs), rules.modules[number].text
 
 
 def test_constants_show_their_structure():

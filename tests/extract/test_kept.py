@@ -15,7 +15,7 @@ import pytest
 import esat
 from esat.classic import saturation
 from esat.egraph.encode import encode
-from esat.egraph.prepare import program_for
+from esat.egraph.program import program_for
 from esat.egraph.schedule import Budgets
 from esat.errors import CompileError
 from esat.extract import kept

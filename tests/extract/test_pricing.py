@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import esat
 from benchmarks.saturation import perceptron, random_chains
 from esat.egraph.encode import encode
-from esat.egraph.prepare import program_for
+from esat.egraph.program import program_for
 from esat.egraph.schedule import Budgets
 from esat.extract.cost import INVERSE_SUM, CostModel
 from esat.extract.machine import MachineProfile

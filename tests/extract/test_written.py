@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.egraph.prepare import Program, program_for
+from esat.egraph.program import Program, program_for
 from esat.egraph.saturate import Budgets
 from esat.extract.nary import plan_product, plan_sum, plan_written
 from esat.extract.optimizer import optimize

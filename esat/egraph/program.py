@@ -1,0 +1,97 @@
+"""Programs: which rules e-graphs are made with, and under what key e-graphs are kept.
+
+Rules, ready to load, belong to :mod:`esat.egraph.prepare`, which is imported only once they are needed: a
+process that finds its e-graphs on disk does without the whole engine.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from esat.egraph.constructors import op_signature
+from esat.egraph.identity import program_digest
+from esat.egraph.signature import Signature
+from esat.graph.registry import registered_ops
+from esat.rules.database import PACKAGE_RULES, RuleSelection
+
+if TYPE_CHECKING:
+    from esat.egraph.prepare import PreparedProgram
+
+PROGRAMS_KEPT = 8
+
+SUPERSEDED = "Superseded"
+"""Prefix of the constructors that mark sums and products which a rule of a file subsumed.
+
+The n-ary layer subsumes terms too, to match them no more; those stay as good as any other. What a
+rule subsumes must not be computed again, so it leaves a twin of another name in its class.
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything an engine may hold before the terms of a graph.
+
+    Attributes
+    ----------
+    signature
+        Constructors of the term language.
+    selection
+        The rules.
+    strict
+        Whether floating-point sums and products are left in the order they were written.
+    digest
+        Stands for all of it, and for the code that makes e-graphs of it.
+    """
+
+    signature: Signature
+    selection: RuleSelection
+    strict: bool
+    digest: str
+
+    @cached_property
+    def prepared(self) -> PreparedProgram:
+        """The rules, ready to load, when first needed.
+
+        Raises
+        ------
+        RuleError
+            For a rule that uses an unknown op, a wrong number of operands, or could change a type.
+        """
+        from esat.egraph.prepare import PreparedProgram
+
+        return PreparedProgram.of(self)
+
+    @cached_property
+    def users_rules(self) -> frozenset[str]:
+        """Names of the rules that do not come with esat."""
+        rules = self.selection.rules
+        return frozenset(rule.name for rule in rules if not rule.file.startswith(str(PACKAGE_RULES)))
+
+    @property
+    def constructors(self) -> tuple[str, ...]:
+        """Tables whose rows are e-nodes."""
+        return (*self.signature, "NarySum", "NaryProd")
+
+
+_programs: OrderedDict[str, Program] = OrderedDict()
+
+
+def program_for(selection: RuleSelection, strict: bool = False) -> Program:
+    """The program of a rule selection; the last few are remembered."""
+    signature = _signature(tuple(map(id, registered_ops())))
+    digest = program_digest(selection, signature, strict)
+    known = _programs.get(digest)
+    if known is None:
+        known = _programs[digest] = Program(signature, selection, strict, digest)
+        while len(_programs) > PROGRAMS_KEPT:
+            _programs.popitem(last=False)
+    return known
+
+
+@lru_cache(maxsize=2)
+def _signature(ops: tuple[int, ...]) -> Signature:
+    """The signature of the registered ops, which are never unregistered: their ids tell them apart."""
+    return op_signature()

@@ -1,0 +1,74 @@
+"""From terms to a saturated e-graph, read out: the engine at work.
+
+Its modules are many; :mod:`esat.extract.optimizer` imports them for a graph whose e-graph is not on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from esat.egraph.loader import Loading
+from esat.egraph.prepare import prepared_engine
+from esat.egraph.program import Program
+from esat.egraph.report import SaturationReport, StepTrace
+from esat.egraph.saturate import rounds_beyond, saturate
+from esat.egraph.schedule import Budgets
+from esat.egraph.signature import ConstructorSignature
+from esat.egraph.terms import TermGraph
+from esat.extract.arrays import EGraphArrays
+from esat.extract.extraction import SUPERSEDED_NAMES
+from esat.extract.readout import Layout, read_out
+
+if TYPE_CHECKING:
+    from esat.extract.optimizer import Stage
+
+FACTS = ("dt", "bp")
+"""Facts that extraction reads."""
+
+
+def searched(
+    terms: TermGraph,
+    loading: Loading,
+    undeclared: Iterable[ConstructorSignature],
+    program: Program,
+    budgets: Budgets,
+    stage: Stage,
+    trace: list[StepTrace] | None = None,
+    check_types: bool = False,
+) -> tuple[EGraphArrays, SaturationReport]:
+    """What an engine finds to be equal to the terms.
+
+    Parameters
+    ----------
+    terms, loading
+        What it is told of, and how.
+    undeclared
+        Constructors of the terms that the program lacks.
+    program, budgets, stage, trace, check_types
+        Those of :func:`esat.extract.optimizer.optimize`.
+
+    Raises
+    ------
+    RuleError, SaturationError
+        For a rule that egglog refuses, an e-graph that breaks off.
+    """
+    with ExitStack() as stack:
+        with stage("load rules"):
+            engine = stack.enter_context(prepared_engine(program, terms))
+        with stage("load"):
+            loading.into(engine)
+        with stage("saturate"):
+            limits = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
+            schedule = program.prepared.schedule_for(terms, check_types)
+            report = saturate(engine, schedule, limits, program.constructors, trace)
+        with stage("read out"):
+            declared = (record.name for record in undeclared)
+            names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}
+            others = [name for name in engine.sizes() if name not in names]
+            arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=others, facts=FACTS))
+        with stage("release"):
+            stack.close()
+    return arrays, report
