@@ -199,5 +199,6 @@ _check_calls(globals(), __all__)
 for _module in (linalg, random, sparse):
     _check_calls(vars(_module), _module.__all__)
 _check_methods(_Methods)
+_check_methods(random.RandomStream)
 _register_methods()
 _register_numpy_calls(globals())

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, GradientError, ShapeError, describe
+from esat.errors import CallError, DtypeError, GradientError, ShapeError, describe
+from esat.graph.callers import user_line
 from esat.graph.op import Array, Family, Op, Work
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -111,7 +112,9 @@ class Elementwise(Op):
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         if len(inputs) != self.arity:
-            raise DtypeError(describe(self.name, inputs, f"takes {self.arity} operands, not {len(inputs)}"))
+            plural = "" if self.arity == 1 else "s"
+            reason = f"takes {self.arity} operand{plural}, not {len(inputs)}"
+            raise CallError(describe(self.name, inputs, reason, user_line()))
         return equalize_ranks(self.promote(inputs))
 
     def promote(self, inputs: Sequence[Any]) -> list[Variable]:
