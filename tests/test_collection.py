@@ -31,6 +31,13 @@ def test_nothing_is_collected_until_it_ends_and_then_all_is_as_before() -> None:
     assert gc.isenabled()
 
 
+def test_what_was_made_meanwhile_is_old_to_the_collector_afterwards() -> None:
+    with without_collecting():
+        made: list[object] = []
+        assert any(one is made for one in gc.get_objects(generation=0))
+    assert any(one is made for one in gc.get_objects(generation=2))
+
+
 def test_the_collector_is_as_before_after_a_compilation_that_fails() -> None:
     known = gc.get_freeze_count()
     with pytest.raises(esat.GraphError):
@@ -42,7 +49,7 @@ def test_the_collector_is_as_before_after_a_compilation_that_fails() -> None:
 def test_what_a_process_keeps_from_the_collector_stays_so() -> None:
     gc.freeze()
     try:
-        with without_old_objects():
+        with without_old_objects(), without_collecting():
             pass
         assert gc.get_freeze_count()
     finally:
