@@ -85,15 +85,24 @@ class Rows:
         codes = [*(engine.forms[action] for action in self.forms), _FORMLESS]  # the last one is number -1
         rows = [f"{head}\t{codes[form]}\t{tail}" for head, form, tail in self.rows]
         tables = {"LoadedRow": rows, "LoadedValue": self.values, "LoadedConstant": self.constants}
+        filled = {name: lines for name, lines in tables.items() if lines}
         with ExitStack() as stack:
-            files = {
-                name: stack.enter_context(memory_file("\n".join(lines)))
-                for name, lines in tables.items()
-                if lines
-            }
-            inputs = [f'(input {name} "{path}")' for name, path in files.items()]
-            engine.execute(" ".join([*inputs, f"(run {_CLASSES} 1)"]))
+            try:
+                paths = [stack.enter_context(memory_file("\n".join(lines))) for lines in filled.values()]
+            except OSError:  # there is no room for a file
+                for name, lines in filled.items():
+                    for line in lines:
+                        engine.execute(_fact(name, line))
+            else:
+                inputs = (f'(input {name} "{path}")' for name, path in zip(filled, paths, strict=True))
+                engine.execute(" ".join(inputs))
+        engine.execute_again(f"(run {_CLASSES} 1)")
         engine.execute_again(f"(run {engine.unite('esat-load-rows', tuple(rulesets))} 1)")
+
+
+def _fact(table: str, line: str) -> str:
+    """A row as programs say it."""
+    return f"({table} {' '.join('NaN' if entry == 'nan' else entry for entry in line.split())})"
 
 
 def _rulesets(engine: Engine, actions: Sequence[str]) -> list[str]:

@@ -1,8 +1,12 @@
 """Flattening of chains, and what loading leaves in the e-graph."""
 
+from math import inf, isnan, nan
+
 import pytest
 from egraph.term_graphs import GraphBuilder, holds, load, rules_engine
 
+from esat.egraph import engine as engine_module
+from esat.egraph import rows
 from esat.egraph.loader import LONGEST_FLAT, LONGEST_POWER, NaryTerm, flatten, loading
 from esat.egraph.rows import COLUMNS
 from esat.egraph.terms import Term
@@ -90,6 +94,17 @@ def test_loading_is_linear_and_complete(width):
     assert lengths[800][1] < 4 * 1.2 * lengths[200][1]
 
 
+@pytest.fixture(params=["room for files", "none"])
+def _room(request, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("no space left on device")
+
+    if request.param == "none":
+        monkeypatch.setattr(rows, "memory_file", refuse)
+        monkeypatch.setattr(engine_module, "memory_file", refuse)
+
+
+@pytest.mark.usefixtures("_room")
 def test_all_that_loads_terms_says_what_they_are():
     """Rows of every form, a term too long for a row, constants, values and sizes."""
     build = GraphBuilder()
@@ -108,13 +123,17 @@ def test_all_that_loads_terms_says_what_they_are():
     assert holds(engine, f"(N {constant})", f"(Minimum (N {a}) (K 2.5 {DTYPES.index('float64')}))")
 
 
+@pytest.mark.usefixtures("_room")
 def test_values_and_literals_are_loaded():
     build = GraphBuilder()
     root = build.op("Maximum", build.constant(1e-7), build.constant(1e22))
+    root = build.op("Maximum", root, build.op("Minimum", build.constant(inf), build.constant(-inf)))
+    root = build.op("Maximum", root, build.constant(nan))
     engine = rules_engine()
     load(engine, build.graph(root))
     values = {engine.values.value_to_f64(row.output) for row in engine.freeze().functions["val"].rows}
-    assert values == {1e-7, 1e22}
+    assert {value for value in values if not isnan(value)} == {1e-7, 1e22, inf, -inf}
+    assert any(map(isnan, values))
 
 
 def test_a_deep_graph_needs_no_recursion():
