@@ -113,7 +113,8 @@ class Kernels:
         threaded = None
         if is_divisible(kernel) and not one_order:
             variables = (*group.outputs, *inputs)
-            threaded = ThreadedKernel(kernel, variables, _Later(kernel), self._machine, self._threads)
+            later = _Later(kernel)
+            threaded = ThreadedKernel(kernel, variables, contiguous, later, self._machine, self._threads)
         narrow = find_narrow(kernel)
         fitted = None if narrow is None else _Fitted(narrow)
         return KernelCall(inputs, contiguous, strided, print_kernel(kernel), threaded, fitted, code)

@@ -21,7 +21,7 @@ from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.partition import has_open_order
 from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.threads import configured_threads, granted_threads, most_threads
-from esat.codegen.threads.choice import Choices
+from esat.codegen.threads.choice import Choice, Choices
 from esat.extract.machine import MachineProfile
 from esat.graph import Constant, Variable
 
@@ -44,6 +44,8 @@ class ThreadedKernel:
         The most threads it may use; None for what :func:`default_threads` says at each call.
     has_open_order
         Whether the kernel for one thread might add in another order.
+    contiguous
+        The kernel for one thread and contiguous arrays.
 
     Parameters
     ----------
@@ -51,8 +53,8 @@ class ThreadedKernel:
         The kernel.
     variables
         Its outputs and inputs.
-    alone
-        The kernel for one thread, of any layout.
+    contiguous, alone
+        The kernel for one thread: for contiguous arrays, and of any layout.
     machine
         Tells what is large enough.
     limit
@@ -63,12 +65,14 @@ class ThreadedKernel:
         self,
         kernel: Kernel,
         variables: Sequence[Variable],
+        contiguous: Callable[..., Any],
         alone: Callable[..., Any],
         machine: MachineProfile,
         limit: int | None,
     ) -> None:
         self.kernel = kernel
         self.variables = tuple(variables)
+        self.contiguous = contiguous
         self._alone = alone
         self._machine = machine
         self.limit = 1 if limit is None and configured_threads() == 1 else limit
@@ -117,36 +121,26 @@ class ThreadedKernel:
             self.used = 1
             self._alone(*arrays)
         else:
-            self.run(threads, shapes, self.compiled(layout), arrays)
+            shared = self.compiled(layout)
+            if threads == 1:
+                self.used = 1
+                shared(1, *arrays)
+            else:
+                self.run(threads, self._choices.of(shapes), shared, arrays)
 
-    def run(
-        self,
-        threads: int,
-        shapes: tuple[Shape, ...],
-        shared: Callable[..., None],
-        arrays: Sequence[Any],
-        streams: bool = False,
-    ) -> None:
-        """Run in up to so many threads: in all of them or in one, whichever is faster for these shapes.
+    def run(self, threads: int, choice: Choice, shared: Callable[..., None], arrays: Sequence[Any]) -> None:
+        """Run in up to so many threads: in all of them or in one, whichever is faster.
 
-        ``shared`` is the kernel for several threads; it is called with their number and the arrays. If it
-        ``streams`` it is also what one thread runs.
+        ``shared`` is the kernel for several threads; it is called with their number and the arrays.
         """
-        if threads == 1:
-            self._run(1, shared, arrays, streams)
-            return
-        choice = self._choices.of(shapes)
         together = choice.next()
+        self.used = used = threads if together else 1
         start = time.perf_counter()
-        self._run(threads if together else 1, shared, arrays, streams)
-        choice.add(together, time.perf_counter() - start)
-
-    def _run(self, threads: int, shared: Callable[..., None], arrays: Sequence[Any], streams: bool) -> None:
-        self.used = threads
-        if threads == 1 and not self.has_open_order and not streams:
-            self._alone(*arrays)
+        if together or self.has_open_order:
+            shared(used, *arrays)
         else:
-            shared(threads, *arrays)
+            self._alone(*arrays)
+        choice.add(together, time.perf_counter() - start)
 
     def compiled(self, layout: Layout, streams: bool = False) -> ParallelKernel:
         """The kernel for several threads, compiled when it is first asked for."""
@@ -161,24 +155,50 @@ class _CallsOfShapes:
     """Calls of a kernel with contiguous arrays of certain shapes, which are asked nothing.
 
     Large arrays leave nothing of the interpreter in the caches: every function called on the way to the
-    kernel costs as much as ten do otherwise.
+    kernel costs as much as ten do otherwise, together up to a tenth of a kernel's time. So the kernel for one
+    thread is called directly where it is known to be the faster one.
     """
 
-    __slots__ = ("_kernel", "_limit", "_shapes", "_shared", "_streams")
+    __slots__ = (
+        "_alone", "_choice", "_kernel", "_limit", "_shapes", "_shared", "_skipped", "_streams", "_untimed",
+    )  # fmt: skip
 
     def __init__(self, kernel: ThreadedKernel, shapes: tuple[Shape, ...], streams: bool) -> None:
         self._kernel = kernel
         self._limit = kernel.limit
         self._shapes = shapes
         self._streams = streams
+        self._choice = Choice()
         self._shared: Callable[..., None] | None = None
+        self._alone: Callable[..., None] = kernel.contiguous
+        self._untimed = self._skipped = 0
 
     def __call__(self, *arrays: Any) -> None:
-        threads = granted_threads(self._limit)
-        if threads == 1 and self._shared is not None and (self._streams or self._kernel.has_open_order):
+        if self._untimed > 0:
+            self._untimed -= 1
             self._kernel.used = 1
-            self._shared(1, *arrays)
+            self._alone(*arrays)
             return
-        if self._shared is None:
-            self._shared = self._kernel.compiled("C", self._streams).for_shapes(self._shapes)
-        self._kernel.run(threads, self._shapes, self._shared, arrays, self._streams)
+        shared, choice = self._shared or self._compiled(), self._choice
+        threads = granted_threads(self._limit)
+        if threads == 1:
+            self._kernel.used = 1
+            self._alone(*arrays)
+            return
+        together = choice.next()
+        self._kernel.used = threads if together else 1
+        start = time.perf_counter()
+        if together:
+            shared(threads, *arrays)
+        else:
+            self._alone(*arrays)
+        choice.add(together, time.perf_counter() - start, 1 + self._skipped)
+        self._untimed = self._skipped = choice.untimed
+
+    def _compiled(self) -> Callable[..., None]:
+        """The kernel for several threads; it is what one thread runs, too, where the other might differ."""
+        shared = self._kernel.compiled("C", self._streams).for_shapes(self._shapes)
+        if self._streams or self._kernel.has_open_order:
+            self._alone = functools.partial(shared, 1)
+        self._shared = shared
+        return shared

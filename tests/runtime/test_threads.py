@@ -274,7 +274,7 @@ def steady(together: float, alone: float) -> Callable[[bool, int], float]:
 
 def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
     choice = Choice()
-    assert taken(choice, 5, steady(1.0, 2.0)) == [True, True, False, False, True]
+    assert taken(choice, 5, steady(1.0, 2.0)) == [True, True, True, False, False]
     # A single call each time: after 16, 32, 64, and 64 again.
     assert sum(taken(choice, 200, steady(1.0, 2.0))) == 196
     # Another process takes the other processors, and gives them back.
@@ -291,8 +291,54 @@ def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
 def test_several_threads_that_wait_for_one_another_at_once_are_not_taken_at_first() -> None:
     waits = iter([False, False, *[True] * 18])  # of the two calls that count the second has to wait
     assert taken(Choice(), 20, lambda together, _: (8.0 if next(waits) else 0.7) if together else 1.0) == [
-        True, True, False, False, True, *[False] * 15,
+        True, True, True, *[False] * 17,
     ]  # fmt: skip
+
+
+def after_a_wait(together: float, alone: float, waking: float) -> Callable[[bool, int], float]:
+    """Calls in several threads find them asleep unless the call before was in several threads, too."""
+    before = [False]
+
+    def seconds(way: bool, number: int) -> float:
+        is_late = way and not before[0]
+        before[0] = way
+        return (together if way else alone) + (waking if is_late else 0.0)
+
+    return seconds
+
+
+def test_several_threads_are_taken_where_only_waking_them_takes_long() -> None:
+    choice = Choice()
+    busy = taken(choice, 5, steady(9e-4, 1e-4))
+    assert sum(busy + taken(choice, 2000, steady(9e-4, 1e-4))[100:]) < 50
+    assert sum(taken(choice, 2000, after_a_wait(6e-5, 1e-4, 8e-5))[1000:]) > 950
+    # Where they are gone to sleep whenever they are called, it does not pay.
+    assert sum(taken(Choice(), 2000, lambda way, _: 1.4e-4 if way else 1e-4)) < 100
+
+
+@pytest.mark.parametrize(("share", "together"), [(0.1, 9e-5), (0.03, 9.8e-5), (0.5, 5e-5)])
+def test_calls_that_wait_for_a_processor_cost_a_small_share_of_the_time(
+    share: float, together: float
+) -> None:
+    random, total, choice = np.random.default_rng(3), 0.0, Choice()
+    for _ in range(20_000):
+        way, waits = choice.next(), random.random() < share
+        last = together + 3e-3 * waits if way else 1e-4
+        choice.add(way, last)
+        total += last
+    assert total < 1.07 * 20_000 * 1e-4
+
+
+def test_short_calls_in_one_thread_are_not_all_timed() -> None:
+    choice = Choice()
+    taken(choice, 40, steady(2e-4, 1e-4))
+    assert choice.untimed == 5
+    taken(choice, 200, steady(1e-2, 6e-3))
+    assert choice.untimed == 0
+    choice = Choice()
+    taken(choice, 40, steady(1e-4, 2e-4))
+    assert choice.next()
+    assert choice.untimed == 0
 
 
 def test_a_slow_beginning_decides_nothing_for_long() -> None:

@@ -1,24 +1,31 @@
 """One thread or several: calls are timed, and the faster way is taken.
 
 What else the machine does changes which way is faster, for milliseconds or for hours, and a single time says
-little. So the way that is taken has an average of its times. The other one is tried by one call now and then,
-more and more seldom while that shows nothing new, and soon where calls come to take longer than it would.
-Only where that call was faster are both ways called in turns, and it is taken if it is faster there, too.
+little. So the way that is taken has an average of its times. The other one is tried now and then, more and
+more seldom while that shows nothing new, and soon where calls come to take longer than it would.
+
+A call in several threads after others in one wakes threads that sleep, which takes as long as a short kernel;
+those that follow at once find them awake. So a trial goes on where its first call took little more than that,
+and only calls that follow one of the same way are compared.
+
+On a busy machine one call in several threads may wait milliseconds for a processor that another process has.
+So there is an account of what they gained and lost against one thread: in the long run no more than a small
+share of the time is lost.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Hashable, Sequence
-from statistics import median
+from statistics import fmean
 
 MAXIMUM_CHOICES = 128
 TRIED_AFTER = 16
 """Calls before the other way is tried for the first time; twice as many after each trial that was vain."""
 TRIED_AT_LEAST = 64
 """Calls between trials, in the long run, where the other way is not much slower."""
-_CALLS_OF_A_TRIAL = 32
-"""Calls between trials for each call's time that one loses: they cost a thirty-second of the time."""
+_CALLS_OF_A_TRIAL = 48
+"""Calls between trials for each call's time that one loses: they cost a small share of the time."""
 _PATIENCE = 4
 """Calls before an average that is too slow causes a trial; twice as many after each of them that was vain."""
 _GAIN = 0.95
@@ -27,18 +34,38 @@ _WEIGHT = 0.125
 """Of the last call in the average."""
 _MOST = 4.0
 """Times the average that a call counts as, at most: one that is held up for long decides nothing."""
+_OVERDRAFT = 128.0
+"""Calls of one thread whose time several may lose before they are given up, however fast most calls are."""
+_MOST_LOST = 32.0
+"""The same that one call counts as, at most."""
+_MEAN_WEIGHT = 0.01
+"""Of the last call in the mean of one thread's times, which those that are held up are part of."""
 _TURNS = 2
-"""Calls of either way before one is taken that was faster in a single call."""
+"""Calls of either way, after one that does not count, before another way is taken."""
+_WAKING = 1e-4
+"""Seconds that waking the other threads may take."""
+_TIMED_EVERY = 5e-4
+"""Seconds between calls in one thread that are timed."""
+_MOST_UNTIMED = 7
 
 _Times = tuple[list[float], list[float]]
-_Called = tuple[bool, float]
-"""Which way a call ran, and its seconds."""
+_Called = tuple[bool, float, int]
+"""Which way a call ran, its seconds, and the calls it stands for."""
+_Next = tuple[bool, int]
+"""Which way the next call runs, and how many may run in one thread before it."""
 
 
 class Choice:
-    """Which way is faster for operands of certain sizes: in one thread, or in several."""
+    """Which way is faster for operands of certain sizes: in one thread, or in several.
 
-    __slots__ = ("_lock", "_next", "_ways")
+    Attributes
+    ----------
+    untimed
+        Calls in one thread that may be made before the next one that is timed. Timing takes up to a tenth of
+        a short kernel's time: large arrays leave nothing of the interpreter in the caches.
+    """
+
+    __slots__ = ("_lock", "_next", "_ways", "untimed")
 
     def __init__(self) -> None:
         self._begin()
@@ -46,22 +73,21 @@ class Choice:
 
     def _begin(self) -> None:
         ways = _ways()
-        first = next(ways)
-        self._ways, self._next = ways, first
+        (self._next, self.untimed), self._ways = next(ways), ways
 
     def next(self) -> bool:
         """Whether the next call runs in several threads. The first one, which may compile, does."""
         return self._next
 
-    def add(self, together: bool, seconds: float) -> None:
-        """Take account of a call.
+    def add(self, together: bool, seconds: float, calls: int = 1) -> None:
+        """Take account of a call, which may stand for several of the same way.
 
         A function may be called in several threads of Python's: a call that ends while another one is taken
         account of counts for nothing. Nobody waits, for a forked child might wait for ever.
         """
         if self._lock.acquire(blocking=False):
             try:
-                self._next = self._ways.send((together, seconds))
+                self._next, self.untimed = self._ways.send((together, seconds, calls))
             except StopIteration:
                 # Ctrl-C came while it ran, which ends a generator.
                 self._begin()
@@ -69,62 +95,124 @@ class Choice:
                 self._lock.release()
 
 
-def _ways() -> Generator[bool, _Called, None]:
+class _Known:
+    """What is known of both ways.
+
+    Attributes
+    ----------
+    seconds
+        Of a call in one thread, and in several.
+    account
+        Seconds that several threads gained, less those they lost, and a share of all time; never much more
+        than what may be lost at once.
+    mean
+        Seconds of a call in one thread, those that were held up counted in full.
+    """
+
+    def __init__(self, times: _Times) -> None:
+        # Where one of two calls had to wait for a helper, others will: that takes longer than threads gain.
+        self.seconds = [min(times[False]), max(times[True])]
+        self.account = _CALLS_OF_A_TRIAL * self.seconds[False]
+        self.mean = self.seconds[False]
+
+    def faster(self) -> bool:
+        """Which way is taken: several threads where they gain enough, and have no debts."""
+        alone, together = self.seconds
+        return together < _GAIN * alone and not self.is_overdrawn()
+
+    def is_promising(self, way: bool, seconds: float) -> bool:
+        """Whether a way whose first call took so long may be the faster one."""
+        alone, together = self.seconds
+        return seconds - _WAKING < _GAIN * alone if way else seconds <= together / _GAIN
+
+    def count(self, way: bool, last: float, calls: int) -> None:
+        """Take a call of the way that is taken into its average."""
+        average = self.seconds[way]
+        self.seconds[way] += _WEIGHT * (min(last, _MOST * average) - average)
+        self.book(way, last, calls)
+
+    def book(self, way: bool, last: float, calls: int = 1) -> None:
+        """Put what a call gained or lost to account."""
+        alone = self.seconds[False]
+        change = calls * last / _CALLS_OF_A_TRIAL
+        if way:
+            change += max(max(alone, self.mean) - last, -_MOST_LOST * alone)
+        else:
+            self.mean += _MEAN_WEIGHT * (last - self.mean)
+        self.account = min(self.account + change, _CALLS_OF_A_TRIAL * alone)
+
+    def may_try(self, way: bool) -> bool:
+        """Whether a trial may cost something: one thread never costs many times what several do."""
+        return not way or self.account >= 0.0
+
+    def is_overdrawn(self) -> bool:
+        """Whether several threads have lost so much that one is better, whatever their average."""
+        return self.account < -_OVERDRAFT * self.seconds[False]
+
+    def until_trial(self, wait: int, is_first: bool) -> float:
+        """More where the other way is much slower; but a first trial tells whether that was by chance."""
+        least, most = sorted(self.seconds)
+        return wait if is_first or not least else max(wait, _CALLS_OF_A_TRIAL * (most / least - 1.0))
+
+
+def _ways() -> Generator[_Next, _Called, None]:
     """The way of each call, for ever; sent which way it ran and how long it took."""
     yield from _call(True)  # its time counts for nothing: it may compile
-    times = yield from _in_turns([True, False, False, True])
-    # Where one of two calls had to wait for a helper, others will: that takes many times what threads gain.
-    seconds = [min(times[False]), max(times[True])]
-    taken = _faster(seconds)
-    wait, patience, is_first = TRIED_AFTER, _PATIENCE, True
+    known = _Known((yield from _in_turns([True, True, False, False])))
+    taken, wait, patience, is_first = known.faster(), TRIED_AFTER, _PATIENCE, True
     while True:
         calls = 0
-        while calls < _until_trial(seconds, wait, is_first):
-            ran, last = yield taken
-            seconds[ran] += _WEIGHT * (min(last, _MOST * seconds[ran]) - seconds[ran])
-            calls += 1
-            if calls >= patience and _faster(seconds) != taken:
+        while calls < known.until_trial(wait, is_first) or not known.may_try(not taken):
+            ran, last, stood_for = yield taken, 0 if taken else _untimed(known.seconds[False])
+            known.count(ran, last, stood_for)
+            calls += stood_for
+            if taken and known.is_overdrawn():
+                break
+            if calls >= patience and known.faster() != taken and known.may_try(not taken):
                 patience = min(2 * patience, TRIED_AT_LEAST)
                 break
-        other, is_first = not taken, False
-        seconds[other] = yield from _call(other)
-        if _faster(seconds) != taken:
-            times = yield from _in_turns([taken, other] * _TURNS)
-            seconds[other] = median([seconds[other], *times[other]])
-            for last in times[taken]:
-                seconds[taken] += _WEIGHT * (min(last, _MOST * seconds[taken]) - seconds[taken])
-        if _faster(seconds) == taken:
+        is_first = False
+        yield from _trial(known, not taken)
+        if known.faster() == taken:
             wait = min(2 * wait, TRIED_AT_LEAST)
         else:
-            taken = other
+            taken = not taken
             wait, patience, is_first = TRIED_AFTER, _PATIENCE, True
 
 
-def _call(way: bool) -> Generator[bool, _Called, float]:
+def _trial(known: _Known, way: bool) -> Generator[_Next, _Called, None]:
+    """Find out what calls take that go the way that is not taken: one of them, or several in turns."""
+    first = yield from _call(way)
+    known.seconds[way], promising = first, known.is_promising(way, first)
+    known.book(way, first)
+    if not promising:
+        return
+    times = yield from _in_turns([*[way] * _TURNS, *[not way] * _TURNS])
+    known.seconds[way] = fmean(times[way])
+    # An average that slow calls have raised by chance is no reason to change.
+    known.seconds[not way] = min(known.seconds[not way], max(times[not way]))
+    for seconds in times[True]:
+        known.book(True, seconds)
+
+
+def _untimed(seconds: float) -> int:
+    return min(_MOST_UNTIMED, int(_TIMED_EVERY / seconds)) if seconds else _MOST_UNTIMED
+
+
+def _call(way: bool) -> Generator[_Next, _Called, float]:
     """A call of one way; its seconds. Calls that others made in the meantime are passed over."""
     while True:
-        ran, seconds = yield way
+        ran, seconds, _ = yield way, 0
         if ran == way:
             return seconds
 
 
-def _in_turns(ways: Sequence[bool]) -> Generator[bool, _Called, _Times]:
+def _in_turns(ways: Sequence[bool]) -> Generator[_Next, _Called, _Times]:
     """Calls of these ways, one after the other; the seconds of those in one thread and in several."""
     times: _Times = ([], [])
     for way in ways:
         times[way].append((yield from _call(way)))
     return times
-
-
-def _faster(seconds: Sequence[float]) -> bool:
-    alone, together = seconds
-    return together < _GAIN * alone
-
-
-def _until_trial(seconds: Sequence[float], wait: int, is_first: bool) -> float:
-    """More where the other way is much slower; but a first trial tells whether that was by chance."""
-    least, most = sorted(seconds)
-    return wait if is_first or not least else max(wait, _CALLS_OF_A_TRIAL * (most / least - 1.0))
 
 
 class Choices:
