@@ -34,6 +34,7 @@ from esat.phases.effects import Permissions
 from esat.phases.exact import SumsAlone
 from esat.phases.fusion import KernelRules, fuse
 from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
+from esat.phases.row_products import join_row_products
 from esat.profile import Profile
 from esat.rules import RULES
 from esat.runtime import Executable
@@ -142,10 +143,14 @@ def _linked(
                 mode.machine,
                 lambda part: _linked(part, alone, _NOTHING, Profile()),
             )
+    rules = _kernel_rules(mode)
+    if rules is not None and mode.soundness != "exact":  # BLAS adds up in another order
+        with profile.stage("row products"):
+            running = join_row_products(running, rules)
     with profile.stage("inplace"):
         final = work_in_place(running, permissions, rows)
     with profile.stage("fusion"):
-        plan = fuse(final, _kernel_rules(mode), permissions=permissions)
+        plan = fuse(final, rules, permissions=permissions)
     kernels = Kernels(mode.machine, mode.threads, mode.soundness == "exact")
     in_place = ELEMWISE in rows
     executable = kind(

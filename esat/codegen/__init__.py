@@ -16,6 +16,7 @@
 ``compile``         source to machine code
 ``native_call``     whole calls of small programs as one native function
 ``small_products``  products of matrices in them
+``rows_product``    two products with the rows of a matrix, and what lies between, in one pass
 ``parallel``        kernels for several threads
 ``threads``         the pool that runs them
 ``cache``           compiled kernels in memory and on disk

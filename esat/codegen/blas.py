@@ -20,7 +20,7 @@ from esat.codegen.blas_library import (
     one_thread,
     scipy_is_faster,
 )
-from esat.codegen.normal_product import normal_routine
+from esat.codegen.rows_product import RowsRoutine
 from esat.codegen.shared_products import share_product, share_vector_product
 from esat.codegen.sparse_products import sparse_product_routine, sparse_with_product_routine
 from esat.codegen.sparse_sums import sparse_quadratic_routine, sparse_sum_routine
@@ -31,7 +31,7 @@ from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
-from esat.ops.linalg.normal import NormalProduct
+from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.sparse.low_rank import SquaresAndQuadratic, UsmmProduct
 from esat.ops.sparse.products import StructuredDot, Usmm
@@ -45,16 +45,17 @@ def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
 
     ``gemm`` has one in place only. The types decide which: a matrix times a matrix, a column or a row;
     batches of them; a batch times one matrix, which is one product of the stacked rows. Products along one
-    long axis, with sparse matrices, and those of normal equations, are shared among as many threads, or as
-    :func:`default_threads` says.
+    long axis, with sparse matrices, and twice with the rows of a matrix, are shared among as many threads, or
+    as :func:`default_threads` says.
     """
     if isinstance(node.op, AccumulateProduct):
         letter = LETTERS[node.outputs[0].tensor_type.dtype]
         return _accumulating(node.op, letter, threads) if node.op.inplace else None
     if isinstance(node.op, StructuredProduct):
         return structured_routine(node.op, node.inputs[0].tensor_type.dtype, threads)
-    if isinstance(node.op, NormalProduct):
-        return normal_routine(node.inputs[0].tensor_type.dtype, threads)
+    if isinstance(node.op, RowsProduct):
+        gemv = blas_function(f"{LETTERS[node.inputs[0].tensor_type.dtype]}gemv")
+        return RowsRoutine(node.op, node.inputs[0], threads, functools.partial(_times_column, gemv, threads))
     if isinstance(node.op, StructuredDot | Usmm):
         return sparse_product_routine(node.op, node.outputs[0].tensor_type.dtype, threads)
     if isinstance(node.op, UsmmProduct):

@@ -1,1 +1,1 @@
-"""Classic phases on the extracted graph: fusion, order of steps, memory."""
+"""Classic phases on the extracted graph: fusion, one pass over matrices, order of steps, memory."""

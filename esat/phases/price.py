@@ -18,7 +18,7 @@ from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPE_NUMBER
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
-from esat.ops.linalg.normal import NormalProduct
+from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.group import Group
 
@@ -63,7 +63,7 @@ def _library_seconds(node: Apply, model: CostModel) -> float:
     if isinstance(node.op, MatMul):
         left, right = map(expected_value, node.inputs)
         return model.product(node.op, left, right, expected_value(node.outputs[0]))
-    if isinstance(node.op, NormalProduct):
+    if isinstance(node.op, RowsProduct):
         return normal_seconds(model.machine, expected_value(node.inputs[0]))
     values = [expected_value(variable) for variable in (*node.inputs, *node.outputs)]
     shapes = [tuple(map(int, value.shape)) for value in values]

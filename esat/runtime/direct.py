@@ -12,7 +12,7 @@ from esat.codegen.builtin_function import is_available
 from esat.graph import Apply, Constant, TensorType, Variable
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
-from esat.ops.linalg.normal import NormalProduct
+from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
 from esat.runtime.buffers import POOLED_FROM, Allocator, ScratchFrames, allocator
 from esat.runtime.native_steps import NativeSteps, Shape, base_of, is_view, made_in, returned
@@ -220,7 +220,7 @@ def _is_simple(program: Program, group: Group) -> bool:
     (node,) = group.nodes
     if isinstance(node.op, AccumulateProduct):
         return _is_simple_accumulation(program, node)
-    if not isinstance(node.op, MatMul | NormalProduct):
+    if not isinstance(node.op, MatMul | RowsProduct):
         return False
     type = node.inputs[0].tensor_type
     return type.dtype in ("float32", "float64") and type.ndim == 2

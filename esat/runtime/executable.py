@@ -13,6 +13,7 @@ import numpy as np
 
 from esat.codegen.blas import routine_for
 from esat.codegen.helpers import with_helpers
+from esat.codegen.rows_product import RowsRoutine
 from esat.drawing import save_html
 from esat.errors import EsatError, InputError, OptimizerError
 from esat.graph import Apply, FunctionGraph, SharedVariable, Variable
@@ -207,6 +208,9 @@ class Executable:
         """The driver's source, then that of each kernel, and of its variant for several threads."""
         texts = [self._plain_driver.source]
         for number, group in enumerate(self._program.steps):
+            routine = self._program.routines.get(group.nodes[0])
+            if isinstance(routine, RowsRoutine):
+                texts.append(f"# routine_{number}\n{routine.source()}")
             if group.kind == "kernel":
                 call = self._program.kernels[group]
                 texts.append(f"# kernel_{number}\n{call.source}")

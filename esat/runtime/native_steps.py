@@ -17,8 +17,14 @@ from esat.codegen.native_call import (
     Step,
     native_call,
 )
-from esat.codegen.normal_product import PARTS, normal_kernel
-from esat.codegen.normal_product import SHARED_FROM as NORMAL_SHARED_FROM
+from esat.codegen.rows_product import (
+    RowsRoutine,
+    block_of,
+    compile_rows,
+    parts_of,
+    rows_at_once,
+    stays_in_cache,
+)
 from esat.codegen.shared_products import SHARED_FROM
 from esat.codegen.small_products import product_pointers
 from esat.codegen.threads import configured_threads
@@ -28,7 +34,7 @@ from esat.ops.accumulate import AccumulateProduct
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
-from esat.ops.linalg.normal import NormalProduct
+from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
 from esat.runtime.program import Program, is_fixed_part, is_plain_view
 
@@ -196,7 +202,7 @@ class NativeSteps:
         if group.kind == "kernel":
             return self._kernel(group)
         (node,) = group.nodes
-        return self._normal_product(node) if isinstance(node.op, NormalProduct) else self._product(node)
+        return self._rows_product(node) if isinstance(node.op, RowsProduct) else self._product(node)
 
     def _shown(self, node: Apply) -> _View | None:
         operand = self._view(node.inputs[0])
@@ -290,23 +296,27 @@ class NativeSteps:
         limit = self.program.threads
         return limit == 1 or (limit is None and configured_threads() == 1)
 
-    def _normal_product(self, node: Apply) -> KernelStep | None:
-        matrix, operand = map(self._view, node.inputs)
+    def _rows_product(self, node: Apply) -> KernelStep | None:
+        matrix, operand, *others = map(self._view, node.inputs)
         (rows, columns), result = matrix.shape, self._view(node.outputs[0])
-        in_order = matrix.is_contiguous and operand.is_contiguous
-        if not in_order or not rows * columns or operand.shape != (columns, 1):
+        in_order = all(view.is_contiguous for view in (matrix, operand, *others))
+        if not in_order or operand.shape != (columns, 1) or not stays_in_cache(columns, matrix.itemsize):
             return None
-        if rows * columns >= NORMAL_SHARED_FROM and not self._has_one_thread:
+        parts = parts_of(rows, columns)
+        if parts > 1 and not self._has_one_thread:
             return None
-        dtype = node.outputs[0].tensor_type.numpy_dtype
-        code = normal_kernel(node.outputs[0].tensor_type.dtype)
-        sums = np.empty((min(PARTS, rows), columns), dtype)
+        routine = self.program.routines[node]
+        assert isinstance(routine, RowsRoutine)
+        code = compile_rows(routine.kernel, rows_at_once(columns, matrix.itemsize))
         self.kept.append(code)
-        vector = ArraySpecification(dtype, (columns,))
-        arrays = (
-            (matrix.place, ArraySpecification(dtype, matrix.shape)),
-            (operand.place, vector),
-            (self._fixed(sums), ArraySpecification(dtype, sums.shape)),
-            (result.place, vector),
-        )
-        return KernelStep(code.address, arrays, integers=(0, 1))
+        dtype = node.outputs[0].tensor_type.numpy_dtype
+        vector, partial = ArraySpecification(dtype, (columns,)), ArraySpecification(dtype, (parts, columns))
+        sums = self._fixed(np.empty(partial.shape, dtype)) if parts > 1 else result.place
+        arrays = [(matrix.place, ArraySpecification(dtype, matrix.shape)), (operand.place, vector)]
+        arrays.append((sums, partial))
+        arrays += [
+            (self._view(variable).place, self._specification(variable))
+            for variable in (*node.inputs[2:], *node.outputs[1:])
+        ]
+        arrays.append((result.place, vector))
+        return KernelStep(code.address, tuple(arrays), integers=(block_of(columns, dtype.itemsize), 0, 1))

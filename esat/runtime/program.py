@@ -64,7 +64,7 @@ class KernelCall:
 
 
 Routine = Callable[..., Any]
-"""A library routine called as ``routine(*inputs, output)``: it fills a given C-contiguous output. That of an
+"""A library routine called as ``routine(*inputs, *outputs)``: it fills given C-contiguous outputs. That of an
 op that overwrites an operand gets that operand, of any layout, as its output, and the others as inputs."""
 
 

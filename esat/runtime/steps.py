@@ -167,7 +167,8 @@ class StepWriter:
         else:
             self._write_outputs(number, group)
         operands = [self.writer.operand(v) for place, v in enumerate(node.inputs) if place not in places]
-        self.writer.line(f"{routine}({', '.join([*operands, names[node.outputs[0]]])})")
+        results = [names[output] for output in node.outputs]
+        self.writer.line(f"{routine}({', '.join([*operands, *results])})")
 
     def _write_plain_view(self, node: Apply) -> None:
         """Axes permuted, dropped and inserted by the array's own methods."""

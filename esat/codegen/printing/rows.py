@@ -1,0 +1,154 @@
+"""Kernels that use each row of a matrix twice, as source text: its product with a vector, then a multiple.
+
+Between the two a kernel of its own, printed like any other, says for a block of rows which multiples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from esat.codegen import views
+from esat.codegen.loop_ir import Kernel
+from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_source
+from esat.codegen.template import NUMBA_TYPES
+from esat.codegen.threads.tasks import in_parallel
+from esat.codegen.vector_math.reduction import reassociating_multiply_add
+
+ROWS_ENTRY = "product"
+"""Name of the generated function."""
+PARTS_OF_ROWS = ("some_rows", ENTRY)
+"""Names of the functions that it calls."""
+
+OWN_PRODUCTS, OWN_FACTORS = "own_products[: high - low]", "own_factors[: high - low]"
+"""Where the products of a block's rows are, and the multiples, that are no results."""
+
+_SOURCE = """
+def some_rows(begin, end, {arrays}, block):
+    rows, columns, parts = matrix.shape[0], vector.size, sums.shape[0]
+    {scratch}
+    for part in range(begin, end):
+        total = sums[part]
+        for column in range(columns):
+            total[column] = 0
+        last = (part + 1) * rows // parts
+        for low in range(part * rows // parts, last, block):
+            high = min(low + block, last)
+            rest = high - (high - low) % {count}
+            products = {products}
+            factors = {factors}
+            for row in range(low, rest, {count}):
+                {names} = zero
+                for column in range(columns):
+                    factor = vector[column]
+                    {multiplied}
+                {stored}
+            for row in range(rest, high):
+                t0 = zero
+                for column in range(columns):
+                    t0 = add(t0, matrix[row, column], vector[column])
+                products[row - low] = t0
+            {call}
+            for row in range(low, rest, {count}):
+                {loaded}
+                for column in range(columns):
+                    element = total[column]
+                    {added}
+                    total[column] = element
+            for row in range(rest, high):
+                t0 = factors[row - low]
+                for column in range(columns):
+                    total[column] = add(total[column], t0, matrix[row, column])
+
+
+def product({arrays}, output, block, pool, threads):
+    in_parallel(pool, threads, sums.shape[0], 1, some_rows, ({arrays}, block))
+    for column in range(output.size):
+        element = sums[0, column]
+        for part in range(1, sums.shape[0]):
+            element += sums[part, column]
+        output[column] = element
+"""
+
+
+@dataclass(frozen=True)
+class RowsKernel:
+    """What a kernel over the rows of a matrix computes; equal for those that compute the same.
+
+    Attributes
+    ----------
+    dtype
+        Of the matrix: float32 or float64.
+    function
+        The kernel between the products; None where it has nothing to compute.
+    operands
+        What it is called with for the rows from ``low`` to ``high``, outputs first: source text.
+    products, factors
+        Where the products of these rows are, and the multiples: source text.
+    others, kept
+        Dtype and rank of each further operand and each further result. They are called ``other0``, ``kept0``.
+    """
+
+    dtype: str
+    function: Kernel | None = None
+    operands: tuple[str, ...] = ()
+    products: str = OWN_PRODUCTS
+    factors: str = OWN_PRODUCTS
+    others: tuple[tuple[str, int], ...] = ()
+    kept: tuple[tuple[str, int], ...] = ()
+
+
+def print_rows(kernel: RowsKernel, count: int, comments: bool) -> PrintedKernel:
+    """The source of a kernel over rows, and what it names.
+
+    Its entry, :data:`ROWS_ENTRY`, is called with the matrix, the vector, an array for the sums of each part,
+    further operands and results, the output, the number of rows of a block, the address of a pool of threads,
+    and how many of them to use.
+
+    Parameters
+    ----------
+    count
+        Rows that are used at a time: so many factors are kept in registers.
+    comments
+        Whether to name graph nodes in comments.
+    """
+    environment: dict[str, object] = {
+        "in_parallel": in_parallel,
+        "add": reassociating_multiply_add,
+        "zero": np.dtype(kernel.dtype).type(0),
+    }
+    text, call = "", ""
+    if kernel.function is not None:
+        printed = print_source(kernel.function, "C", comments)
+        environment |= printed.environment
+        text, call = f"{printed.text}\n\n", f"{ENTRY}({', '.join(kernel.operands)})"
+    scratch = []
+    for place in dict.fromkeys((kernel.products, kernel.factors)):
+        if place in (OWN_PRODUCTS, OWN_FACTORS):
+            environment |= {"scratch": views.scratch, "number": NUMBA_TYPES[kernel.dtype]}
+            scratch.append(f"{place.partition('[')[0]} = scratch(number)")
+    arrays = ["matrix", "vector", "sums"]
+    arrays += [f"other{place}" for place in range(len(kernel.others))]
+    arrays += [f"kept{place}" for place in range(len(kernel.kept))]
+    places = range(count)
+    body = _SOURCE.format(
+        arrays=", ".join(arrays),
+        scratch=_lines(4, scratch),
+        count=count,
+        products=kernel.products,
+        factors=kernel.factors,
+        names=" = ".join(f"t{n}" for n in places),
+        multiplied=_lines(20, [f"t{n} = add(t{n}, matrix[row + {n}, column], factor)" for n in places]),
+        stored=_lines(16, [f"products[row - low + {n}] = t{n}" for n in places]),
+        call=call,
+        loaded=_lines(16, [f"t{n} = factors[row - low + {n}]" for n in places]),
+        added=_lines(20, [f"element = add(element, matrix[row + {n}, column], t{n})" for n in places]),
+    )
+    lines = (line for line in body.lstrip("\n").splitlines() if not line or line.strip())
+    return PrintedKernel(text + "\n".join(lines) + "\n", environment)
+
+
+def _lines(depth: int, lines: list[str]) -> str:
+    """Lines at the place of one."""
+    return f"\n{' ' * depth}".join(lines)

@@ -1,0 +1,238 @@
+"""``a' f(a x)`` in one pass over the matrix: two products and the function between them become one op.
+
+Two products with a vector read a matrix twice, and large ones come from memory at each. The gradient of a
+model that is linear in its parameters is of this form: of least squares, of logistic and Poisson regression,
+with weights or without; so are products with their Hessians.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
+from esat.ops.contraction import MatMul
+from esat.ops.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.linalg.rows_product import DTYPES, RowsProduct
+from esat.phases.fusion import KernelRules
+from esat.phases.group import Guard
+from esat.phases.laziness import find_guards
+
+MAXIMUM_NODES = 64
+"""Nodes of the function between the products at most."""
+
+
+def join_row_products(graph: FunctionGraph, rules: KernelRules) -> FunctionGraph:
+    """The graph with :class:`RowsProduct` in the place of two products with one matrix.
+
+    The first one multiplies the matrix by a column, the second one the transposed matrix by what an
+    elementwise function makes of that. What else reads the first product, or what the function computes on
+    the way, reads further results of the op. Where there is no such function, rules have chosen already
+    (``structured_products.egg``).
+
+    Parameters
+    ----------
+    graph
+        The graph; it is not changed.
+    rules
+        What can be lowered to kernels.
+    """
+    if sum(_is_product(node) for node in graph.apply_nodes) < 2:
+        return graph
+    joined = FunctionGraph(graph.inputs, graph.outputs)
+    nodes = joined.toposort()
+    guards = find_guards(nodes, joined.outputs)
+    found = False
+    for node in nodes:
+        if node in joined.apply_nodes and _is_product(node):
+            found |= _join(joined, node, rules, guards)
+    return joined if found else graph
+
+
+def _is_product(node: Apply) -> bool:
+    return (
+        type(node.op) is MatMul
+        and node.inputs[0].tensor_type.ndim == 2
+        and node.inputs[0].tensor_type.dtype in DTYPES
+    )
+
+
+def _join(graph: FunctionGraph, node: Apply, rules: KernelRules, guards: Mapping[Apply, Guard]) -> bool:
+    """Put the op in the place of a product with a transposed matrix; whether it can stand there."""
+    left, right = node.inputs
+    result = node.outputs[0]
+    if right.tensor_type.broadcastable == (False, True):
+        matrix, factors, turned = _transposed(graph, left), right, False
+    elif left.tensor_type.broadcastable == (True, False):
+        matrix, factors, turned = right, left, True
+    else:
+        return False
+    if matrix is None or not _is_matrix(matrix):
+        return False
+    for product in _products(graph, matrix):
+        if guards.get(product) != guards.get(node):
+            continue
+        middle = _Middle(graph, product.outputs[0], rules)
+        if not middle.take_in(factors) or not middle.nodes:
+            continue
+        column = product.inputs[1] if product.inputs[0] is matrix else _turned(graph, product.inputs[0])
+        function, kept = middle.function(factors, middle.read_by_others(node))
+        joined = RowsProduct(function).make_node(matrix, column, *middle.others)
+        joined.where = node.where
+        first, *vectors = joined.outputs
+        graph.replace(result, dimshuffle(first, (1, 0)) if turned else first, "rows product")
+        for variable, place in kept.items():
+            graph.replace(variable, _with_axes_of(variable, vectors[place]), "rows product")
+        return True
+    return False
+
+
+def _is_matrix(variable: Variable) -> bool:
+    return variable.tensor_type.broadcastable == (False, False)
+
+
+def _transposed(graph: FunctionGraph, variable: Variable) -> Variable | None:
+    """The matrix whose transpose a variable is."""
+    node = variable.owner
+    if node not in graph.apply_nodes or not isinstance(node.op, DimShuffle) or node.op.order != (1, 0):
+        return None
+    return node.inputs[0]
+
+
+def _turned(graph: FunctionGraph, variable: Variable) -> Variable:
+    """The transpose of a matrix, without turning it twice."""
+    return _transposed(graph, variable) or dimshuffle(variable, (1, 0))
+
+
+def _products(graph: FunctionGraph, matrix: Variable) -> list[Apply]:
+    """The products of a matrix with columns, or of rows with the transposed matrix."""
+    found = []
+    for user, place in graph.clients[matrix]:
+        if user == "output":
+            continue
+        if _is_product(user) and place == 0 and user.inputs[1].tensor_type.broadcastable[1]:
+            found.append(user)
+        elif isinstance(user.op, DimShuffle) and user.op.order == (1, 0):
+            found += [
+                reader
+                for reader, position in graph.clients[user.outputs[0]]
+                if reader != "output"
+                and _is_product(reader)
+                and position == 1
+                and reader.inputs[0].tensor_type.broadcastable[0]
+            ]
+    return found
+
+
+@dataclass
+class _Middle:
+    """What is elementwise between a product and a variable that depends on it.
+
+    Attributes
+    ----------
+    nodes
+        The nodes from the one to the other.
+    others
+        What they read besides, as vectors and scalars.
+    """
+
+    graph: FunctionGraph
+    products: Variable
+    rules: KernelRules
+    nodes: dict[Apply, None] = field(default_factory=dict)
+    others: list[Variable] = field(default_factory=list)
+    _inputs: dict[Variable, Variable] = field(default_factory=dict)
+
+    def take_in(self, variable: Variable) -> bool:
+        """Take in what lies between the products and a variable; whether that is elementwise altogether."""
+        after = self._dependents()
+        if variable not in after:
+            return False
+        pending: list[Variable] = [variable]
+        found: set[Apply] = set()
+        while pending:
+            current = pending.pop()
+            node = current.owner
+            if current is self.products or current not in after:
+                continue
+            if node is None or not self._is_elementwise(node) or len(found) == MAXIMUM_NODES:
+                return False
+            if node not in found:
+                found.add(node)
+                pending += node.inputs
+        inner = {operand for node in found for operand in node.inputs}
+        if any(not _is_vector(operand) for operand in inner):
+            return False
+        self.nodes = dict.fromkeys(node for node in self.graph.toposort() if node in found)
+        return True
+
+    def _dependents(self) -> set[Variable]:
+        """All that is computed from the products, and they themselves."""
+        found = {self.products}
+        for node in self.graph.toposort():
+            if not found.isdisjoint(node.inputs):
+                found.update(node.outputs)
+        return found
+
+    def _is_elementwise(self, node: Apply) -> bool:
+        if not self.rules.supported(node) or not _is_vector(node.outputs[0]):
+            return False
+        return node.op.family is Family.ELEMENTWISE or isinstance(node.op, DimShuffle)
+
+    def read_by_others(self, last: Apply) -> list[Variable]:
+        """The products, and what the nodes compute, as far as it is read elsewhere than in ``last``."""
+        own = {*self.nodes, last}
+        candidates = [self.products, *(output for node in self.nodes for output in node.outputs)]
+        return [
+            variable
+            for variable in candidates
+            if any(user == "output" or user not in own for user, _ in self.graph.clients[variable])
+        ]
+
+    def function(
+        self, factors: Variable, wanted: Sequence[Variable]
+    ) -> tuple[FunctionGraph, dict[Variable, int]]:
+        """The nodes as a function of vectors and scalars, and which further result each wanted variable is.
+
+        Variables that differ in axes of size 1 only are one result.
+        """
+        dtype = self.products.tensor_type.dtype
+        products = Variable(TensorType(dtype, shape=(None,)), name="products")
+        known: dict[Variable, Variable] = {self.products: products}
+        for node in self.nodes:
+            if isinstance(node.op, DimShuffle):
+                known[node.outputs[0]] = self._vector(node.inputs[0], known)
+                continue
+            made = node.op.make_node(*(self._vector(operand, known) for operand in node.inputs))
+            made.where = node.where
+            known[node.outputs[0]] = made.outputs[0]
+        kept = {vector: place for place, vector in enumerate(dict.fromkeys(known[one] for one in wanted))}
+        function = FunctionGraph([products, *self._inputs.values()], [known[factors], *kept], clone=False)
+        return function, {variable: kept[known[variable]] for variable in wanted}
+
+    def _vector(self, variable: Variable, known: dict[Variable, Variable]) -> Variable:
+        """A vector, or a scalar, in the place of a variable."""
+        if variable in known:
+            return known[variable]
+        kind = variable.tensor_type
+        if isinstance(variable, Constant) and all(kind.broadcastable):
+            return Constant(TensorType(kind.dtype, shape=()), variable.data.reshape(()))
+        source = variable
+        while (node := source.owner) in self.graph.apply_nodes and isinstance(node.op, DimShuffle):
+            source = node.inputs[0]
+        if source not in self._inputs:
+            axes = [axis for axis, flag in enumerate(source.tensor_type.broadcastable) if not flag]
+            shape = (None,) * len(axes)
+            self._inputs[source] = Variable(TensorType(kind.dtype, shape=shape), name=source.name)
+            self.others.append(dimshuffle(source, axes))
+        return self._inputs[source]
+
+
+def _is_vector(variable: Variable) -> bool:
+    """Whether a variable has at most one axis along which it can have several elements."""
+    return isinstance(variable.type, TensorType) and variable.type.broadcastable.count(False) <= 1
+
+
+def _with_axes_of(variable: Variable, vector: Variable) -> Variable:
+    """A vector with the axes of size 1 that a variable has."""
+    return dimshuffle(vector, ["x" if flag else 0 for flag in variable.tensor_type.broadcastable])
