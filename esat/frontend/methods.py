@@ -7,6 +7,7 @@ from typing import Any
 
 from esat.frontend import elementwise, indexing, linear, numeric, reductions, shaping
 from esat.frontend.creation import full_like
+from esat.frontend.sparse_operators import sparse_operation
 from esat.graph.evaluate import evaluate
 from esat.graph.op import as_variable
 from esat.graph.registry import register_functions
@@ -60,5 +61,5 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 
 def register_methods() -> None:
-    """Give Variables their methods. Repeating it changes nothing."""
-    register_functions(METHODS)
+    """Give Variables their methods, and sparse ones theirs. Repeating it changes nothing."""
+    register_functions({**METHODS, "sparse_operation": sparse_operation})

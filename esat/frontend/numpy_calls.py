@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, describe
+from esat.frontend.sparse_operators import sparse_operation
 from esat.graph.registry import register_functions
+from esat.graph.sparse_type import holds_sparse
 from esat.graph.variables import Variable
 
 _NO_VALUE = "NumPy's function takes arrays, and a Variable has no value yet"
@@ -63,6 +65,8 @@ def call_ufunc(
         raise DtypeError(
             describe(called, [*_shown(operands), f"{option}=..."], f"Variables take no {option}")
         )
+    if any(map(holds_sparse, operands)):
+        return sparse_operation(name, *operands)
     function = namespace.get(name)
     if not callable(function):
         raise DtypeError(describe(called, _shown(operands), f"{_NO_VALUE}; esat has no {name}"))

@@ -1,6 +1,7 @@
 """Sparse matrices: constructors, products, and elementwise functions of what is stored.
 
-Values are SciPy's ``csr_array`` and ``csc_array``. The gradient by a sparse matrix is the vector of the
+Values are SciPy's ``csr_array`` and ``csc_array``, and Python's operators mean what they mean for these:
+``x @ y``, ``x * y``, ``x + y``, ``2 * x``, ``x.T``. The gradient by a sparse matrix is the vector of the
 derivatives by its stored values, in the order of storage; see :func:`with_values` to make a matrix of it.
 """
 
@@ -14,7 +15,7 @@ import numpy as np
 from esat.errors import DtypeError, describe
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
-from esat.graph.sparse_type import Format, SparseType, is_sparse_matrix
+from esat.graph.sparse_type import Format, SparseType, holds_sparse, is_sparse_matrix
 from esat.graph.variables import Constant, SharedVariable, Variable
 from esat.ops.contraction import swap_last_axes
 from esat.ops.dimshuffle import dimshuffle
@@ -55,6 +56,7 @@ __all__ = [
     "csr_from_dense",
     "csr_matrix",
     "dense_from_sparse",
+    "div",
     "dot",
     "is_sparse",
     "mul",
@@ -113,9 +115,7 @@ def shared(value: Any, name: str | None = None, shape: Sizes = (None, None)) -> 
 
 def is_sparse(value: Any) -> bool:
     """Whether a value is a sparse Variable or a sparse matrix of SciPy's."""
-    if isinstance(value, Variable):
-        return isinstance(value.type, SparseType)
-    return is_sparse_matrix(value)
+    return holds_sparse(value)
 
 
 # ---- structure and values
@@ -309,17 +309,36 @@ def mul(left: Any, right: Any) -> Variable:
     if not is_sparse(left):
         left, right = right, left
     matrix = as_sparse(left)
-    values = STORED_VALUES(matrix)
-    if is_sparse(right):
-        return with_values(matrix, values * VALUES_AT(matrix, as_sparse(right)))
-    if not isinstance(right, Variable) and np.ndim(right) == 0:
-        return with_values(matrix, values * right)
-    dense = as_variable(right)
-    rank = dense.tensor_type.ndim
+    factors = VALUES_AT(matrix, as_sparse(right)) if is_sparse(right) else _at_places(matrix, right)
+    return with_values(matrix, STORED_VALUES(matrix) * factors)
+
+
+def div(matrix: Any, divisor: Any) -> Variable:
+    """A sparse matrix divided element by element by what is dense; what is not stored stays 0.
+
+    The divisor is a scalar, a vector (a divisor for each column), or a matrix, of which axes of size 1 are
+    stretched.
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not match.
+    DtypeError
+        When the first operand is not sparse.
+    """
+    variable = as_sparse(matrix)
+    return with_values(variable, STORED_VALUES(variable) / _at_places(variable, divisor))
+
+
+def _at_places(matrix: Variable, dense: Any) -> Any:
+    """The elements of what is dense where the matrix stores; a scalar as it is."""
+    if not isinstance(dense, Variable) and np.ndim(dense) == 0:
+        return dense
+    variable = as_variable(dense)
+    rank = variable.tensor_type.ndim
     if rank == 0:
-        return with_values(matrix, values * dense)
-    stretched = dimshuffle(dense, ("x", 0)) if rank == 1 else dense
-    return with_values(matrix, values * DENSE_AT(matrix, stretched))
+        return variable
+    return DENSE_AT(matrix, dimshuffle(variable, ("x", 0)) if rank == 1 else variable)
 
 
 def columns_scaled(matrix: Any, factors: Any) -> Variable:

@@ -7,12 +7,14 @@ know the ops.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from esat.errors import DtypeError, GraphError, ShapeError, UserLine, describe
 from esat.graph.callers import caller
 from esat.graph.operators import Operators
 from esat.graph.registry import function_named
+from esat.graph.sparse_type import SparseType, holds_sparse
 from esat.graph.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -46,12 +48,12 @@ class Methods(Operators):
     @property
     def dtype(self) -> str:
         """Name of the dtype of the elements."""
-        return self.tensor_type.dtype
+        return self.type.dtype if isinstance(self.type, SparseType) else self.tensor_type.dtype
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return self.tensor_type.ndim
+        return 2 if isinstance(self.type, SparseType) else self.tensor_type.ndim
 
     @property
     def broadcastable(self) -> tuple[bool, ...]:
@@ -154,15 +156,13 @@ class Methods(Operators):
         return self._call("matmul", other)
 
     def __rmatmul__(self, other: Any) -> Variable:
-        product: Variable = function_named("matmul")(other, self)
-        return product
+        return _called("matmul", other, self)
 
     def __round__(self, decimals: int | None = None) -> Variable:
         return self._call("round", decimals or 0)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Variable:
-        result: Variable = function_named(name)(self, *arguments, **options)
-        return result
+        return _called(name, self, *arguments, **options)
 
     def eval(self, values: Mapping[Variable, Any] | None = None) -> Any:
         """The value, given values of the Variables it depends on; computed without optimization."""
@@ -312,3 +312,10 @@ class Methods(Operators):
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
         """The sum of a diagonal."""
         return self._call("trace", offset, axis1, axis2)
+
+
+def _called(name: str, *arguments: Any, **options: Any) -> Variable:
+    is_sparse = any(map(holds_sparse, arguments))
+    function = partial(function_named("sparse_operation"), name) if is_sparse else function_named(name)
+    result: Variable = function(*arguments, **options)
+    return result

@@ -6,16 +6,20 @@ asks whether two nodes are the same one. Use ``esat.eq`` for the elementwise com
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from esat.graph.registry import op_named
+from esat.graph.registry import function_named, op_named
+from esat.graph.sparse_type import holds_sparse
 
 if TYPE_CHECKING:
     from esat.graph.variables import Variable
 
 
 def _apply(name: str, *operands: Any) -> Variable:
-    result: Variable = op_named(name)(*operands)
+    is_sparse = any(map(holds_sparse, operands))
+    operation = partial(function_named("sparse_operation"), name) if is_sparse else op_named(name)
+    result: Variable = operation(*operands)
     return result
 
 

@@ -116,6 +116,11 @@ def is_sparse_matrix(value: Any) -> bool:
     return package is not None and bool(package.issparse(value))
 
 
+def holds_sparse(value: Any) -> bool:
+    """Whether a value is a sparse Variable or a sparse matrix of SciPy's."""
+    return isinstance(getattr(value, "type", None), SparseType) or is_sparse_matrix(value)
+
+
 @functools.cache
 def _dtype_object(dtype: str) -> np.dtype[Any]:
     """NumPy takes 20 microseconds to compare a dtype with a name where the caches are full of other data."""
