@@ -380,6 +380,7 @@ def test_new_processes_load_what_others_compiled(folder):
         assert ("False" in answers) == somebody_compiles
 
 
+@pytest.mark.usefixtures("_heeds_interrupts")
 def test_an_interrupt_waits_for_the_compilation_it_would_cut_off(cache):
     def interrupt():
         signal.raise_signal(signal.SIGINT)

@@ -84,6 +84,7 @@ def test_a_call_while_another_is_in_progress_goes_elsewhere():
     assert is_result(waiting.call())
 
 
+@pytest.mark.usefixtures("_heeds_interrupts")
 def test_an_interrupt_arrives_after_the_call_and_leaves_the_function_usable():
     waiting = Waiting()
 

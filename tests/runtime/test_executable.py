@@ -242,6 +242,7 @@ def test_an_op_that_returns_what_it_did_not_declare_is_named(compiled: Build) ->
             function(np.ones(3))
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
 def test_large_outputs_are_used_again_only_when_nobody_sees_them(compiled: Build) -> None:
     x = tensor("x", None)
     function = compiled([x], [x + 1.0])
