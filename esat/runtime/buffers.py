@@ -82,7 +82,8 @@ class _Pool:
 
     Every array handed out is a new view of a base array. NumPy lets every further view, and every
     export of memory, hold that base as well, so that its reference count says whether any is left.
-    A base is taken out of the queue while it is looked at: two threads never look at the same one.
+    A base is taken out of the queue while it is looked at: two threads never look at the same one. The one
+    that was handed out last is taken first: the caches may still hold it.
     """
 
     __slots__ = ("_bases", "_dtype", "_shape", "_size")
@@ -91,26 +92,26 @@ class _Pool:
         self._shape = shape
         self._dtype = dtype
         self._size = prod(shape) * dtype.itemsize
-        self._bases: deque[tuple[Array, int]] = deque()
+        self._bases: deque[tuple[Array, int]] = deque(maxlen=KEPT_PER_OUTPUT)
 
     def take(self) -> Array:
         """An array whose memory nobody else sees."""
         bases = self._bases
-        for _ in range(len(bases)):
+        busy: list[tuple[Array, int]] = []
+        found: tuple[Array, int] | None = None
+        while found is None:
             try:
-                base, offset = bases.popleft()
+                base, offset = bases.pop()
             except IndexError:
+                found = raw_buffer(self._size)
                 break
             if sys.getrefcount(base) == _UNSHARED:
-                array: Array = np.ndarray(self._shape, self._dtype, base, offset)
-                bases.append((base, offset))
-                return array
-            bases.append((base, offset))
-        base, offset = raw_buffer(self._size)
-        array = np.ndarray(self._shape, self._dtype, base, offset)
-        bases.append((base, offset))
-        if len(bases) > KEPT_PER_OUTPUT:
-            bases.popleft()
+                found = base, offset
+            else:
+                busy.append((base, offset))
+        array: Array = np.ndarray(self._shape, self._dtype, *found)
+        bases.extend(reversed(busy))
+        bases.append(found)
         return array
 
 

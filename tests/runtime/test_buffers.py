@@ -45,3 +45,18 @@ def test_memory_is_used_again_only_when_nobody_sees_it(hold):
     take = allocator(LARGE, np.dtype(np.uint8))
     first = take().ctypes.data
     assert take().ctypes.data == first
+
+
+def test_the_memory_handed_out_last_is_taken_first():
+    take = allocator(LARGE, np.dtype(np.uint8))
+    several = [take() for _ in range(KEPT_PER_OUTPUT)]
+    last = several[-1].ctypes.data
+    del several
+    assert {take().ctypes.data for _ in range(5)} == {last}
+    # Where each result lives until the next one is there, two places take turns.
+    places, result = [], None
+    for _ in range(6):
+        result = take()
+        places.append(result.ctypes.data)
+    assert len(set(places)) == 2
+    assert places[:2] == places[2:4] == places[4:]
