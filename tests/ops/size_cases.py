@@ -10,9 +10,11 @@ import scipy.sparse
 import scipy.special
 
 import esat
+from esat.graph import FunctionGraph
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.linalg.inverse import COFACTORS
 from esat.ops.linalg.normal import NORMAL_PRODUCT
+from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
 from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
 from esat.ops.sparse.structure import DENSE_AT, VALUES_AT
@@ -291,6 +293,18 @@ LIBRARY |= {op.name: structured_product(op) for op in STRUCTURED_PRODUCTS}
 LIBRARY["normal_matmul"] = (
     lambda a, b: NORMAL_PRODUCT(a, b.sum(axis=1, keepdims=True)),
     lambda a, b: a.T @ (a @ b.sum(axis=1, keepdims=True)),
+)
+
+
+def rows_product(a, b):
+    products, others = esat.vector("products"), esat.vector("others")
+    op = RowsProduct(FunctionGraph([products, others], [esat.tanh(products) - others], clone=False))
+    return op(a, b.sum(axis=1, keepdims=True), a.sum(axis=1))
+
+
+LIBRARY["rows_matmul"] = (
+    rows_product,
+    lambda a, b: a.T @ (np.tanh(a @ b.sum(axis=1, keepdims=True)) - a.sum(axis=1, keepdims=True)),
 )
 
 SPARSE = {
