@@ -236,6 +236,19 @@ def test_forms_of_opposites_do_not_retire_each_other():
     assert holds(engine, f"(N {z})", "(NaryProd (multiset-of (In 0) (In 1)) (multiset-of))")
 
 
+def test_many_multiples_of_one_term_are_collected():
+    """x + x * 2 + x * 3 ...: every prefix of the sum meets all multiples, and must not try all pairs."""
+    build = GraphBuilder()
+    x = build.input()
+    total = x
+    for count in range(2, 51):
+        total = build.op("Add", total, build.op("Mul", x, build.constant(count)))
+    engine, report = saturated(build.graph(total), budgets=Budgets(seconds=20.0))
+    assert report.stop_reason == "saturated"
+    expected = f"(NaryProd (multiset-of (In 0) (K {sum(range(51))}.0 (dt (In 0)))) (multiset-of))"
+    assert holds(engine, f"(N {total})", expected)
+
+
 def retired_classes(engine) -> set[int]:
     """Classes of nothing but binary ops, and of sums and products that no rule sees any more."""
     seen, of_sums = set(), set()
