@@ -19,7 +19,7 @@ def digest_of(parts: Iterable[str]) -> str:
 
 
 def digest_of_sources(directory: Path) -> str:
-    """Hexadecimal sha256 over the names and contents of all Python sources below ``directory``.
+    """Hexadecimal sha256 over the names and contents of all Python and egglog sources below ``directory``.
 
     Line endings are normalised, so that a checkout and an installed wheel agree.
     """
@@ -28,7 +28,7 @@ def digest_of_sources(directory: Path) -> str:
     root = str(directory)
     paths = [os.path.join(folder, file) for folder, _, files in os.walk(root) for file in files]
     start = len(os.path.join(root, ""))
-    named = {path[start:].replace(os.sep, "/"): path for path in paths if path.endswith(".py")}
+    named = {path[start:].replace(os.sep, "/"): path for path in paths if path.endswith((".py", ".egg"))}
     for name in sorted(named):
         with open(named[name], "rb") as file:
             content = file.read().replace(b"\r\n", b"\n")

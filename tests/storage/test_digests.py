@@ -25,5 +25,8 @@ def test_sources(tmp_path):
     (room / "b.py").write_bytes(b"y = 3\n")
     assert digest_of_sources(room) != first
     (room / "b.py").write_bytes(b"y = 2\n")
+    (room / "rules.egg").write_text("(sort T)")
+    assert digest_of_sources(room) != first
+    (room / "rules.egg").unlink()
     (room / "inner" / "a.py").rename(room / "a.py")
     assert digest_of_sources(room) != first
