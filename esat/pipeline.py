@@ -254,7 +254,7 @@ def _checker(graph: FunctionGraph, mode: Mode) -> GraphChecker:
 
 
 def _options(mode: Mode, rules: RuleSources, shapes: Expected) -> RuleOptions:
-    sources = [rules] if isinstance(rules, (str, Path)) else list(rules)
+    sources = list(rules) if isinstance(rules, Iterable) and not isinstance(rules, str) else [rules]
     extra = tuple(RULES.read(source) for source in sources)
     return RuleOptions(mode.soundness, extra, _machine(mode), shapes)
 

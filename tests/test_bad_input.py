@@ -195,6 +195,13 @@ def test_a_missing_rule_file() -> None:
         esat.compile(esat.Graph([x], x + 1), rules="no_such_file.egg")
 
 
+@pytest.mark.parametrize("rules", [3, [3], None, [b"(rewrite (Exp x) x)"]])
+def test_rules_that_are_neither_text_nor_paths(rules: object) -> None:
+    x = esat.vector("x")
+    with pytest.raises(RuleError, match="text, or the path of a file"):
+        esat.compile(esat.Graph([x], x + 1), rules=rules)
+
+
 def test_all_errors_are_of_one_family() -> None:
     for name in dir(esat.errors):
         item = getattr(esat.errors, name)

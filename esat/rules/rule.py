@@ -392,6 +392,8 @@ def read_rules(
     if soundness not in SOUNDNESS_CLASSES:
         classes = ", ".join(SOUNDNESS_CLASSES)
         raise RuleError(f"unknown soundness class {soundness!r}; the classes are {classes}")
+    if not isinstance(source, str | Path):
+        raise RuleError(f"rules are text, or the path of a file of them, not {source!r}")
     if isinstance(source, str) and (not source.strip() or any(mark in source for mark in "();\n")):
         text = source
     else:
