@@ -66,6 +66,7 @@ class Line:
             scaled = self._multiply_add_all(beta, self._load("left", start), sums)
             sums = [builder.select(nothing, *pair) for pair in zip(sums, scaled, strict=True)]
         elif scale is not None:
+            self._fetch_row("added", start)
             sums = self._multiply_add_all(scale, sums, self._load("added", start))
         self._store(sums, "output", start)
 
@@ -89,7 +90,9 @@ class Line:
 
     def add_column(self, column: Any, scale: Any | None) -> None:
         """Add multiples of one row of the dense operand, which stays in registers, to rows of the output."""
-        factors = self._load("dense", self._builder.mul(column, self._columns))
+        first = self._builder.mul(column, self._columns)
+        self._fetch_row("dense", first)
+        factors = self._load("dense", first)
 
         def add(value: Any, start: Any, nothing: list[Any]) -> list[Any]:
             if scale is not None:
