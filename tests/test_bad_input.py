@@ -202,6 +202,17 @@ def test_rules_that_are_neither_text_nor_paths(rules: object) -> None:
         esat.compile(esat.Graph([x], x + 1), rules=rules)
 
 
+def test_masked_arrays_that_hide_elements() -> None:
+    x, hidden = esat.vector("x"), np.ma.array(np.ones(3), mask=[True, False, False])
+    double = esat.compile(esat.Graph([x], x * 2))
+    with pytest.raises(esat.InputError, match="masked array"):
+        double(hidden)
+    for build in (lambda: x + hidden, lambda: esat.constant(hidden), lambda: esat.shared(hidden)):
+        with pytest.raises(esat.DtypeError, match="masked array"):
+            build()
+    np.testing.assert_array_equal(double(np.ma.array(np.ones(3))), np.full(3, 2.0))
+
+
 def test_all_errors_are_of_one_family() -> None:
     for name in dir(esat.errors):
         item = getattr(esat.errors, name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from esat.errors import DtypeError
 from esat.graph.callers import caller
-from esat.graph.types import TensorType, normalize_dtype
+from esat.graph.types import TensorType, check_unmasked, normalize_dtype
 from esat.graph.variables import Constant, Variable
 
 
@@ -31,6 +31,7 @@ def constant(value: Any, dtype: Any = None, name: str | None = None) -> Constant
         return value
     if _contains_variable(value):
         raise DtypeError(f"{caller()}{value!r} contains Variables; build the array with esat.stack")
+    check_unmasked(value)
     try:
         array = np.asarray(value)
         if dtype is not None:

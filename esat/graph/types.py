@@ -45,6 +45,12 @@ class Type:
         return self.make_variable(name)
 
 
+def check_unmasked(value: object) -> None:
+    """Raise DtypeError for a masked array that hides elements: they would be computed with unnoticed."""
+    if type(value) is not np.ndarray and isinstance(value, np.ndarray) and np.ma.is_masked(value):
+        raise DtypeError("a masked array hides elements, and masks are unknown here; fill it first")
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class TensorType(Type):
     """Dense arrays of one dtype and rank.
@@ -124,6 +130,7 @@ class TensorType(Type):
 
         A cast is made only where it loses nothing (NumPy's ``safe`` rule, and Python numbers by value).
         """
+        check_unmasked(value)
         given = np.asarray(value)
         if given.dtype != self.numpy_dtype:
             weak = type(value) in (bool, int, float, complex) or (
