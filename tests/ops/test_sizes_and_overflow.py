@@ -30,12 +30,11 @@ MODES = ("fast_run", "greedy", "Stabilization")
 
 
 def applied(variables):
-    """Each op on as many of the Variables as it takes, by name, where it admits their dtype."""
+    """By name, each op applied to as many of the Variables as it takes, where they suffice and fit in dtype."""
     found = {}
-    for op in ELEMENTWISE:
-        operands = variables[: op.arity]
+    for op in (one for one in ELEMENTWISE if one.arity <= len(variables)):
         try:
-            found[op.name] = op(*operands)
+            found[op.name] = op(*variables[: op.arity])
         except esat.errors.DtypeError:
             continue
     return found
