@@ -30,7 +30,7 @@ MODES = ("fast_run", "greedy", "Stabilization")
 
 
 def applied(variables):
-    """By name, each op applied to as many of the Variables as it takes, where they suffice and fit in dtype."""
+    """By name, each op on as many of the Variables as it takes, where they suffice and fit in dtype."""
     found = {}
     for op in (one for one in ELEMENTWISE if one.arity <= len(variables)):
         try:
