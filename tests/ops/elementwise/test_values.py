@@ -122,7 +122,8 @@ def test_sizes_that_do_not_match():
 
 @all_ops
 def test_the_number_of_operands(op):
-    with pytest.raises(EsatError, match=f"{op.name}.*takes {op.arity} operands"):
+    operands = "1 operand" if op.arity == 1 else f"{op.arity} operands"
+    with pytest.raises(EsatError, match=f"{op.name}.*takes {operands}, not {op.arity + 1}"):
         op(*[1.0] * (op.arity + 1))
 
 
