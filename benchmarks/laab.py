@@ -159,11 +159,11 @@ def table(run: Run) -> str:
         f"{'':18} {'n':>5} {'dtype':7} {'by hand':>11}" + "".join(f"{name:>8}  " for name in CONTENDERS),
     ]
     rows += [line(record) for record in run.records]
-    rows += [
-        "",
-        f"{'passed':43}"
-        + "".join(f"{_count(present, name, run):>5}/{len(present)}  " for name in CONTENDERS),
-    ]
+    rows.append("")
+    for size in sorted({record.size for record in run.records}):
+        part = replace(run, records=tuple(record for record in run.records if record.size == size))
+        counts = "".join(f"{_count(present, name, part):>8}  " for name in CONTENDERS)
+        rows.append(f"{f'passed, n = {size}':43}{counts}")
     for case in present:
         records = [record for record in run.records if record.case == case.name]
         sized = case.at(records[0].size)
@@ -173,8 +173,10 @@ def table(run: Run) -> str:
     return "\n".join(rows)
 
 
-def _count(cases: Sequence[Expression], contender: str, run: Run) -> int:
-    return sum(passes(case, contender, run) for case in cases)
+def _count(cases: Sequence[Expression], contender: str, run: Run) -> str:
+    if all(record.ratios.get(contender) is None for record in run.records):
+        return "-"  # had no part in it
+    return f"{sum(passes(case, contender, run) for case in cases)}/{len(cases)}"
 
 
 def _parser() -> argparse.ArgumentParser:
