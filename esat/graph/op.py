@@ -187,6 +187,19 @@ def as_variable(value: Any) -> Variable:
     return constant(value)
 
 
+def check_count(name: str, operands: Sequence[Any], wanted: int) -> None:
+    """See that an op is given as many operands as it takes.
+
+    Raises
+    ------
+    CallError
+        When it is not; the message names the op, the operands and the user's line.
+    """
+    if len(operands) != wanted:
+        reason = f"takes {wanted} operand{'' if wanted == 1 else 's'}, not {len(operands)}"
+        raise CallError(describe(name, operands, reason, user_line()))
+
+
 def is_constant(variable: Variable) -> bool:
     """Whether the variable's value is fixed at compile time."""
     return isinstance(variable, Constant)

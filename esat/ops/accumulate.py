@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
 
@@ -48,8 +48,7 @@ class AccumulateProduct(Op):
         return (self.dropped, self.inplace)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        if len(inputs) != 5:
-            raise DtypeError(describe(self.name, inputs, f"takes five operands, not {len(inputs)}"))
+        check_count(self.name, inputs, 5)
         return tuple(map(as_variable, inputs))
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work
+from esat.errors import ShapeError, describe
+from esat.graph.op import Array, Family, Op, Work, check_count
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
@@ -33,8 +33,7 @@ class MatMul(Op):
     typing: str = field(default="matmul", init=False)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        if len(inputs) != 2:
-            raise DtypeError(describe(self.name, inputs, f"takes two operands, not {len(inputs)}"))
+        check_count(self.name, inputs, 2)
         dtypes = operand_dtypes(self.name, np.matmul, inputs)
         operands = [cast(wrap(self.name, value, d), d) for value, d in zip(inputs, dtypes, strict=True)]
         return equalize_ranks(operands)

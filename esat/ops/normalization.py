@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import AxisError, DtypeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.errors import AxisError, describe
+from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
@@ -44,8 +44,7 @@ class Normalization(Op):
         return (self.axes,)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        if len(inputs) != 1:
-            raise DtypeError(describe(self.name, inputs, f"takes one operand, not {len(inputs)}"))
+        check_count(self.name, inputs, 1)
         operand = as_variable(inputs[0])
         return (cast(operand, _exponential_dtype(operand.tensor_type.dtype)),)
 

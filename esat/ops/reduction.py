@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import AxisError, DtypeError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.errors import AxisError, ShapeError, describe
+from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -90,8 +90,7 @@ class Reduction(Op):
         return (self.axes, self.keepdims)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        if len(inputs) != 1:
-            raise DtypeError(describe(self.name, inputs, f"takes one operand, not {len(inputs)}"))
+        check_count(self.name, inputs, 1)
         operand = as_variable(inputs[0])
         return (cast(operand, self.reducer.operand_dtype(operand.tensor_type.dtype)),)
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import esat
+from esat.ops.contraction import MATMUL
+from esat.ops.linalg.normal import NORMAL_PRODUCT
 
 X = esat.matrix("x")
 WRONG = {
@@ -18,6 +20,13 @@ WRONG = {
     ),
     "of an op": (lambda: esat.exp(X, foo=1), "exp", "takes no parameter foo", ""),
     "too few operands": (lambda: esat.add(X), "add", "takes 2 operands, not 1", "x"),
+    "too few of a product": (lambda: MATMUL(X), "matmul", "takes 2 operands, not 1", "x"),
+    "too many of a product": (
+        lambda: NORMAL_PRODUCT(X, X, X),
+        "normal_matmul",
+        "takes 2 operands, not 3",
+        "x",
+    ),
     "too many operands": (lambda: esat.exp(X, X), "exp", "takes 1 operand, not 2", "x"),
     "of a stream": (lambda: esat.random.RandomStream(1).normal(foo=1), "normal", "foo", "loc"),
     "of a method": (lambda: X.std(2, foo=1), "std", "unexpected keyword argument 'foo'", "ddof"),

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import CallError, DtypeError, GradientError, ShapeError, describe
-from esat.graph.callers import user_line
-from esat.graph.op import Array, Family, Op, Work
+from esat.errors import DtypeError, GradientError, ShapeError, describe
+from esat.graph.op import Array, Family, Op, Work, check_count
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
@@ -111,10 +110,7 @@ class Elementwise(Op):
         return self.admits("int64") not in (None, "int64") and self.admits("bool") != "bool"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        if len(inputs) != self.arity:
-            plural = "" if self.arity == 1 else "s"
-            reason = f"takes {self.arity} operand{plural}, not {len(inputs)}"
-            raise CallError(describe(self.name, inputs, reason, user_line()))
+        check_count(self.name, inputs, self.arity)
         return equalize_ranks(self.promote(inputs))
 
     def promote(self, inputs: Sequence[Any]) -> list[Variable]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from esat.errors import DtypeError, describe
 from esat.graph.function_graph import FunctionGraph
+from esat.graph.op import check_count
 from esat.graph.variables import Apply, Variable
 from esat.ops.linalg.algebra import product, transposed
 from esat.ops.linalg.record import inexact_operands
@@ -27,8 +27,7 @@ class NormalProduct(RowsProduct):
     constructor: str = field(default="NormalMatMul", init=False)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        if len(inputs) != 2:
-            raise DtypeError(describe(self.name, inputs, f"takes two operands, not {len(inputs)}"))
+        check_count(self.name, inputs, 2)
         return inexact_operands(self.name, inputs)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:

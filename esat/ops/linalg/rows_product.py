@@ -11,7 +11,7 @@ import numpy as np
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.evaluate import evaluate
 from esat.graph.function_graph import FunctionGraph
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 
@@ -55,9 +55,7 @@ class RowsProduct(Op):
         return () if self.middle is None else tuple(self.middle.outputs[1:])
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        wanted = 2 + len(self.others)
-        if len(inputs) != wanted:
-            raise DtypeError(describe(self.name, inputs, f"takes {wanted} operands, not {len(inputs)}"))
+        check_count(self.name, inputs, 2 + len(self.others))
         return tuple(map(as_variable, inputs))
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
