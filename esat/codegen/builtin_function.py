@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-TYPE, DATA, RANK, SIZES, STRIDES, DESCRIPTOR, FLAGS = 8, 16, 24, 32, 40, 56, 64
+REFERENCES, TYPE, DATA, RANK, SIZES, STRIDES, DESCRIPTOR, FLAGS = 0, 8, 16, 24, 32, 40, 56, 64
 """Bytes from the start of an array object to its fields."""
 _DEFINITION = struct.Struct("PPiP")
 """``PyMethodDef``: name, function, flags and documentation."""
@@ -37,9 +37,14 @@ def is_available() -> bool:
     if not (locked and plain and object.__basicsize__ == 16 and np.ndarray.__basicsize__ >= 72):
         return False
     array = np.zeros((3, 5), np.float32)
+    holder = np.empty(2, object)
+    holder[:] = np.zeros(1), None
 
-    def field(offset: int, kind: Any) -> int:
-        return int(kind.from_address(id(array) + offset).value or 0)
+    def field(offset: int, kind: Any, address: int = id(array)) -> int:
+        return int(kind.from_address(address + offset).value or 0)
+
+    def references(place: int) -> int:
+        return field(REFERENCES, ctypes.c_uint32, id(holder[place]))
 
     word = ctypes.c_size_t
     sizes = (word * 2).from_address(field(SIZES, word))
@@ -52,6 +57,7 @@ def is_available() -> bool:
         and tuple(strides) == array.strides
         and field(DESCRIPTOR, word) == id(array.dtype)
         and field(FLAGS, ctypes.c_int) == array.flags.num
+        and references(0) == 1 < references(1)
     )
 
 

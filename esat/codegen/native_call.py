@@ -17,7 +17,7 @@ import functools
 import importlib
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from esat.codegen.builtin_function import (
     DESCRIPTOR,
     FLAGS,
     RANK,
+    REFERENCES,
     SIZES,
     TYPE,
     Memory,
@@ -38,9 +39,10 @@ from esat.codegen.builtin_function import (
     python_function,
 )
 
-_NEW_FROM_DESCRIPTOR = 94
-"""Place of ``PyArray_NewFromDescr`` in NumPy's table of functions, part of its stable interface."""
-_CONTIGUOUS_AND_ALIGNED = 0x101
+_NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282
+"""Places of ``PyArray_NewFromDescr`` and ``PyArray_SetBaseObject`` in NumPy's table of functions, part of its
+stable interface."""
+_CONTIGUOUS_AND_ALIGNED, _WRITEABLE = 0x101, 0x400
 
 _numbers = itertools.count(1)
 
@@ -62,10 +64,19 @@ class Place:
 
 @dataclass(frozen=True)
 class ArraySpecification:
-    """An argument that is admitted, or a result to be made: C-contiguous and aligned."""
+    """An argument that is admitted, or a result to be made: C-contiguous and aligned.
+
+    Attributes
+    ----------
+    bases
+        An array of objects, arrays of so many bytes or None, in which a result may be made: the last one that
+        nothing else refers to is taken. A call that finds none goes elsewhere. Without bases the memory of
+        each result is new.
+    """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    bases: np.ndarray[Any, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -141,13 +152,14 @@ def native_call(
 
 
 @functools.cache
-def _new_array() -> str:
+def _function_of_numpy(place: int) -> str:
+    """A function of NumPy's table as an operand."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    table = (ctypes.c_size_t * (_NEW_FROM_DESCRIPTOR + 1)).from_address(
+    table = (ctypes.c_size_t * (place + 1)).from_address(
         get(importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API, None)
     )
-    return pointer(table[_NEW_FROM_DESCRIPTOR])
+    return pointer(table[place])
 
 
 class _Text(Writer):
@@ -164,10 +176,13 @@ class _Text(Writer):
         super().__init__()
         self.inputs, self.outputs, self.steps = inputs, outputs, steps
         self.otherwise, self.memory = otherwise, memory
+        self.found: dict[int, str] = {}
+        """The bases of those results that are made in such, by number, while nothing else holds them."""
 
     def locked(self, libraries: Sequence[tuple[int, int]]) -> str:
         """The module of a function that holds the interpreter's lock."""
         self._check_arguments()
+        self._find_bases()
         result = self._make_outputs()
         found = [self.value(f"call i32 {pointer(count)}()") for count, _ in libraries]
         for _, limit in libraries:
@@ -191,6 +206,7 @@ class _Text(Writer):
         claim = pointer(self.memory.claim())
         in_progress = self.value(f"load i64, ptr {claim}")
         self.require([self.value(f"icmp eq i64 {in_progress}, 0")], "otherwise")
+        self._find_bases()
         self.line(f"store i64 1, ptr {claim}")
         result = self._make_outputs()
         self.line(f"%state = call ptr {python_function('PyEval_SaveThread')}()")
@@ -261,39 +277,66 @@ class _Text(Writer):
             self.line(f"%input{number} = load ptr, ptr {place}")
             self.memory.kept.append(wanted.dtype)
 
+    def _find_bases(self) -> None:
+        """Find memory for the results that are made in such; all of it before anything is changed."""
+        for number, made in enumerate(self.outputs):
+            if made.bases is None:
+                continue
+            self.memory.kept.append(made.bases)
+            found = "null"
+            for place in range(len(made.bases)):
+                base = self.value(f"load ptr, ptr {pointer(made.bases.ctypes.data + 8 * place)}")
+                alone = self.value(f"icmp eq i32 {self.field(base, REFERENCES, 'i32')}, 1")
+                found = self.value(f"select i1 {alone}, ptr {base}, ptr {found}")
+            self.require([self.value(f"icmp ne ptr {found}, null")], "otherwise")
+            self.found[number] = found
+
     def _make_outputs(self) -> str:
         """Allocate everything before any element is touched: allocation may run code of the user's."""
+        held = list(self.found.values())
+        for base in held:
+            self.line(f"call void {python_function('Py_IncRef')}(ptr {base})")
         several = len(self.outputs) != 1
         if several:
             self.line(f"%tuple = call ptr {python_function('PyTuple_New')}(i64 {len(self.outputs)})")
-            self.require([self.value("icmp ne ptr %tuple, null")], "failed")
+            self._require_or_drop("%tuple", held)
         for number, made in enumerate(self.outputs):
-            descriptor = pointer(id(made.dtype))
-            self.memory.kept.append(made.dtype)
-            self.line(f"call void {python_function('Py_IncRef')}(ptr {descriptor})")
-            sizes = pointer(self.memory.sizes(made.shape))
-            self.line(
-                f"%y{number} = call ptr {_new_array()}(ptr {pointer(id(np.ndarray))}, ptr {descriptor},"
-                f" i32 {len(made.shape)}, ptr {sizes}, ptr null, ptr null, i32 0, ptr null)"
-            )
-            there = self.value(f"icmp ne ptr %y{number}, null")
+            self.line(f"%y{number} = {self._new_array(made, self.found.get(number))}")
+            self._require_or_drop(f"%y{number}", [*held, "%tuple"] if several else held)
+            if number in self.found:
+                base = held.pop(0)  # the result's from here on
+                self.value(f"call i32 {_function_of_numpy(_SET_BASE)}(ptr %y{number}, ptr {base})")
             if several:
-                self._drop_tuple_unless(there)
                 setter = python_function("PyTuple_SetItem")
                 self.value(f"call i32 {setter}(ptr %tuple, i64 {number}, ptr %y{number})")
-            else:
-                self.require([there], "failed")
             place = self.value(f"getelementptr i8, ptr %y{number}, i64 {DATA}")
             self.line(f"%output{number} = load ptr, ptr {place}")
         return "%tuple" if several else "%y0"
 
-    def _drop_tuple_unless(self, condition: str) -> None:
-        made, lost = self.label("made"), self.label("lost")
-        self.line(f"br i1 {condition}, label %{made}, label %{lost}")
+    def _new_array(self, made: ArraySpecification, base: str | None) -> str:
+        """The call that makes an array, in the memory of a base if there is one."""
+        self.memory.kept.append(made.dtype)
+        descriptor, sizes = pointer(id(made.dtype)), pointer(self.memory.sizes(made.shape))
+        self.line(f"call void {python_function('Py_IncRef')}(ptr {descriptor})")
+        data, flags = "null", 0
+        if base is not None:
+            data, flags = self.field(base, DATA, "ptr"), _CONTIGUOUS_AND_ALIGNED | _WRITEABLE
+        return (
+            f"call ptr {_function_of_numpy(_NEW_FROM_DESCRIPTOR)}(ptr {pointer(id(np.ndarray))},"
+            f" ptr {descriptor}, i32 {len(made.shape)}, ptr {sizes}, ptr null, ptr {data},"
+            f" i32 {flags}, ptr null)"
+        )
+
+    def _require_or_drop(self, made: str, held: Sequence[str]) -> None:
+        """Go on where an object was made, else fail without the references held so far."""
+        goes_on, lost = self.label("made"), self.label("lost")
+        there = self.value(f"icmp ne ptr {made}, null")
+        self.line(f"br i1 {there}, label %{goes_on}, label %{lost}")
         self.begin(lost)
-        self.line(f"call void {python_function('Py_DecRef')}(ptr %tuple)")
+        for one in held:
+            self.line(f"call void {python_function('Py_DecRef')}(ptr {one})")
         self.line("br label %failed")
-        self.begin(made)
+        self.begin(goes_on)
 
     def _address(self, place: Place) -> str:
         if place.kind == "fixed":

@@ -23,6 +23,7 @@ from esat.phases.memory import ALIGNMENT, BufferPlan
 POOLED_FROM = 1 << 18
 """Bytes from which the memory of outputs is kept for reuse; below, a fresh array costs less."""
 KEPT_PER_OUTPUT = 3
+_LAST_FIRST = range(KEPT_PER_OUTPUT - 1, -1, -1)
 HUGE_PAGE = 1 << 21
 """Bytes of a huge page, where the system has them: an array in such pages is written a tenth faster."""
 
@@ -30,9 +31,10 @@ Allocator = Callable[[], Array]
 
 
 def _references_of_unshared() -> int:
-    """What ``sys.getrefcount`` says, in a frame like the pool's, of an array only a local name holds."""
-    held: deque[Array] = deque((np.empty(1, np.uint8),))
-    base = held.popleft()
+    """What ``sys.getrefcount`` says, in a frame like the pool's, of an array that only the pool holds."""
+    bases = np.empty(1, object)
+    bases[0] = np.empty(1, np.uint8)
+    base = bases[0]
     return sys.getrefcount(base)
 
 
@@ -44,16 +46,20 @@ def _counts_are_exact() -> bool:
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
-def raw_buffer(size: int) -> tuple[Array, int]:
-    """A fresh byte array, and the offset in it from which ``size`` bytes are aligned."""
-    base: Array | None = _in_huge_pages(size) if size >= HUGE_PAGE else None
-    if base is not None:
-        return base, -int(base.ctypes.data) % HUGE_PAGE
-    base = np.empty(size + ALIGNMENT, np.uint8)
-    return base, -int(base.ctypes.data) % ALIGNMENT
+def aligned_bytes(size: int) -> Array:
+    """Fresh memory that begins with a cache line, or with a huge page if it is as large as one.
+
+    Views of it hold this array itself, not what it lies in.
+    """
+    memory: Any = _in_huge_pages(size) if size >= HUGE_PAGE else None
+    boundary = ALIGNMENT if memory is None else HUGE_PAGE
+    if memory is None:
+        memory = np.empty(size + boundary, np.uint8).data
+    start = -int(np.frombuffer(memory, np.uint8).ctypes.data) % boundary
+    return np.frombuffer(memory, np.uint8, size, start)
 
 
-def _in_huge_pages(size: int) -> Array | None:
+def _in_huge_pages(size: int) -> mmap.mmap | None:
     """Room for ``size`` bytes from the start of a huge page, in whole ones; None where there are none.
 
     What an allocator hands out for the second time keeps the small pages that it had.
@@ -67,52 +73,58 @@ def _in_huge_pages(size: int) -> Array | None:
         mapping.madvise(advice)
     except OSError:  # the system refuses: what NumPy says about it is clearer
         return None
-    return np.frombuffer(mapping, np.uint8)
+    return mapping
 
 
 def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
     """A function that returns an uninitialized C-contiguous array, each time one nobody else sees."""
     if prod(shape) * dtype.itemsize < POOLED_FROM or not _counts_are_exact():
         return functools.partial(np.empty, shape, dtype)
-    return _Pool(shape, dtype).take
+    return Pool(shape, dtype).take
 
 
-class _Pool:
+def pool_of(taken_from: Allocator) -> Pool | None:
+    """The pool that an allocator takes memory from; None where all of its arrays are new."""
+    owner = getattr(taken_from, "__self__", None)
+    return owner if isinstance(owner, Pool) else None
+
+
+class Pool:
     """Storage for one output: memory is reused when no array shows it any more.
 
-    Every array handed out is a new view of a base array. NumPy lets every further view, and every
-    export of memory, hold that base as well, so that its reference count says whether any is left.
-    A base is taken out of the queue while it is looked at: two threads never look at the same one. The one
-    that was handed out last is taken first: the caches may still hold it.
+    Every array handed out is a new view of a base. NumPy lets every further view, and every export of
+    memory, hold that base as well, so that its reference count says whether any is left. Whoever looks at the
+    count holds the base himself: of two threads that look at the same one, neither finds it unseen.
+
+    Attributes
+    ----------
+    bases
+        The bases, as objects, each of ``size`` bytes; None until there are so many. The last one that nobody
+        sees is taken, whether here or by native code: the caches may still hold it.
+    size
+        Bytes.
     """
 
-    __slots__ = ("_bases", "_dtype", "_shape", "_size")
+    __slots__ = ("_dtype", "_shape", "bases", "size")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._shape = shape
         self._dtype = dtype
-        self._size = prod(shape) * dtype.itemsize
-        self._bases: deque[tuple[Array, int]] = deque(maxlen=KEPT_PER_OUTPUT)
+        self.size = prod(shape) * dtype.itemsize
+        self.bases = np.full(KEPT_PER_OUTPUT, None, object)
 
     def take(self) -> Array:
         """An array whose memory nobody else sees."""
-        bases = self._bases
-        busy: list[tuple[Array, int]] = []
-        found: tuple[Array, int] | None = None
-        while found is None:
-            try:
-                base, offset = bases.pop()
-            except IndexError:
-                found = raw_buffer(self._size)
-                break
+        bases = self.bases
+        for place in _LAST_FIRST:
+            base = bases[place]
             if sys.getrefcount(base) == _UNSHARED:
-                found = base, offset
-            else:
-                busy.append((base, offset))
-        array: Array = np.ndarray(self._shape, self._dtype, *found)
-        bases.extend(reversed(busy))
-        bases.append(found)
-        return array
+                break
+        else:
+            base = aligned_bytes(self.size)
+            bases[:-1] = bases[1:]
+            bases[-1] = base
+        return np.ndarray(self._shape, self._dtype, base)
 
 
 class ScratchFrames:
@@ -141,8 +153,8 @@ class ScratchFrames:
 
     def make(self) -> tuple[Array, ...]:
         """A new frame: one array for each scratch result, some of them in the same memory."""
-        buffers = [raw_buffer(size) for size in self.plan.sizes]
+        buffers = [aligned_bytes(size) for size in self.plan.sizes]
         return tuple(
-            np.ndarray(shape, dtype, *buffers[place])
+            np.ndarray(shape, dtype, buffers[place])
             for (shape, dtype), place in zip(self._arrays, self.plan.places, strict=True)
         )

@@ -14,7 +14,7 @@ from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
-from esat.runtime.buffers import POOLED_FROM, Allocator, ScratchFrames, allocator
+from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
 from esat.runtime.native_steps import NativeSteps, Shape, base_of, is_view, made_in, returned
 from esat.runtime.program import Program
 from esat.runtime.signatures import SignatureTable
@@ -132,17 +132,14 @@ def direct_call(
     if unlocked and (_bytes_moved(program, shapes) > LARGEST_UNLOCKED or scratch > LARGEST_SCRATCH):
         return None
     results = returned(program)
-    pooled = any(_bytes(output, shapes) >= POOLED_FROM for output in results)
     values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
-    steps = NativeSteps(program, shapes, values, _taken(frames), unlocked, given=pooled)
-    if not pooled and not program.shared:
+    new = {variable: value for (kind, variable), value in facts.items() if kind == "new"}
+    kept = [_kept_memory(output, new.get(made_in(program, output)), shapes) for output in results]
+    steps = NativeSteps(program, shapes, values, _taken(frames), kept, unlocked)
+    if not program.shared:
         return steps.function(otherwise)
     function = steps.function(_refuse)
-    if function is None:
-        return None
-    new = {variable: value for (kind, variable), value in facts.items() if kind == "new"}
-    takers = [_taker(output, made_in(program, output), shapes, new) for output in results] if pooled else []
-    return _with_values(program, function, otherwise, takers)
+    return None if function is None else _with_values(program, function, otherwise)
 
 
 def _bytes_from_outside(program: Program, shapes: Mapping[Variable, Shape]) -> int:
@@ -171,26 +168,19 @@ def _refuse(*_arguments: Any) -> None:
     """Stands for the driver in native functions that a function calls: None says that nothing was done."""
 
 
-def _taker(
-    output: Variable, made: Variable, shapes: Mapping[Variable, Shape], new: Mapping[Variable, Allocator]
-) -> Allocator:
-    """What makes the array of an output: the driver's allocator, if that makes arrays of its shape."""
-    if made in new and shapes[made] == shapes[output]:
-        return new[made]
-    return allocator(shapes[output], output.tensor_type.numpy_dtype)
+def _kept_memory(
+    output: Variable, driver: Allocator | None, shapes: Mapping[Variable, Shape]
+) -> np.ndarray[Any, Any] | None:
+    """The bases in which an output may be made: the driver's, if its allocator makes arrays of this size."""
+    own = allocator(shapes[output], output.tensor_type.numpy_dtype)
+    pools = [pool for pool in map(pool_of, (driver or own, own)) if pool is not None]
+    return next((pool.bases for pool in pools if pool.size == _bytes(output, shapes)), None)
 
 
 def _with_values(
-    program: Program,
-    made: Callable[..., Any],
-    otherwise: Callable[..., Any],
-    takers: Sequence[Allocator],
+    program: Program, made: Callable[..., Any], otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A native function that takes shared values, and the arrays of its results, after the arguments.
-
-    The function returned is called with the arguments alone. Without takers the native function makes its
-    results.
-    """
+    """A native function that takes shared values after the arguments, as one of the arguments alone."""
     count = len(program.graph.inputs)
     lock = program.lock if program.updated else nullcontext()
     values = [
@@ -200,13 +190,10 @@ def _with_values(
 
     def call(*arguments: Any, out: Any = None) -> Any:
         if out is None and len(arguments) == count:
-            results = tuple([take() for take in takers]) if takers else ()
             with lock:
-                done = made(*arguments, *[value() for value in values], *results)
+                done = made(*arguments, *[value() for value in values])
             if done is not None:
-                if not results:
-                    return done
-                return results if len(results) > 1 else results[0]
+                return done
         return otherwise(*arguments, out=out)
 
     return call

@@ -142,10 +142,10 @@ class NativeSteps:
         The shapes of all variables, and the values of those that shapes decide.
     frame
         Scratch arrays, which are the function's from now on.
+    kept
+        For each result the bases in which it may be made, see :func:`native_call`; None where it is new.
     unlocked
         Whether other Python threads run while steps do.
-    given
-        Whether the function gets the arrays of its results, as its last arguments, instead of making them.
     """
 
     def __init__(
@@ -154,8 +154,8 @@ class NativeSteps:
         shapes: Mapping[Variable, Shape],
         values: Mapping[Variable, Any],
         frame: Sequence[np.ndarray[Any, Any]],
+        kept: Sequence[np.ndarray[Any, Any] | None],
         unlocked: bool = False,
-        given: bool = False,
     ) -> None:
         self.program = program
         self.shapes = shapes
@@ -166,19 +166,18 @@ class NativeSteps:
         self.views: dict[Variable, _View] = {}
         self.libraries: dict[tuple[int, int], None] = {}
         self.leaves = (*program.graph.inputs, *program.shared)
-        self.given = given
+        self.bases = tuple(kept)
         for number, variable in enumerate(self.leaves):
             self.places[variable] = Place("input", number)
         for number, output in enumerate(returned(program)):
-            place = Place("input", len(self.leaves) + number) if given else Place("output", number)
-            self.places[made_in(program, output)] = place
+            self.places[made_in(program, output)] = Place("output", number)
         for variable, array in (*self.values.items(), *zip(program.memory.scratch, frame, strict=True)):
             self.places[variable] = Place("fixed", int(array.ctypes.data))
 
     def function(self, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
         """The native function; None where a step needs more than its kernel or routine.
 
-        It takes the inputs, the values of shared variables, and the results if they are given.
+        It takes the inputs, and the values of shared variables.
         """
         steps: list[Step] = []
         for group in self.program.steps:
@@ -193,9 +192,10 @@ class NativeSteps:
                 return None
             steps.append(step)
         inputs = [self._specification(variable) for variable in self.leaves]
-        outputs = [self._specification(variable) for variable in returned(self.program)]
-        if self.given:
-            inputs, outputs = inputs + outputs, []
+        outputs = [
+            replace(self._specification(variable), bases=bases)
+            for variable, bases in zip(returned(self.program), self.bases, strict=True)
+        ]
         return native_call(inputs, outputs, steps, otherwise, self.kept, tuple(self.libraries), self.unlocked)
 
     def _step(self, group: Group) -> Step | None:

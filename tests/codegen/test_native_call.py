@@ -16,6 +16,7 @@ from esat.codegen.native_call import ArraySpecification, Place, RoutineStep, nat
 
 LIBRARY = ctypes.CDLL(None)
 OTHERWISE = object()
+OWNS_DATA = 4
 RESULT = ArraySpecification(np.dtype(np.float64), (3,))
 
 
@@ -124,6 +125,63 @@ def test_a_failed_allocation_leaves_no_call_in_progress():
         for _ in range(2):
             with pytest.raises((MemoryError, ValueError)):
                 function()
+
+
+def bases_of(count):
+    """Memory for results, and the addresses of its parts; the first part is not there yet."""
+    bases = np.full(count + 1, None, object)
+    for place in range(1, count + 1):
+        bases[place] = np.zeros(24, np.uint8)
+    return bases, [base.ctypes.data for base in bases[1:]]
+
+
+@pytest.mark.parametrize("unlocked", [False, True])
+def test_results_are_made_in_memory_that_nobody_sees(unlocked):
+    bases, places = bases_of(2)
+    kept = ArraySpecification(np.dtype(np.float64), (3,), bases)
+    call = native_call([], [kept], [], lambda: OTHERWISE, None, unlocked=unlocked)
+    first, fresh = call(), np.empty(3)
+    assert first.base is bases[2]
+    assert (first.dtype, first.shape, first.strides) == (fresh.dtype, fresh.shape, fresh.strides)
+    assert first.flags.num == fresh.flags.num & ~OWNS_DATA
+    part = first[1:]
+    del first
+    second = call()
+    assert [part.ctypes.data - 8, second.ctypes.data] == places[::-1]
+    assert call() is OTHERWISE
+    del second
+    assert call().ctypes.data == places[0]
+    del part
+    assert call().ctypes.data == places[1]
+
+
+def test_several_results_have_memory_of_their_own():
+    one, two = bases_of(1), bases_of(1)
+    outputs = [
+        ArraySpecification(np.dtype(np.float64), (3,), one[0]),
+        RESULT,
+        ArraySpecification(np.dtype(np.int32), (2, 3), two[0]),
+    ]
+    call = native_call([], outputs, [], lambda: OTHERWISE, None)
+    results = call()
+    assert [result.shape for result in results] == [(3,), (3,), (2, 3)]
+    assert [results[0].ctypes.data, results[2].ctypes.data] == one[1] + two[1]
+    del results
+    held = two[0][1]
+    assert call() is OTHERWISE
+    del held
+    assert len(call()) == 3
+
+
+def test_a_failed_allocation_gives_memory_back():
+    bases, _ = bases_of(1)
+    kept = ArraySpecification(np.dtype(np.float64), (3,), bases)
+    huge = ArraySpecification(np.dtype(np.float64), (1 << 60,))
+    for outputs in ([huge, kept], [kept, huge]):
+        function = native_call([], outputs, [], lambda: OTHERWISE, None)
+        with pytest.raises((MemoryError, ValueError)):
+            function()
+    assert native_call([], [kept], [], lambda: OTHERWISE, None)().base is bases[1]
 
 
 def test_a_library_with_several_threads_is_left_to_others():

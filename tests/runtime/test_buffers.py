@@ -6,18 +6,24 @@ import numpy as np
 import pytest
 
 from esat.phases.memory import ALIGNMENT
-from esat.runtime.buffers import HUGE_PAGE, KEPT_PER_OUTPUT, allocator, raw_buffer
+from esat.runtime.buffers import HUGE_PAGE, KEPT_PER_OUTPUT, aligned_bytes, allocator, pool_of
 
 LARGE = (HUGE_PAGE + 8,)
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, HUGE_PAGE - 1, HUGE_PAGE, 3 * HUGE_PAGE + 1])
 def test_buffers_are_aligned_and_long_enough(size):
-    base, offset = raw_buffer(size)
+    buffer = aligned_bytes(size)
     boundary = HUGE_PAGE if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE") else ALIGNMENT
-    assert (base.ctypes.data + offset) % boundary == 0
-    assert base.size >= offset + size
-    base[offset : offset + size] = 1
+    assert buffer.ctypes.data % boundary == 0
+    assert buffer.shape == (size,)
+    buffer[:] = 1
+
+
+def test_views_of_a_buffer_hold_the_buffer_itself():
+    for size in (1000, HUGE_PAGE):
+        buffer = aligned_bytes(size)
+        assert buffer[3:].view(np.int8)[1:].base is buffer
 
 
 def test_where_the_system_has_no_huge_pages_buffers_are_numpys(monkeypatch):
@@ -25,9 +31,10 @@ def test_where_the_system_has_no_huge_pages_buffers_are_numpys(monkeypatch):
         raise OSError("no memory of this kind")
 
     monkeypatch.setattr(mmap, "mmap", refuse)
-    base, offset = raw_buffer(2 * HUGE_PAGE)
-    assert base.base is None
-    assert (base.ctypes.data + offset) % ALIGNMENT == 0
+    buffer = aligned_bytes(2 * HUGE_PAGE)
+    assert buffer.ctypes.data % ALIGNMENT == 0
+    assert buffer.shape == (2 * HUGE_PAGE,)
+    buffer[:] = 1
 
 
 @pytest.mark.parametrize(
@@ -60,3 +67,11 @@ def test_the_memory_handed_out_last_is_taken_first():
         places.append(result.ctypes.data)
     assert len(set(places)) == 2
     assert places[:2] == places[2:4] == places[4:]
+
+
+def test_only_large_results_have_a_pool():
+    assert pool_of(allocator((3,), np.dtype(np.float32))) is None
+    pool = pool_of(allocator(LARGE, np.dtype(np.float32)))
+    assert pool.size == 4 * LARGE[0]
+    result = pool.take()
+    assert result.base is pool.bases[-1]

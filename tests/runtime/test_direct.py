@@ -15,6 +15,7 @@ from esat.codegen.builtin_function import is_available
 from esat.codegen.native_call import ArraySpecification, native_call
 from esat.errors import InputError, ShapeError
 from esat.runtime import direct
+from esat.runtime.buffers import POOLED_FROM
 
 X, Y, Z = (esat.vector(name) for name in "xyz")
 M, W = esat.matrix("m"), esat.matrix("w")
@@ -122,9 +123,10 @@ def test_shapes_take_turns_until_functions_are_no_longer_made():
     assert 1 <= len(functions) <= direct.MAXIMUM_FUNCTIONS
 
 
-def test_large_calls_stay_with_the_driver():
+def test_large_calls_stay_with_the_driver(monkeypatch):
+    monkeypatch.setattr(direct, "LARGEST_UNLOCKED", direct.LARGEST)
     program = esat.compile(esat.Graph([X], esat.exp(X)))
-    data = np.zeros(direct.LARGEST // 16)
+    data = np.zeros(direct.LARGEST // 8)
     for _ in range(10):
         program(data)
     assert not is_native(program)
@@ -180,6 +182,28 @@ def test_parts_of_large_arrays_are_read_by_native_calls():
     assert is_native(program)
     np.testing.assert_allclose(program(m, w), m[7] @ w[:, 7], rtol=1e-12)
     np.testing.assert_allclose(program(m.T, w), m[:, 7] @ w[:, 7], rtol=1e-12)
+
+
+def test_large_results_are_made_in_memory_that_is_used_again():
+    program = esat.compile(esat.Graph([X, Y], [X * Y - 0.75, esat.sum(X + Y)]))
+    x, y = np.random.default_rng(0).standard_normal((2, POOLED_FROM // 8))
+    for _ in range(direct.CALLS + 1):
+        result = program(x, y)[0]
+    assert is_native(program)
+    del result
+    place = program(x, y)[0].ctypes.data
+    assert program(x, y)[0].ctypes.data == place
+    # More results alive than memory is kept for: the driver makes more, and none is another's.
+    factors = np.arange(1.0, 9.0)
+    results = [program(factor * x, y)[0] for factor in factors]
+    for factor, result in zip(factors, results, strict=True):
+        np.testing.assert_array_equal(result, factor * x * y - 0.75)
+    assert len({result.ctypes.data for result in results}) == len(results)
+    parts = [result[3:] for result in results]
+    del result, results
+    program(x, x)
+    for factor, part in zip(factors, parts, strict=True):
+        np.testing.assert_array_equal(part, (factor * x * y - 0.75)[3:])
 
 
 def test_a_part_that_is_not_there_raises_as_before():
