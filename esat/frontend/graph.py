@@ -24,6 +24,8 @@ Pairs: TypeAlias = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 class Graph:
     """A graph to compile: inputs, outputs, and what a call does to shared variables.
 
+    It can be pickled, with the values that shared variables have, and compiled in another process.
+
     Parameters
     ----------
     inputs

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from esat.errors import CallError, GradientError, ShapeError, describe
 from esat.graph.callers import user_line
+from esat.graph.registry import is_registered, op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable
 
@@ -170,6 +172,18 @@ class Op:
 
     def __hash__(self) -> int:
         return hash((type(self), self.name, self.properties()))
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """A registered op is pickled by its name: it holds functions, and a process has it only once.
+
+        Other records are made anew from their parameters.
+        """
+        if is_registered(self):
+            return op_named, (self.name,)
+        if is_dataclass(self):
+            given = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+            return partial(type(self), **given), ()
+        return super().__reduce_ex__(protocol)
 
     def __str__(self) -> str:
         return self.name

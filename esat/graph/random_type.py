@@ -21,6 +21,9 @@ class RandomState(np.random.Generator):
         fresh.state = self.bit_generator.state
         return RandomState(fresh)
 
+    def __reduce__(self) -> Any:
+        return RandomState, (self.bit_generator,)
+
     def same_as(self, other: np.random.Generator) -> bool:
         """Whether both will draw the same numbers."""
         return bool(_plain(self.bit_generator.state) == _plain(other.bit_generator.state))

@@ -35,6 +35,11 @@ def op_named(name: str) -> Op:
         raise GraphError(f"no op named {name!r} (did you mean: {close})") from None
 
 
+def is_registered(op: Op) -> bool:
+    """Whether the op is the one registered under its name."""
+    return _OPS.get(op.name) is op
+
+
 def register_functions(functions: Mapping[str, Callable[..., Any]]) -> None:
     """Enter the functions that methods of Variables call, by the methods' names."""
     _FUNCTIONS.update(functions)

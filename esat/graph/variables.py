@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -50,6 +50,18 @@ class Variable(Methods):
         """A new Variable of the same type and name, without owner."""
         return Variable(self.type, name=self.name)
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """Pickled with all nodes it depends on, inputs first: however long a graph is, nothing recurses."""
+        if self.owner is None:
+            return super().__reduce_ex__(protocol)
+        from esat.graph.traversal import toposort
+
+        return _output, (toposort([self]), self.owner, self.index)
+
+    def __getstate__(self) -> Any:
+        attributes, slots = cast("tuple[None, dict[str, Any]]", super().__getstate__())
+        return attributes, {**slots, "clients": None}
+
     def __str__(self) -> str:
         if self.name is not None:
             return self.name
@@ -83,6 +95,9 @@ class Constant(Variable):
     def clone(self) -> Constant:
         """Constants are immutable; the clone is the constant itself."""
         return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        return Constant, (self.type, self._data, self.name)
 
     def __str__(self) -> str:
         if self.name is not None:
@@ -205,7 +220,29 @@ class Apply:
         outputs = [Variable(output.type, name=output.name) for output in self.outputs]
         return Apply(self.op, inputs, outputs, self.where)
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        operands = [(variable.owner or variable, variable.index) for variable in self.inputs]
+        results = [(output.type, output.name) for output in self.outputs]
+        return _applied, (self.op, operands, results, self.where)
+
     def __str__(self) -> str:
         return f"{self.op}({', '.join(map(str, self.inputs))})"
 
     __repr__ = __str__
+
+
+def _applied(
+    op: Op,
+    operands: Sequence[tuple[Apply | Variable, int | None]],
+    results: Sequence[tuple[Type, str | None]],
+    where: UserLine | None,
+) -> Apply:
+    """The node that was pickled: an operand that a node computes is that node and the result's position."""
+    inputs = [one if isinstance(one, Variable) else _output((), one, index) for one, index in operands]
+    return Apply(op, inputs, [Variable(type, name=name) for type, name in results], where)
+
+
+def _output(nodes: Sequence[Apply], node: Apply, index: int | None) -> Variable:
+    """The Variable that was pickled, one of a node's outputs, after the nodes that it depends on."""
+    assert index is not None
+    return node.outputs[index]

@@ -57,6 +57,10 @@ class Reducer:
     typing: str = "reduce"
     flops: float = 1.0
 
+    def __reduce__(self) -> str:
+        """Pickled as the constant of this module that it is: it holds functions."""
+        return self.name.upper()
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reduction(Op):

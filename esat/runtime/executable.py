@@ -284,8 +284,8 @@ class Executable:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            f"{self!r} holds machine code and can be neither copied nor pickled; compile its graph where it"
-            " is needed, and hand on the values of shared variables"
+            f"{self!r} holds machine code and can be neither copied nor pickled; pickle its esat.Graph"
+            " instead, with the values of shared variables, and compile that where it is needed"
         )
 
     def __repr__(self) -> str:
