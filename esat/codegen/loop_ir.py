@@ -241,3 +241,9 @@ def operands_of(statement: Statement) -> tuple[int, ...]:
     if isinstance(statement, Convert | Store | Update):
         return (statement.operand,)
     return ()
+
+
+def is_square(statement: Compute) -> bool:
+    """Whether a value is the square of one operand, in the operand's dtype."""
+    square = statement.template in ("{0} * {0}", "{0} * {1}") and len(set(statement.operands)) == 1
+    return square and statement.dtype == statement.operand_dtype

@@ -25,13 +25,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from esat.codegen.loop_ir import Accumulator, Compute, Load, Loop, Update
+from esat.codegen.loop_ir import Accumulator, Compute, Load, Loop, Update, is_square
 from esat.codegen.partition import SUM_BLOCK_BITS, Gather, Part
 
 CHUNK_BITS = 12
 """A pivot is taken for 2**12 elements, the mean of the first 2**10; with larger chunks more cancels."""
-
-_SQUARES = ("{0} * {0}", "{0} * {1}")
 
 
 @dataclass(frozen=True)
@@ -123,8 +121,8 @@ def _squared(loop: Loop) -> tuple[int, int] | None:
         and isinstance(square, Compute)
         and isinstance(update, Update)
         and update.operand == square.value
-        and square.template in _SQUARES
-        and set(square.operands) == {difference.value}
+        and is_square(square)
+        and difference.value in square.operands
         and difference.template == "{0} - {1}"
     ):
         return None

@@ -5,7 +5,7 @@ import pytest
 from codegen.kernel_cases import check, group_of, op, reference, run, variable
 
 import esat
-from esat.codegen import can_fuse, lower, supported
+from esat.codegen import can_fuse, lower, print_kernel, supported
 from esat.graph import Variable
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
@@ -106,6 +106,20 @@ def test_sums_that_overflow_or_meet_infinity_are_as_numpys() -> None:
     big = np.finfo("float64").max
     for values in ([big, big, big], [np.inf, 1.0], [np.inf, -np.inf], [np.nan, 1.0], [-np.inf] * 2000):
         check([reduce(SUM, x)], [x], [np.array(values)])
+
+
+def test_squares_are_not_rounded_before_they_are_added() -> None:
+    x, y = variable("float64", None), variable("float64", None)
+    difference = op("sub", x, y)
+    total = group_of([reduce(SUM, op("sqr", difference))], [x, y])
+    assert "multiply_add" in print_kernel(lower(total))
+    for values in ([1e200, 1.0], [np.inf, np.nan], [np.inf, -np.inf], [-1e-200, 0.0]):
+        check([reduce(SUM, op("sqr", difference))], [x, y], [np.array(values), np.zeros(2)])
+    # Products that overflow might cancel.
+    product = group_of([reduce(SUM, op("mul", x, y))], [x, y])
+    assert "multiply_add" not in print_kernel(lower(product))
+    both = group_of([reduce(SUM, op("sqr", x)), op("sqr", x)], [x])
+    assert "multiply_add" not in print_kernel(lower(both))
 
 
 def test_the_first_of_equal_extrema_and_the_first_nan_win() -> None:

@@ -18,12 +18,14 @@ from esat.codegen.loop_ir import (
     MAXIMUM,
     MINIMUM,
     Accumulator,
+    Compute,
     Definition,
     Loop,
     Statement,
     Store,
     Tile,
     Update,
+    is_square,
     operands_of,
 )
 from esat.codegen.partition import INDEX_BLOCK_BITS, SUM_BLOCK_BITS
@@ -65,6 +67,7 @@ class LoopPrinter:
     def block(self, statements: Iterable[Statement], names: Names, loop: Loop | None, flat: bool) -> None:
         """Print the statements of a body; ``flat`` says whether its loop runs over nothing else."""
         accumulators = {accumulator.value: accumulator for accumulator in (loop.accumulators if loop else ())}
+        squares = squares_summed(loop) if loop and flat else {}
         for statement in statements:
             if isinstance(statement, Loop):
                 self.loop(statement, names)
@@ -72,12 +75,14 @@ class LoopPrinter:
                 self.print_tile(statement, names)
             elif isinstance(statement, Store):
                 self.scalars.store(statement, names)
+            elif isinstance(statement, Update) and statement.operand in squares:
+                self._add_square(statement, names.value(squares[statement.operand]))
             elif isinstance(statement, Update):
                 accumulator = accumulators[statement.accumulator]
                 update = self._flat_update if flat else self._nested_update
                 assert loop is not None
                 update(accumulator, names.value(statement.operand), loop, names)
-            else:
+            elif statement.value not in squares:
                 self.scalars.definition(statement, names)
 
     def loop(self, loop: Loop, names: Names) -> None:
@@ -140,9 +145,18 @@ class LoopPrinter:
             self._gather_extremum(accumulator, f"v{value}", operand)
         elif is_float_sum(accumulator):
             add = self.source.use("reassociating_add", reduction.reassociating_add)
-            self.source.line(f"part{value} = {add}(part{value}, {operand})")
+            self.source.line(f"{self.partial_sum(value)} = {add}({self.partial_sum(value)}, {operand})")
         else:
             self.source.line(f"v{value} = {self.scalars.combination(accumulator, f'v{value}', operand)}")
+
+    def partial_sum(self, value: int) -> str:
+        """The name of what flat loops add to."""
+        return f"part{value}"
+
+    def _add_square(self, update: Update, factor: str) -> None:
+        add_product = self.source.use("reassociating_multiply_add", reduction.reassociating_multiply_add)
+        part = self.partial_sum(update.accumulator)
+        self.source.line(f"{part} = {add_product}({part}, {factor}, {factor})")
 
     def _gather_extremum(self, accumulator: Accumulator, gathered: str, operand: str) -> None:
         largest = accumulator.kind == "argmax" or accumulator.template == MAXIMUM
@@ -282,3 +296,23 @@ def leading_to(value: int, body: Sequence[Statement]) -> list[Definition]:
         found.insert(0, statement)
         wanted.update(operands_of(statement))
     return found
+
+
+def squares_summed(loop: Loop) -> dict[int, int]:
+    """Squares that a loop adds to float sums and does nothing else with, each with what is squared.
+
+    They need not be rounded before they are added: sums of them are never negative, so what is finite,
+    infinite or NaN remains so. Of other products, one that overflows might cancel.
+    """
+    floats = {one.value for one in loop.accumulators if is_float_sum(one)}
+    squares = {
+        statement.value: statement.operands[0]
+        for statement in loop.body
+        if isinstance(statement, Compute) and is_square(statement)
+    }
+    for statement in loop.body:
+        if isinstance(statement, Update) and statement.accumulator in floats:
+            continue
+        for operand in operands_of(statement):
+            squares.pop(operand, None)
+    return squares

@@ -8,13 +8,12 @@ from dataclasses import replace
 from numba.core import types
 
 from esat.codegen import views
-from esat.codegen.loop_ir import Accumulator, Index, Load, Loop, Store, Tile, Update, walk
+from esat.codegen.loop_ir import Index, Load, Loop, Store, Tile, Update, walk
 from esat.codegen.narrow import TURNED_WIDTH, Narrow, is_turned_around
-from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_float_sum
+from esat.codegen.printing.loops import LoopPrinter, is_float_extremum
 from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_sizes
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
-from esat.codegen.vector_math import reduction
 
 _WIDTH_BITS = TURNED_WIDTH.bit_length() - 1
 
@@ -114,12 +113,9 @@ class _NarrowLoops(LoopPrinter):
             if is_float_extremum(accumulator):
                 self._restore_nan(accumulator, f"v{accumulator.value}")
 
-    def _flat_update(self, accumulator: Accumulator, operand: str, loop: Loop, names: Names) -> None:
-        if not is_float_sum(accumulator):
-            super()._flat_update(accumulator, operand, loop, names)
-            return
-        add = self.source.use("reassociating_add", reduction.reassociating_add)
-        self.source.line(f"v{accumulator.value} = {add}(v{accumulator.value}, {operand})")
+    def partial_sum(self, value: int) -> str:
+        """The name of what flat loops add to: there are no blocks."""
+        return f"v{value}"
 
     def _turned(self, loop: Loop, names: Names) -> None:
         """A nest whose last axis is gone through outermost, a few places at a time."""

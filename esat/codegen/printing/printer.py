@@ -11,9 +11,9 @@ import numpy as np
 from esat.codegen import views
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Kernel, Load, Store, Tile, walk
-from esat.codegen.printing.loops import LoopPrinter
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_viewed, size_name
 from esat.codegen.printing.source import Source
+from esat.codegen.printing.staggered import RowsPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
 
 Layout: TypeAlias = Literal["C", "R", "A"]
@@ -75,7 +75,7 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
             if isinstance(statement, Tile):
                 declare_scratch(statement, source)
         scalars = ScalarPrinter(kernel, source, rows_contiguous=layout == "R")
-        LoopPrinter(scalars, TilePrinter(scalars).tile).block(kernel.body, Names(), None, flat=False)
+        RowsPrinter(scalars, TilePrinter(scalars).tile).block(kernel.body, Names(), None, flat=False)
     return PrintedKernel(source.text(), source.environment)
 
 

@@ -10,13 +10,13 @@ from numba.core import types
 from esat.codegen import streaming
 from esat.codegen.loop_ir import Loop, Store, walk
 from esat.codegen.prefetching import loads_along, read_before
-from esat.codegen.printing.loops import LoopPrinter
 from esat.codegen.printing.prefetches import print_next_row, print_pages
 from esat.codegen.printing.scalars import Names, size_name
+from esat.codegen.printing.staggered import RowsPrinter, Stages
 from esat.codegen.streaming import BUFFER, stores_along
 
 
-class StreamPrinter(LoopPrinter):
+class StreamPrinter(RowsPrinter):
     """Prints loops; those that store streamed outputs fill a buffer and write that."""
 
     _streamed: tuple[int, ...] = ()
@@ -48,6 +48,10 @@ class StreamPrinter(LoopPrinter):
             for axis in loop.axes[:-1]:
                 stack.enter_context(self.source.block(f"for i{axis} in {self.places(axis, names)}"))
             self._row(loop, names)
+
+    def stages(self, loop: Loop) -> Stages | None:
+        """The stages of a loop that is to be printed in turns: rows that are streamed are long."""
+        return None if self._streamed else super().stages(loop)
 
     def _row(self, loop: Loop, names: Names) -> None:
         """The innermost loop, in parts as long as a buffer, the second of which starts with a line."""
