@@ -7,7 +7,7 @@ from pathlib import Path
 
 from esat.egraph.bindings import native_module_file
 from esat.egraph.signature import Signature
-from esat.rules.database import PACKAGE_RULES, RuleSelection
+from esat.rules.database import RuleSelection
 from esat.storage import digest_of, digest_of_sources
 
 _ROOMS = ("egraph", "extract", "rules", "graph", "ops")
@@ -25,15 +25,5 @@ def code_digest() -> str:
 
 
 def program_digest(selection: RuleSelection, signature: Signature, strict: bool) -> str:
-    """Stands for everything that an engine may hold before the terms of a graph.
-
-    Rules count by their text, whatever file it stands in. Of the file it only matters whether it is the
-    user's: then rules without end are warned of.
-    """
-    parts = [code_digest(), repr(strict), repr(list(signature.values()))]
-    for file in selection.files:
-        parts.append(repr(file.file.startswith(str(PACKAGE_RULES))))
-        parts += [form.source for form in file.declarations]
-        for rule in file.rules:
-            parts += [rule.name, rule.ruleset, rule.soundness, rule.kind, rule.source]
-    return digest_of(parts)
+    """Stands for everything that an engine may hold before the terms of a graph."""
+    return digest_of([code_digest(), repr(strict), repr(list(signature.values())), selection.digest])

@@ -13,9 +13,11 @@ from esat.rules.kept_files import read_files
 from esat.rules.query import Query
 from esat.rules.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Soundness, read_rules
 from esat.rules.spelling import suggestion
+from esat.storage import digest_of
 
 PACKAGE_RULES = Path(__file__).resolve().parent
 DEFAULT_TAGS = frozenset({"canonicalize", "fast_run"})
+SELECTIONS_KEPT = 32
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,21 @@ class RuleSelection:
         """What tells this selection from others."""
         return tuple((file.file, *(rule.name for rule in file.rules)) for file in self.files)
 
+    @cached_property
+    def digest(self) -> str:
+        """Stands for the rules and declarations.
+
+        Rules count by their text, whatever file it stands in. Of the file it only matters whether it is the
+        user's: then rules without end are warned of.
+        """
+        parts: list[str] = []
+        for file in self.files:
+            parts.append(repr(file.file.startswith(str(PACKAGE_RULES))))
+            parts += [form.source for form in file.declarations]
+            for rule in file.rules:
+                parts += [rule.name, rule.ruleset, rule.soundness, rule.kind, rule.source]
+        return digest_of(parts)
+
 
 class RuleDatabase:
     """Named rules, from files and texts; thread-safe.
@@ -51,6 +68,7 @@ class RuleDatabase:
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory
         self._files: list[RuleFile] | None = None
+        self._selections: dict[tuple[Query, Soundness], RuleSelection] = {}
         self._added = 0
         self._lock = threading.RLock()
 
@@ -88,6 +106,7 @@ class RuleDatabase:
                 if rule.name in taken:
                     raise rule.error(f"the name is taken by the rule at {taken[rule.name].position}")
             self._loaded().append(file)
+            self._selections.clear()
         return tuple(dict.fromkeys(rule.report_name for rule in file.rules))
 
     def add(self, text: str, *, tags: Iterable[str] = (), soundness: Soundness = "real") -> tuple[str, ...]:
@@ -99,6 +118,7 @@ class RuleDatabase:
         self.find(name)
         with self._lock:
             self._files = [_reduced(file, lambda rule: rule.report_name != name) for file in self._loaded()]
+            self._selections.clear()
 
     def _read(self, source: str | Path, tags: Iterable[str], soundness: Soundness) -> RuleFile:
         with self._lock:
@@ -146,6 +166,19 @@ class RuleDatabase:
         extra
             Rule files of one compilation, taken whole where their class is admitted.
         """
+        extra = tuple(extra)
+        if extra:
+            return self._select(query, soundness, extra)
+        with self._lock:
+            # Most compilations ask the same; the digest of a selection stays with it.
+            known = self._selections.get((query, soundness))
+            if known is None:
+                if len(self._selections) >= SELECTIONS_KEPT:
+                    self._selections.clear()
+                known = self._selections[query, soundness] = self._select(query, soundness)
+            return known
+
+    def _select(self, query: Query, soundness: Soundness, extra: Iterable[RuleFile] = ()) -> RuleSelection:
         admitted = SOUNDNESS_CLASSES[: SOUNDNESS_CLASSES.index(soundness) + 1]
 
         def selected(rule: Rule) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 
@@ -17,6 +18,9 @@ from esat.codegen.vector_math import (
     coefficients,
     coefficients_generate,
     exponential,
+    formulas,
+    functions,
+    intrinsics,
     processor,
     reduction,
 )
@@ -133,6 +137,25 @@ def test_loop_is_vectorised(name, bits):
         assert PACKED.search(assembly)
 
 
+@pytest.mark.parametrize(("name", "times"), [("exp", 1), ("sin", 4)])
+def test_formulas_are_written_once(name, times, monkeypatch):
+    written = []
+
+    def formula(x):
+        written.append(x.format.lanes)
+        return vector_math.FUNCTIONS[name].formula(x)
+
+    counted = functions.VectorFunction(name, 1, formula, vector_math.FUNCTIONS[name].guarded)
+    monkeypatch.setattr(formulas, "FUNCTIONS", {name: counted})
+    monkeypatch.setattr(intrinsics, "formula_library", functools.cache(formulas.formula_library.__wrapped__))
+    for _ in range(2):
+        compiled = kernel.__wrapped__(name, 64)
+        assert len(written) == times  # the scalar, and a variant for each width
+    out = np.empty(3)
+    compiled.function(out, np.array([0.0, 0.5, 2.0]))
+    np.testing.assert_allclose(out, getattr(np, name)([0.0, 0.5, 2.0]), rtol=1e-15)
+
+
 @pytest.mark.parametrize("bits", FORMATS)
 @pytest.mark.parametrize("name", ["exp", "exp2", "erfc", "cosh", "logaddexp"])
 def test_powers_of_two_in_one_step_or_two(name, bits, monkeypatch):
@@ -143,6 +166,7 @@ def test_powers_of_two_in_one_step_or_two(name, bits, monkeypatch):
     arguments = [np.concatenate(parts) for parts in zip(sample, special_arguments(name, bits), strict=True)]
     expected, values = evaluate(name, bits, *arguments), np.empty_like(arguments[0])
     monkeypatch.setattr(exponential, "scales", lambda: False)
+    monkeypatch.setattr(intrinsics, "formula_library", formulas.formula_library.__wrapped__)
     in_two_steps = kernel.__wrapped__(name, bits)
     assert "vscalef" not in in_two_steps.assembly
     in_two_steps.function(values, *arguments)

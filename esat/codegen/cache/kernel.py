@@ -182,7 +182,8 @@ def serialize_kernel(kernel: CompiledKernel) -> bytes | None:
     result = kernel.compile_result
     if result.library.has_dynamic_globals or result.lifted:
         return None
-    return bytes(_SERIALIZER.dumps(result._reduce()))
+    # Numba would keep an annotated listing of the source with it, which takes long to write.
+    return bytes(_SERIALIZER.dumps(result._replace(type_annotation="")._reduce()))
 
 
 def deserialize_kernel(

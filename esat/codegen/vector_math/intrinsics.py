@@ -9,9 +9,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from esat.codegen.vector_math import variants
-from esat.codegen.vector_math.builder import Float, Format
-from esat.codegen.vector_math.functions import FUNCTIONS, VectorFunction
+from esat.codegen.vector_math.formulas import emit_call, formula_library
+from esat.codegen.vector_math.functions import FUNCTIONS
 
 _LINE = 64
 _SLOT = "start_of_line"
@@ -32,7 +31,9 @@ def function(name: str, bits: int) -> Any:
     type_: Any = {32: types.float32, 64: types.float64}[bits]
 
     def emit(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
-        return emit_function(entry, Format(bits), builder, arguments)
+        context.active_code_library.add_linking_library(formula_library(name, bits))
+        _align_stack(builder)
+        return emit_call(name, bits, builder, arguments)
 
     def unary(typing_context: Any, x: Any) -> Any:
         return type_(type_), emit
@@ -44,15 +45,6 @@ def function(name: str, bits: int) -> Any:
     # The name tells intrinsics apart in cache keys.
     definition.__name__ = definition.__qualname__ = f"{name}_float{bits}"
     return intrinsic(definition)
-
-
-def emit_function(entry: VectorFunction, format_: Format, builder: Any, arguments: tuple[Any, ...]) -> Any:
-    """Emit one evaluation and return its LLVM value."""
-    _align_stack(builder)
-    if entry.guarded:
-        name = f"esat_{entry.name}_float{format_.bits}"
-        return variants.emit_call(name, entry.formula, format_.bits, builder, arguments)
-    return entry.formula(*(Float(builder, argument, format_) for argument in arguments)).value
 
 
 def _align_stack(builder: Any) -> None:

@@ -1,7 +1,7 @@
-"""Calls that the loop vectoriser may widen.
+"""Functions that the loop vectoriser may widen.
 
-A function with a branch cannot stand in a loop that is to be vectorised. It is emitted as a function
-instead, once for scalars and once for each width of vector, and its calls carry LLVM's attribute
+A function with a branch cannot stand in a loop that is to be vectorised. It stays a function instead, once
+for scalars and once for each width of vector, and its calls carry LLVM's attribute
 ``vector-function-abi-variant``, which tells the vectoriser which function computes several of them.
 """
 
@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from esat.codegen.vector_math.builder import Float, Format
 
+PURE = ("nounwind", "readnone")
 _LANES = {32: (4, 8, 16), 64: (2, 4, 8)}
 """Widths of 128, 256 and 512 bits."""
 
@@ -25,35 +26,34 @@ class _CallAttributes(list[str]):
         return list(self)
 
 
-def emit_call(
-    name: str, formula: Callable[..., Float], bits: int, builder: Any, arguments: tuple[Any, ...]
-) -> Any:
-    """Emit a call of ``formula`` as a function called ``name``, with its vector variants."""
-    module = builder.module
-    scalar = _define(module, name, formula, Format(bits), len(arguments))
-    mappings = []
-    for lanes in _LANES[bits]:
-        variant = _define(module, f"{name}_v{lanes}", formula, Format(bits, lanes), len(arguments))
-        mappings.append(f"_ZGV_LLVM_N{lanes}{'v' * len(arguments)}_{name}({variant.name})")
-    call = builder.call(scalar, arguments)
-    variants = f'"vector-function-abi-variant"="{",".join(mappings)}"'
-    call.attributes = _CallAttributes(["nounwind", "readnone", variants])
-    return call
+def attributes(name: str, bits: int, arity: int) -> list[str]:
+    """What a call of the function ``name`` says of it and of its variants."""
+    mappings = [f"_ZGV_LLVM_N{lanes}{'v' * arity}_{name}({_variant(name, lanes)})" for lanes in _LANES[bits]]
+    return _CallAttributes([*PURE, f'"vector-function-abi-variant"="{",".join(mappings)}"'])
 
 
-def _define(module: Any, name: str, formula: Callable[..., Float], format_: Format, arity: int) -> Any:
-    """The function ``name`` of the module, defined on first use."""
-    function = module.globals.get(name)
-    if function is not None:
-        return function
+def define_all(module: Any, name: str, formula: Callable[..., Float], bits: int, arity: int) -> None:
+    """Define a function and its variants in a module."""
+    names = {1: name, **{lanes: _variant(name, lanes) for lanes in _LANES[bits]}}
+    for lanes, full_name in names.items():
+        function = define(module, full_name, formula, Format(bits, lanes), arity)
+        # Weak, because LLVM drops other unused functions before the vectoriser could use them.
+        function.linkage = "weak_odr"
+        # Inlined before the loop is vectorised, the branch would be back in the loop.
+        function.attributes.add("noinline")
+
+
+def define(module: Any, name: str, formula: Callable[..., Float], format_: Format, arity: int) -> Any:
+    """Define the function ``name`` of a module."""
     type_ = format_.float_type
     function = ir.Function(module, ir.FunctionType(type_, [type_] * arity), name)
-    # Weak, because LLVM drops other unused functions before the vectoriser could use them.
-    function.linkage = "weak_odr"
-    # Inlined before the loop is vectorised, the branch would be back in the loop.
-    for attribute in ("noinline", "nounwind", "readnone"):
+    for attribute in PURE:
         function.attributes.add(attribute)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     result = formula(*(Float(builder, argument, format_) for argument in function.args))
     builder.ret(result.value)
     return function
+
+
+def _variant(name: str, lanes: int) -> str:
+    return f"{name}_v{lanes}"
