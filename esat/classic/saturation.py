@@ -18,7 +18,7 @@ from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
 from esat.classic.trace import ReplacementTrace, Writer
 from esat.egraph.program import program_for
-from esat.egraph.report import SaturationReport, StepTrace
+from esat.egraph.report import SaturationReport, StepTrace, Trace
 from esat.egraph.schedule import Budgets
 from esat.extract.kept import kept_graphs
 from esat.extract.machine import MachineProfile
@@ -99,7 +99,7 @@ class SaturationOptimizer:
             _tidy.optimize(graph)
             separate_branches(graph)
 
-        steps: list[StepTrace] = []
+        trace = Trace(counts_steps=self.trace is not None)
         result, report = optimize(
             graph,
             program,
@@ -109,7 +109,7 @@ class SaturationOptimizer:
             shapes=self.options.shapes,
             equalities=equalities,
             stage=stage,
-            trace=steps,
+            trace=trace,
             kept=kept_graphs() if self.watch is None else None,
             check_types=self.watch is not None,
             keeps=self.keeps and not lazy,  # what runs under conditions is not kept
@@ -117,8 +117,8 @@ class SaturationOptimizer:
         if lazy:
             _join(result)
         if report.saturation is not None:
-            _describe(profile.parts, report.saturation, steps)
-        self._tell(steps, result)
+            _describe(profile.parts, report.saturation, trace.steps)
+        self._tell(trace.steps, result)
         result.attach_feature(Supervisor(permissions_of(graph)))
         _run(plan.after, result, profile, stage)
 

@@ -47,7 +47,7 @@ class StepTrace:
     seconds
         Wall time.
     nodes
-        E-nodes afterwards.
+        E-nodes afterwards, or as they were counted last: see :class:`Trace`.
     updated
         Whether anything changed.
     """
@@ -57,6 +57,23 @@ class StepTrace:
     seconds: float
     nodes: int
     updated: bool
+
+
+@dataclass(slots=True)
+class Trace:
+    """The steps of a saturation.
+
+    Attributes
+    ----------
+    counts_steps
+        Whether e-nodes are counted after each step that changed something, which takes as long as a small
+        one; else between rounds, and where a decision needs their number.
+    steps
+        In order.
+    """
+
+    counts_steps: bool = True
+    steps: list[StepTrace] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

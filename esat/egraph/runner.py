@@ -20,7 +20,7 @@ from esat.egraph.activity import Activity
 from esat.egraph.counting import NodeCount
 from esat.egraph.engine import Engine
 from esat.egraph.forecast import NOISE_SECONDS, Forecast
-from esat.egraph.report import RuleLog, StepTrace, StopReason
+from esat.egraph.report import RuleLog, StepTrace, StopReason, Trace
 from esat.egraph.schedule import Budgets, Schedule
 from esat.errors import RuleError, SaturationError
 
@@ -92,7 +92,7 @@ class Runner:
         schedule: Schedule,
         budgets: Budgets,
         constructors: Collection[str],
-        trace: list[StepTrace] | None,
+        trace: Trace | None,
     ) -> None:
         self._started = time.perf_counter()
         self._engine = engine
@@ -114,6 +114,8 @@ class Runner:
 
     def begin_round(self) -> None:
         """Note that a round begins."""
+        if self._trace is not None:
+            self.nodes.exact()
         self.round += 1
         self.previous, self.recent = self.recent, RuleLog()
 
@@ -210,9 +212,9 @@ class Runner:
             if seconds > NOISE_SECONDS:
                 self.nodes.exact()
         if self._trace is not None:
-            self._trace.append(
-                StepTrace(self.round - 1, rulesets, seconds, self.nodes.exact(), outcome.updated)
-            )
+            nodes = self.nodes.exact() if self._trace.counts_steps else self.nodes.last
+            step = StepTrace(self.round - 1, rulesets, seconds, nodes, outcome.updated)
+            self._trace.steps.append(step)
         return outcome, seconds
 
     def _text(self, program: str) -> str:

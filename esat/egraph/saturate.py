@@ -24,7 +24,7 @@ from itertools import groupby
 
 from esat.egraph.engine import Engine
 from esat.egraph.joins import Counts, Join, Tables
-from esat.egraph.report import RuleLog, SaturationReport, StepTrace, StopReason, first_names, rule_name
+from esat.egraph.report import RuleLog, SaturationReport, StopReason, Trace, first_names, rule_name
 from esat.egraph.runner import TYPES, BudgetExhaustedError, Outcome, Runner
 from esat.egraph.schedule import Budgets, RuleStep, Schedule
 from esat.egraph.terms import TermGraph
@@ -81,7 +81,7 @@ def saturate(
     schedule: Schedule,
     budgets: Budgets,
     constructors: Sequence[str],
-    trace: list[StepTrace] | None = None,
+    trace: Trace | None = None,
 ) -> SaturationReport:
     """Run rules on a loaded e-graph until nothing changes or a budget is used up.
 

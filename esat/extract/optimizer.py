@@ -12,7 +12,7 @@ from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, loading
 from esat.egraph.program import Program
-from esat.egraph.report import SaturationReport, StepTrace
+from esat.egraph.report import SaturationReport, Trace
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
 from esat.errors import OptimizerError
@@ -129,7 +129,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     shapes: Expected = (),
     equalities: Sequence[tuple[Variable, Variable]] = (),
     stage: Stage = lambda _: nullcontext(),
-    trace: list[StepTrace] | None = None,
+    trace: Trace | None = None,
     kept: KeptGraphs | None = None,
     check_types: bool = False,
     keeps: bool = False,
@@ -202,7 +202,7 @@ def saturated(
     program: Program,
     budgets: Budgets,
     stage: Stage = lambda _: nullcontext(),
-    trace: list[StepTrace] | None = None,
+    trace: Trace | None = None,
     kept: KeptGraphs | None = None,
     check_types: bool = False,
 ) -> tuple[SaturatedGraph, SaturationReport]:

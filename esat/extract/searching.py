@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from esat.egraph.loader import Loading
 from esat.egraph.prepare import prepared_engine
 from esat.egraph.program import Program
-from esat.egraph.report import SaturationReport, StepTrace
+from esat.egraph.report import SaturationReport, Trace
 from esat.egraph.saturate import rounds_beyond, saturate
 from esat.egraph.schedule import Budgets
 from esat.egraph.signature import ConstructorSignature
@@ -36,7 +36,7 @@ def searched(
     program: Program,
     budgets: Budgets,
     stage: Stage,
-    trace: list[StepTrace] | None = None,
+    trace: Trace | None = None,
     check_types: bool = False,
 ) -> tuple[EGraphArrays, SaturationReport]:
     """What an engine finds to be equal to the terms.

@@ -5,6 +5,7 @@ import time
 import pytest
 from egraph.term_graphs import CONSTRUCTORS, GraphBuilder, load, random_polynomial, rules_engine, saturated
 
+from esat.egraph.report import Trace
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets, RuleStep, Schedule
 from esat.errors import EsatWarning, SaturationError
@@ -123,19 +124,23 @@ def test_an_interrupt_passes_through():
 
     with pytest.raises(KeyboardInterrupt):
         saturate(
-            engine_with(GROWING), Schedule((RuleStep(("grow",)),)), Budgets(), CONSTRUCTORS, Interrupting()
+            engine_with(GROWING),
+            Schedule((RuleStep(("grow",)),)),
+            Budgets(),
+            CONSTRUCTORS,
+            Trace(steps=Interrupting()),
         )
 
 
 def test_the_trace_has_every_step():
-    trace = []
+    trace = Trace()
     report = saturate(
         engine_with(GROWING), Schedule((RuleStep(("grow",)),)), Budgets(rounds=2), CONSTRUCTORS, trace
     )
-    assert sum(step.seconds for step in trace) <= report.seconds
-    assert [step.round for step in trace if step.rulesets == ("grow",)] == [0, 1]
-    assert trace[-1].nodes == report.nodes
-    assert any(step.updated for step in trace)
+    assert sum(step.seconds for step in trace.steps) <= report.seconds
+    assert [step.round for step in trace.steps if step.rulesets == ("grow",)] == [0, 1]
+    assert trace.steps[-1].nodes == report.nodes
+    assert any(step.updated for step in trace.steps)
 
 
 def test_equal_graphs_give_equal_egraphs():
@@ -162,6 +167,16 @@ def test_long_sums_of_like_terms_do_not_visit_every_subset():
     assert sum(rule.matches for rule in report.rules) < 10_000
 
 
+def test_a_trace_that_does_not_count_steps_counts_rounds():
+    traces = [Trace(), Trace(counts_steps=False)]
+    for trace in traces:
+        schedule = Schedule((RuleStep(("grow",)),))
+        saturate(engine_with(GROWING), schedule, Budgets(rounds=4), CONSTRUCTORS, trace)
+    after, before = ([step.nodes for step in trace.steps if step.rulesets == ("grow",)] for trace in traces)
+    assert before[1:] == after[:-1]
+    assert after == sorted(set(after))
+
+
 def test_nested_shared_sums_do_not_blow_up():
     build = GraphBuilder()
     a, b = build.input(), build.input()
@@ -175,10 +190,10 @@ def test_rule_sets_of_a_small_graph_run_together():
     def run(count, **options):
         engine = engine_with('(rewrite (Log (Exp x)) x :ruleset grow :name "log-exp")', count)
         engine.execute('(ruleset other) (rewrite (Tanh (Log x)) (Exp x) :ruleset other :name "odd")')
-        trace = []
+        trace = Trace()
         schedule = Schedule((RuleStep(("grow", "other")),), **options)
         report = saturate(engine, schedule, Budgets(), CONSTRUCTORS, trace)
-        return report, [step.rulesets for step in trace if set(step.rulesets) & {"grow", "other"}]
+        return report, [step.rulesets for step in trace.steps if set(step.rulesets) & {"grow", "other"}]
 
     together, steps = run(3)
     assert steps == [("grow", "other")] * together.rounds
