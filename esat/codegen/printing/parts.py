@@ -32,7 +32,7 @@ from esat.codegen.printing.moments import (
     results_names,
 )
 from esat.codegen.printing.prefetches import print_pages
-from esat.codegen.printing.printer import Layout, PrintedKernel, print_sizes, print_views
+from esat.codegen.printing.printer import Layout, PrintedKernel, print_sizes, print_views, print_width
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.streams import StreamPrinter
@@ -143,6 +143,8 @@ class _Printer:
     def _open(self, body: tuple[Statement, ...]) -> _GatherPrinter:
         """Print what a function starts with; the printer of its loops."""
         kernel = replace(self.kernel, body=body)
+        if not self.streamed:
+            print_width(body, kernel, self.source)
         print_sizes(kernel, self.source)
         print_views(kernel, self.source)
         for statement in walk(body):

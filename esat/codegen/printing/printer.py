@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from esat.codegen import views
 from esat.codegen.collapse import collapse
-from esat.codegen.loop_ir import Kernel, Load, Store, Tile, walk
+from esat.codegen.loop_ir import Kernel, Load, Statement, Store, Tile, walk
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_viewed, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.staggered import RowsPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
+from esat.codegen.vector_width import half_vectors, waits_for_memory
 
 Layout: TypeAlias = Literal["C", "R", "A"]
 """Memory layout of all inputs: contiguous in C order, contiguous along the last axis, or any.
@@ -69,6 +70,7 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
     if kernel.comment:
         source.remark(kernel.comment)
     with source.block(f"def {ENTRY}({arguments})"):
+        print_width(kernel.body, kernel, source)
         print_sizes(kernel, source)
         print_views(kernel, source)
         for statement in walk(kernel.body):
@@ -87,6 +89,12 @@ def _used_axes(kernel: Kernel) -> list[int]:
         elif not isinstance(statement, Load | Store) and hasattr(statement, "axes"):
             used.update(statement.axes)
     return sorted(used)
+
+
+def print_width(body: Sequence[Statement], kernel: Kernel, source: Source) -> None:
+    """Ask for half vectors in the function of a body that waits for memory."""
+    if waits_for_memory(body, kernel.arrays):
+        source.line(f"{source.use('half_vectors', half_vectors)}()")
 
 
 def print_sizes(kernel: Kernel, source: Source) -> None:

@@ -1,0 +1,60 @@
+"""Which loops ask for half vectors, and that LLVM hears it. Values are for the tests of lowering."""
+
+import pytest
+from codegen.kernel_cases import group_of, op, variable
+from numba.core import types
+
+from esat.codegen import cache, lower, print_kernel
+from esat.codegen.cache.kernel import compile_kernel
+from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.vector_width import half_vectors
+from esat.graph import Variable
+from esat.ops.reduction import SUM, reduce
+
+X, Y = variable("float64", None, None), variable("float64", None, None)
+ROW, COLUMN = variable("float64", 1, None), variable("float64", None, 1)
+SHORT, WHOLE = variable("float32", None, None), variable("int64", None, None)
+
+
+def scaled_twice(x: Variable) -> Variable:
+    return op("mul", op("add", op("mul", op("add", x, 0.5), x), 1.5), x)
+
+
+@pytest.mark.parametrize(
+    ("output", "inputs", "asks"),
+    [
+        (op("add", op("mul", X, Y), X), [X, Y], True),
+        (op("mul", op("add", X, ROW), 2.0), [X, ROW], True),
+        (op("add", SHORT, SHORT), [SHORT], True),
+        (op("neg", X), [X], True),
+        # What is read is small: the row stays in the first-level cache.
+        (op("add", ROW, COLUMN), [ROW, COLUMN], False),
+        (scaled_twice(X), [X], False),
+        (op("div", X, Y), [X, Y], False),
+        (op("exp", X), [X], False),
+        (op("lt", X, Y), [X, Y], False),
+        (op("add", WHOLE, WHOLE), [WHOLE], False),
+        (op("sub", X, reduce(SUM, X, 1, keepdims=True)), [X], False),
+    ],
+)
+def test_loops_that_wait_for_memory_ask_for_half_vectors(
+    output: Variable, inputs: list[Variable], asks: bool
+) -> None:
+    kernel = lower(group_of([output], inputs))
+    assert ("half_vectors()" in print_kernel(kernel)) == asks
+    for streams in (False, True):
+        printed = print_parallel_source(kernel, "C", True, streams)
+        assert printed is not None
+        assert ("half_vectors()" in printed.text) == (asks and not streams)
+
+
+def test_llvm_hears_of_half_vectors() -> None:
+    text = (
+        "def kernel(x, y):\n    half_vectors()\n    for i in range(x.shape[0]):\n        y[i] = x[i] * 2.0\n"
+    )
+    array = types.Array(types.float64, 1, "C")
+    options = cache.CompileOptions(noalias=("kernel",))
+    names = {"half_vectors": half_vectors}
+    compiled = compile_kernel("1" * 64, text, "kernel", types.void(array, array), names, options)
+    assert '"prefer-vector-width"="256"' in compiled.compile_result.library.get_llvm_str()
+    assert "zmm" not in compiled.assembly
