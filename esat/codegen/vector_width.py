@@ -6,6 +6,8 @@ not aligned lies in two lines only every other time, and what is missing is aske
 server, between the second and the last level of the caches, ``(M + r) * c`` takes 0.83 to 0.96 of the time
 and float32 ``a * x + b`` 0.93; nearer by, 0.96 to 1.0. Divisions, comparisons and chains of operations take
 longer with half vectors, up to 1.3 times; a sum of a row and a column, which reads little, gains nothing.
+Sums of large arrays that read more than they compute take less time, too: ``sum((x - y)**2)`` of 80 MB in
+float32 0.83 to 0.91, of 16 MB in float64 0.93 to 0.98.
 
 Where a processor has no vectors of 64 bytes, or LLVM prefers others, nothing changes.
 """
@@ -19,7 +21,7 @@ from typing import Any
 from numba.core import types
 from numba.extending import intrinsic
 
-from esat.codegen.loop_ir import Array, Compute, Literal, Load, Loop, Statement, Store, walk
+from esat.codegen.loop_ir import Array, Compute, Literal, Load, Loop, Statement, Store, Update, walk
 from esat.codegen.prefetching import loads_along
 from esat.codegen.streaming import stores_along
 
@@ -44,6 +46,21 @@ def waits_for_memory(body: Sequence[Statement], arrays: Sequence[Array]) -> bool
     loops = [one for one in statements if isinstance(one, Loop)]
     inner = [loop for loop in loops if not any(isinstance(one, Loop) for one in loop.body)]
     return used in ({"float32"}, {"float64"}) and bool(inner) and all(map(_is_cheap, inner))
+
+
+def adds_from_memory(loop: Loop, arrays: Sequence[Array]) -> bool:
+    """Whether a loop does little but read memory along its last axis and add up, all in one float type."""
+    loads = [one for one in loop.body if isinstance(one, Load)]
+    along = loads_along(loop, loop.axes)
+    operations = [one for one in loop.body if isinstance(one, Compute)]
+    return (
+        bool(along)
+        and {arrays[one.array].dtype for one in loads} in ({"float32"}, {"float64"})
+        and all(one.kind == "sum" for one in loop.accumulators)
+        and all(isinstance(one, Compute | Literal | Load | Update) for one in loop.body)
+        and all(_CHEAP.fullmatch(one.template) for one in operations)
+        and len(operations) <= _MOST_OPERATIONS * len(along)
+    )
 
 
 def _is_cheap(loop: Loop) -> bool:

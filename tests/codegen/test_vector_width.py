@@ -48,6 +48,28 @@ def test_loops_that_wait_for_memory_ask_for_half_vectors(
         assert ("half_vectors()" in printed.text) == (asks and not streams)
 
 
+@pytest.mark.parametrize(
+    ("operand", "inputs", "asks"),
+    [
+        (X, [X], True),
+        (op("sqr", op("sub", X, Y)), [X, Y], True),
+        (op("mul", SHORT, SHORT), [SHORT], True),
+        (scaled_twice(X), [X], False),
+        (op("exp", X), [X], False),
+        (WHOLE, [WHOLE], False),
+    ],
+)
+def test_large_sums_that_wait_for_memory_ask_for_half_vectors(
+    operand: Variable, inputs: list[Variable], asks: bool
+) -> None:
+    kernel = lower(group_of([reduce(SUM, operand)], inputs))
+    printed = print_parallel_source(kernel, "C", True, False)
+    assert printed is not None
+    assert ("half_vectors()" in printed.text) == asks
+    # Small ones are near.
+    assert "half_vectors()" not in print_kernel(kernel)
+
+
 def test_llvm_hears_of_half_vectors() -> None:
     text = (
         "def kernel(x, y):\n    half_vectors()\n    for i in range(x.shape[0]):\n        y[i] = x[i] * 2.0\n"

@@ -39,6 +39,7 @@ from esat.codegen.printing.streams import StreamPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
 from esat.codegen.streaming import streamed_outputs
 from esat.codegen.threads.tasks import in_parallel
+from esat.codegen.vector_width import adds_from_memory, half_vectors
 
 PARALLEL_ENTRY = "kernel_in_parallel"
 """Name of the generated function. It takes the arrays of the kernel, an array for the partial results of each
@@ -130,6 +131,8 @@ class _Printer:
             if isinstance(part, Split):
                 self._run_split(part, printer)
             else:
+                if adds_from_memory(part.statement, self.kernel.arrays):
+                    self.source.line(f"{self.source.use('half_vectors', half_vectors)}()")
                 printer.run_units(part)
             printer.end_streams()
         self.source.line("")
