@@ -12,7 +12,7 @@ from numba.core import types
 
 from benchmarks.vector_math import NUMPY_EQUIVALENTS, kernel
 from esat.codegen import vector_math
-from esat.codegen.cache import KernelCache
+from esat.codegen.cache import CompileOptions, KernelCache
 from esat.codegen.vector_math import (
     accuracy,
     coefficients,
@@ -154,6 +154,22 @@ def test_formulas_are_written_once(name, times, monkeypatch):
     out = np.empty(3)
     compiled.function(out, np.array([0.0, 0.5, 2.0]))
     np.testing.assert_allclose(out, getattr(np, name)([0.0, 0.5, 2.0]), rtol=1e-15)
+
+
+@pytest.mark.parametrize("bits", FORMATS)
+def test_variants_that_no_loop_calls_are_dropped(bits):
+    source = "def kernel(out, x):\n    for i in range(out.size):\n        out[i] = function(x[i])\n"
+    array = NUMBA_TYPES[bits][::1]
+    environment = {"function": vector_math.function("sin", bits)}
+    options = CompileOptions(noalias=("kernel",))
+    compiled = KERNELS.load_or_compile(source, "kernel", types.void(array, array), environment, options)
+    defined = re.findall(rf"^esat_sin_float{bits}(_v\d+)?:", compiled.assembly, re.MULTILINE)
+    assert defined.count("") == 1
+    assert 1 <= len(defined) - 1 < 3
+    x = np.linspace(-30, 30, 37).astype(DTYPES[bits])
+    out = np.empty_like(x)
+    compiled.function(out, x)
+    np.testing.assert_allclose(out, np.sin(x), rtol=8 * np.finfo(x.dtype).eps)
 
 
 @pytest.mark.parametrize("bits", FORMATS)

@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from numba.core import compiler, compiler_machinery, serialize, types
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher, cpu_target
@@ -23,6 +24,7 @@ from numba.core.typing.templates import Signature
 
 from esat.codegen.cache import namespace
 from esat.codegen.entry import Kind, entry_function, kinds_of
+from esat.codegen.vector_math.variants import drop_unused_variants
 from esat.errors import CompileError
 
 _COMPILER: Any = compiler
@@ -94,20 +96,35 @@ _NEEDLESS_PASSES = frozenset(
     {
         *("with_lifting", "rewrite_semantic_constants", "dead_branch_prune", "Rewrite dynamic raises"),
         *("make_function_op_code_to_jit_function", "inline_inlinables", "find_literally", "literal_unroll"),
-        *("LiteralPropagation", "inline_overloads", "nopython_rewrites"),
+        *("LiteralPropagation", "inline_overloads", "nopython_rewrites", "inline_closure_likes"),
     }
 )
 """Passes of numba for what printed loops do not have: contexts, closures, exceptions, expressions of arrays,
 functions and branches that depend on types. Each of them looks at the whole function."""
 
 
+class _Library(JITCodeLibrary):
+    """Numba's library, without what the loop vectoriser could have called but does not."""
+
+    def _optimize_final_module(self) -> None:
+        optimize: Any = super()._optimize_final_module  # which numba does not annotate
+        optimize()
+        drop_unused_variants(self._final_module, self._codegen)
+
+
+_LIBRARY: Any = _Library  # whose constructor numba does not annotate
+
+
 class _LoopCompiler(compiler.CompilerBase):
     """Numba's compiler for loops over arrays that do not overlap, which LLVM is told."""
 
     def define_pipelines(self) -> list[Any]:
-        self.state.flags.noalias = True
+        state = self.state
+        state.flags.noalias = True
+        state.library = _LIBRARY(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         passes = _MACHINERY.PassManager("loops")
-        for one, description in _COMPILER.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+        for one, description in _COMPILER.DefaultPassBuilder.define_nopython_pipeline(state).passes:
             if one.name() not in _NEEDLESS_PASSES:
                 passes.add_pass(one, description)
         passes.finalize()

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
+from llvmlite.binding import newpassmanagers
 
 from esat.codegen.vector_math.builder import Float, Format
 
 PURE = ("nounwind", "readnone")
+_WEAK = binding.Linkage.weak_odr
+_DROP = "add_global_dead_code_eliminate_pass"
 _LANES = {32: (4, 8, 16), 64: (2, 4, 8)}
 """Widths of 128, 256 and 512 bits."""
 
@@ -53,6 +56,17 @@ def define(module: Any, name: str, formula: Callable[..., Float], format_: Forma
     result = formula(*(Float(builder, argument, format_) for argument in function.args))
     builder.ret(result.value)
     return function
+
+
+def drop_unused_variants(module: Any, codegen: Any) -> None:
+    """Drop what no loop of an optimized module calls: making machine code of it would take long."""
+    passes = newpassmanagers.create_new_module_pass_manager()
+    weak = [function for function in module.functions if function.linkage == _WEAK]
+    if weak and hasattr(passes, _DROP):  # older releases of llvmlite do not have it
+        for function in weak:
+            function.linkage = "internal"
+        getattr(passes, _DROP)()
+        passes.run(module, codegen._pass_builder())
 
 
 def _variant(name: str, lanes: int) -> str:
