@@ -13,6 +13,7 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
+from esat.codegen.cache import CompiledKernel
 from esat.codegen.collapse import collapse
 from esat.codegen.compile import numba_type
 from esat.codegen.loop_ir import Kernel
@@ -49,14 +50,14 @@ class ParallelKernel:
         As it was partitioned.
     partial
         For each accumulator that leaves partial results, what gathers it, and their dtype; then for moments.
-    function
+    code
         The machine code, called with the kernel's arrays, arrays for the partial results, the address of a
         pool and a number of threads.
     """
 
     kernel: Kernel
     partial: tuple[tuple[Gather, str], ...]
-    function: Callable[..., Any]
+    code: CompiledKernel
     _known: dict[tuple[Shape, ...], Callable[..., None]] = field(default_factory=dict, compare=False)
 
     def __call__(self, threads: int, *arrays: Array) -> None:
@@ -71,15 +72,18 @@ class ParallelKernel:
 
     def for_shapes(self, shapes: tuple[Shape, ...]) -> Callable[..., None]:
         """The same, for arrays of these shapes only, which are not looked at again."""
-        sizes = axis_sizes(self.kernel, shapes)
-        places = [(part.partial_results(sizes), np.dtype(dtype)) for part, dtype in self.partial]
-        function, empty = self.function, np.empty
+        places, function, empty = self.partial_results(shapes), self.code.function, np.empty
 
         def run(threads: int, *arrays: Array) -> None:
             partial = [empty(size, dtype) for size, dtype in places]
             function(*arrays, *partial, pool_address(threads) if threads > 1 else 0, threads)
 
         return run
+
+    def partial_results(self, shapes: Sequence[Shape]) -> list[tuple[int, np.dtype[Any]]]:
+        """Size and dtype of the arrays for the partial results, for arrays of these shapes."""
+        sizes = axis_sizes(self.kernel, shapes)
+        return [(part.partial_results(sizes), np.dtype(dtype)) for part, dtype in self.partial]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -114,4 +118,4 @@ def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C", streams: bool 
     compiled = cache.load_or_compile(
         printed.text, PARALLEL_ENTRY, signature, printed.environment, options, load_blas
     )
-    return ParallelKernel(kernel, partial, compiled.function)
+    return ParallelKernel(kernel, partial, compiled)

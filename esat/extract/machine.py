@@ -86,7 +86,7 @@ class MachineProfile:
     fused_op: float = 2.0e-8
     fused_traffic: float = 0.35
     call: float = 4.0e-7
-    parallel_from: float = 6.0e-5
+    parallel_from: float = 7.0e-6
     parallel_speedup: float = 1.0
     parallel_bandwidth: float = 1.0
 

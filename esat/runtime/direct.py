@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from esat.codegen.builtin_function import is_available
+from esat.codegen.threads import granted_threads, pool_address
+from esat.codegen.threads.calls import ChosenCalls
 from esat.graph import Apply, Constant, TensorType, Variable
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
 from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
-from esat.runtime.native_steps import NativeSteps, Shape, base_of, is_view, made_in, returned
+from esat.runtime.native_steps import NativeSteps, Shape, base_of, has_one_thread, is_view, made_in, returned
 from esat.runtime.program import Program
 from esat.runtime.signatures import SignatureTable
+from esat.runtime.threads import CallsOfShapes
 
 CALLS = 200
 """Calls of a program after which its native function is made.
@@ -124,7 +127,7 @@ def direct_call(
     if record is None or record[-1].elsewhere is not None:
         return None
     facts = dict(zip(program.record_facts, record, strict=False))
-    if any(value for (kind, _), value in facts.items() if kind in ("large", "kernel")):
+    if any(value for (kind, _), value in facts.items() if kind == "kernel"):
         return None
     shapes, frames = table.shapes(key), record[-1]
     scratch = frames.plan.peak_bytes
@@ -135,11 +138,41 @@ def direct_call(
     values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
     new = {variable: value for (kind, variable), value in facts.items() if kind == "new"}
     kept = [_kept_memory(output, new.get(made_in(program, output)), shapes) for output in results]
-    steps = NativeSteps(program, shapes, values, _taken(frames), kept, unlocked)
-    if not program.shared:
+    large = {variable: value for (kind, variable), value in facts.items() if kind == "large" and value}
+
+    def native(threads: int, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+        frame = _taken(frames)  # of each its own: several Python threads may call both at once
+        steps = NativeSteps(program, shapes, values, frame, kept, unlocked, large, threads)
         return steps.function(otherwise)
-    function = steps.function(_refuse)
-    return None if function is None else _with_values(program, function, otherwise)
+
+    last = _refuse if program.shared else otherwise
+    if large and not has_one_thread(program):
+        function = _chosen(program, large, native, last)
+    else:
+        function = native(1, last)
+    return _with_values(program, function, otherwise) if program.shared and function else function
+
+
+def _chosen(
+    program: Program,
+    large: Mapping[Variable, CallsOfShapes],
+    native: Callable[[int, Callable[..., Any]], Callable[..., Any] | None],
+    otherwise: Callable[..., Any],
+) -> Callable[..., Any] | None:
+    """What calls the native function for one thread, or the one for several, whichever is faster."""
+    threads = granted_threads(program.threads)
+    alone = native(1, _refuse) if threads > 1 else None
+    run = native(threads, _refuse) if alone else None
+    if alone is None or run is None:
+        return None
+    pool = pool_address(threads)
+
+    def together(granted: int, *arguments: Any) -> Any:
+        if granted != threads or pool_address(threads) != pool:  # a forked child has another one
+            return NotImplemented
+        return run(*arguments)
+
+    return ChosenCalls(program.threads, alone, together, program.threaded[next(iter(large))], otherwise)
 
 
 def _bytes_from_outside(program: Program, shapes: Mapping[Variable, Shape]) -> int:
@@ -164,8 +197,9 @@ def _taken(frames: ScratchFrames) -> tuple[np.ndarray[Any, Any], ...]:
         return frames.make()
 
 
-def _refuse(*_arguments: Any) -> None:
-    """Stands for the driver in native functions that a function calls: None says that nothing was done."""
+def _refuse(*_arguments: Any) -> Any:
+    """Stands for the driver in native functions that a function calls: it says that nothing was done."""
+    return NotImplemented
 
 
 def _kept_memory(
@@ -192,7 +226,7 @@ def _with_values(
         if out is None and len(arguments) == count:
             with lock:
                 done = made(*arguments, *[value() for value in values])
-            if done is not None:
+            if done is not NotImplemented:
                 return done
         return otherwise(*arguments, out=out)
 

@@ -27,7 +27,7 @@ from esat.codegen.rows_product import (
 )
 from esat.codegen.shared_products import SHARED_FROM
 from esat.codegen.small_products import product_pointers
-from esat.codegen.threads import configured_threads
+from esat.codegen.threads import configured_threads, pool_address
 from esat.codegen.vector_products import package_of
 from esat.graph import Apply, Constant, Variable
 from esat.ops.accumulate import AccumulateProduct
@@ -37,6 +37,7 @@ from esat.ops.index.entries import Slice
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
 from esat.runtime.program import Program, is_fixed_part, is_plain_view
+from esat.runtime.threads import CallsOfShapes
 
 Shape = tuple[int, ...]
 
@@ -45,6 +46,11 @@ def returned(program: Program) -> tuple[Variable, ...]:
     """The outputs that a call returns: without the new values of shared variables."""
     outputs = program.graph.outputs
     return tuple(outputs[: len(outputs) - len(program.updated)])
+
+
+def has_one_thread(program: Program) -> bool:
+    """Whether no call of a program may use several threads."""
+    return program.threads == 1 or (program.threads is None and configured_threads() == 1)
 
 
 def is_view(group: Group) -> bool:
@@ -146,6 +152,10 @@ class NativeSteps:
         For each result the bases in which it may be made, see :func:`native_call`; None where it is new.
     unlocked
         Whether other Python threads run while steps do.
+    large
+        First result of a kernel -> its calls, where several threads could share its work.
+    threads
+        How many of them do.
     """
 
     def __init__(
@@ -156,7 +166,10 @@ class NativeSteps:
         frame: Sequence[np.ndarray[Any, Any]],
         kept: Sequence[np.ndarray[Any, Any] | None],
         unlocked: bool = False,
+        large: Mapping[Variable, CallsOfShapes] | None = None,
+        threads: int = 1,
     ) -> None:
+        self.large, self.threads = large or {}, threads
         self.program = program
         self.shapes = shapes
         self.values = {variable: np.ascontiguousarray(value) for variable, value in values.items()}
@@ -247,8 +260,16 @@ class NativeSteps:
             if not view.is_contiguous:
                 return None
             arrays.append((view.place, self._specification(variable)))
-        self.kept.append(call.code)
-        return KernelStep(call.code.address, tuple(arrays))
+        large = self.large.get(group.outputs[0])
+        if large is None or (self.threads == 1 and not large.is_alone_shared):
+            self.kept.append(call.code)
+            return KernelStep(call.code.address, tuple(arrays))
+        for size, dtype in large.shared.partial_results([array.shape for _, array in arrays]):
+            partial = ArraySpecification(dtype, (size,))
+            arrays.append((self._fixed(np.empty(size, dtype)), partial))
+        self.kept.append(large.shared.code)
+        in_threads = (pool_address(self.threads), self.threads)
+        return KernelStep(large.shared.code.address, tuple(arrays), in_threads)
 
     def _product(self, node: Apply) -> RoutineStep | None:
         """A product of matrices, through the library that the program's routine takes for it."""
@@ -289,12 +310,7 @@ class NativeSteps:
         functions = thread_functions(package)
         if functions is not None:
             self.libraries[functions] = None
-        return not self.unlocked or (self._has_one_thread and functions is not None)
-
-    @property
-    def _has_one_thread(self) -> bool:
-        limit = self.program.threads
-        return limit == 1 or (limit is None and configured_threads() == 1)
+        return not self.unlocked or (has_one_thread(self.program) and functions is not None)
 
     def _rows_product(self, node: Apply) -> KernelStep | None:
         matrix, operand, *others = map(self._view, node.inputs)
@@ -303,7 +319,7 @@ class NativeSteps:
         if not in_order or operand.shape != (columns, 1) or not stays_in_cache(columns, matrix.itemsize):
             return None
         parts = parts_of(rows, columns)
-        if parts > 1 and not self._has_one_thread:
+        if parts > 1 and not has_one_thread(self.program):
             return None
         routine = self.program.routines[node]
         assert isinstance(routine, RowsRoutine)

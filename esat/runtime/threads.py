@@ -21,6 +21,7 @@ from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.partition import has_open_order
 from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.threads import configured_threads, granted_threads, most_threads
+from esat.codegen.threads.calls import ChosenCalls
 from esat.codegen.threads.choice import Choice, Choices
 from esat.extract.machine import MachineProfile
 from esat.graph import Constant, Variable
@@ -90,7 +91,7 @@ class ThreadedKernel:
         printed = print_parallel_source(self.kernel, "C", comments=True)
         return "" if printed is None else printed.text
 
-    def for_shapes(self, known: Mapping[Variable, Shape]) -> Callable[..., None] | None:
+    def for_shapes(self, known: Mapping[Variable, Shape]) -> CallsOfShapes | None:
         """What contiguous arrays of these shapes run; None where the kernel for one thread will do.
 
         That is so where several threads are not worth while, or there are none and one gives the same bits;
@@ -104,7 +105,7 @@ class ThreadedKernel:
         streams = is_streamed(self._collapsed, shapes, self._machine)
         if most == 1 and not self.has_open_order and not streams:
             return None
-        return _CallsOfShapes(self, shapes, streams) if self._is_worth_it(self._collapsed, shapes) else None
+        return CallsOfShapes(self, shapes, streams) if self._is_worth_it(self._collapsed, shapes) else None
 
     def _is_worth_it(self, kernel: Kernel, shapes: Sequence[Shape]) -> bool:
         return seconds_in_threads(kernel, shapes, self._machine) >= self._machine.parallel_from
@@ -151,54 +152,22 @@ class ThreadedKernel:
         return known
 
 
-class _CallsOfShapes:
+class CallsOfShapes(ChosenCalls):
     """Calls of a kernel with contiguous arrays of certain shapes, which are asked nothing.
 
-    Large arrays leave nothing of the interpreter in the caches: every function called on the way to the
-    kernel costs as much as ten do otherwise, together up to a tenth of a kernel's time. So the kernel for one
-    thread is called directly where it is known to be the faster one.
+    Attributes
+    ----------
+    shared
+        The kernel for several threads.
+    is_alone_shared
+        Whether that is what one thread runs, too, since the kernel for one thread might differ.
     """
 
-    __slots__ = (
-        "_alone", "_choice", "_kernel", "_limit", "_shapes", "_shared", "_skipped", "_streams", "_untimed",
-    )  # fmt: skip
+    __slots__ = ("is_alone_shared", "shared")
 
     def __init__(self, kernel: ThreadedKernel, shapes: tuple[Shape, ...], streams: bool) -> None:
-        self._kernel = kernel
-        self._limit = kernel.limit
-        self._shapes = shapes
-        self._streams = streams
-        self._choice = Choice()
-        self._shared: Callable[..., None] | None = None
-        self._alone: Callable[..., None] = kernel.contiguous
-        self._untimed = self._skipped = 0
-
-    def __call__(self, *arrays: Any) -> None:
-        if self._untimed > 0:
-            self._untimed -= 1
-            self._kernel.used = 1
-            self._alone(*arrays)
-            return
-        shared, choice = self._shared or self._compiled(), self._choice
-        threads = granted_threads(self._limit)
-        if threads == 1:
-            self._kernel.used = 1
-            self._alone(*arrays)
-            return
-        together = choice.next()
-        self._kernel.used = threads if together else 1
-        start = time.perf_counter()
-        if together:
-            shared(threads, *arrays)
-        else:
-            self._alone(*arrays)
-        choice.add(together, time.perf_counter() - start, 1 + self._skipped)
-        self._untimed = self._skipped = choice.untimed
-
-    def _compiled(self) -> Callable[..., None]:
-        """The kernel for several threads; it is what one thread runs, too, where the other might differ."""
-        shared = self._kernel.compiled("C", self._streams).for_shapes(self._shapes)
-        if self._streams or self._kernel.has_open_order:
-            self._alone = functools.partial(shared, 1)
-        self._shared = shared
-        return shared
+        self.shared = kernel.compiled("C", streams)
+        self.is_alone_shared = streams or kernel.has_open_order
+        together = self.shared.for_shapes(shapes)
+        alone = functools.partial(together, 1) if self.is_alone_shared else kernel.contiguous
+        super().__init__(kernel.limit, alone, together, kernel)

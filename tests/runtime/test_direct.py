@@ -60,7 +60,8 @@ def frequent(inputs, outputs):
 
 
 def is_native(program):
-    return type(program._run).__name__ == "builtin_function_or_method"
+    """Whether a native function runs it, or what chooses one for one thread or for several."""
+    return type(program._run).__name__ in ("builtin_function_or_method", "ChosenCalls")
 
 
 def as_tuple(results):

@@ -5,8 +5,9 @@ little. So the way that is taken has an average of its times. The other one is t
 more seldom while that shows nothing new, and soon where calls come to take longer than it would.
 
 A call in several threads after others in one wakes threads that sleep, which takes as long as a short kernel;
-those that follow at once find them awake. So a trial goes on where its first call took little more than that,
-and only calls that follow one of the same way are compared.
+those that follow at once find them awake, but for some calls what they need in the caches of another core. So
+a trial goes on where its first call took little more than waking does, and only calls that follow others of
+the same way are compared.
 
 On a busy machine one call in several threads may wait milliseconds for a processor that another process has.
 So there is an account of what they gained and lost against one thread: in the long run no more than a small
@@ -24,6 +25,8 @@ TRIED_AFTER = 16
 """Calls before the other way is tried for the first time; twice as many after each trial that was vain."""
 TRIED_AT_LEAST = 64
 """Calls between trials, in the long run, where the other way is not much slower."""
+_TRIED_EVERY = 3e-2
+"""Seconds of calls between trials, in the long run: the caches settle anew after each."""
 _CALLS_OF_A_TRIAL = 48
 """Calls between trials for each call's time that one loses: they cost a small share of the time."""
 _PATIENCE = 4
@@ -44,15 +47,24 @@ _TURNS = 2
 """Calls of either way, after one that does not count, before another way is taken."""
 _WAKING = 1e-4
 """Seconds that waking the other threads may take."""
+_SETTLING = 3e-4
+"""Seconds of calls that do not count until the caches of the cores hold what each of them needs."""
+_MOST_SETTLING = (1, 6)
+"""The most such calls, in one thread and in several."""
+_COLD = 4.0
+"""Times a call in several threads that one after it in one thread may take though that may be faster."""
 _TIMED_EVERY = 5e-4
-"""Seconds between calls in one thread that are timed."""
-_MOST_UNTIMED = 7
+"""Seconds between calls in one thread that are timed, and between those in several that one hears of."""
+_MOST_UNTIMED = (7, 31)
+"""The most calls between them, in one thread and in several, where all are timed."""
+_SLOW = 2.0
+"""Times the average from which a call in several threads is taken account of at once."""
 
 _Times = tuple[list[float], list[float]]
 _Called = tuple[bool, float, int]
 """Which way a call ran, its seconds, and the calls it stands for."""
-_Next = tuple[bool, int]
-"""Which way the next call runs, and how many may run in one thread before it."""
+_Next = tuple[bool, int, float]
+"""Which way the next call runs, how many more may run before one hears of them, and seconds of a slow one."""
 
 
 class Choice:
@@ -63,9 +75,12 @@ class Choice:
     untimed
         Calls in one thread that may be made before the next one that is timed. Timing takes up to a tenth of
         a short kernel's time: large arrays leave nothing of the interpreter in the caches.
+    summed, slow
+        Calls in several threads whose mean time may be told in place of each one's, for the same reason; but
+        one that takes so many seconds is told at once.
     """
 
-    __slots__ = ("_lock", "_next", "_ways", "untimed")
+    __slots__ = ("_lock", "_next", "_ways", "slow", "summed", "untimed")
 
     def __init__(self) -> None:
         self._begin()
@@ -73,21 +88,26 @@ class Choice:
 
     def _begin(self) -> None:
         ways = _ways()
-        (self._next, self.untimed), self._ways = next(ways), ways
+        self._take(next(ways))
+        self._ways = ways
+
+    def _take(self, following: _Next) -> None:
+        self._next, calls, self.slow = following
+        self.untimed, self.summed = (0, calls) if self._next else (calls, 0)
 
     def next(self) -> bool:
         """Whether the next call runs in several threads. The first one, which may compile, does."""
         return self._next
 
     def add(self, together: bool, seconds: float, calls: int = 1) -> None:
-        """Take account of a call, which may stand for several of the same way.
+        """Take account of a call, which may stand for several of the same way, or of the mean of several.
 
         A function may be called in several threads of Python's: a call that ends while another one is taken
         account of counts for nothing. Nobody waits, for a forked child might wait for ever.
         """
         if self._lock.acquire(blocking=False):
             try:
-                self._next, self.untimed = self._ways.send((together, seconds, calls))
+                self._take(self._ways.send((together, seconds, calls)))
             except StopIteration:
                 # Ctrl-C came while it ran, which ends a generator.
                 self._begin()
@@ -125,10 +145,19 @@ class _Known:
         alone, together = self.seconds
         return seconds - _WAKING < _GAIN * alone if way else seconds <= together / _GAIN
 
+    def settling(self, way: bool, seconds: float) -> int:
+        """Calls that do not count, after the first one of a way that is tried, which took so long."""
+        if way:
+            is_open = self.is_promising(way, seconds)
+        else:
+            is_open = self.seconds[True] / _GAIN < seconds < _COLD * self.seconds[True]
+        return min(_MOST_SETTLING[way], int(_SETTLING / seconds)) if is_open and seconds else 0
+
     def count(self, way: bool, last: float, calls: int) -> None:
         """Take a call of the way that is taken into its average."""
         average = self.seconds[way]
-        self.seconds[way] += _WEIGHT * (min(last, _MOST * average) - average)
+        weight = 1.0 - (1.0 - _WEIGHT) ** calls if way else _WEIGHT  # all of them were timed, or one
+        self.seconds[way] += weight * (min(last, _MOST * average) - average)
         self.book(way, last, calls)
 
     def book(self, way: bool, last: float, calls: int = 1) -> None:
@@ -136,7 +165,7 @@ class _Known:
         alone = self.seconds[False]
         change = calls * last / _CALLS_OF_A_TRIAL
         if way:
-            change += max(max(alone, self.mean) - last, -_MOST_LOST * alone)
+            change += calls * max(max(alone, self.mean) - last, -_MOST_LOST * alone)
         else:
             self.mean += _MEAN_WEIGHT * (last - self.mean)
         self.account = min(self.account + change, _CALLS_OF_A_TRIAL * alone)
@@ -152,7 +181,10 @@ class _Known:
     def until_trial(self, wait: int, is_first: bool) -> float:
         """More where the other way is much slower; but a first trial tells whether that was by chance."""
         least, most = sorted(self.seconds)
-        return wait if is_first or not least else max(wait, _CALLS_OF_A_TRIAL * (most / least - 1.0))
+        if is_first or not least:
+            return wait
+        seldom = _TRIED_EVERY * wait / TRIED_AT_LEAST / least
+        return max(wait, seldom, _CALLS_OF_A_TRIAL * (most / least - 1.0))
 
 
 def _ways() -> Generator[_Next, _Called, None]:
@@ -163,7 +195,8 @@ def _ways() -> Generator[_Next, _Called, None]:
     while True:
         calls = 0
         while calls < known.until_trial(wait, is_first) or not known.may_try(not taken):
-            ran, last, stood_for = yield taken, 0 if taken else _untimed(known.seconds[False])
+            usual = known.seconds[taken]
+            ran, last, stood_for = yield taken, _untimed(taken, usual), _SLOW * usual
             known.count(ran, last, stood_for)
             calls += stood_for
             if taken and known.is_overdrawn():
@@ -181,11 +214,14 @@ def _ways() -> Generator[_Next, _Called, None]:
 
 
 def _trial(known: _Known, way: bool) -> Generator[_Next, _Called, None]:
-    """Find out what calls take that go the way that is not taken: one of them, or several in turns."""
-    first = yield from _call(way)
-    known.seconds[way], promising = first, known.is_promising(way, first)
-    known.book(way, first)
-    if not promising:
+    """Find out what calls take that go the way that is not taken: a few of them, or several in turns."""
+    seconds = yield from _call(way)
+    known.book(way, seconds)
+    for _ in range(known.settling(way, seconds)):
+        seconds = yield from _call(way)
+        known.book(way, seconds)
+    known.seconds[way] = seconds
+    if not known.is_promising(way, seconds):
         return
     times = yield from _in_turns([*[way] * _TURNS, *[not way] * _TURNS])
     known.seconds[way] = fmean(times[way])
@@ -195,14 +231,14 @@ def _trial(known: _Known, way: bool) -> Generator[_Next, _Called, None]:
         known.book(True, seconds)
 
 
-def _untimed(seconds: float) -> int:
-    return min(_MOST_UNTIMED, int(_TIMED_EVERY / seconds)) if seconds else _MOST_UNTIMED
+def _untimed(way: bool, seconds: float) -> int:
+    return min(_MOST_UNTIMED[way], int(_TIMED_EVERY / seconds)) if seconds else _MOST_UNTIMED[way]
 
 
 def _call(way: bool) -> Generator[_Next, _Called, float]:
     """A call of one way; its seconds. Calls that others made in the meantime are passed over."""
     while True:
-        ran, seconds, _ = yield way, 0
+        ran, seconds, _ = yield way, 0, 0.0
         if ran == way:
             return seconds
 

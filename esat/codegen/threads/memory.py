@@ -1,6 +1,7 @@
 """Intrinsics on memory that threads share: words at addresses, locks, tasks and structures.
 
-Every access to a word is sequentially consistent: the protocol rests on one order of all of them.
+Every access to a word is sequentially consistent, but for those that say otherwise: the protocol rests on one
+order of all of them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,17 @@ def store(typing_context: Any, address: Any, value: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.store_atomic(arguments[1], _pointer(builder, arguments[0]), _ORDER, _ALIGNMENT)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def put(typing_context: Any, address: Any, value: Any) -> Any:
+    """Write the word at an address, before what this thread stores next, but without waiting for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store_atomic(arguments[1], _pointer(builder, arguments[0]), "release", _ALIGNMENT)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate

@@ -31,13 +31,13 @@ class _Processors:
     """Processors that this process may run on, as the system said a moment ago."""
 
     def __init__(self) -> None:
-        self._count = 0
-        self._asked = 0.0
+        self._count = 1
+        self._asked_again = 0.0
 
     def count(self) -> int:
         now = time.monotonic()
-        if not self._count or now - self._asked > _ASKED_AGAIN_AFTER:
-            self._asked = now
+        if now > self._asked_again:
+            self._asked_again = now + _ASKED_AGAIN_AFTER
             affinity = hasattr(os, "sched_getaffinity")
             self._count = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
         return self._count
@@ -93,7 +93,7 @@ class _Pool:
     """Helpers, and the memory they share with callers. Both last as long as the process."""
 
     def __init__(self, capacity: int) -> None:
-        size = protocol.HELPERS + capacity * protocol.HELPER
+        size = protocol.CALLER + (1 + capacity) * protocol.THREAD
         self._memory = np.zeros(size + protocol.LINE, np.uint8)
         self.address = self._memory.ctypes.data + -self._memory.ctypes.data % protocol.LINE
         self.capacity = capacity
@@ -109,11 +109,11 @@ class _Pool:
     def start(self, helpers: int) -> None:
         """Have at least so many helpers."""
         work = _work().function
-        for number in range(self.helpers, helpers):
-            self._put(protocol.HELPERS + number * protocol.HELPER + protocol.LINE, _held_lock())
+        for number in range(self.helpers + 1, helpers + 1):
+            self._put(protocol.CALLER + number * protocol.THREAD + protocol.LOCK, _held_lock())
             name = f"esat kernel helper {number}"
             threading.Thread(target=work, args=(self.address, number), name=name, daemon=True).start()
-            self.helpers = number + 1
+            self.helpers = number
 
 
 class _Process:
@@ -171,12 +171,12 @@ def _held_lock() -> int:
 # ---- compiled code
 
 
-_INTRINSICS = ("acquire", "add", "call_task", "exchange", "load", "release", "store")
+_INTRINSICS = ("acquire", "add", "call_task", "exchange", "load", "put", "release", "store")
 
 
 @functools.cache
 def _compiled(entry: Callable[..., None], parameters: int) -> CompiledKernel:
-    source = inspect.getsource(protocol.take_units) + "\n\n" + inspect.getsource(entry)
+    source = "\n\n".join(map(inspect.getsource, (protocol.is_new, protocol.take_units, entry)))
     offsets = {name: value for name, value in vars(protocol).items() if isinstance(value, int)}
     words = {name: getattr(memory, name) for name in _INTRINSICS}
     signature = types.void(*[types.int64] * parameters)

@@ -1,12 +1,16 @@
 """What threads do, compiled: the caller's ``share`` and the helpers' ``work``.
 
-The state is memory of words, each in a cache line of its own, the last two for each helper. One
-task is shared at a time; a caller who finds the pool busy does its work alone.
+The state is memory of words. Those that change hands have cache lines of their own, each of which takes as
+long to reach another core as two hundred additions: so what describes a task is in one line with the number
+that helpers watch. One task is shared at a time; a caller who finds the pool busy does its work alone.
 
-A helper counts itself active before it looks whether a task is open; the caller closes the task before
-it looks whether a helper is active. So either the helper sees that the task is closed and touches
-nothing, or the caller waits for it. A helper that has not woken up is not waited for: it finds the task
-closed, or another one open.
+A task's number is odd while it is open. A helper counts itself active before it looks whether the task is
+still open; the caller closes it before it looks whether a helper is active. So either the helper sees that
+the task is closed and touches nothing, or the caller waits for it. A helper that has not woken up is not
+waited for: it finds the task closed, or another one open.
+
+Every thread has a range of the units of its own, the same ones each time a kernel runs: a core's own cache
+keeps what they read and write. One that is through with its range takes parts of those of others.
 
 Nothing here needs the interpreter lock: locks are Python's own, which any thread may use without it.
 """
@@ -23,36 +27,39 @@ add: Any = memory.add
 call_task: Any = memory.call_task
 exchange: Any = memory.exchange
 load: Any = memory.load
+put: Any = memory.put
 release: Any = memory.release
 store: Any = memory.store
 
 LINE = 64
 """Bytes of a cache line: two words in one would be handed back and forth between cores."""
 BUSY = 0
-OPEN = 1 * LINE
-NEXT = 2 * LINE
-ACTIVE = 3 * LINE
-WAITING = 4 * LINE
-TASKS = 5 * LINE
-TASK = 6 * LINE
-DATA = 7 * LINE
-UNITS = 8 * LINE
-GRAIN = 9 * LINE
-DONE = 10 * LINE
-ACQUIRE = 11 * LINE
-RELEASE = 12 * LINE
-LIMIT = 13 * LINE
-SHARE = 14 * LINE
-HELPERS = 15 * LINE
-"""Offsets: whether a caller holds the pool, whether its task is open, its first unit that nobody took,
-helpers at work, whether the caller sleeps, tasks so far, the task, its data, number of units and units
-taken at once, the lock the caller sleeps on, addresses of Python's functions for locks, how many helpers
-may join in, the compiled function ``share``, and the first helper: whether it sleeps, and the lock it
-sleeps on."""
-HELPER = 2 * LINE
+ACTIVE = 1 * LINE
+WAITING = 2 * LINE
+NUMBER = 3 * LINE
+TASK = NUMBER + 8
+DATA = NUMBER + 16
+UNITS = NUMBER + 24
+TURNS = NUMBER + 32
+THREADS = NUMBER + 40
+DONE = 4 * LINE
+ACQUIRE = DONE + 8
+RELEASE = DONE + 16
+SHARE = DONE + 24
+CALLER = 5 * LINE
+"""Offsets: whether a caller holds the pool, helpers at work, whether the caller sleeps, the number of the
+task, the task itself, its data, how many units it has, in how many parts each thread takes its range, and how
+many threads there are, the caller counted; the lock the caller sleeps on, addresses of Python's functions for
+locks, the compiled function ``share``; and what the first thread has, the caller: how many units of its range
+are taken, whether it sleeps, and the lock it sleeps on, the last two for helpers only."""
+TAKEN = 0
+SLEEPS = 1 * LINE
+LOCK = 2 * LINE
+THREAD = 3 * LINE
 
-SPINS = 20_000
-"""Looks, some ten microseconds of them, before a thread sleeps: waking one takes as long."""
+SPINS = 100_000
+"""Looks, some fifty microseconds of them, before a thread sleeps. Waking one takes a third of that; but the
+next call is seldom further away, and one in which helpers wake late moves its data from core to core."""
 
 
 def share(state: int, task: int, data: int, units: int, turns: int, helpers: int) -> None:
@@ -60,21 +67,21 @@ def share(state: int, task: int, data: int, units: int, turns: int, helpers: int
     if exchange(state + BUSY, 1) == 1:
         call_task(task, data, 0, units)
         return
-    store(state + TASK, task)
-    store(state + DATA, data)
-    store(state + UNITS, units)
-    parts = (helpers + 1) * turns
-    store(state + GRAIN, (units + parts - 1) // parts)
-    store(state + LIMIT, helpers)
-    store(state + NEXT, 0)
-    store(state + OPEN, 1)
-    add(state + TASKS, 1)
-    for number in range(helpers):
-        helper = state + HELPERS + number * HELPER
-        if exchange(helper, 0) == 1:
-            release(load(state + RELEASE), load(helper + LINE))
-    take_units(state)
-    store(state + OPEN, 0)
+    number = load(state + NUMBER) + 1
+    for thread in range(helpers + 1):
+        put(state + CALLER + thread * THREAD, 0)
+    put(state + TASK, task)
+    put(state + DATA, data)
+    put(state + UNITS, units)
+    put(state + TURNS, turns)
+    put(state + THREADS, helpers + 1)
+    store(state + NUMBER, number)
+    for thread in range(1, helpers + 1):
+        helper = state + CALLER + thread * THREAD
+        if load(helper + SLEEPS) == 1 and exchange(helper + SLEEPS, 0) == 1:
+            release(load(state + RELEASE), load(helper + LOCK))
+    take_units(state, 0)
+    store(state + NUMBER, number + 1)
     spins = 0
     while load(state + ACTIVE) != 0 and spins < SPINS:
         spins += 1
@@ -84,36 +91,47 @@ def share(state: int, task: int, data: int, units: int, turns: int, helpers: int
         # The last helper may have gone before it could see that someone waits.
         if load(state + ACTIVE) != 0 or exchange(state + WAITING, 0) == 0:
             acquire(load(state + ACQUIRE), load(state + DONE))
-    store(state + BUSY, 0)
+    put(state + BUSY, 0)
 
 
-def work(state: int, number: int) -> None:
-    """Help with tasks for ever; helpers are numbered from 0."""
-    helper = state + HELPERS + number * HELPER
+def work(state: int, thread: int) -> None:
+    """Help with tasks for ever; the caller is thread 0."""
+    own = state + CALLER + thread * THREAD
     seen = 0
     while True:
         spins = 0
-        while load(state + TASKS) == seen and spins < SPINS:
+        while not is_new(load(state + NUMBER), seen) and spins < SPINS:
             spins += 1
-        if load(state + TASKS) == seen:
-            store(helper, 1)
+        if not is_new(load(state + NUMBER), seen):
+            store(own + SLEEPS, 1)
             # A caller between the two lines above has not seen that this thread sleeps.
-            if load(state + TASKS) == seen or exchange(helper, 0) == 0:
-                acquire(load(state + ACQUIRE), load(helper + LINE))
-        seen = load(state + TASKS)
+            if not is_new(load(state + NUMBER), seen) or exchange(own + SLEEPS, 0) == 0:
+                acquire(load(state + ACQUIRE), load(own + LOCK))
+        seen = load(state + NUMBER)
+        if seen & 1 == 0:
+            continue
         add(state + ACTIVE, 1)
-        if load(state + OPEN) == 1 and number < load(state + LIMIT):
-            take_units(state)
-        if add(state + ACTIVE, -1) == 1 and exchange(state + WAITING, 0) == 1:
+        if load(state + NUMBER) == seen and thread < load(state + THREADS):
+            take_units(state, thread)
+        if add(state + ACTIVE, -1) == 1 and load(state + WAITING) == 1 and exchange(state + WAITING, 0) == 1:
             release(load(state + RELEASE), load(state + DONE))
 
 
-def take_units(state: int) -> None:
-    """Run parts of the open task until none is left."""
-    task, data = load(state + TASK), load(state + DATA)
-    units, grain = load(state + UNITS), load(state + GRAIN)
-    while True:
-        begin = add(state + NEXT, grain)
-        if begin >= units:
-            return
-        call_task(task, data, begin, min(begin + grain, units))
+def is_new(number: int, seen: int) -> bool:
+    """Whether a task is open that a helper has not seen."""
+    return number != seen and number & 1 == 1
+
+
+def take_units(state: int, own: int) -> None:
+    """Run parts of the open task until none is left: of a thread's own range, then of the next ones'."""
+    task, data, units = load(state + TASK), load(state + DATA), load(state + UNITS)
+    turns, threads = load(state + TURNS), load(state + THREADS)
+    for step in range(threads):
+        thread = (own + step) % threads
+        first, end = units * thread // threads, units * (thread + 1) // threads
+        part = (end - first + turns - 1) // turns
+        taken = state + CALLER + thread * THREAD
+        while first + load(taken) < end:
+            begin = first + add(taken, part)
+            if begin < end:
+                call_task(task, data, begin, min(begin + part, end))
