@@ -34,6 +34,7 @@ from esat.phases.effects import Permissions
 from esat.phases.exact import SumsAlone
 from esat.phases.fusion import KernelRules, fuse
 from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
+from esat.phases.row_blocks import join_row_blocks
 from esat.phases.row_products import join_row_products
 from esat.profile import Profile
 from esat.rules import RULES
@@ -41,8 +42,9 @@ from esat.runtime import Executable
 from esat.runtime.debug import DebugExecutable
 from esat.runtime.invariants import keep_invariants
 from esat.runtime.kernels import Kernels
+from esat.runtime.row_blocks import InBlocks
 from esat.runtime.tuning import Tuner
-from esat.runtime.variants import Variants
+from esat.runtime.variants import FurtherPrograms, Variants
 
 RuleSources = str | Path | Iterable[str | Path]
 
@@ -130,8 +132,9 @@ def _linked(
     profile: Profile,
     kind: type[Executable] = Executable,
     variants: Variants | None = None,
+    in_blocks: bool = True,
 ) -> Executable:
-    """The program of an optimized graph."""
+    """The program of an optimized graph; it may get a second one, which takes layers over rows in blocks."""
     rows = _rows_in_place(mode)
     running = optimized
     if mode.invariants and not mode.debug:
@@ -143,10 +146,12 @@ def _linked(
                 mode.machine,
                 lambda part: _linked(part, alone, _NOTHING, Profile()),
             )
-    rules = _kernel_rules(mode)
+    rules, second = _kernel_rules(mode), None
     if rules is not None and mode.soundness != "exact":  # BLAS adds up in another order
         with profile.stage("row products"):
             running = join_row_products(running, rules)
+            if in_blocks and mode.variants > 0 and not mode.debug:
+                second = _in_blocks(running, rules, mode, permissions)
     with profile.stage("inplace"):
         final = work_in_place(running, permissions, rows)
     with profile.stage("fusion"):
@@ -158,14 +163,33 @@ def _linked(
         plan,
         permissions,
         kernels,
-        functools.partial(routine_for, threads=mode.threads),
+        functools.partial(
+            routine_for,
+            threads=mode.threads,
+            link=lambda part: _linked(part, mode, _NOTHING, Profile(), in_blocks=False),
+        ),
         profile=profile,
         in_place=in_place,
-        variants=variants,
+        further=FurtherPrograms(variants, second),
         threads=mode.threads,
     )
     executable.optimized = optimized
     return executable
+
+
+def _in_blocks(
+    graph: FunctionGraph, rules: KernelRules, mode: Mode, permissions: Permissions
+) -> InBlocks | None:
+    """What makes a program that takes layers over rows in blocks; None where there are none."""
+    joined = join_row_blocks(graph, rules)
+    if joined is graph:
+        return None
+    alone = Mode(mode, invariants=False)
+
+    def build(graph: FunctionGraph) -> Executable:
+        return _linked(graph, alone, permissions, Profile(), in_blocks=False)
+
+    return InBlocks(joined, build)
 
 
 def _autotuned(

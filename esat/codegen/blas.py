@@ -20,6 +20,7 @@ from esat.codegen.blas_library import (
     one_thread,
     scipy_is_faster,
 )
+from esat.codegen.row_blocks import Link, RowBlocksRoutine
 from esat.codegen.rows_product import RowsRoutine
 from esat.codegen.shared_products import share_product, share_vector_product
 from esat.codegen.sparse_products import sparse_product_routine, sparse_with_product_routine
@@ -31,6 +32,7 @@ from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
+from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.sparse.low_rank import SquaresAndQuadratic, UsmmProduct
@@ -40,13 +42,14 @@ from esat.ops.sparse.sums import SparseBilinear, SquaresAndBilinear
 _AS_IT_IS = nullcontext()
 
 
-def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
+def routine_for(node: Apply, threads: int | None = None, link: Link | None = None) -> Routine | None:
     """The routine that computes a node into a given buffer; None for what is no matrix product.
 
     ``gemm`` has one in place only. The types decide which: a matrix times a matrix, a column or a row;
     batches of them; a batch times one matrix, which is one product of the stacked rows. Products along one
-    long axis, with sparse matrices, and twice with the rows of a matrix, are shared among as many threads, or
-    as :func:`default_threads` says.
+    long axis, with sparse matrices, and several with the same rows, are shared among as many threads, or as
+    :func:`default_threads` says. Layers over rows, where these are too long for blocks of them, run as what
+    ``link`` makes of their graph.
     """
     if isinstance(node.op, AccumulateProduct):
         letter = LETTERS[node.outputs[0].tensor_type.dtype]
@@ -56,6 +59,8 @@ def routine_for(node: Apply, threads: int | None = None) -> Routine | None:
     if isinstance(node.op, RowsProduct):
         gemv = blas_function(f"{LETTERS[node.inputs[0].tensor_type.dtype]}gemv")
         return RowsRoutine(node.op, node.inputs[0], threads, functools.partial(_times_column, gemv, threads))
+    if isinstance(node.op, RowBlocks):
+        return RowBlocksRoutine(node.op, node.inputs[0].tensor_type.dtype, threads, link)
     if isinstance(node.op, StructuredDot | Usmm):
         return sparse_product_routine(node.op, node.outputs[0].tensor_type.dtype, threads)
     if isinstance(node.op, UsmmProduct):

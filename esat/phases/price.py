@@ -18,6 +18,7 @@ from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPE_NUMBER
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.group import Group
@@ -65,6 +66,12 @@ def _library_seconds(node: Apply, model: CostModel) -> float:
         return model.product(node.op, left, right, expected_value(node.outputs[0]))
     if isinstance(node.op, RowsProduct):
         return normal_seconds(model.machine, expected_value(node.inputs[0]))
+    if isinstance(node.op, RowBlocks):
+        inner = [one for one in node.op.body.toposort() if one.op.family is not Family.VIEW]
+        return sum(
+            _library_seconds(one, model) if isinstance(one.op, MatMul) else _work_seconds(one, model)
+            for one in inner
+        )
     values = [expected_value(variable) for variable in (*node.inputs, *node.outputs)]
     shapes = [tuple(map(int, value.shape)) for value in values]
     count = len(node.inputs)

@@ -14,6 +14,7 @@ from esat.codegen.threads.calls import ChosenCalls
 from esat.graph import Apply, Constant, TensorType, Variable
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
+from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
 from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
@@ -241,7 +242,7 @@ def _is_simple(program: Program, group: Group) -> bool:
     (node,) = group.nodes
     if isinstance(node.op, AccumulateProduct):
         return _is_simple_accumulation(program, node)
-    if not isinstance(node.op, MatMul | RowsProduct):
+    if not isinstance(node.op, MatMul | RowsProduct | RowBlocks):
         return False
     type = node.inputs[0].tensor_type
     return type.dtype in ("float32", "float64") and type.ndim == 2

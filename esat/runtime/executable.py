@@ -13,6 +13,7 @@ import numpy as np
 
 from esat.codegen.blas import routine_for
 from esat.codegen.helpers import with_helpers
+from esat.codegen.row_blocks import RowBlocksRoutine
 from esat.codegen.rows_product import RowsRoutine
 from esat.drawing import save_html
 from esat.errors import EsatError, InputError, OptimizerError
@@ -32,7 +33,7 @@ from esat.runtime.kernels import Kernels, KernelSource
 from esat.runtime.program import Program, Routine
 from esat.runtime.shapes import place_text
 from esat.runtime.signatures import Leaf, SignatureTable
-from esat.runtime.variants import Variant, Variants
+from esat.runtime.variants import FIRST_ALONE, FurtherPrograms, Variant
 
 
 class Executable:
@@ -82,8 +83,8 @@ class Executable:
         Where compilation times stand and run times go.
     in_place
         Whether kernels may overwrite what dies where they run.
-    variants
-        Further programs for sizes that arrive; None for this program alone.
+    further
+        Further programs for sizes that arrive.
     threads
         The most that steps may use, as kernels and routines were told; None for what numba's settings say at
         each call.
@@ -105,13 +106,13 @@ class Executable:
         routines: Callable[[Apply], Routine | None] = routine_for,
         profile: Profile | None = None,
         in_place: bool = True,
-        variants: Variants | None = None,
+        further: FurtherPrograms = FIRST_ALONE,
         threads: int | None = None,
     ) -> None:
         self.graph = graph
         self.optimized = graph
         self.report: Any = None
-        self._variants = variants
+        self._further = further
         self.profile = profile if profile is not None else Profile()
         self.profile.nodes_after = len(graph)
         facts = ShapeFacts(graph)
@@ -136,9 +137,7 @@ class Executable:
             self._program = Program(graph, memory, facts, compiled, found, threads)
             self._checks = [InputCheck(place, variable) for place, variable in enumerate(graph.inputs)]
             self._table = self._make_table()
-            self._plain_driver = make_driver(
-                self._program, self._table, self._checks, variants=variants is not None
-            )
+            self._plain_driver = make_driver(self._program, self._table, self._checks, variants=bool(further))
         self.profile.steps = [StepProfile(title(group), len(group.nodes)) for group in self._program.steps]
         self._timed_driver: Driver | None = None
         self._use(self._plain_driver)
@@ -200,7 +199,7 @@ class Executable:
         """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured."""
         if on and self._timed_driver is None:
             self._timed_driver = make_driver(
-                self._program, self._table, self._checks, self.profile.steps, self._variants is not None
+                self._program, self._table, self._checks, self.profile.steps, bool(self._further)
             )
         self._use(self._timed_driver if on and self._timed_driver is not None else self._plain_driver)
 
@@ -209,7 +208,7 @@ class Executable:
         texts = [self._plain_driver.source]
         for number, group in enumerate(self._program.steps):
             routine = self._program.routines.get(group.nodes[0])
-            if isinstance(routine, RowsRoutine):
+            if isinstance(routine, RowsRoutine | RowBlocksRoutine):
                 texts.append(f"# routine_{number}\n{routine.source()}")
             if group.kind == "kernel":
                 call = self._program.kernels[group]
@@ -247,12 +246,18 @@ class Executable:
         return found
 
     @property
+    def in_blocks(self) -> Executable | None:
+        """The program that takes layers over rows in blocks, for sizes where that is faster."""
+        second = self._further.in_blocks
+        return None if second is None else second.executable
+
+    @property
     def variants(self) -> tuple[Variant, ...]:
         """Further programs, compiled because calls came with sizes for which they are predicted to be faster.
 
         ``Mode(..., variants=0)`` has none. A call decides between them by its shapes.
         """
-        return () if self._variants is None else self._variants.programs
+        return () if self._further.variants is None else self._further.variants.programs
 
     @property
     def kept(self) -> tuple[KeptValue, ...]:
@@ -308,9 +313,9 @@ class Executable:
             program.fitted,
             program.lazy,
         )
-        if self._variants is not None:
-            table.choose = self._variants.choose
-            self._variants.attach(self.graph.inputs, program.leaves, self._run_present, table.forget)
+        if self._further:
+            table.choose = self._further.choose
+            self._further.attach(self.graph.inputs, program.leaves, self._run_present, table.forget)
         return table
 
     def _run_present(self, *arguments: Any, out: Any = None) -> Any:

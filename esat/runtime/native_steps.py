@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.blas_library import Package, thread_functions, wakes_threads
+from esat.codegen.blas_library import WOKEN_FROM, Package, thread_functions, wakes_threads
 from esat.codegen.native_call import (
     ArraySpecification,
     KernelStep,
@@ -17,6 +17,7 @@ from esat.codegen.native_call import (
     Step,
     native_call,
 )
+from esat.codegen.row_blocks import RowBlocksRoutine, new_scratch
 from esat.codegen.rows_product import (
     RowsRoutine,
     block_of,
@@ -34,6 +35,7 @@ from esat.ops.accumulate import AccumulateProduct
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
+from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
 from esat.runtime.program import Program, is_fixed_part, is_plain_view
@@ -215,6 +217,8 @@ class NativeSteps:
         if group.kind == "kernel":
             return self._kernel(group)
         (node,) = group.nodes
+        if isinstance(node.op, RowBlocks):
+            return self._row_blocks(node, node.op)
         return self._rows_product(node) if isinstance(node.op, RowsProduct) else self._product(node)
 
     def _shown(self, node: Apply) -> _View | None:
@@ -336,3 +340,34 @@ class NativeSteps:
         ]
         arrays.append((result.place, vector))
         return KernelStep(code.address, tuple(arrays), integers=(block_of(columns, dtype.itemsize), 0, 1))
+
+    def _row_blocks(self, node: Apply, op: RowBlocks) -> KernelStep | None:
+        inputs, outputs = list(map(self._view, node.inputs)), list(map(self._view, node.outputs))
+        routine = self.program.routines[node]
+        assert isinstance(routine, RowBlocksRoutine)
+        sizes = routine.sizes([view.shape for view in inputs])
+        if not sizes.fits or not all(view.is_contiguous for view in (*inputs, *outputs)):
+            return None
+        if sizes.parts > 1 and not has_one_thread(self.program):
+            return None
+        if sizes.largest_product >= WOKEN_FROM and not self._keeps_alone("scipy"):
+            return None
+        dtype = node.outputs[0].tensor_type.numpy_dtype
+        arrays = [(view.place, ArraySpecification(dtype, view.shape)) for view in inputs]
+        sums = [view for view, is_sum in zip(outputs, routine.is_sum, strict=True) if is_sum]
+        arrays += [
+            (view.place, ArraySpecification(dtype, view.shape)) for view in outputs if view not in sums
+        ]
+        for view, size in zip(sums, sizes.sums, strict=True):
+            place = view.place
+            if sizes.parts > 1:
+                place = self._fixed(np.empty((sizes.parts, size), dtype))
+            arrays.append((place, ArraySpecification(dtype, (sizes.parts, size))))
+        arrays += [
+            (view.place, ArraySpecification(dtype, (size,)))
+            for view, size in zip(sums, sizes.sums, strict=True)
+        ]
+        for array in (new_scratch(sizes, dtype), sizes.places):
+            arrays.append((self._fixed(array), ArraySpecification(array.dtype, array.shape)))
+        self.kept.append(routine.compiled)
+        return KernelStep(routine.compiled.address, tuple(arrays), (*routine.numbers(sizes), 0, 1))

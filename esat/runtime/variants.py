@@ -23,6 +23,7 @@ from esat.extract.values import Hints
 from esat.forks import GATE
 from esat.graph import FunctionGraph, TensorType, Variable
 from esat.runtime.buffers import ScratchFrames
+from esat.runtime.row_blocks import InBlocks
 
 if TYPE_CHECKING:
     from esat.runtime.executable import Executable
@@ -37,6 +38,7 @@ LEAST_RATIO = 1.1
 """Predicted time of the present program against a new one's, from which on this is believed to be faster."""
 KNOWN_CLASSES = 256
 
+Key = tuple[tuple[int, ...], ...]
 Build = Callable[[FunctionGraph], "Executable"]
 
 
@@ -95,12 +97,13 @@ class _Sizes:
 class _Counted:
     """Stands in for the first program while calls of its sizes are counted."""
 
-    __slots__ = ("_frames", "_owner", "_sizes")
+    __slots__ = ("_frames", "_key", "_owner", "_sizes")
 
-    def __init__(self, owner: Variants, sizes: _Sizes, frames: ScratchFrames) -> None:
+    def __init__(self, owner: Variants, sizes: _Sizes, frames: ScratchFrames, key: Key) -> None:
         self._owner = owner
         self._sizes = sizes
         self._frames = frames
+        self._key = key
 
     def __call__(self, *arguments: Any, out: Any = None) -> Any:
         sizes, frames = self._sizes, self._frames
@@ -109,6 +112,8 @@ class _Counted:
             self._owner.decide(sizes)
         if sizes.settled:
             frames.elsewhere = None if sizes.variant is None else sizes.variant.executable.run
+            if sizes.variant is None and self._owner.in_blocks is not None:
+                self._owner.in_blocks.choose(self._key, frames)
             return self._owner.first(*arguments, out=out)
         frames.elsewhere = None
         try:
@@ -128,9 +133,15 @@ class Variants:
         Compiles them.
     limit
         Programs kept beside the first; the one that was chosen longest ago is dropped for a new one.
+
+    Attributes
+    ----------
+    in_blocks
+        What may run where the first program is the best.
     """
 
     def __init__(self, resizing: Resizing, build: Build, limit: int) -> None:
+        self.in_blocks: InBlocks | None = None
         self._resizing = resizing
         self._build = build
         self._limit = limit
@@ -168,7 +179,7 @@ class Variants:
         """The programs compiled and kept, least recently chosen first."""
         return tuple(self._programs)
 
-    def choose(self, key: tuple[tuple[int, ...], ...], frames: ScratchFrames) -> None:
+    def choose(self, key: Key, frames: ScratchFrames) -> None:
         """Decide for shapes seen for the first time what runs in place of the first program, if anything."""
         expected = tuple(None if place is None else key[place] for place in self._places)
         try:
@@ -181,7 +192,7 @@ class Variants:
             if not sizes.settled and sizes.wait <= 0:
                 self.decide(sizes)
             if not sizes.settled:
-                frames.elsewhere = _Counted(self, sizes, frames)
+                frames.elsewhere = _Counted(self, sizes, frames, key)
             elif sizes.variant is not None:
                 self._touch(sizes.variant)
                 frames.elsewhere = sizes.variant.executable.run
@@ -256,3 +267,46 @@ class Variants:
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self._programs)) or "no further program"
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherPrograms:
+    """What can run in place of the first program of an Executable.
+
+    Attributes
+    ----------
+    variants
+        Programs that other rules make; None for none.
+    in_blocks
+        The first program with layers over rows in blocks; None where it has no such layers.
+    """
+
+    variants: Variants | None = None
+    in_blocks: InBlocks | None = None
+
+    def __bool__(self) -> bool:
+        return self.variants is not None or self.in_blocks is not None
+
+    def attach(
+        self,
+        inputs: Sequence[Variable],
+        leaves: Sequence[Variable],
+        first: Callable[..., Any],
+        forget: Callable[[Callable[[ScratchFrames], bool]], None],
+    ) -> None:
+        """Tell of the first program; see :meth:`Variants.attach`."""
+        if self.variants is not None:
+            self.variants.attach(inputs, leaves, first, forget)
+            self.variants.in_blocks = self.in_blocks
+        if self.in_blocks is not None:
+            self.in_blocks.attach(inputs, leaves)
+
+    def choose(self, key: Key, frames: ScratchFrames) -> None:
+        """Decide for shapes seen for the first time what runs in place of the first program, if anything."""
+        if self.variants is not None:
+            self.variants.choose(key, frames)
+        if self.in_blocks is not None:
+            self.in_blocks.choose(key, frames)
+
+
+FIRST_ALONE = FurtherPrograms()

@@ -14,6 +14,7 @@ from esat.graph import FunctionGraph
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.linalg.inverse import COFACTORS
 from esat.ops.linalg.normal import NORMAL_PRODUCT
+from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
 from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
@@ -306,6 +307,15 @@ LIBRARY["rows_matmul"] = (
     rows_product,
     lambda a, b: a.T @ (np.tanh(a @ b.sum(axis=1, keepdims=True)) - a.sum(axis=1, keepdims=True)),
 )
+
+
+def row_blocks(a, b):
+    x, w = esat.matrix("x"), esat.matrix("w")
+    layers = esat.matmul(esat.tanh(esat.matmul(x, w)), esat.swapaxes(w, 0, 1))
+    return RowBlocks(FunctionGraph([x, w], [layers], clone=False), leaves=1)(a, b)
+
+
+LIBRARY["row_blocks"] = row_blocks, lambda a, b: np.tanh(a @ b) @ b.T
 
 SPARSE = {
     "stored": (lambda s, x: esat.sparse.stored_values(s), lambda s, x: s.data),
