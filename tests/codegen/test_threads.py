@@ -1,5 +1,9 @@
 """Kernels in parts, and the pool that runs them: every unit once, whoever comes to help."""
 
+import os
+import threading
+import time
+
 import numpy as np
 import pytest
 from callers import call_at_once
@@ -12,7 +16,7 @@ from esat.codegen.effort import seconds_in_threads
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.parallel import compile_parallel_kernel, is_divisible
 from esat.codegen.partition import Gather, Split, partition
-from esat.codegen.threads import pool_address
+from esat.codegen.threads import placement, pool_address
 from esat.codegen.threads.tasks import in_parallel
 from esat.errors import CompileError
 from esat.extract.machine import MachineProfile
@@ -50,6 +54,32 @@ def test_every_unit_is_run_once(count: cache.CompiledKernel, threads: int) -> No
             # Each thread has a range of its own, in parts that others can take.
             assert all(calls[units * thread // threads] > 0 for thread in range(threads) if units >= threads)
             assert threads == 1 or units < 100 * threads or calls.max() <= units // (4 * threads) + 1
+
+
+def test_helpers_wake_elsewhere(count: cache.CompiledKernel) -> None:
+    """A helper that slept may run anywhere but on the processor that its caller was on."""
+    allowed = placement.processors()
+    assert allowed is not None
+    for _ in range(3):
+        time.sleep(0.01)
+        counts, calls = np.zeros(101, np.int64), np.zeros(101, np.int64)
+        count(counts, calls, 100, pool_address(2), 2)
+        assert counts[:100].all()
+        # Of the pool that there is now: larger ones take the places of smaller ones.
+        helper = [one for one in threading.enumerate() if one.name == "esat kernel helper 1"][-1]
+        assert helper.native_id is not None
+        left = os.sched_getaffinity(helper.native_id)
+        assert left <= allowed
+        assert len(left) == max(1, len(allowed) - 1)
+
+
+def test_masks_leave_out_one_processor_each() -> None:
+    masks = placement.masks_elsewhere([1, 3, 64])
+    assert masks[0] == 65
+    rows = masks[1:].reshape(65, 2)
+    of_words = {row: [int(word) for word in rows[row]] for row in (0, 1, 3, 64)}
+    assert of_words == {0: [0b1010, 1], 1: [0b1000, 1], 3: [0b10, 1], 64: [0b1010, 0]}
+    assert placement.masks_elsewhere([2])[1:].tolist() == [4, 4, 4]
 
 
 def test_callers_that_find_the_pool_busy_work_alone(count: cache.CompiledKernel) -> None:

@@ -10,6 +10,7 @@ import pytest
 from ops.size_cases import CASES
 
 import esat
+from esat.graph import FunctionGraph
 from esat.graph.op import as_variable
 from esat.graph.registry import registered_ops
 from esat.graph.traversal import toposort
@@ -29,7 +30,9 @@ def test_every_op_comes_back(cases):
         assert list(map(str, made)) == list(map(str, nodes)), case
         for one, other in zip(nodes, made, strict=True):
             assert type(one.op) is type(other.op)
-            assert one.op == other.op or getattr(one.op, "middle", None) is not None, case
+            # A function graph in an op is equal to no copy of it.
+            holds_graph = any(isinstance(part, FunctionGraph) for part in one.op.properties())
+            assert holds_graph or one.op == other.op, case
             assert [result.type for result in one.outputs] == [result.type for result in other.outputs]
             assert one.where == other.where
 
@@ -99,7 +102,7 @@ def test_streams_go_on_where_they_were():
 
 def test_variables_of_a_function_graph_leave_it_behind():
     x = esat.vector("x")
-    function = esat.graph.FunctionGraph([x], [esat.exp(x)])
+    function = FunctionGraph([x], [esat.exp(x)])
     (inside,) = function.inputs
     assert inside.clients
     assert again(inside).clients is None

@@ -19,6 +19,9 @@ TASK = ir.FunctionType(ir.VoidType(), [_WORD, _WORD, _WORD])
 """A task: called with the address of its data, the first of its units, and the one after the last."""
 _ACQUIRE = ir.FunctionType(ir.IntType(32), [_WORD, ir.IntType(32)])
 _RELEASE = ir.FunctionType(ir.VoidType(), [_WORD])
+_NUMBER = ir.IntType(32)
+_HERE = ir.FunctionType(_NUMBER, [])
+_ALLOW = ir.FunctionType(_NUMBER, [_NUMBER, _WORD, _WORD])
 
 
 def _pointer(builder: Any, address: Any, pointee: Any = _WORD) -> Any:
@@ -97,6 +100,32 @@ def release(typing_context: Any, function: Any, lock: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def here(typing_context: Any, function: Any) -> Any:
+    """The processor that this thread runs on, by the address of sched_getcpu; negative if it is unknown."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.sext(builder.call(_pointer(builder, arguments[0], _HERE), []), _WORD)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def allow(typing_context: Any, function: Any, thread: Any, size: Any, mask: Any) -> Any:
+    """Let a thread run on the processors of a mask of so many bytes, by the address of sched_setaffinity.
+
+    Where the system refuses, it runs where it did.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function, thread, size, mask = arguments
+        number = builder.trunc(thread, _NUMBER)
+        builder.call(_pointer(builder, function, _ALLOW), [number, size, mask])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 4), generate
 
 
 @intrinsic

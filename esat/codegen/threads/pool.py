@@ -21,7 +21,7 @@ from numba.core import config as numba_config
 from numba.core import types
 
 from esat.codegen.cache import CompiledKernel, load_or_compile
-from esat.codegen.threads import memory, protocol
+from esat.codegen.threads import memory, placement, protocol
 
 _ASKED_AGAIN_AFTER = 0.1
 """Seconds: asking the system takes a good part of what it takes to call a kernel."""
@@ -31,6 +31,7 @@ class _Processors:
     """Processors that this process may run on, as the system said a moment ago."""
 
     def __init__(self) -> None:
+        self.allowed: frozenset[int] = frozenset()
         self._count = 1
         self._asked_again = 0.0
 
@@ -38,12 +39,16 @@ class _Processors:
         now = time.monotonic()
         if now > self._asked_again:
             self._asked_again = now + _ASKED_AGAIN_AFTER
-            affinity = hasattr(os, "sched_getaffinity")
-            self._count = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
+            allowed = placement.processors()
+            if allowed is None:
+                self._count = os.cpu_count() or 1
+            elif allowed != self.allowed:
+                self.allowed, self._count = allowed, len(allowed)
         return self._count
 
 
-available_threads = _Processors().count
+_processors = _Processors()
+available_threads = _processors.count
 
 
 def configured_threads() -> int:
@@ -86,6 +91,8 @@ def pool_address(threads: int) -> int:
     pool = _process.pool
     if pool is None or pool.helpers < threads - 1:
         pool = _process.pool_with(threads - 1)
+    if pool.allowed is not _processors.allowed and pool.can_place:
+        pool.allow(_processors.allowed)
     return pool.address
 
 
@@ -102,6 +109,12 @@ class _Pool:
         self._put(protocol.ACQUIRE, _address_of("PyThread_acquire_lock"))
         self._put(protocol.RELEASE, _address_of("PyThread_release_lock"))
         self._put(protocol.DONE, _held_lock())
+        here, allow = placement.functions()
+        self._put(protocol.HERE, here)
+        self._put(protocol.ALLOW, allow)
+        self.can_place = bool(allow)
+        self.allowed: frozenset[int] = frozenset()
+        self._masks: dict[frozenset[int], np.ndarray[Any, Any]] = {}
 
     def _put(self, offset: int, value: int) -> None:
         ctypes.c_int64.from_address(self.address + offset).value = value
@@ -112,8 +125,21 @@ class _Pool:
         for number in range(self.helpers + 1, helpers + 1):
             self._put(protocol.CALLER + number * protocol.THREAD + protocol.LOCK, _held_lock())
             name = f"esat kernel helper {number}"
-            threading.Thread(target=work, args=(self.address, number), name=name, daemon=True).start()
+            thread = threading.Thread(target=work, args=(self.address, number), name=name, daemon=True)
+            thread.start()
+            self._put(protocol.CALLER + number * protocol.THREAD + protocol.AVOIDED, -1)
+            self._put(protocol.CALLER + number * protocol.THREAD + protocol.SYSTEM, thread.native_id or 0)
             self.helpers = number
+
+    def allow(self, processors: frozenset[int]) -> None:
+        """Let helpers run on these processors, from when they next wake."""
+        masks = self._masks.get(processors)
+        if masks is None:  # all are kept: a caller may be looking at those before
+            masks = self._masks.setdefault(processors, placement.masks_elsewhere(processors))
+        self._put(protocol.MASKS, masks.ctypes.data)
+        for number in range(1, self.helpers + 1):
+            self._put(protocol.CALLER + number * protocol.THREAD + protocol.AVOIDED, -1)
+        self.allowed = processors
 
 
 class _Process:
@@ -171,12 +197,15 @@ def _held_lock() -> int:
 # ---- compiled code
 
 
-_INTRINSICS = ("acquire", "add", "call_task", "exchange", "load", "put", "release", "store")
+_INTRINSICS = (
+    "acquire", "add", "allow", "call_task", "exchange", "here", "load", "put", "release", "store",
+)  # fmt: skip
 
 
 @functools.cache
 def _compiled(entry: Callable[..., None], parameters: int) -> CompiledKernel:
-    source = "\n\n".join(map(inspect.getsource, (protocol.is_new, protocol.take_units, entry)))
+    parts = (protocol.is_new, protocol.keep_away, protocol.take_units, entry)
+    source = "\n\n".join(map(inspect.getsource, parts))
     offsets = {name: value for name, value in vars(protocol).items() if isinstance(value, int)}
     words = {name: getattr(memory, name) for name in _INTRINSICS}
     signature = types.void(*[types.int64] * parameters)

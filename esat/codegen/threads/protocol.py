@@ -24,8 +24,10 @@ from esat.codegen.threads import memory
 # Intrinsics: as functions of Python they would have one parameter more.
 acquire: Any = memory.acquire
 add: Any = memory.add
+allow: Any = memory.allow
 call_task: Any = memory.call_task
 exchange: Any = memory.exchange
+here: Any = memory.here
 load: Any = memory.load
 put: Any = memory.put
 release: Any = memory.release
@@ -46,15 +48,22 @@ DONE = 4 * LINE
 ACQUIRE = DONE + 8
 RELEASE = DONE + 16
 SHARE = DONE + 24
+HERE = DONE + 32
+ALLOW = DONE + 40
+MASKS = DONE + 48
 CALLER = 5 * LINE
 """Offsets: whether a caller holds the pool, helpers at work, whether the caller sleeps, the number of the
 task, the task itself, its data, how many units it has, in how many parts each thread takes its range, and how
 many threads there are, the caller counted; the lock the caller sleeps on, addresses of Python's functions for
-locks, the compiled function ``share``; and what the first thread has, the caller: how many units of its range
-are taken, whether it sleeps, and the lock it sleeps on, the last two for helpers only."""
+locks, the compiled function ``share``, addresses of the system's functions for processors, and of the masks
+that leave out one of them each, or 0; and what the first thread has, the caller: how many units of its range
+are taken, and for helpers only whether it sleeps, the lock it sleeps on, the system's number of it, and the
+processor that it keeps away from, or -1."""
 TAKEN = 0
 SLEEPS = 1 * LINE
 LOCK = 2 * LINE
+SYSTEM = LOCK + 8
+AVOIDED = LOCK + 16
 THREAD = 3 * LINE
 
 SPINS = 100_000
@@ -79,6 +88,7 @@ def share(state: int, task: int, data: int, units: int, turns: int, helpers: int
     for thread in range(1, helpers + 1):
         helper = state + CALLER + thread * THREAD
         if load(helper + SLEEPS) == 1 and exchange(helper + SLEEPS, 0) == 1:
+            keep_away(state, helper)
             release(load(state + RELEASE), load(helper + LOCK))
     take_units(state, 0)
     store(state + NUMBER, number + 1)
@@ -115,6 +125,18 @@ def work(state: int, thread: int) -> None:
             take_units(state, thread)
         if add(state + ACTIVE, -1) == 1 and load(state + WAITING) == 1 and exchange(state + WAITING, 0) == 1:
             release(load(state + RELEASE), load(state + DONE))
+
+
+def keep_away(state: int, helper: int) -> None:
+    """Have a helper that sleeps wake on another processor than the caller's."""
+    masks = load(state + MASKS)
+    if masks == 0:
+        return
+    processor, count = here(load(state + HERE)), load(masks)
+    if 0 <= processor < count and processor != load(helper + AVOIDED):
+        put(helper + AVOIDED, processor)
+        size = (count + 63) // 64 * 8
+        allow(load(state + ALLOW), load(helper + SYSTEM), size, masks + 8 + processor * size)
 
 
 def is_new(number: int, seen: int) -> bool:
