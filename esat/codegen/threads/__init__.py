@@ -1,8 +1,8 @@
 """A pool of threads that kernels share their work with.
 
-``memory`` names memory shared by threads, ``protocol`` is what threads do, ``pool`` starts them, ``placement``
-says on which processors they wake, and ``tasks`` is how a kernel hands over one of its parts. ``choice`` finds out whether that is faster, for
-``calls`` that run the faster way.
+``memory`` names memory shared by threads, ``protocol`` is what threads do, ``pool`` starts them,
+``placement`` says on which processors they wake, and ``tasks`` is how a kernel hands over one of its parts.
+``choice`` finds out whether that is faster, for ``calls`` that run the faster way.
 
 Nobody waits for a thread that has not begun: the caller takes parts of the work until none is left,
 helpers join in as they wake, and without any the caller has done all of it by itself. Measured for two
