@@ -73,13 +73,45 @@ def test_helpers_wake_elsewhere(count: cache.CompiledKernel) -> None:
         assert len(left) == max(1, len(allowed) - 1)
 
 
-def test_masks_leave_out_one_processor_each() -> None:
-    masks = placement.masks_elsewhere([1, 3, 64])
+def test_masks_leave_out_one_processor_or_all_others() -> None:
+    masks = placement.masks_of([1, 3, 64])
     assert masks[0] == 65
-    rows = masks[1:].reshape(65, 2)
-    of_words = {row: [int(word) for word in rows[row]] for row in (0, 1, 3, 64)}
-    assert of_words == {0: [0b1010, 1], 1: [0b1000, 1], 3: [0b10, 1], 64: [0b1010, 0]}
-    assert placement.masks_elsewhere([2])[1:].tolist() == [4, 4, 4]
+    others, alone = masks[1:].reshape(2, 65, 2).tolist()
+    assert [others[one] for one in (0, 1, 3, 64)] == [[0b1010, 1], [0b1000, 1], [0b10, 1], [0b1010, 0]]
+    assert [alone[one] for one in (0, 1, 64)] == [[1, 0], [0b10, 0], [0, 1]]
+    assert placement.masks_of([2])[1:].tolist() == [4, 4, 4, 1, 2, 4]
+
+
+LATE = """
+def part_0(begin, end, counts, waits):
+    for i in range(begin, end):
+        if i == waits.shape[0] - 1:
+            total = 0.0
+            for j in range(waits[i]):
+                total += j * 0.5
+            if total < 0.0:
+                counts[i] = -5
+        counts[i] += 1
+
+def kernel(counts, waits, units, pool, threads):
+    in_parallel(pool, threads, units, 1, part_0, (counts, waits))
+"""
+
+
+def test_helpers_that_are_late_are_called_here() -> None:
+    """A helper that is at work for long goes on where its caller sleeps, and keeps away after that."""
+    numbers = types.Array(types.int64, 1, "C")
+    signature = types.void(numbers, numbers, types.int64, types.int64, types.int64)
+    late = cache.load_or_compile(LATE, "kernel", signature, {"in_parallel": in_parallel})
+    allowed = placement.processors()
+    assert allowed is not None
+    for rounds in range(20):
+        counts, waits = np.zeros(2, np.int64), np.array([0, 3_000_000], np.int64)
+        late(counts, waits, 2, pool_address(2), 2)
+        assert counts.tolist() == [1, 1], rounds
+        helper = [one for one in threading.enumerate() if one.name == "esat kernel helper 1"][-1]
+        assert helper.native_id is not None
+        assert len(os.sched_getaffinity(helper.native_id)) == max(1, len(allowed) - 1)
 
 
 def test_callers_that_find_the_pool_busy_work_alone(count: cache.CompiledKernel) -> None:

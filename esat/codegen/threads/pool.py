@@ -135,7 +135,7 @@ class _Pool:
         """Let helpers run on these processors, from when they next wake."""
         masks = self._masks.get(processors)
         if masks is None:  # all are kept: a caller may be looking at those before
-            masks = self._masks.setdefault(processors, placement.masks_elsewhere(processors))
+            masks = self._masks.setdefault(processors, placement.masks_of(processors))
         self._put(protocol.MASKS, masks.ctypes.data)
         for number in range(1, self.helpers + 1):
             self._put(protocol.CALLER + number * protocol.THREAD + protocol.AVOIDED, -1)
@@ -204,7 +204,9 @@ _INTRINSICS = (
 
 @functools.cache
 def _compiled(entry: Callable[..., None], parameters: int) -> CompiledKernel:
-    parts = (protocol.is_new, protocol.keep_away, protocol.take_units, entry)
+    parts: tuple[Callable[..., Any], ...] = (
+        protocol.is_new, protocol.place, protocol.keep_away, protocol.fetch, protocol.take_units, entry,
+    )  # fmt: skip
     source = "\n\n".join(map(inspect.getsource, parts))
     offsets = {name: value for name, value in vars(protocol).items() if isinstance(value, int)}
     words = {name: getattr(memory, name) for name in _INTRINSICS}

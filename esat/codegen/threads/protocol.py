@@ -56,19 +56,22 @@ CALLER = 5 * LINE
 task, the task itself, its data, how many units it has, in how many parts each thread takes its range, and how
 many threads there are, the caller counted; the lock the caller sleeps on, addresses of Python's functions for
 locks, the compiled function ``share``, addresses of the system's functions for processors, and of the masks
-that leave out one of them each, or 0; and what the first thread has, the caller: how many units of its range
-are taken, and for helpers only whether it sleeps, the lock it sleeps on, the system's number of it, and the
-processor that it keeps away from, or -1."""
+that :func:`~esat.codegen.threads.placement.masks_of` makes, or 0; and what the first thread has, the caller:
+how many units of its range are taken, and for helpers only whether it sleeps, the lock it sleeps on, the
+system's number of it, the processor that it keeps away from, or -1, and whether it is at work."""
 TAKEN = 0
 SLEEPS = 1 * LINE
 LOCK = 2 * LINE
 SYSTEM = LOCK + 8
 AVOIDED = LOCK + 16
+WORKS = LOCK + 24
 THREAD = 3 * LINE
 
 SPINS = 100_000
 """Looks, some fifty microseconds of them, before a thread sleeps. Waking one takes a third of that; but the
 next call is seldom further away, and one in which helpers wake late moves its data from core to core."""
+LATE = 8 * SPINS
+"""Looks before a caller takes it that a helper at work has lost its processor: large units end sooner."""
 
 
 def share(state: int, task: int, data: int, units: int, turns: int, helpers: int) -> None:
@@ -93,14 +96,17 @@ def share(state: int, task: int, data: int, units: int, turns: int, helpers: int
     take_units(state, 0)
     store(state + NUMBER, number + 1)
     spins = 0
-    while load(state + ACTIVE) != 0 and spins < SPINS:
+    while load(state + ACTIVE) != 0 and spins < LATE:
         spins += 1
+    fetched = fetch(state, helpers) if load(state + ACTIVE) != 0 else 0
     # More than once where a helper of an earlier task was late to see that nobody waits any more.
     while load(state + ACTIVE) != 0:
         store(state + WAITING, 1)
         # The last helper may have gone before it could see that someone waits.
         if load(state + ACTIVE) != 0 or exchange(state + WAITING, 0) == 0:
             acquire(load(state + ACQUIRE), load(state + DONE))
+    if fetched != 0:
+        keep_away(state, state + CALLER + fetched * THREAD)
     put(state + BUSY, 0)
 
 
@@ -122,21 +128,46 @@ def work(state: int, thread: int) -> None:
             continue
         add(state + ACTIVE, 1)
         if load(state + NUMBER) == seen and thread < load(state + THREADS):
+            put(own + WORKS, 1)
             take_units(state, thread)
+            put(own + WORKS, 0)
         if add(state + ACTIVE, -1) == 1 and load(state + WAITING) == 1 and exchange(state + WAITING, 0) == 1:
             release(load(state + RELEASE), load(state + DONE))
 
 
 def keep_away(state: int, helper: int) -> None:
-    """Have a helper that sleeps wake on another processor than the caller's."""
+    """Let a helper run on any processor but the caller's."""
     masks = load(state + MASKS)
     if masks == 0:
         return
     processor, count = here(load(state + HERE)), load(masks)
     if 0 <= processor < count and processor != load(helper + AVOIDED):
         put(helper + AVOIDED, processor)
-        size = (count + 63) // 64 * 8
-        allow(load(state + ALLOW), load(helper + SYSTEM), size, masks + 8 + processor * size)
+        place(state, helper, masks, processor)
+
+
+def fetch(state: int, helpers: int) -> int:
+    """Have the helper go on here, where the caller is about to sleep, if only one is at work; its number.
+
+    0 where there are several, which would wait here for one another, or none.
+    """
+    masks = load(state + MASKS)
+    if masks == 0 or load(state + ACTIVE) != 1:
+        return 0
+    processor, count = here(load(state + HERE)), load(masks)
+    for thread in range(1, helpers + 1):
+        helper = state + CALLER + thread * THREAD
+        if load(helper + WORKS) == 1 and 0 <= processor < count:
+            put(helper + AVOIDED, -1)
+            place(state, helper, masks, count + processor)
+            return thread
+    return 0
+
+
+def place(state: int, helper: int, masks: int, row: int) -> None:
+    """Let a helper run on the processors of one of the masks."""
+    size = (load(masks) + 63) // 64 * 8
+    allow(load(state + ALLOW), load(helper + SYSTEM), size, masks + 8 + row * size)
 
 
 def is_new(number: int, seen: int) -> bool:
