@@ -9,7 +9,6 @@ several threads share all of the work at once instead of each step's.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ from esat.codegen.printing.row_blocks import (
 from esat.codegen.shared_products import SHARED_FROM, SMALL_PRODUCT
 from esat.codegen.small_products import function_address
 from esat.codegen.template import NUMBA_TYPES
-from esat.codegen.threads import granted_threads, pool_address
+from esat.codegen.threads import granted_threads
 from esat.codegen.threads.choice import Choices
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.graph.op import Array
@@ -334,11 +333,7 @@ class RowBlocksRoutine:
             self.compiled.function(*arguments, 0, 1)
             return
         choice = _choices.of((self.compiled.key, key, threads))
-        together = choice.next()
-        used = threads if together else 1
-        start = time.perf_counter()
-        self.compiled.function(*arguments, pool_address(used) if together else 0, used)
-        choice.add(together, time.perf_counter() - start)
+        choice.run(threads, self.compiled.function, *arguments)
 
     def _one_after_the_other(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         if self._link is None:

@@ -9,7 +9,6 @@ cache, and less for small ones, too, which have one call instead of three.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -28,7 +27,7 @@ from esat.codegen.printing.rows import (
     print_rows,
 )
 from esat.codegen.template import NUMBA_TYPES
-from esat.codegen.threads import granted_threads, pool_address
+from esat.codegen.threads import granted_threads
 from esat.codegen.threads.choice import Choices
 from esat.graph.op import Array
 from esat.graph.variables import Variable
@@ -191,11 +190,7 @@ class RowsRoutine:
         if threads == 1:
             run(0, 1)
             return
-        choice = _choices.of((compiled.key, matrix.shape, threads))
-        together = choice.next()
-        start = time.perf_counter()
-        run(pool_address(threads), threads) if together else run(0, 1)
-        choice.add(together, time.perf_counter() - start)
+        _choices.of((compiled.key, matrix.shape, threads)).run(threads, run)
 
     def _in_two_passes(
         self,

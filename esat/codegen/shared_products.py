@@ -10,7 +10,6 @@ where it has such kernels: that takes half to three quarters of the time.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,7 @@ from esat.codegen.blas_calls import call_blas
 from esat.codegen.blas_library import load_blas, one_thread
 from esat.codegen.small_products import function_address, order_in_memory
 from esat.codegen.template import NUMBA_TYPES
-from esat.codegen.threads import granted_threads, pool_address
+from esat.codegen.threads import granted_threads
 from esat.codegen.threads.choice import Choices
 from esat.codegen.threads.tasks import in_parallel
 from esat.graph.op import Array
@@ -200,12 +199,8 @@ def _share(
             kernel(blas, step, *operands, *partial, 0, 1)
         return True
     choice = _choices.of((dtype.char, left.shape, columns, turned, threads))
-    together = choice.next()
-    used = threads if together else 1
-    start = time.perf_counter()
     with alone:
-        kernel(blas, step, *operands, *partial, pool_address(used), used)
-    choice.add(together, time.perf_counter() - start)
+        choice.run(threads, kernel, blas, step, *operands, *partial)
     return True
 
 

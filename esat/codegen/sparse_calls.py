@@ -7,7 +7,6 @@ looked up by these.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from numba.core import types
 
 from esat.codegen.template import NUMBA_TYPES
-from esat.codegen.threads import configured_threads, granted_threads, pool_address
+from esat.codegen.threads import configured_threads, granted_threads
 from esat.codegen.threads.choice import Choice
 from esat.graph.op import Array
 from esat.graph.sparse_type import Format
@@ -133,11 +132,7 @@ class _Shared:
         self._choice = Choice()
 
     def run(self, *arguments: Any) -> None:
-        together = self._choice.next()
-        threads = granted_threads(self._threads) if together else 1
-        start = time.perf_counter()
-        self._kernel(*arguments, pool_address(threads), threads)
-        self._choice.add(together, time.perf_counter() - start)
+        self._choice.run(granted_threads(self._threads), self._kernel, *arguments)
 
 
 class _InOrder:

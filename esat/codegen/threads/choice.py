@@ -17,8 +17,12 @@ share of the time is lost.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Hashable, Sequence
+import time
+from collections.abc import Callable, Generator, Hashable, Sequence
 from statistics import fmean
+from typing import Any
+
+from esat.codegen.threads.pool import pool_address
 
 MAXIMUM_CHOICES = 128
 TRIED_AFTER = 16
@@ -98,6 +102,17 @@ class Choice:
     def next(self) -> bool:
         """Whether the next call runs in several threads. The first one, which may compile, does."""
         return self._next
+
+    def run(self, threads: int, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Call a kernel in so many threads or in one, and take account of its time.
+
+        After its arguments it takes the address of a pool, 0 for one thread, and the number of threads.
+        """
+        together = self._next
+        used = threads if together else 1
+        start = time.perf_counter()
+        kernel(*arguments, pool_address(used), used)
+        self.add(together, time.perf_counter() - start)
 
     def add(self, together: bool, seconds: float, calls: int = 1) -> None:
         """Take account of a call, which may stand for several of the same way, or of the mean of several.
