@@ -1,7 +1,7 @@
 """Kernels in parts, and the pool that runs them: every unit once, whoever comes to help."""
 
+import ctypes
 import os
-import threading
 import time
 
 import numpy as np
@@ -16,7 +16,8 @@ from esat.codegen.effort import seconds_in_threads
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.parallel import compile_parallel_kernel, is_divisible
 from esat.codegen.partition import Gather, Split, partition
-from esat.codegen.threads import placement, pool_address
+from esat.codegen.threads import placement, pool, pool_address, protocol
+from esat.codegen.threads.protocol import CALLER, DATA, THREAD, fetch, keep_away, put
 from esat.codegen.threads.tasks import in_parallel
 from esat.errors import CompileError
 from esat.extract.machine import MachineProfile
@@ -65,10 +66,8 @@ def test_helpers_wake_elsewhere(count: cache.CompiledKernel) -> None:
         counts, calls = np.zeros(101, np.int64), np.zeros(101, np.int64)
         count(counts, calls, 100, pool_address(2), 2)
         assert counts[:100].all()
-        # Of the pool that there is now: larger ones take the places of smaller ones.
-        helper = [one for one in threading.enumerate() if one.name == "esat kernel helper 1"][-1]
-        assert helper.native_id is not None
-        left = os.sched_getaffinity(helper.native_id)
+        helper = ctypes.c_int64.from_address(pool_address(2) + system_number(1)).value
+        left = os.sched_getaffinity(helper)
         assert left <= allowed
         assert len(left) == max(1, len(allowed) - 1)
 
@@ -82,36 +81,42 @@ def test_masks_leave_out_one_processor_or_all_others() -> None:
     assert placement.masks_of([2])[1:].tolist() == [4, 4, 4, 1, 2, 4]
 
 
-LATE = """
-def part_0(begin, end, counts, waits):
-    for i in range(begin, end):
-        if i == waits.shape[0] - 1:
-            total = 0.0
-            for j in range(waits[i]):
-                total += j * 0.5
-            if total < 0.0:
-                counts[i] = -5
-        counts[i] += 1
-
-def kernel(counts, waits, units, pool, threads):
-    in_parallel(pool, threads, units, 1, part_0, (counts, waits))
-"""
+def fetch_one(state: int) -> None:
+    """As a caller that has waited for long; the number of the helper it called is left as the task's data."""
+    put(state + DATA, fetch(state, 2))
 
 
-def test_helpers_that_are_late_are_called_here() -> None:
-    """A helper that is at work for long goes on where its caller sleeps, and keeps away after that."""
-    numbers = types.Array(types.int64, 1, "C")
-    signature = types.void(numbers, numbers, types.int64, types.int64, types.int64)
-    late = cache.load_or_compile(LATE, "kernel", signature, {"in_parallel": in_parallel})
+def send_back(state: int) -> None:
+    """As a caller that need not wait any more for the first helper."""
+    keep_away(state, state + CALLER + THREAD)
+
+
+@pytest.mark.parametrize("at_work", [(), (1,), (2,), (1, 2)])
+def test_one_helper_that_is_late_is_called_here(at_work: tuple[int, ...]) -> None:
+    """The only one at work runs where its caller sleeps; several would wait there for one another."""
     allowed = placement.processors()
     assert allowed is not None
-    for rounds in range(20):
-        counts, waits = np.zeros(2, np.int64), np.array([0, 3_000_000], np.int64)
-        late(counts, waits, 2, pool_address(2), 2)
-        assert counts.tolist() == [1, 1], rounds
-        helper = [one for one in threading.enumerate() if one.name == "esat kernel helper 1"][-1]
-        assert helper.native_id is not None
-        assert len(os.sched_getaffinity(helper.native_id)) == max(1, len(allowed) - 1)
+    state = pool.Pool(2)
+    state.start(2)
+    state.allow(allowed)
+    state.put(protocol.ACTIVE, len(at_work))
+    for helper in at_work:
+        state.put(CALLER + helper * THREAD + protocol.WORKS, 1)
+    pool.compiled(fetch_one, 1)(state.address)
+    fetched = at_work[0] if len(at_work) == 1 else 0
+    assert state.word(DATA) == fetched
+    for helper in (1, 2):
+        places = len(allowed) if helper != fetched else 1
+        assert len(os.sched_getaffinity(state.word(system_number(helper)))) == places
+    if fetched == 1:
+        pool.compiled(send_back, 1)(state.address)
+        left = os.sched_getaffinity(state.word(system_number(1)))
+        assert left <= allowed
+        assert len(left) == max(1, len(allowed) - 1)
+
+
+def system_number(helper: int) -> int:
+    return CALLER + helper * THREAD + protocol.SYSTEM
 
 
 def test_callers_that_find_the_pool_busy_work_alone(count: cache.CompiledKernel) -> None:

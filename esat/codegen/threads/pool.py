@@ -96,39 +96,49 @@ def pool_address(threads: int) -> int:
     return pool.address
 
 
-class _Pool:
+_pools: list[Pool] = []
+"""All that were made: helpers of smaller ones look at their memory for ever."""
+
+
+class Pool:
     """Helpers, and the memory they share with callers. Both last as long as the process."""
 
     def __init__(self, capacity: int) -> None:
+        _pools.append(self)
         size = protocol.CALLER + (1 + capacity) * protocol.THREAD
         self._memory = np.zeros(size + protocol.LINE, np.uint8)
         self.address = self._memory.ctypes.data + -self._memory.ctypes.data % protocol.LINE
         self.capacity = capacity
         self.helpers = 0
-        self._put(protocol.SHARE, share_address())
-        self._put(protocol.ACQUIRE, _address_of("PyThread_acquire_lock"))
-        self._put(protocol.RELEASE, _address_of("PyThread_release_lock"))
-        self._put(protocol.DONE, _held_lock())
+        self.put(protocol.SHARE, share_address())
+        self.put(protocol.ACQUIRE, _address_of("PyThread_acquire_lock"))
+        self.put(protocol.RELEASE, _address_of("PyThread_release_lock"))
+        self.put(protocol.DONE, _held_lock())
         here, allow = placement.functions()
-        self._put(protocol.HERE, here)
-        self._put(protocol.ALLOW, allow)
+        self.put(protocol.HERE, here)
+        self.put(protocol.ALLOW, allow)
         self.can_place = bool(allow)
         self.allowed: frozenset[int] = frozenset()
         self._masks: dict[frozenset[int], np.ndarray[Any, Any]] = {}
 
-    def _put(self, offset: int, value: int) -> None:
+    def put(self, offset: int, value: int) -> None:
+        """Write one of the protocol's words."""
         ctypes.c_int64.from_address(self.address + offset).value = value
+
+    def word(self, offset: int) -> int:
+        """One of the protocol's words."""
+        return ctypes.c_int64.from_address(self.address + offset).value
 
     def start(self, helpers: int) -> None:
         """Have at least so many helpers."""
         work = _work().function
         for number in range(self.helpers + 1, helpers + 1):
-            self._put(protocol.CALLER + number * protocol.THREAD + protocol.LOCK, _held_lock())
+            self.put(protocol.CALLER + number * protocol.THREAD + protocol.LOCK, _held_lock())
             name = f"esat kernel helper {number}"
             thread = threading.Thread(target=work, args=(self.address, number), name=name, daemon=True)
             thread.start()
-            self._put(protocol.CALLER + number * protocol.THREAD + protocol.AVOIDED, -1)
-            self._put(protocol.CALLER + number * protocol.THREAD + protocol.SYSTEM, thread.native_id or 0)
+            self.put(protocol.CALLER + number * protocol.THREAD + protocol.AVOIDED, -1)
+            self.put(protocol.CALLER + number * protocol.THREAD + protocol.SYSTEM, thread.native_id or 0)
             self.helpers = number
 
     def allow(self, processors: frozenset[int]) -> None:
@@ -136,9 +146,9 @@ class _Pool:
         masks = self._masks.get(processors)
         if masks is None:  # all are kept: a caller may be looking at those before
             masks = self._masks.setdefault(processors, placement.masks_of(processors))
-        self._put(protocol.MASKS, masks.ctypes.data)
+        self.put(protocol.MASKS, masks.ctypes.data)
         for number in range(1, self.helpers + 1):
-            self._put(protocol.CALLER + number * protocol.THREAD + protocol.AVOIDED, -1)
+            self.put(protocol.CALLER + number * protocol.THREAD + protocol.AVOIDED, -1)
         self.allowed = processors
 
 
@@ -152,17 +162,15 @@ class _Process:
     """
 
     def __init__(self) -> None:
-        self.pool: _Pool | None = None
+        self.pool: Pool | None = None
         self._lock = threading.Lock()
-        self._kept: list[_Pool] = []
 
-    def pool_with(self, helpers: int) -> _Pool:
+    def pool_with(self, helpers: int) -> Pool:
         """A pool with at least so many helpers."""
         with self._lock:
             pool = self.pool
             if pool is None or pool.capacity < helpers:
-                pool = _Pool(max(helpers, available_threads() - 1))
-                self._kept.append(pool)  # helpers of smaller pools look at their memory for ever
+                pool = Pool(max(helpers, available_threads() - 1))
             pool.start(helpers)
             self.pool = pool
             return pool
@@ -203,7 +211,8 @@ _INTRINSICS = (
 
 
 @functools.cache
-def _compiled(entry: Callable[..., None], parameters: int) -> CompiledKernel:
+def compiled(entry: Callable[..., None], parameters: int) -> CompiledKernel:
+    """A function of so many words that calls those of the protocol."""
     parts: tuple[Callable[..., Any], ...] = (
         protocol.is_new, protocol.place, protocol.keep_away, protocol.fetch, protocol.take_units, entry,
     )  # fmt: skip
@@ -215,11 +224,11 @@ def _compiled(entry: Callable[..., None], parameters: int) -> CompiledKernel:
 
 
 def _work() -> CompiledKernel:
-    return _compiled(protocol.work, 2)
+    return compiled(protocol.work, 2)
 
 
 @functools.cache
 def share_address() -> int:
     """The address of the compiled ``share``, in numba's calling convention."""
-    result = _compiled(protocol.share, 6).compile_result
+    result = compiled(protocol.share, 6).compile_result
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
