@@ -1,10 +1,10 @@
 """Layers over the rows of matrices become one op: which graphs, with what results."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from phases.programs import Program, assert_results, graph_of
 
 import esat
 from esat import codegen
@@ -14,7 +14,6 @@ from esat.graph import FunctionGraph
 from esat.phases.row_blocks import join_row_blocks
 from esat.runtime import row_blocks as runtime_blocks
 
-Program = Callable[..., Any]
 RNG = np.random.default_rng(5)
 
 
@@ -72,12 +71,7 @@ def variables(dtype: str = "float64") -> list[Any]:
 
 
 def graph(program: Program, dtype: str = "float64") -> tuple[list[int], esat.Graph]:
-    inputs = variables(dtype)
-    results = program(esat, *inputs)
-    outputs = list(results) if isinstance(results, tuple) else [results]
-    used = FunctionGraph(inputs, outputs)
-    places = [place for place, variable in enumerate(used.inputs) if used.clients[variable]]
-    return places, esat.Graph([inputs[place] for place in places], outputs)
+    return graph_of(program, variables(dtype))
 
 
 def arrays(rows: int, features: int, width: int, classes: int, dtype: str = "float64") -> list[np.ndarray]:
@@ -95,14 +89,6 @@ def names(program: Program, mode: Any = "fast_run") -> list[str]:
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks are taken for small sizes, too."""
     monkeypatch.setattr(runtime_blocks, "WORTH_FROM", 0)
-
-
-def assert_right(found: Any, wanted: Any, tolerance: float) -> None:
-    pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
-    for array, other in pairs:
-        scale = max(np.abs(other).max(), 1.0)
-        assert array.shape == np.shape(other)
-        np.testing.assert_allclose(array, other, rtol=tolerance * scale, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("name", JOINED)
@@ -134,7 +120,7 @@ def test_values(name: str, dtype: str) -> None:
         for turned in (given[0], np.asfortranarray(given[0])):
             passed = [(turned, *given[1:])[place] for place in places]
             for _ in range(3):
-                assert_right(function(*passed), wanted, tolerance)
+                assert_results(function(*passed), wanted, tolerance)
 
 
 @pytest.mark.usefixtures("always")
@@ -145,7 +131,7 @@ def test_calls_by_the_native_function() -> None:
     wanted = JOINED["training"](np, *given)
     for _ in range(450):
         found = function(*given)
-    assert_right(found, wanted, 1e-11)
+    assert_results(found, wanted, 1e-11)
 
 
 @pytest.mark.usefixtures("always")
@@ -156,7 +142,7 @@ def test_a_result_in_a_given_array() -> None:
         given = arrays(*sizes)
         out = np.full((sizes[0], sizes[3]), np.nan)
         assert function(*given, out=out) is out
-        assert_right(out, JOINED["with rows from elsewhere"](np, *given), 1e-11)
+        assert_results(out, JOINED["with rows from elsewhere"](np, *given), 1e-11)
 
 
 def test_sizes_decide_which_program_runs() -> None:
@@ -179,7 +165,7 @@ def test_modes(mode: str) -> None:
     assert any("row_blocks{" in str(group) for group in function.in_blocks.steps)
     given = arrays(50, 7, 6, 5)
     for _ in range(100):
-        assert_right(function(*given), JOINED["training"](np, *given), 1e-11)
+        assert_results(function(*given), JOINED["training"](np, *given), 1e-11)
 
 
 def test_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +181,7 @@ def test_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for rows in (50, 2000):
         given = arrays(rows, 64, 64, 10)
         for _ in range(30):
-            assert_right(function(*given), JOINED["training"](np, *given), 1e-11)
+            assert_results(function(*given), JOINED["training"](np, *given), 1e-11)
     assert set(calls) == {2000}
     assert len(calls) > 15  # the first calls may find out whether other rules make a better program
 
@@ -255,7 +241,7 @@ def test_layers_one_behind_the_other_with_all_rows_between() -> None:
     places, built = graph(program)
     given = arrays(30, 5, 4, 3)
     function = esat.compile(built)
-    assert_right(function(*(given[place] for place in places)), program(np, *given), 1e-11)
+    assert_results(function(*(given[place] for place in places)), program(np, *given), 1e-11)
 
 
 @pytest.mark.parametrize("size", [64, 512])

@@ -1,10 +1,10 @@
 """Gradients of models linear in their parameters read a matrix once: which graphs, with what results."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from phases.programs import Program, assert_results, graph_of
 
 import esat
 from esat import codegen
@@ -12,7 +12,6 @@ from esat.errors import ShapeError
 from esat.graph import FunctionGraph
 from esat.phases.row_products import join_row_products
 
-Program = Callable[..., Any]
 RNG = np.random.default_rng(23)
 
 
@@ -53,13 +52,8 @@ def variables(dtype: str = "float64") -> list[Any]:
     return [esat.matrix("a", dtype=dtype), *(esat.vector(name, dtype=dtype) for name in "ysw")]
 
 
-def graph(program: Program, dtype: str = "float64") -> tuple[list[Any], esat.Graph]:
-    inputs = variables(dtype)
-    results = program(esat, *inputs)
-    outputs = list(results) if isinstance(results, tuple) else [results]
-    used = FunctionGraph(inputs, outputs)
-    places = [place for place, variable in enumerate(used.inputs) if used.clients[variable]]
-    return places, esat.Graph([inputs[place] for place in places], outputs)
+def graph(program: Program, dtype: str = "float64") -> tuple[list[int], esat.Graph]:
+    return graph_of(program, variables(dtype))
 
 
 def arrays(rows: int, columns: int, dtype: str) -> list[np.ndarray]:
@@ -104,12 +98,7 @@ def test_values(name: str, dtype: str) -> None:
         for turned in (matrix, np.asfortranarray(matrix)):
             given = [(turned, *rest)[place] for place in places]
             for _ in range(3):  # by the driver, then natively
-                found = function(*given)
-                pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
-                for array, other in pairs:
-                    scale = max(np.abs(other).max(), 1.0)
-                    assert array.shape == np.shape(other)
-                    np.testing.assert_allclose(array, other, rtol=tolerance, atol=tolerance * scale)
+                assert_results(function(*given), wanted, tolerance)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
