@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -181,11 +181,10 @@ class _Bench:
         speedup = busy.gain(self.values(200_000))
         bandwidth = copying.gain(self.values(6_000_000))
         small = self.values(VECTOR)
-        alone, together = busy.rested(small, 1), busy.rested(small, threads)
-        lost = max(together - alone / speedup, 1e-6)
+        lost = busy.seconds(small, threads) - busy.seconds(small, 1) / speedup
         # As much again has to be gained, at the least.
         return {
-            "parallel_from": min(max(2.0 * lost, 1e-5), 1e-2),
+            "parallel_from": min(max(2.0 * lost, MachineProfile.parallel_from), 1e-2),
             "parallel_speedup": min(max(speedup, 1.0), float(threads)),
             "parallel_bandwidth": min(max(bandwidth, 1.0), float(threads)),
         }
@@ -253,23 +252,11 @@ class _ForThreads:
 
     def gain(self, operand: Array) -> float:
         """How many times faster several threads are."""
-        result = np.empty_like(operand)
-        alone, together = (
-            seconds_of(self._kernel, threads, result, operand) for threads in (1, self._threads)
-        )
-        return alone / together
+        return self.seconds(operand, 1) / self.seconds(operand, self._threads)
 
-    def rested(self, operand: Array, threads: int) -> float:
-        """Seconds of a call that finds the other threads asleep: the median of some."""
-        result = np.empty_like(operand)
-        self._kernel(threads, result, operand)
-        found = []
-        for _ in range(4 * _SAMPLES):
-            time.sleep(5e-4)
-            begin = time.perf_counter()
-            self._kernel(threads, result, operand)
-            found.append(time.perf_counter() - begin)
-        return median(found)
+    def seconds(self, operand: Array, threads: int) -> float:
+        """Seconds of a call that finds the other threads awake, from the call before."""
+        return seconds_of(self._kernel, threads, np.empty_like(operand), operand)
 
 
 def _plus_one(x: Variable) -> Variable:

@@ -22,7 +22,7 @@ def test_a_calibrated_profile_is_plausible_and_used(tmp_path: Path, monkeypatch:
         assert 1e8 < profile.matrix_rate < 1e14
         assert profile.bandwidths[0] >= profile.bandwidths[1] >= profile.bandwidths[2]
         assert min(profile.parallel_speedup, profile.parallel_bandwidth) >= 1.0
-        assert 1e-5 <= profile.parallel_from <= 1e-2
+        assert MachineProfile().parallel_from <= profile.parallel_from <= 1e-2
         for overhead in (profile.call, profile.kernel_call, profile.matrix_call, profile.library_call):
             assert 0.0 < overhead < 1e-3
         assert esat.Mode().machine == profile

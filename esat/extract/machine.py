@@ -60,7 +60,7 @@ class MachineProfile:
     call
         Seconds of a call besides its steps: checks of arguments, new output arrays.
     parallel_from
-        Seconds of a kernel in one thread from which several threads finish it sooner.
+        Seconds of a kernel in one thread from which several threads that are awake finish it sooner.
     parallel_speedup, parallel_bandwidth
         How many times faster all threads together compute, and read and write memory; 1 where that was
         never measured.
