@@ -184,7 +184,7 @@ class _Bench:
         lost = busy.seconds(small, threads) - busy.seconds(small, 1) / speedup
         # As much again has to be gained, at the least.
         return {
-            "parallel_from": min(max(2.0 * lost, MachineProfile.parallel_from), 1e-2),
+            "parallel_from": min(max(2.0 * lost, MachineProfile().parallel_from), 1e-2),
             "parallel_speedup": min(max(speedup, 1.0), float(threads)),
             "parallel_bandwidth": min(max(bandwidth, 1.0), float(threads)),
         }
