@@ -20,6 +20,8 @@ from llvmlite import binding
 
 REFERENCES, TYPE, DATA, RANK, SIZES, STRIDES, DESCRIPTOR, FLAGS = 0, 8, 16, 24, 32, 40, 56, 64
 """Bytes from the start of an array object to its fields."""
+LENGTH, ITEMS = 16, 24
+"""Bytes from the start of a tuple to its length and to its items."""
 _DEFINITION = struct.Struct("PPiP")
 """``PyMethodDef``: name, function, flags and documentation."""
 _FLAGS_AND_TEXT = (0x82, 0)
@@ -43,6 +45,8 @@ def is_available() -> bool:
     def field(offset: int, kind: Any, address: int = id(array)) -> int:
         return int(kind.from_address(address + offset).value or 0)
 
+    pair = (array, holder)
+
     def references(place: int) -> int:
         return field(REFERENCES, ctypes.c_uint32, id(holder[place]))
 
@@ -58,6 +62,8 @@ def is_available() -> bool:
         and field(DESCRIPTOR, word) == id(array.dtype)
         and field(FLAGS, ctypes.c_int) == array.flags.num
         and references(0) == 1 < references(1)
+        and field(LENGTH, word, id(pair)) == 2
+        and field(ITEMS + 8, word, id(pair)) == id(holder)
     )
 
 

@@ -3,7 +3,8 @@
 For small arrays the interpreter takes longer between kernels than the kernels themselves. For one
 combination of shapes all that a call does is known: which arguments it admits, what it allocates, and what
 it passes to each kernel. That is written as LLVM IR without a loop in it and called by Python like any
-built-in function. Arguments of other types, shapes or layouts go to the function it stands in for.
+built-in function. Arguments of other types, shapes or layouts go to the function it stands in for. Results
+are new, or written into the arrays of a tuple that is given as ``out``.
 
 It makes arrays by NumPy's table of C functions. A call of microseconds holds the interpreter's lock from end
 to end. One that takes longer gives it up while steps run. That pays, too: large arrays drive the interpreter
@@ -16,6 +17,7 @@ import ctypes
 import functools
 import importlib
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -26,6 +28,8 @@ from esat.codegen.builtin_function import (
     DATA,
     DESCRIPTOR,
     FLAGS,
+    ITEMS,
+    LENGTH,
     RANK,
     REFERENCES,
     SIZES,
@@ -43,6 +47,8 @@ _NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282
 """Places of ``PyArray_NewFromDescr`` and ``PyArray_SetBaseObject`` in NumPy's table of functions, part of its
 stable interface."""
 _CONTIGUOUS_AND_ALIGNED, _WRITEABLE = 0x101, 0x400
+_OUT = sys.intern("out")
+"""The object that all calls name this argument by."""
 
 _numbers = itertools.count(1)
 
@@ -123,7 +129,9 @@ def native_call(
     inputs
         The arguments it admits.
     outputs
-        The results it makes; one is returned as it is, several in a tuple.
+        The results it makes; one is returned as it is, several in a tuple. Where ``out`` is a tuple of arrays
+        like these, which share no memory with arguments or with one another, results are written there, and
+        those arrays are returned.
     steps
         What is done, in order.
     otherwise
@@ -178,19 +186,21 @@ class _Text(Writer):
         self.otherwise, self.memory = otherwise, memory
         self.found: dict[int, str] = {}
         """The bases of those results that are made in such, by number, while nothing else holds them."""
+        for number in range(len(outputs)):
+            self.line(f"%place{number} = alloca ptr")
+        self.line("%result = alloca ptr")
 
     def locked(self, libraries: Sequence[tuple[int, int]]) -> str:
         """The module of a function that holds the interpreter's lock."""
         self._check_arguments()
-        self._find_bases()
-        result = self._make_outputs()
+        self._take_outputs()
         found = [self.value(f"call i32 {pointer(count)}()") for count, _ in libraries]
         for _, limit in libraries:
             self.line(f"call void {pointer(limit)}(i32 1)")
         self._run_steps()
         for threads, (_, limit) in zip(found, libraries, strict=True):
             self.line(f"call void {pointer(limit)}(i32 {threads})")
-        self.line(f"ret ptr {result}")
+        self._return()
         return self._module()
 
     def unlocked(self, libraries: Sequence[tuple[int, int]]) -> str:
@@ -206,15 +216,16 @@ class _Text(Writer):
         claim = pointer(self.memory.claim())
         in_progress = self.value(f"load i64, ptr {claim}")
         self.require([self.value(f"icmp eq i64 {in_progress}, 0")], "otherwise")
-        self._find_bases()
-        self.line(f"store i64 1, ptr {claim}")
-        result = self._make_outputs()
+        self._take_outputs(f"store i64 1, ptr {claim}")
         self.line(f"%state = call ptr {python_function('PyEval_SaveThread')}()")
         self._run_steps()
         self.line(f"call void {python_function('PyEval_RestoreThread')}(ptr %state)")
         self.line(f"store i64 0, ptr {claim}")
-        self.line(f"ret ptr {result}")
+        self._return()
         return self._module(f"  store i64 0, ptr {claim}\n")
+
+    def _return(self) -> None:
+        self.line(f"ret ptr {self.value('load ptr, ptr %result')}")
 
     def _module(self, before_failure: str = "") -> str:
         body = "\n".join(self.lines)
@@ -242,40 +253,96 @@ class _Text(Writer):
                 self.line(f"call void {pointer(step.address)}({pointers})")
 
     def _check_arguments(self) -> None:
-        self.require(
-            [self.value(f"icmp eq i64 %count, {len(self.inputs)}"), self.value("icmp eq ptr %names, null")],
-            "otherwise",
-        )
+        self.require([self.value(f"icmp eq i64 %count, {len(self.inputs)}")], "otherwise")
         for number, wanted in enumerate(self.inputs):
             slot = self.value(f"getelementptr ptr, ptr %arguments, i64 {number}")
             self.line(f"%x{number} = load ptr, ptr {slot}")
-            kind = self.field(f"%x{number}", TYPE, "ptr")
-            self.require([self.value(f"icmp eq ptr {kind}, {pointer(id(np.ndarray))}")], "otherwise")
-            descriptor = self.field(f"%x{number}", DESCRIPTOR, "ptr")
-            flags = self.field(f"%x{number}", FLAGS, "i32")
-            masked = self.value(f"and i32 {flags}, {_CONTIGUOUS_AND_ALIGNED}")
-            rank = self.field(f"%x{number}", RANK, "i32")
+            self._check_array(f"%x{number}", wanted)
+            self.line(f"%input{number} = load ptr, ptr {self._data(f'%x{number}')}")
+
+    def _check_array(self, array: str, wanted: ArraySpecification, flags: int = 0) -> None:
+        """Go elsewhere unless an object is an array like the one wanted."""
+        kind = self.field(array, TYPE, "ptr")
+        self.require([self.value(f"icmp eq ptr {kind}, {pointer(id(np.ndarray))}")], "otherwise")
+        descriptor = self.field(array, DESCRIPTOR, "ptr")
+        flags |= _CONTIGUOUS_AND_ALIGNED
+        masked = self.value(f"and i32 {self.field(array, FLAGS, 'i32')}, {flags}")
+        rank = self.field(array, RANK, "i32")
+        self.require(
+            [
+                self.value(f"icmp eq ptr {descriptor}, {pointer(id(wanted.dtype))}"),
+                self.value(f"icmp eq i32 {masked}, {flags}"),
+                self.value(f"icmp eq i32 {rank}, {len(wanted.shape)}"),
+            ],
+            "otherwise",
+        )
+        if wanted.shape:
+            sizes = self.field(array, SIZES, "ptr")
+            found = [self.field(sizes, 8 * axis, "i64") for axis in range(len(wanted.shape))]
             self.require(
                 [
-                    self.value(f"icmp eq ptr {descriptor}, {pointer(id(wanted.dtype))}"),
-                    self.value(f"icmp eq i32 {masked}, {_CONTIGUOUS_AND_ALIGNED}"),
-                    self.value(f"icmp eq i32 {rank}, {len(wanted.shape)}"),
+                    self.value(f"icmp eq i64 {one}, {size}")
+                    for one, size in zip(found, wanted.shape, strict=True)
                 ],
                 "otherwise",
             )
-            if wanted.shape:
-                sizes = self.field(f"%x{number}", SIZES, "ptr")
-                found = [self.field(sizes, 8 * axis, "i64") for axis in range(len(wanted.shape))]
-                self.require(
-                    [
-                        self.value(f"icmp eq i64 {one}, {size}")
-                        for one, size in zip(found, wanted.shape, strict=True)
-                    ],
-                    "otherwise",
-                )
-            place = self.value(f"getelementptr i8, ptr %x{number}, i64 {DATA}")
-            self.line(f"%input{number} = load ptr, ptr {place}")
-            self.memory.kept.append(wanted.dtype)
+        self.memory.kept.append(wanted.dtype)
+
+    def _data(self, array: str) -> str:
+        return self.value(f"getelementptr i8, ptr {array}, i64 {DATA}")
+
+    def _take_outputs(self, first: str = "") -> None:
+        """Have places for the results, in given arrays or new ones; ``first`` comes before they are made."""
+        new, given, ready = (self.label(name) for name in ("new", "given", "ready"))
+        self.line(f"br i1 {self.value('icmp eq ptr %names, null')}, label %{new}, label %{given}")
+        self.begin(given)
+        self._use_given()
+        self.line(first)
+        self.line(f"br label %{ready}")
+        self.begin(new)
+        self._find_bases()
+        self.line(first)
+        self.line(f"store ptr {self._make_outputs()}, ptr %result")
+        self.line(f"br label %{ready}")
+        self.begin(ready)
+        for number in range(len(self.outputs)):
+            self.line(f"%output{number} = load ptr, ptr %place{number}")
+
+    def _use_given(self) -> None:
+        """Check that ``out`` alone is named, and that results can be written there."""
+        self._check_tuple("%names", 1)
+        name = self.field("%names", ITEMS, "ptr")
+        self.require([self.value(f"icmp eq ptr {name}, {pointer(id(_OUT))}")], "otherwise")
+        slot = self.value(f"getelementptr ptr, ptr %arguments, i64 {len(self.inputs)}")
+        given = self.value(f"load ptr, ptr {slot}")
+        kind = self.field(given, TYPE, "ptr")
+        self.require([self.value(f"icmp eq ptr {kind}, {pointer(id(tuple))}")], "otherwise")
+        self._check_tuple(given, len(self.outputs))
+        read = [(f"%input{number}", _bytes(wanted)) for number, wanted in enumerate(self.inputs)]
+        for number, wanted in enumerate(self.outputs):
+            array = self.field(given, ITEMS + 8 * number, "ptr")
+            self._check_array(array, wanted, _WRITEABLE)
+            data = self.value(f"load ptr, ptr {self._data(array)}")
+            for other, count in read:
+                self._check_apart(data, _bytes(wanted), other, count)
+            read.append((data, _bytes(wanted)))
+            self.line(f"store ptr {data}, ptr %place{number}")
+        result = given if len(self.outputs) != 1 else self.field(given, ITEMS, "ptr")
+        self.line(f"call void {python_function('Py_IncRef')}(ptr {result})")
+        self.line(f"store ptr {result}, ptr %result")
+
+    def _check_tuple(self, found: str, length: int) -> None:
+        self.require([self.value(f"icmp eq i64 {self.field(found, LENGTH, 'i64')}, {length}")], "otherwise")
+
+    def _check_apart(self, data: str, count: int, other: str, other_count: int) -> None:
+        """Go elsewhere where so many bytes from two addresses overlap."""
+        ends = [
+            self.value(f"getelementptr i8, ptr {start}, i64 {size}")
+            for start, size in ((data, count), (other, other_count))
+        ]
+        after = self.value(f"icmp uge ptr {data}, {ends[1]}")
+        before = self.value(f"icmp uge ptr {other}, {ends[0]}")
+        self.require([self.value(f"or i1 {after}, {before}")], "otherwise")
 
     def _find_bases(self) -> None:
         """Find memory for the results that are made in such; all of it before anything is changed."""
@@ -309,8 +376,8 @@ class _Text(Writer):
             if several:
                 setter = python_function("PyTuple_SetItem")
                 self.value(f"call i32 {setter}(ptr %tuple, i64 {number}, ptr %y{number})")
-            place = self.value(f"getelementptr i8, ptr %y{number}, i64 {DATA}")
-            self.line(f"%output{number} = load ptr, ptr {place}")
+            data = self.value(f"load ptr, ptr {self._data(f'%y{number}')}")
+            self.line(f"store ptr {data}, ptr %place{number}")
         return "%tuple" if several else "%y0"
 
     def _new_array(self, made: ArraySpecification, base: str | None) -> str:
@@ -352,10 +419,14 @@ class _Text(Writer):
             strides = [itemsize]
             for size in reversed(array.shape[1:]):
                 strides.insert(0, strides[0] * size)
-            count = int(np.prod(array.shape, dtype=np.int64))
+            count = _bytes(array) // itemsize
             arguments += ["ptr null", "ptr null", f"i64 {count}", f"i64 {itemsize}"]
             arguments.append(f"ptr {self._address(place)}")
             arguments += [f"i64 {size}" for size in array.shape]
             arguments += [f"i64 {stride}" for stride in strides[: len(array.shape)]]
         arguments += [f"i64 {number}" for number in step.integers]
         self.value(f"call i32 {pointer(step.address)}({', '.join(arguments)})")
+
+
+def _bytes(array: ArraySpecification) -> int:
+    return int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize

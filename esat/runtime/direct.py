@@ -84,7 +84,7 @@ class FrequentCalls:
         arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
         arrays += [variable.look() for variable in self._program.shared]
         key = tuple(array.shape for array in arrays)
-        if key in self._made:  # it sends calls here that it does not admit: with given results, say
+        if key in self._made:  # it sends calls here that it does not admit: of arrays in another order, say
             return
         record = self._table.records.get(key)
         if record is not None and record[-1].elsewhere is not None:
@@ -168,10 +168,10 @@ def _chosen(
         return None
     pool = pool_address(threads)
 
-    def together(granted: int, *arguments: Any) -> Any:
+    def together(granted: int, *arguments: Any, **named: Any) -> Any:
         if granted != threads or pool_address(threads) != pool:  # a forked child has another one
             return NotImplemented
-        return run(*arguments)
+        return run(*arguments, **named)
 
     return ChosenCalls(program.threads, alone, together, program.threaded[next(iter(large))], otherwise)
 
@@ -198,7 +198,7 @@ def _taken(frames: ScratchFrames) -> tuple[np.ndarray[Any, Any], ...]:
         return frames.make()
 
 
-def _refuse(*_arguments: Any) -> Any:
+def _refuse(*_arguments: Any, **_named: Any) -> Any:
     """Stands for the driver in native functions that a function calls: it says that nothing was done."""
     return NotImplemented
 
@@ -224,9 +224,10 @@ def _with_values(
     ]
 
     def call(*arguments: Any, out: Any = None) -> Any:
-        if out is None and len(arguments) == count:
+        if len(arguments) == count:
             with lock:
-                done = made(*arguments, *[value() for value in values])
+                found = [value() for value in values]
+                done = made(*arguments, *found) if out is None else made(*arguments, *found, out=out)
             if done is not NotImplemented:
                 return done
         return otherwise(*arguments, out=out)

@@ -181,7 +181,8 @@ class Executable:
 
     def _run_named(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         out = named.pop("out", None)
-        arguments = in_order(self.graph.inputs, arguments, named)
+        if named:
+            arguments = in_order(self.graph.inputs, arguments, named)
         return self._run(*arguments) if out is None else self._run_into(arguments, out)
 
     def _run_into(self, arguments: tuple[Any, ...], out: Any) -> Any:

@@ -7,6 +7,7 @@ lock would wait forever for a thread that needs it.
 import ctypes
 import os
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -205,3 +206,79 @@ def test_locked_calls_give_a_library_one_thread_and_its_own_number_back():
     function = native_call([], [RESULT], [], lambda: OTHERWISE, (count, limit), [functions])
     assert is_result(function())
     assert threads == [3, 1, 3]
+
+
+TEXT = ArraySpecification(np.dtype(np.uint8), (4,))
+
+
+def copying(unlocked=False, outputs=1):
+    """Copies texts of at most three bytes: every result is the one argument."""
+    steps = [
+        RoutineStep(address("strcpy"), (Place("output", number), Place("input", 0)))
+        for number in range(outputs)
+    ]
+    return native_call([TEXT], [TEXT] * outputs, steps, lambda *_, **__: OTHERWISE, None, unlocked=unlocked)
+
+
+def text(content=b"abc\0"):
+    return np.frombuffer(content, np.uint8).copy()
+
+
+@pytest.mark.parametrize("unlocked", [False, True])
+def test_results_are_written_into_given_arrays(unlocked):
+    call, given, memory = copying(unlocked), text(b"\0" * 4), text(b"\0" * 12)
+    for out in (given, memory[4:8]):
+        references = sys.getrefcount(out)
+        for content in (b"abc\0", b"xyz\0"):
+            assert call(text(content), out=(out,)) is out
+            assert out.tobytes() == content
+        assert sys.getrefcount(out) == references
+    assert memory.tobytes() == b"\0" * 4 + b"xyz\0" + b"\0" * 4
+    assert call(text()).tobytes() == b"abc\0"
+
+
+def test_several_results_are_written_into_given_arrays():
+    memory = text(b"\0" * 8)
+    out = (memory[4:], memory[:4])
+    assert copying(outputs=2)(text(), out=out) is out
+    assert memory.tobytes() == b"abc\0abc\0"
+
+
+MEMORY = text(b"\0" * 16)
+READ_ONLY = text(b"\0" * 4)
+READ_ONLY.flags.writeable = False
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"out": None},
+        {"out": MEMORY[:4]},
+        {"out": [MEMORY[:4]]},
+        {"out": ()},
+        {"out": (MEMORY[:4], MEMORY[4:8])},
+        {"out": (None,)},
+        {"out": (READ_ONLY,)},
+        {"out": (MEMORY[:3],)},
+        {"out": (MEMORY[:8:2],)},
+        {"out": (MEMORY[:4].view(np.int8),)},
+        {"out": (MEMORY[:4].reshape(2, 2),)},
+        {"out": (MEMORY[9:13],)},
+        {"out": (MEMORY[11:15],)},
+        {"out": (MEMORY[12:],)},
+        {"other": (MEMORY[:4],)},
+        {"out": (MEMORY[:4],), "other": 1},
+    ],
+)
+def test_what_is_no_array_for_the_result_goes_elsewhere(named):
+    MEMORY[12:15] = 97, 98, 99
+    before = MEMORY.copy()
+    assert copying()(MEMORY[12:], **named) is OTHERWISE
+    assert (before == MEMORY).all()
+    assert not READ_ONLY.any()
+
+
+def test_given_arrays_that_overlap_go_elsewhere():
+    memory = text(b"\0" * 8)
+    assert copying(outputs=2)(text(), out=(memory[:4], memory[3:7])) is OTHERWISE
+    assert not memory.any()

@@ -100,9 +100,9 @@ def test_other_arguments_go_to_the_driver():
     np.testing.assert_array_equal(program(np.repeat(x, 2)[::2], y, z), wanted)
     np.testing.assert_array_equal(program(x.astype(np.float32), y, z), x.astype(np.float32) * y + z)
     np.testing.assert_array_equal(program(np.r_[x, x], np.r_[y, y], np.r_[z, z]), np.r_[wanted, wanted])
-    out = np.empty(5)
-    assert program(x, y, z, out=out) is out
-    np.testing.assert_array_equal(out, wanted)
+    strided = np.empty(10)[::2]
+    assert program(x, y, z, out=strided) is strided
+    np.testing.assert_array_equal(strided, wanted)
     with pytest.raises(InputError, match="takes 3 inputs"):
         program(x, y)
     with pytest.raises(InputError, match="shape"):
@@ -110,6 +110,31 @@ def test_other_arguments_go_to_the_driver():
     with pytest.raises(ShapeError):
         program(x[:4], y, z)
     assert is_native(program)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_native_calls_write_into_given_arrays(name, monkeypatch):
+    made, elsewhere = direct.direct_call, []
+
+    def counted(program, table, key, otherwise):
+        def counting(*arguments, **named):
+            elsewhere.append(named)
+            return otherwise(*arguments, **named)
+
+        return made(program, table, key, counting)
+
+    monkeypatch.setattr(direct, "direct_call", counted)
+    inputs, outputs = PROGRAMS[name]
+    program = frequent(inputs, outputs)
+    arrays = arrays_for(inputs)
+    wanted = as_tuple(program(*arrays))
+    out = tuple(np.full_like(one, 7) for one in wanted)
+    for _ in range(3):
+        found = program(*arrays, out=out if len(out) > 1 else out[0])
+        assert all(one is other for one, other in zip(as_tuple(found), out, strict=True))
+        for one, other in zip(out, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert not elsewhere
 
 
 def test_shapes_take_turns_until_functions_are_no_longer_made():
