@@ -17,6 +17,7 @@
 ``native_call``     whole calls of small programs as one native function
 ``small_products``  products of matrices in them
 ``rows_product``    two products with the rows of a matrix, and what lies between, in one pass
+``row_tiles``       short rows of it, some vectors of columns after others
 ``row_blocks``      several layers over the rows of matrices, block after block of rows
 ``parallel``        kernels for several threads
 ``threads``         the pool that runs them

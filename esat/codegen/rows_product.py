@@ -26,6 +26,7 @@ from esat.codegen.printing.rows import (
     RowsKernel,
     print_rows,
 )
+from esat.codegen.row_tiles import lanes_of
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import granted_threads
 from esat.codegen.threads.choice import Choices
@@ -34,15 +35,22 @@ from esat.graph.variables import Variable
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
 
+TILED_TO = 20 << 10
+"""Bytes of as many rows as a vector has lanes, up to which vectors of the operand and of the sums are kept in
+registers (:mod:`esat.codegen.row_tiles`): 0.5 to 0.9 of the time, where longer rows would take more of it."""
+TILED_BYTES = 1 << 13
+"""Bytes of a block of them, unless those multiplied together have more: with the next block, which is fetched
+meanwhile, it stays in the first-level cache."""
 FEW_ROWS, MORE_ROWS = 4, 8
-"""Rows that are used at a time; more of them where they have the lengths below."""
+"""Rows that are used at a time where they are shorter or longer; more where they have the lengths below."""
 MORE_ROWS_FROM, MORE_ROWS_TO = 1 << 12, 1 << 16
 """Bytes of such a row. A few shorter ones are read as one piece of memory; so many longer ones leave the
 core's own cache before they are used again."""
 BLOCK = 64
 """Rows of a block at most: the function between the products is vectorised over them."""
 BLOCK_BYTES = 1 << 18
-"""Bytes of a block at most, unless the rows used at a time have more: it stays in the core's own cache."""
+"""Bytes of a block of other rows at most, unless those used at a time have more: it stays in the core's own
+cache."""
 LONGEST_ROW = 1 << 17
 """Bytes of a row at most."""
 PARTS = 8
@@ -62,8 +70,11 @@ _choices = Choices()
 """By sizes of matrices. All functions share them: what other processes do is the same for all."""
 
 
-def rows_at_once(columns: int, itemsize: int) -> int:
-    """Rows of a matrix that its kernel uses at a time."""
+def rows_at_once(columns: int, itemsize: int) -> int | None:
+    """Rows of a matrix that its kernel uses at a time; None where it takes tiles of columns."""
+    together = lanes_of(itemsize)
+    if together <= columns and together * columns * itemsize <= TILED_TO:
+        return None
     return MORE_ROWS if MORE_ROWS_FROM < columns * itemsize <= MORE_ROWS_TO else FEW_ROWS
 
 
@@ -74,8 +85,10 @@ def parts_of(rows: int, columns: int) -> int:
 
 def block_of(columns: int, itemsize: int) -> int:
     """Rows of a block."""
-    count = rows_at_once(columns, itemsize)
-    return min(BLOCK, max(1, BLOCK_BYTES // (count * max(columns, 1) * itemsize)) * count)
+    count, most = rows_at_once(columns, itemsize), BLOCK_BYTES
+    if count is None:
+        count, most = lanes_of(itemsize), TILED_BYTES
+    return min(BLOCK, max(1, most // (count * max(columns, 1) * itemsize)) * count)
 
 
 def stays_in_cache(columns: int, itemsize: int) -> bool:
@@ -84,7 +97,7 @@ def stays_in_cache(columns: int, itemsize: int) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def compile_rows(kernel: RowsKernel, count: int) -> cache.CompiledKernel:
+def compile_rows(kernel: RowsKernel, count: int | None) -> cache.CompiledKernel:
     """The machine code ``(matrix, vector, sums, *others, *kept, output, block, pool, threads)``.
 
     Its arrays are in C order and of shapes (m, s), (n,), (parts, n), (m,) or () for others, (m,) for what is
@@ -94,7 +107,7 @@ def compile_rows(kernel: RowsKernel, count: int) -> cache.CompiledKernel:
     Parameters
     ----------
     count
-        Rows that are used at a time.
+        What :func:`rows_at_once` says.
     """
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     number, word = NUMBA_TYPES[kernel.dtype], types.int64
@@ -166,7 +179,8 @@ class RowsRoutine:
         self._op = op
         self._threads = threads
         self._multiply = multiply
-        self._count = rows_at_once(matrix.tensor_type.shape[1] or 0, matrix.tensor_type.numpy_dtype.itemsize)
+        columns, itemsize = matrix.tensor_type.shape[1], matrix.tensor_type.numpy_dtype.itemsize
+        self._count = None if columns is None else rows_at_once(columns, itemsize)
         compile_rows(self.kernel, self._count)
 
     def source(self) -> str:

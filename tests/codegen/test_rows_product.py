@@ -5,6 +5,7 @@ import pytest
 
 import esat
 from esat.codegen.blas import routine_for
+from esat.codegen.row_tiles import lanes_of
 from esat.codegen.rows_product import (
     BLOCK,
     FEW_ROWS,
@@ -13,6 +14,7 @@ from esat.codegen.rows_product import (
     MORE_ROWS_FROM,
     PARTS,
     SHARED_FROM,
+    TILED_TO,
     RowsRoutine,
     block_of,
     parts_of,
@@ -74,7 +76,7 @@ def refused(*_arguments: object) -> object:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rows", [0, 1, FEW_ROWS - 1, BLOCK, 2 * BLOCK + MORE_ROWS + 5])
-@pytest.mark.parametrize("columns", [0, 1, 3, 64, 1301])
+@pytest.mark.parametrize("columns", [0, 1, 3, 16, 64, 117, 1301])
 def test_all_sizes_by_one_pass(rows: int, columns: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RowsRoutine, "_in_two_passes", refused)
     given, found = operands(rows, columns, dtype), results(rows, columns, dtype)
@@ -87,12 +89,15 @@ def test_all_sizes_by_one_pass(rows: int, columns: int, dtype: str, monkeypatch:
 
 
 def test_rows_of_all_lengths_are_used_some_at_a_time() -> None:
-    assert rows_at_once(64, 8) == FEW_ROWS
+    lanes = lanes_of(8)
+    longest = TILED_TO // lanes // 8
+    assert rows_at_once(lanes - 1, 8) == rows_at_once(longest + 1, 8) == FEW_ROWS
+    assert rows_at_once(lanes, 8) is rows_at_once(longest, 8) is None
     assert rows_at_once(MORE_ROWS_FROM // 8 + 1, 8) == MORE_ROWS
     assert rows_at_once(LONGEST_ROW // 8, 8) == FEW_ROWS
-    for columns in (0, 1, 64, 513, 3000, LONGEST_ROW // 8):
+    for columns in (0, 1, 64, longest, 513, 3000, LONGEST_ROW // 8):
         assert 0 < block_of(columns, 8) <= BLOCK
-        assert block_of(columns, 8) % rows_at_once(columns, 8) == 0
+        assert block_of(columns, 8) % (rows_at_once(columns, 8) or lanes) == 0
 
 
 @pytest.mark.parametrize(
@@ -140,13 +145,14 @@ def test_rows_that_leave_the_cache_before_they_are_used_again() -> None:
     assert_close(found, wanted(*given), "float64")
 
 
-def test_the_result_does_not_depend_on_threads() -> None:
-    given = operands(700, 301, "float64")
+@pytest.mark.parametrize(("rows", "columns"), [(700, 401), (2200, 61)])
+def test_the_result_does_not_depend_on_threads(rows: int, columns: int) -> None:
+    given = operands(rows, columns, "float64")
     assert given[0].size > SHARED_FROM
-    assert parts_of(700, 301) == PARTS
+    assert parts_of(rows, columns) == PARTS
     found = []
     for threads in (1, 2, 3):
-        run, arrays = routine("float64", threads), results(700, 301, "float64")
+        run, arrays = routine("float64", threads), results(rows, columns, "float64")
         for _ in range(8):  # in several threads at first, then in those that are faster
             run(*given, *arrays)
             found.append([array.tobytes() for array in arrays])
@@ -154,10 +160,12 @@ def test_the_result_does_not_depend_on_threads() -> None:
     assert_close(arrays, wanted(*given), "float64")
 
 
+@pytest.mark.parametrize("columns", [6, 21])
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-def test_what_is_not_finite_spreads_as_in_two_products(value: float) -> None:
-    given, found = operands(40, 6, "float64"), results(40, 6, "float64")
-    given[0][3, 2], given[0][3, 1], given[1][4] = value, 0.0, 0.0
+def test_what_is_not_finite_spreads_as_in_two_products(value: float, columns: int) -> None:
+    given, found = operands(40, columns, "float64"), results(40, columns, "float64")
+    last = columns - 2
+    given[0][3, last - 2], given[0][3, last - 3], given[1][last] = value, 0.0, 0.0
     routine("float64")(*given, *found)
     for array, other in zip(found, wanted(*given), strict=True):
         assert np.array_equal(np.isnan(array), np.isnan(other))
@@ -165,13 +173,14 @@ def test_what_is_not_finite_spreads_as_in_two_products(value: float) -> None:
         assert np.array_equal(np.isneginf(array), np.isneginf(other))
 
 
-def test_long_sums_are_as_accurate_as_two_products() -> None:
+@pytest.mark.parametrize(("columns", "error"), [(3, 1e-5), (lanes_of(4), 1e-6)])
+def test_long_sums_are_as_accurate_as_two_products(columns: int, error: float) -> None:
     generator = np.random.default_rng(0)
-    matrix, column = generator.random((200_000, 3), np.float32), np.ones((3, 1), np.float32)
-    output = np.empty((3, 1), np.float32)
+    matrix, column = generator.random((200_000, columns), np.float32), np.ones((columns, 1), np.float32)
+    output = np.empty((columns, 1), np.float32)
     routine("float32", function=False)(matrix, column, output)
     exact = matrix.T.astype(np.float64) @ (matrix.astype(np.float64) @ column)
-    assert np.abs(output / exact - 1).max() < 1e-5
+    assert np.abs(output / exact - 1).max() < error
 
 
 def test_the_source_shows_what_is_computed() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from esat.codegen import views
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_source
+from esat.codegen.row_tiles import add_rows, multiply_rows
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads.tasks import in_parallel
 from esat.codegen.vector_math.reduction import reassociating_multiply_add
@@ -35,31 +36,11 @@ def some_rows(begin, end, {arrays}, block):
         last = (part + 1) * rows // parts
         for low in range(part * rows // parts, last, block):
             high = min(low + block, last)
-            rest = high - (high - low) % {count}
             products = {products}
             factors = {factors}
-            for row in range(low, rest, {count}):
-                {names} = zero
-                for column in range(columns):
-                    factor = vector[column]
-                    {multiplied}
-                {stored}
-            for row in range(rest, high):
-                t0 = zero
-                for column in range(columns):
-                    t0 = add(t0, matrix[row, column], vector[column])
-                products[row - low] = t0
+            {multiplied}
             {call}
-            for row in range(low, rest, {count}):
-                {loaded}
-                for column in range(columns):
-                    element = total[column]
-                    {added}
-                    total[column] = element
-            for row in range(rest, high):
-                t0 = factors[row - low]
-                for column in range(columns):
-                    total[column] = add(total[column], t0, matrix[row, column])
+            {added}
 
 
 def product({arrays}, output, block, pool, threads):
@@ -70,6 +51,35 @@ def product({arrays}, output, block, pool, threads):
             element += sums[part, column]
         output[column] = element
 """
+
+_MULTIPLIED_BY_ELEMENTS = """
+rest = high - (high - low) % {count}
+for row in range(low, rest, {count}):
+    {names} = zero
+    for column in range(columns):
+        factor = vector[column]
+        {each}
+    {stored}
+for row in range(rest, high):
+    t0 = zero
+    for column in range(columns):
+        t0 = add(t0, matrix[row, column], vector[column])
+    products[row - low] = t0
+"""
+_ADDED_BY_ELEMENTS = """
+for row in range(low, rest, {count}):
+    {loaded}
+    for column in range(columns):
+        element = total[column]
+        {each}
+        total[column] = element
+for row in range(rest, high):
+    t0 = factors[row - low]
+    for column in range(columns):
+        total[column] = add(total[column], t0, matrix[row, column])
+"""
+_MULTIPLIED_BY_TILES = ["multiply_rows(matrix, low, high, vector, products)"]
+_ADDED_BY_TILES = ["add_rows(matrix, low, high, total, factors)"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ class RowsKernel:
     kept: tuple[tuple[str, int], ...] = ()
 
 
-def print_rows(kernel: RowsKernel, count: int, comments: bool) -> PrintedKernel:
+def print_rows(kernel: RowsKernel, count: int | None, comments: bool) -> PrintedKernel:
     """The source of a kernel over rows, and what it names.
 
     Its entry, :data:`ROWS_ENTRY`, is called with the matrix, the vector, an array for the sums of each part,
@@ -109,15 +119,19 @@ def print_rows(kernel: RowsKernel, count: int, comments: bool) -> PrintedKernel:
     Parameters
     ----------
     count
-        Rows that are used at a time: so many factors are kept in registers.
+        Rows that are used at a time: so many factors are kept in registers. None for vectors of the operand
+        and of the sums in their place (:mod:`esat.codegen.row_tiles`).
     comments
         Whether to name graph nodes in comments.
     """
-    environment: dict[str, object] = {
-        "in_parallel": in_parallel,
-        "add": reassociating_multiply_add,
-        "zero": np.dtype(kernel.dtype).type(0),
-    }
+    if count is None:
+        environment: dict[str, object] = {"multiply_rows": multiply_rows, "add_rows": add_rows}
+        multiplied, added = _MULTIPLIED_BY_TILES, _ADDED_BY_TILES
+    else:
+        zero = np.dtype(kernel.dtype).type(0)
+        environment = {"add": reassociating_multiply_add, "zero": zero}
+        multiplied, added = _by_elements(count)
+    environment["in_parallel"] = in_parallel
     text, call = "", ""
     if kernel.function is not None:
         printed = print_source(kernel.function, "C", comments)
@@ -131,22 +145,34 @@ def print_rows(kernel: RowsKernel, count: int, comments: bool) -> PrintedKernel:
     arrays = ["matrix", "vector", "sums"]
     arrays += [f"other{place}" for place in range(len(kernel.others))]
     arrays += [f"kept{place}" for place in range(len(kernel.kept))]
-    places = range(count)
     body = _SOURCE.format(
         arrays=", ".join(arrays),
         scratch=_lines(4, scratch),
-        count=count,
         products=kernel.products,
         factors=kernel.factors,
-        names=" = ".join(f"t{n}" for n in places),
-        multiplied=_lines(20, [f"t{n} = add(t{n}, matrix[row + {n}, column], factor)" for n in places]),
-        stored=_lines(16, [f"products[row - low + {n}] = t{n}" for n in places]),
+        multiplied=_lines(12, multiplied),
         call=call,
-        loaded=_lines(16, [f"t{n} = factors[row - low + {n}]" for n in places]),
-        added=_lines(20, [f"element = add(element, matrix[row + {n}, column], t{n})" for n in places]),
+        added=_lines(12, added),
     )
-    lines = (line for line in body.lstrip("\n").splitlines() if not line or line.strip())
+    lines = (line for line in body.strip("\n").splitlines() if not line or line.strip())
     return PrintedKernel(text + "\n".join(lines) + "\n", environment)
+
+
+def _by_elements(count: int) -> tuple[list[str], list[str]]:
+    """The loops before and after the function, so many rows at a time."""
+    places = range(count)
+    multiplied = _MULTIPLIED_BY_ELEMENTS.strip("\n").format(
+        count=count,
+        names=" = ".join(f"t{n}" for n in places),
+        each=_lines(8, [f"t{n} = add(t{n}, matrix[row + {n}, column], factor)" for n in places]),
+        stored=_lines(4, [f"products[row - low + {n}] = t{n}" for n in places]),
+    )
+    added = _ADDED_BY_ELEMENTS.strip("\n").format(
+        count=count,
+        loaded=_lines(4, [f"t{n} = factors[row - low + {n}]" for n in places]),
+        each=_lines(8, [f"element = add(element, matrix[row + {n}, column], t{n})" for n in places]),
+    )
+    return multiplied.splitlines(), added.splitlines()
 
 
 def _lines(depth: int, lines: list[str]) -> str:

@@ -12,8 +12,21 @@ _SCALING_SINCE = 22
 """The version of LLVM that knows how AVX-512 multiplies by powers of two; others call the C library."""
 
 
+_WIDTHS = {"+avx512f": 64, "+avx": 32}
+
+
 @functools.cache
 def scales() -> bool:
     """Whether numbers, and vectors of them, are multiplied by powers of two, rounded once."""
+    return binding.llvm_version_info[0] >= _SCALING_SINCE and _features() >= _SCALING
+
+
+@functools.cache
+def vector_bytes() -> int:
+    """Bytes of the longest vectors."""
+    return next((width for feature, width in _WIDTHS.items() if feature in _features()), 16)
+
+
+def _features() -> set[str]:
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return binding.llvm_version_info[0] >= _SCALING_SINCE and set(features.split(",")) >= _SCALING
+    return set(features.split(","))
