@@ -23,10 +23,21 @@ def announced(output: Variable, *inputs: Variable, streams: bool = True) -> list
 
 
 def test_streams_announce_what_they_read_from_memory() -> None:
+    x, column = variable("float64", None, None), variable("float64", None, 1)
+    scaled = op("mul", op("add", x, 1.0), column)
+    assert announced(scaled, x, column) == ["prefetch_pages(x0, (i0, start, ), width)"]
+    assert announced(scaled, x, column, streams=False) == []
+
+
+def test_groups_of_rows_announce_the_next_group() -> None:
     x, row = variable("float64", None, None), variable("float64", None)
-    scaled = op("mul", op("add", x, 1.0), row)
-    assert announced(scaled, x, row) == ["prefetch_pages(x0, (i0, start, ), width)"]
-    assert announced(scaled, x, row, streams=False) == []
+    counts = ("64", "width")
+    below = [f"prefetch_lines(x0, (i0 + uintp(group), start, ), {count})" for count in counts]
+    centred = op("mul", op("sub", x, reduce(SUM, x, 1, keepdims=True)), row)
+    assert announced(centred, x, row) == below
+    here = [f"prefetch_pages(x0, (i0, start, ), {count})" for count in counts]
+    alternatives = [line for pair in zip(here, below, strict=True) for line in pair]
+    assert announced(op("add", op("mul", x, 2.0), row), x, row) == alternatives
 
 
 def test_rows_that_were_read_before_announce_the_next() -> None:

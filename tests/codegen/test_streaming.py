@@ -9,12 +9,13 @@ from esat.codegen import cache, lower, overwrite
 from esat.codegen.cache.kernel import compile_kernel
 from esat.codegen.collapse import collapse
 from esat.codegen.effort import is_streamed
-from esat.codegen.loop_ir import Kernel
+from esat.codegen.loop_ir import Kernel, Loop, walk
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.printing.streams import grouped_rows
 from esat.codegen.streaming import BUFFER, end_of_stream, line_buffer, stream, streamed_outputs
 from esat.extract.machine import MachineProfile
-from esat.graph import Variable
+from esat.graph import TensorType, Variable
 from esat.ops.normalization import softmax
 from esat.ops.reduction import SUM, reduce
 
@@ -66,6 +67,76 @@ def test_streamed_results_are_the_bits_of_others(name: str) -> None:
                 assert result.tobytes() == wanted.tobytes()
                 changed = result.base.view(np.uint8) != before.view(np.uint8)
                 assert changed.sum() <= result.nbytes
+
+
+def programs_of_rows(dtype: str) -> dict[str, tuple[list[Variable], list[Variable]]]:
+    """What is written in groups of rows, since these have a factor for each column in common."""
+    x, y, row = variable(dtype, None, None), variable(dtype, None, None), variable(dtype, None)
+    column, blocks = variable(dtype, None, 1), variable(dtype, None, None, None)
+
+    def layer_norm(of: Variable) -> Variable:
+        axis = of.tensor_type.ndim - 1
+        centred = op("sub", of, op("mul", reduce(SUM, of, axis, keepdims=True), 0.01))
+        squares = reduce(SUM, op("sqr", centred), axis, keepdims=True)
+        return op("mul", op("div", centred, op("sqrt", op("add", squares, 1e-5))), row)
+
+    total = reduce(SUM, x, 1, keepdims=True)
+    chosen = op("switch", op("gt", total, 0.0), op("mul", x, row), total)
+    return {
+        "layer norm": ([layer_norm(x)], [x, row]),
+        "of rows below two axes": ([layer_norm(blocks)], [blocks, row]),
+        "and another matrix": ([op("add", layer_norm(x), y)], [x, row, y]),
+        "and results of rows": ([layer_norm(x), op("exp", total)], [x, row]),
+        "flags of rows": ([chosen, op("lt", x, row)], [x, row]),
+        "row and column": ([op("mul", op("add", x, row), column)], [x, row, column]),
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", programs_of_rows("float64"))
+def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str) -> None:
+    outputs, inputs = programs_of_rows(dtype)[name]
+    group = group_of(outputs, inputs)
+    kernel = lower(group)
+    printed = print_parallel_source(kernel, "C", comments=False, streams=True)
+    assert printed is not None
+    assert "for low in range(" in printed.text
+    plain, streamed = compile_parallel_kernel(kernel), compile_parallel_kernel(kernel, streams=True)
+    generator = np.random.default_rng(0)
+    for rows, columns in ((1, 1), (8, 64), (19, 130), (0, 5), (4, 0), (17, 1029), (11, 9000), (2, 70_000)):
+
+        def shape_of(kind: TensorType, sizes: tuple[int, ...] = (2, rows, columns)) -> tuple[int, ...]:
+            known = (size if size is not None else 0 for size in kind.shape)
+            return tuple(one or size for one, size in zip(known, sizes[3 - kind.ndim :], strict=True))
+
+        passed = [group.inputs[place].tensor_type for place in kernel.operands]
+        arrays = [generator.normal(size=shape_of(kind)).astype(kind.dtype) for kind in passed]
+        kinds = [output.tensor_type for output in group.outputs]
+        expected = [displaced(shape_of(kind), kind.dtype, 0) for kind in kinds]
+        plain(1, *expected, *arrays)
+        for threads, elements in ((1, 0), (1, 3), (2, 5)):
+            results = [displaced(shape_of(kind), kind.dtype, elements) for kind in kinds]
+            around = [result.base.copy() for result in results]
+            streamed(threads, *results, *arrays)
+            for result, wanted, before in zip(results, expected, around, strict=True):
+                assert result.tobytes() == wanted.tobytes()
+                changed = result.base.view(np.uint8) != before.view(np.uint8)
+                assert changed.sum() <= result.nbytes
+
+
+def test_groups_are_of_rows_that_load_something_in_common() -> None:
+    x, row = variable("float64", None, None), variable("float64", None)
+
+    def is_grouped(output: Variable) -> bool:
+        kernel = collapse(kernel_of([output], [x, row]))
+        loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
+        return any(grouped_rows(loop, streamed_outputs(kernel)) for loop in loops)
+
+    assert is_grouped(op("add", op("mul", x, 2.0), row))
+    assert is_grouped(op("mul", op("sub", x, reduce(SUM, x, 1, keepdims=True)), row))
+    assert not is_grouped(op("sub", x, reduce(SUM, x, 1, keepdims=True)))
+    assert not is_grouped(op("mul", x, 2.0))
+    assert not is_grouped(op("mul", softmax(x, 1), row))  # keeps exponentials in its result
 
 
 def test_only_results_that_are_written_once_and_not_read_are_streamed() -> None:

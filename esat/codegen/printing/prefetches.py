@@ -16,13 +16,16 @@ def print_pages(loads: list[Load], scalars: ScalarPrinter, names: Names, count: 
         scalars.source.line(f"{announce}({_place(load, scalars, names)}, {count})")
 
 
-def print_next_row(load: Load, scalars: ScalarPrinter, names: Names, count: str) -> None:
-    """Print what announces ``count`` elements of the row below the one that a load is about to read."""
-    row, uintp = load.index[-2], scalars.source.use("uintp", types.uintp)
-    assert row is not None
-    below = names.with_position(row, f"{names.position(row)} + {uintp}(1)")
-    announce = scalars.source.use("prefetch_lines", prefetching.prefetch_lines)
-    scalars.source.line(f"{announce}({_place(load, scalars, below)}, {count})")
+def print_next_row(
+    loads: list[Load], scalars: ScalarPrinter, names: Names, count: str, distance: str = "1"
+) -> None:
+    """Print what announces ``count`` elements of rows so far below those that loads are about to read."""
+    announce = scalars.source.use("prefetch_lines", prefetching.prefetch_lines) if loads else ""
+    for load in loads:
+        row, uintp = load.index[-2], scalars.source.use("uintp", types.uintp)
+        assert row is not None
+        below = names.with_position(row, f"{names.position(row)} + {uintp}({distance})")
+        scalars.source.line(f"{announce}({_place(load, scalars, below)}, {count})")
 
 
 def _place(load: Load, scalars: ScalarPrinter, names: Names) -> str:

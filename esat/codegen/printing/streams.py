@@ -1,19 +1,68 @@
-"""Loops that write their results past the caches, as source text."""
+"""Loops that write their results past the caches, as source text.
+
+Many results are written row by row from something that all rows have in common: a layer normalisation from a
+scale and a shift for each column. Long rows push that out of the first-level cache before the next row needs
+it. So rows are written in groups, half a kilobyte of each in turn::
+
+    gather from row 0; gather from row 1; ...
+    store the first part of row 0; the first part of row 1; ...; the second part of row 0; ...
+
+What rows have in common then comes from the second-level cache once for a group. Meanwhile that has the
+bandwidth to take in the rows of the next group, which the loop announces. On a Zen 4 server, 80 MB a result,
+a layer normalisation takes 0.8 to 0.9 of the time, and ``(M + r) * c`` 0.7 to 0.8.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 from numba.core import types
 
-from esat.codegen import streaming
-from esat.codegen.loop_ir import Loop, Store, walk
+from esat.codegen import streaming, views
+from esat.codegen.loop_ir import Load, Loop, Store, Tile, walk
 from esat.codegen.prefetching import loads_along, read_before
 from esat.codegen.printing.prefetches import print_next_row, print_pages
 from esat.codegen.printing.scalars import Names, size_name
-from esat.codegen.printing.staggered import RowsPrinter, Stages
+from esat.codegen.printing.staggered import RowsPrinter, Stages, stages_of
 from esat.codegen.streaming import BUFFER, stores_along
+
+GROUP = 8
+"""Rows of a group; more of them save little."""
+GROUP_BYTES = 256 << 10
+"""Bytes of the rows of a group: with those of the next one they stay in the second-level cache."""
+
+
+def grouped_rows(loop: Loop, streamed: Sequence[int]) -> tuple[Loop, Stages] | None:
+    """A loop over rows that is to be printed in groups, and its stages; None for other loops.
+
+    The stages are those of rows in turns; where nothing is gathered from rows, there is none in the middle.
+    """
+    if stores_along(loop) and len(loop.axes) > 1:
+        loop = Loop(loop.axes[:-1], (replace(loop, axes=loop.axes[-1:]),))
+    stages = _only_stored(loop) or stages_of(loop)
+    if stages is None or len(stages.waiting.axes) > 1:
+        return None
+    row, column = loop.axes[-1], stages.waiting.axes[-1]
+    loads = [one.index for one in stages.waiting.body if isinstance(one, Load)]
+    is_shared = any(index and index[-1] == column and row not in index for index in loads)
+    return (loop, stages) if is_shared and set(stores_along(stages.waiting)).intersection(streamed) else None
+
+
+def _only_stored(loop: Loop) -> Stages | None:
+    """The stages of a loop over rows with a single loop in it, that stores."""
+    inside = tuple(walk(loop.body))
+    places = [place for place, inner in enumerate(loop.body) if isinstance(inner, Loop)]
+    if (
+        len(places) != 1
+        or loop.accumulators
+        or any(isinstance(inner, Tile) for inner in inside)
+        or any(isinstance(inner, Store) and loop.axes[-1] not in inner.index for inner in inside)
+    ):
+        return None
+    return Stages(loop.body[: places[0]], (), loop.body[places[0] :])
 
 
 class StreamPrinter(RowsPrinter):
@@ -39,63 +88,168 @@ class StreamPrinter(RowsPrinter):
 
     def loop(self, loop: Loop, names: Names) -> None:
         """Print a loop and what follows from its accumulators."""
-        if not set(stores_along(loop)).intersection(self._streamed):
+        grouped = grouped_rows(loop, self._streamed)
+        is_row = bool(set(stores_along(loop)).intersection(self._streamed))
+        if grouped is None and not is_row:
             around, self._around = self._around, loop
             super().loop(loop, names)
             self._around = around
             return
+        if grouped is not None:
+            loop = grouped[0]
         with ExitStack() as stack:
             for axis in loop.axes[:-1]:
                 stack.enter_context(self.source.block(f"for i{axis} in {self.places(axis, names)}"))
-            self._row(loop, names)
+            if grouped is None:
+                self._row(loop, names)
+            else:
+                self._groups(*grouped, names)
 
     def stages(self, loop: Loop) -> Stages | None:
         """The stages of a loop that is to be printed in turns: rows that are streamed are long."""
         return None if self._streamed else super().stages(loop)
 
+    # ---- a row
+
     def _row(self, loop: Loop, names: Names) -> None:
         """The innermost loop, in parts as long as a buffer, the second of which starts with a line."""
-        axis = loop.axes[-1]
-        streamed = [
-            statement
-            for statement in loop.body
-            if isinstance(statement, Store) and statement.array in self._streamed
-        ]
-        sizes = [np.dtype(self.scalars.kernel.arrays[store.array].dtype).itemsize for store in streamed]
-        length = BUFFER // max(sizes)
+        axis, length = loop.axes[-1], self._length(loop)
         begin, end = names.bounds.get(axis, ("0", size_name(axis)))
-        past = self.source.use("past_boundary", streaming.past_boundary)
-        uintp = self.source.use("uintp", types.uintp)
-        row = self._place(streamed[0], names.with_position(axis, begin))
-        self.source.line(f"first{axis} = {begin} - {past}({row}, {length})")
+        self.source.line(f"first{axis} = {begin} - {self._past(loop, names, length)}")
         with self.source.block(f"for part{axis} in range(({end} - first{axis} + {length - 1}) // {length})"):
             self.source.line(f"next{axis} = first{axis} + {length}")
-            self.source.line(f"start = {uintp}(max(first{axis}, {begin}))")
-            self.source.line(f"width = {uintp}(min(next{axis}, {end}) - max(first{axis}, {begin}))")
-            self._announce(loop, streamed[0], names.with_position(axis, "start"))
-            with self.source.block("for place in range(width)"):
-                inside = names.with_position(axis, "start + place")
-                for statement in loop.body:
-                    if statement in streamed:
-                        self.source.line(
-                            f"lines{statement.array}[place] = {inside.value(statement.operand)}",
-                            statement.comment,
-                        )
-                    else:
-                        self.block([statement], inside, loop, flat=True)
-            write = self.source.use("stream", streaming.stream)
-            for store in streamed:
-                place = self._place(store, names.with_position(axis, "start"))
-                self.source.line(f"{write}({place}, lines{store.array}, width)")
+            self.source.line(f"start = {self._uintp()}(max(first{axis}, {begin}))")
+            self.source.line(f"width = {self._uintp()}(min(next{axis}, {end}) - max(first{axis}, {begin}))")
+            self._announce(loop, names)
+            self._through_buffers(loop, names, "width")
             self.source.line(f"first{axis} = next{axis}")
 
-    def _announce(self, loop: Loop, store: Store, names: Names) -> None:
+    def _announce(self, loop: Loop, names: Names) -> None:
         """Fetch what the loop has yet to read from memory; of a row that was read before, the one below."""
-        loads = loads_along(loop, [axis for axis in store.index if axis is not None])
+        inside = names.with_position(loop.axes[-1], "start")
+        loads = self._loads(loop)
         again = [load for load in loads if self._around and read_before(load, loop, self._around)]
-        for load in again:
-            print_next_row(load, self.scalars, names, "width")
-        print_pages([load for load in loads if load not in again], self.scalars, names, "width")
+        print_next_row(again, self.scalars, inside, "width")
+        print_pages([load for load in loads if load not in again], self.scalars, inside, "width")
+
+    def _through_buffers(self, loop: Loop, names: Names, count: str) -> None:
+        """What goes through the buffers at a time: ``count`` places from ``start`` on."""
+        streamed, axis = self._stores(loop), loop.axes[-1]
+        places = count if count == "width" else f"{self._uintp()}({count})"
+        with self.source.block(f"for place in range({places})"):
+            inside = names.with_position(axis, "start + place")
+            for statement in loop.body:
+                if statement in streamed:
+                    text = f"lines{statement.array}[place] = {inside.value(statement.operand)}"
+                    self.source.line(text, statement.comment)
+                else:
+                    self.block([statement], inside, loop, flat=True)
+        write = self.source.use("stream", streaming.stream)
+        for store in streamed:
+            place = self._place(store, names.with_position(axis, "start"))
+            self.source.line(f"{write}({place}, lines{store.array}, {count})")
+
+    # ---- groups of rows
+
+    def _groups(self, loop: Loop, stages: Stages, names: Names) -> None:
+        """Look at the rows of a group one after another, and then write them in turns."""
+        row = loop.axes[-1]
+        begin, end = names.bounds.get(row, ("0", size_name(row)))
+        kept = self._passed(stages)[1]
+        for value, dtype in kept.items():
+            new = self.source.use("scratch", views.scratch)
+            self.source.line(f"kept{value} = {new}({self.source.expression(dtype, dtype)})")
+        self.source.line(f"group = {self._group(loop, stages)}")
+        with self.source.block(f"for low in range({begin}, {end}, group)"):
+            self.source.line(f"rows = {self._uintp()}(min(group, {end} - low))")
+            if stages.first:
+                with self.source.block("for turn in range(rows)"):
+                    self.source.line(f"i{row} = {self._uintp()}(low) + turn")
+                    self.block((*stages.first, *stages.middle), names, loop, flat=False)
+                    for value in kept:
+                        self.source.line(f"kept{value}[turn] = v{value}")
+            column, length = stages.waiting.axes[-1], self._length(stages.waiting)
+            first, last = names.bounds.get(column, ("0", size_name(column)))
+            width = last if first == "0" else f"{last} - {first}"
+            parts = f"range(({width} + {2 * length - 2}) // {length})"
+            with self.source.block(f"for part in {parts}"), self.source.block("for turn in range(rows)"):
+                self._turn(loop, stages, kept, names)
+            if stages.last[1:]:
+                with self.source.block("for turn in range(rows)"):
+                    self._recall(row, kept)
+                    self.block(stages.last[1:], names, loop, flat=False)
+
+    def _recall(self, row: int, kept: Iterable[int]) -> None:
+        self.source.line(f"i{row} = {self._uintp()}(low) + turn")
+        for value in kept:
+            self.source.line(f"v{value} = kept{value}[turn]")
+
+    def _turn(self, loop: Loop, stages: Stages, kept: Iterable[int], names: Names) -> None:
+        """One part of one row; the first and the last one may be empty, as rows begin anywhere in a line."""
+        waiting, row = stages.waiting, loop.axes[-1]
+        column, length = waiting.axes[-1], self._length(waiting)
+        begin, end = names.bounds.get(column, ("0", size_name(column)))
+        self._recall(row, kept)
+        before = "" if begin == "0" else f"{begin} + "
+        self.source.line(f"first = {before}part * {length} - {self._past(waiting, names, length)}")
+        self.source.line(f"start = {self._uintp()}(max(first, {begin}))")
+        self.source.line(f"stop = min(first + {length}, {end})")
+        self.source.line(f"width = {self._uintp()}(max(0, stop - max(first, {begin})))")
+        # Loops as short as these take a fifth longer than the code of a whole part, which has no jumps in it.
+        for header, count in ((f"if width == {length}", str(length)), ("else", "width")):
+            with self.source.block(header):
+                self._announce_group(waiting, loop, names, count)
+                self._through_buffers(waiting, names, count)
+
+    def _announce_group(self, waiting: Loop, loop: Loop, names: Names, count: str) -> None:
+        """Fetch the same part of a row of the next group."""
+        inside = names.with_position(waiting.axes[-1], "start")
+        loads = [load for load in self._loads(waiting) if load.index[-2:-1] == loop.axes[-1:]]
+        others = [load for load in loads if not read_before(load, waiting, loop)]
+        print_next_row([load for load in loads if load not in others], self.scalars, inside, count, "group")
+        if others:
+            with self.source.block("if group == 1"):
+                print_pages(others, self.scalars, inside, count)
+            with self.source.block("else"):
+                print_next_row(others, self.scalars, inside, count, "group")
+
+    def _group(self, loop: Loop, stages: Stages) -> str:
+        """How many rows make a group: what is loaded from these stays in the second-level cache."""
+        row, column = loop.axes[-1], stages.waiting.axes[-1]
+        loads = {
+            one.array
+            for one in walk(loop.body)
+            if isinstance(one, Load) and row in one.index and column in one.index
+        }
+        width = sum(np.dtype(self.scalars.kernel.arrays[array].dtype).itemsize for array in loads)
+        if not width:
+            return str(GROUP)
+        return f"max(1, min({GROUP}, {GROUP_BYTES // width} // max(1, {size_name(column)})))"
+
+    # ---- what they share
+
+    def _stores(self, loop: Loop) -> list[Store]:
+        """The stores of an innermost loop that are streamed."""
+        return [one for one in loop.body if isinstance(one, Store) and one.array in self._streamed]
+
+    def _length(self, loop: Loop) -> int:
+        """Elements of a part."""
+        arrays = self.scalars.kernel.arrays
+        return BUFFER // max(np.dtype(arrays[store.array].dtype).itemsize for store in self._stores(loop))
+
+    def _past(self, loop: Loop, names: Names, length: int) -> str:
+        """How far the first place of the row lies behind where a part of it would begin."""
+        axis = loop.axes[-1]
+        begin = names.bounds.get(axis, ("0", ""))[0]
+        place = self._place(self._stores(loop)[0], names.with_position(axis, begin))
+        return f"{self.source.use('past_boundary', streaming.past_boundary)}({place}, {length})"
+
+    def _loads(self, loop: Loop) -> list[Load]:
+        """What runs along memory and through all that is stored."""
+        return loads_along(loop, [axis for axis in self._stores(loop)[0].index if axis is not None])
+
+    def _uintp(self) -> str:
+        return self.source.use("uintp", types.uintp)
 
     def _place(self, store: Store, names: Names) -> str:
         """An output and the places at which it is stored, as two arguments."""
