@@ -183,13 +183,6 @@ def tables() -> list[Fit]:
             {64: 9},
         ),
         Fit(
-            "HYPERBOLIC_TANGENT",
-            "(tanh(x) - x) / x**3 in z = x**2, for abs(x) <= 0.625",
-            of_root(lambda x: (mp.tanh(x) - x) / x**3, lambda z: -one / 3 + 2 * z / 15),
-            lambda: (mp.mpf(0), mp.mpf("0.63") ** 2),
-            {32: 5},
-        ),
-        Fit(
             "HYPERBOLIC_SINE",
             "(sinh(x) - x) / x**3 in z = x**2, for abs(x) <= 1",
             of_root(lambda x: (mp.sinh(x) - x) / x**3, lambda z: one / 6 + z / 120),

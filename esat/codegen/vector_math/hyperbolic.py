@@ -6,7 +6,7 @@ import math
 
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float
-from esat.codegen.vector_math.exponential import exp_times, expm1, limits, reduce_exponential
+from esat.codegen.vector_math.exponential import exp_times, limits, minus_one, reduce_exponential
 from esat.codegen.vector_math.logarithm import log1p_of_positive
 
 
@@ -17,17 +17,16 @@ def odd_polynomial(x: Float, table: tuple[float, ...]) -> Float:
 
 
 def tanh(x: Float) -> Float:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent: ``e / (e + 2)`` for ``e = exp(2 abs(x)) - 1``.
+
+    One formula for all arguments: a polynomial beside it for those near 0 would be twice as near to the true
+    value in float32, and take half as long again.
+    """
+    limit = 20.0 if x.format.bits == 64 else 10.0
     magnitude = abs(x)
-    if x.format.bits == 64:
-        excess = expm1((magnitude > 20.0).select(20.0, magnitude) * 2.0)
-        return (excess / (excess + 2.0)).with_sign_of(x)
-    # Exponents are those of normal numbers here.
-    reduced = reduce_exponential((magnitude > 10.0).select(10.0, magnitude) * 2.0)
-    power = reduced.exponent.power_of_two()
-    far = 1.0 - 2.0 / (power.multiply_add(reduced.excess, power) + 1.0)
-    near = odd_polynomial(magnitude, coefficients.HYPERBOLIC_TANGENT[32])
-    return (magnitude < 0.625).select(near, far).with_sign_of(x)
+    reduced = reduce_exponential((magnitude > limit).select(limit, magnitude) * 2.0)
+    excess = minus_one(reduced.excess, reduced.exponent)  # exponents are those of normal numbers here
+    return (excess / (excess + 2.0)).with_sign_of(x)
 
 
 def half_exp(magnitude: Float) -> Float:
