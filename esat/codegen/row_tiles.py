@@ -82,17 +82,20 @@ def multiply_rows(typing_context: Any, matrix: Any, low: Any, high: Any, vector:
 
 
 @intrinsic
-def add_rows(typing_context: Any, matrix: Any, low: Any, high: Any, total: Any, factors: Any) -> Any:
+def add_rows(
+    typing_context: Any, matrix: Any, low: Any, high: Any, total: Any, factors: Any, ahead: Any
+) -> Any:
     """``total += factors[: high - low] @ matrix[low:high, : total.size]`` for arrays in C order.
 
     What is added is summed first: errors grow with the number of calls, not of rows. The total has as many
-    elements as there are lanes at least (:func:`lanes_of`).
+    elements as there are lanes at least (:func:`lanes_of`). Meanwhile the rows that are so far ``ahead`` of
+    these, 0 for none, come into the first-level cache.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _call(context, builder, signature.args, arguments, "add_rows", _add)
 
-    return types.void(matrix, low, high, total, factors), generate
+    return types.void(matrix, low, high, total, factors, ahead), generate
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,8 @@ class _Rows:
         A pointer to the first row, bytes between rows, and their number and length.
     along, across
         Pointers to a row, and to a column, that is read or written.
+    ahead
+        How many rows ahead others are fetched, 0 for none; only where rows are added.
     """
 
     builder: Any
@@ -117,6 +122,7 @@ class _Rows:
     columns: Any
     along: Any
     across: Any
+    ahead: Any = None
 
     def row(self, number: Any) -> Any:
         """A pointer to the bytes of a row."""
@@ -153,6 +159,10 @@ def _call(
     stride = _CGUTILS.unpack_tuple(builder, fields(0).strides, 2)[0]
     first, along, across = start(0, low, word(0)), start(3, word(0)), start(4, word(0))
     given = [first, stride, builder.sub(high, low), fields(3).nitems, along, across]
+    given += [
+        context.cast(builder, value, kind, types.int64)
+        for value, kind in zip(arguments[5:], kinds[5:], strict=True)
+    ]
     itemsize = item_size(context, kinds[0])
     module = builder.module
     function_type = ir.FunctionType(ir.VoidType(), [value.type for value in given])
@@ -205,8 +215,9 @@ def _add(rows: _Rows) -> None:
             factor = _load(builder, rows.of_column(row), Format(format_.bits))
             spread = Float(builder, _spread(builder, factor.value, format_.lanes), format_)
             sums.add(spread, tile.load(rows.row(row)))
-            for pointer in tile.pointers(rows.row(builder.add(row, rows.count))):
-                fetch(builder, pointer, level=1)
+            with builder.if_then(builder.icmp_signed("!=", rows.ahead, word(0))):
+                for pointer in tile.pointers(rows.row(builder.add(row, rows.ahead))):
+                    fetch(builder, pointer, level=1)
 
         whole = builder.and_(rows.count, word(-len(sets)))
         with _range(builder, word(0), whole, len(sets)) as (first, _):

@@ -18,8 +18,8 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 
 def compiled(intrinsic: object) -> object:
     @numba.njit  # type: ignore[untyped-decorator]
-    def call(matrix, low, high, along, across):  # type: ignore[no-untyped-def]
-        intrinsic(matrix, low, high, along, across)  # type: ignore[operator]
+    def call(matrix, low, high, along, across, *ahead):  # type: ignore[no-untyped-def]
+        intrinsic(matrix, low, high, along, across, *ahead)  # type: ignore[operator]
 
     return call
 
@@ -53,7 +53,7 @@ def test_sums_of_multiples_of_rows(width: int, dtype: str) -> None:
         matrix, factors = integers(rows + 5, columns + 3, dtype=dtype), integers(rows, dtype=dtype)
         total = integers(columns, dtype=dtype)
         right = total + factors @ matrix[2 : 2 + rows, :columns]
-        add(matrix, 2, 2 + rows, total, factors)  # type: ignore[operator]
+        add(matrix, 2, 2 + rows, total, factors, rows)  # type: ignore[operator]
         assert np.array_equal(total, right)
 
 
@@ -69,7 +69,7 @@ def test_what_two_vectors_have_in_common_counts_once(width: int, value: float) -
     compiled(multiply_rows)(matrix, 0, lanes + 1, vector, products)  # type: ignore[operator]
     assert np.array_equal(products, np.full(lanes + 1, 2.0 * lanes - 2.0))
     total = np.zeros(2 * lanes - 1)
-    compiled(add_rows)(matrix, 0, lanes + 1, total, np.ones(lanes + 1))  # type: ignore[operator]
+    compiled(add_rows)(matrix, 0, lanes + 1, total, np.ones(lanes + 1), 0)  # type: ignore[operator]
     assert np.array_equal(total, matrix.sum(axis=0))
 
 

@@ -186,6 +186,8 @@ def test_long_sums_are_as_accurate_as_two_products(columns: int, error: float) -
 def test_the_source_shows_what_is_computed() -> None:
     text = routine("float64").source()
     assert "tanh_float64(v0)  # tanh(p)" in text
+    assert "multiply_rows(matrix, low, high, vector, products)" in text
+    assert "add_rows(matrix, low, high, total, factors, block if matrix.size <= 2097152 else 0)" in text
     assert (
         "kernel(own_factors[: high - low], kept1[low:high], kept0[low:high], other1, other0[low:high])"
         in text

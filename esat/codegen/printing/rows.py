@@ -78,8 +78,11 @@ for row in range(rest, high):
     for column in range(columns):
         total[column] = add(total[column], t0, matrix[row, column])
 """
-_MULTIPLIED_BY_TILES = ["multiply_rows(matrix, low, high, vector, products)"]
-_ADDED_BY_TILES = ["add_rows(matrix, low, high, total, factors)"]
+_MULTIPLIED_BY_TILES = "multiply_rows(matrix, low, high, vector, products)"
+_ADDED_BY_TILES = "add_rows(matrix, low, high, total, factors, block if matrix.size <= {fetched} else 0)"
+_FETCHED_TO = 1 << 24
+"""Bytes of a matrix up to which the next block is fetched while one is added. What comes from memory, and not
+from the last level of the caches, the processor fetches earlier by itself."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,8 @@ def print_rows(kernel: RowsKernel, count: int | None, comments: bool) -> Printed
     """
     if count is None:
         environment: dict[str, object] = {"multiply_rows": multiply_rows, "add_rows": add_rows}
-        multiplied, added = _MULTIPLIED_BY_TILES, _ADDED_BY_TILES
+        fetched = _FETCHED_TO // np.dtype(kernel.dtype).itemsize
+        multiplied, added = [_MULTIPLIED_BY_TILES], [_ADDED_BY_TILES.format(fetched=fetched)]
     else:
         zero = np.dtype(kernel.dtype).type(0)
         environment = {"add": reassociating_multiply_add, "zero": zero}
