@@ -1,5 +1,8 @@
 """Results written past the caches: the same bits, whatever lines they begin and end in."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, variable
@@ -47,6 +50,21 @@ def programs() -> dict[str, tuple[list[Variable], list[Variable], tuple[str, ...
     return found
 
 
+def assert_nothing_else_changes(
+    kernel: Callable[..., None],
+    results: Sequence[np.ndarray],
+    arrays: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+) -> None:
+    """A kernel writes the bits expected into parts of larger arrays, and nothing beside them."""
+    around = [result.base.copy() for result in results]
+    kernel(*results, *arrays)
+    for result, wanted, before in zip(results, expected, around, strict=True):
+        assert result.tobytes() == wanted.tobytes()
+        changed = result.base.view(np.uint8) != before.view(np.uint8)
+        assert changed.sum() <= result.nbytes
+
+
 @pytest.mark.parametrize("name", programs())
 def test_streamed_results_are_the_bits_of_others(name: str) -> None:
     outputs, inputs, dtypes = programs()[name]
@@ -61,12 +79,7 @@ def test_streamed_results_are_the_bits_of_others(name: str) -> None:
         plain(1, *expected, *arrays)
         for threads, elements in ((1, 0), (1, 1), (2, 5), (5, 63)):
             results = [displaced(shape, dtype, elements) for dtype in dtypes]
-            around = [result.base.copy() for result in results]
-            streamed(threads, *results, *arrays)
-            for result, wanted, before in zip(results, expected, around, strict=True):
-                assert result.tobytes() == wanted.tobytes()
-                changed = result.base.view(np.uint8) != before.view(np.uint8)
-                assert changed.sum() <= result.nbytes
+            assert_nothing_else_changes(partial(streamed, threads), results, arrays, expected)
 
 
 def programs_of_rows(dtype: str) -> dict[str, tuple[list[Variable], list[Variable]]]:
@@ -116,12 +129,7 @@ def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str) -> None:
         plain(1, *expected, *arrays)
         for threads, elements in ((1, 0), (1, 3), (2, 5)):
             results = [displaced(shape_of(kind), kind.dtype, elements) for kind in kinds]
-            around = [result.base.copy() for result in results]
-            streamed(threads, *results, *arrays)
-            for result, wanted, before in zip(results, expected, around, strict=True):
-                assert result.tobytes() == wanted.tobytes()
-                changed = result.base.view(np.uint8) != before.view(np.uint8)
-                assert changed.sum() <= result.nbytes
+            assert_nothing_else_changes(partial(streamed, threads), results, arrays, expected)
 
 
 def test_groups_are_of_rows_that_load_something_in_common() -> None:
