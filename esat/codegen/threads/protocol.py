@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from esat.codegen.threads import memory
+from esat.codegen.threads.placement import WORD_BITS
 
 # Intrinsics: as functions of Python they would have one parameter more.
 acquire: Any = memory.acquire
@@ -166,7 +167,7 @@ def fetch(state: int, helpers: int) -> int:
 
 def place(state: int, helper: int, masks: int, row: int) -> None:
     """Let a helper run on the processors of one of the masks."""
-    size = (load(masks) + 63) // 64 * 8
+    size = (load(masks) + WORD_BITS - 1) // WORD_BITS * 8
     allow(load(state + ALLOW), load(helper + SYSTEM), size, masks + 8 + row * size)
 
 
