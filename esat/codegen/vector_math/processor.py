@@ -10,9 +10,8 @@ from numba.core.registry import cpu_target
 _SCALING = {"+avx512f", "+avx512dq", "+avx512vl"}
 _SCALING_SINCE = 22
 """The version of LLVM that knows how AVX-512 multiplies by powers of two; others call the C library."""
-
-
 _WIDTHS = {"+avx512f": 64, "+avx": 32}
+"""What a processor has, and bytes of a vector, the longest first."""
 
 
 @functools.cache
