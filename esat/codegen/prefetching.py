@@ -1,10 +1,13 @@
 """Memory announced to the caches before it is read.
 
-Processors notice that memory is read from one end to the other, and fetch what comes next, but only up to
-the end of a page, whose neighbours may lie anywhere. At the start of each page they wait, and begin anew. So
-loops that read more than caches hold fetch the first lines of the pages some way ahead; the processor then
-fetches the rest of these by itself. On a Zen 4 server a float32 ``sum((x - y)**2)`` of 80 MB takes 0.8 to
-0.96 of the time, and ``a * x + b`` of 160 MB, written past the caches, 0.9.
+Processors notice that memory is read from one end to the other, and fetch what comes next, some of them only
+up to the end of a page, whose neighbours may lie anywhere. At the start of each page those wait, and begin
+anew. So for them loops that read more than caches hold fetch the first lines of the pages some way ahead; the
+processor then fetches the rest of these by itself. On a Zen 4 server a float32 ``sum((x - y)**2)`` of 80 MB
+takes 0.8 to 0.96 of the time, and ``a * x + b`` of 160 MB, written past the caches, 0.9. A Zen 3 server goes
+on to the next page by itself, and if its first line is there already, it does not: the same programs take 1.3
+and 1.15 times as long. So pages are announced only to processors that were seen to gain from it
+(:func:`esat.codegen.processor.waits_at_pages`).
 
 Rows that are read several times come from memory only the first time, and for the rest memory is idle. Where
 the last time is a loop that writes past the caches, that loop fetches the next row, or that of the next group

@@ -21,8 +21,8 @@ from numba.extending import intrinsic
 
 from esat.codegen.memory_access import item_size, pointer_to, word
 from esat.codegen.prefetching import fetch
+from esat.codegen.processor import vector_bytes
 from esat.codegen.vector_math.builder import Float, Format
-from esat.codegen.vector_math.processor import vector_bytes
 
 _CGUTILS: Any = cgutils
 _NUMBER = ir.IntType(32)

@@ -3,16 +3,24 @@
 import mmap
 
 import numpy as np
+import pytest
 from codegen.kernel_cases import group_of, op, variable
 from numba.core import types
 
-from esat.codegen import cache, lower
+from esat.codegen import cache, lower, processor
 from esat.codegen.cache.kernel import compile_kernel
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.prefetching import prefetch_lines, prefetch_pages
 from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce
+
+
+@pytest.fixture(params=[True, False], ids=["waits at pages", "goes on"])
+def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the processor is one that waits at the start of each page."""
+    monkeypatch.setattr(processor, "waits_at_pages", lambda: request.param)
+    return bool(request.param)
 
 
 def announced(output: Variable, *inputs: Variable, streams: bool = True) -> list[str]:
@@ -22,23 +30,22 @@ def announced(output: Variable, *inputs: Variable, streams: bool = True) -> list
     return [line.strip() for line in printed.text.splitlines() if "prefetch_" in line]
 
 
-def test_streams_announce_what_they_read_from_memory() -> None:
+def test_streams_announce_what_they_read_from_memory(waits: bool) -> None:
     x, column = variable("float64", None, None), variable("float64", None, 1)
     scaled = op("mul", op("add", x, 1.0), column)
-    assert announced(scaled, x, column) == ["prefetch_pages(x0, (i0, start, ), width)"]
+    assert announced(scaled, x, column) == ["prefetch_pages(x0, (i0, start, ), width)"] * waits
     assert announced(scaled, x, column, streams=False) == []
 
 
-def test_groups_of_rows_announce_the_next_group() -> None:
+def test_groups_of_rows_announce_the_next_group(waits: bool) -> None:
     x, row = variable("float64", None, None), variable("float64", None)
     counts = ("64", "width")
     below = [f"prefetch_lines(x0, (i0 + uintp(group), start, ), {count})" for count in counts]
     alone, *grouped = announced(op("mul", op("sub", x, reduce(SUM, x, 1, keepdims=True)), row), x, row)
     assert alone == "prefetch_lines(x0, (i0 + uintp(1), start, ), width)"
     assert grouped == below
-    alone, *grouped = announced(op("add", op("mul", x, 2.0), row), x, row)
-    assert alone == "prefetch_pages(x0, (i0, start, ), width)"
-    assert grouped == below
+    pages = ["prefetch_pages(x0, (i0, start, ), width)"] * waits
+    assert announced(op("add", op("mul", x, 2.0), row), x, row) == pages + below
 
 
 def test_rows_that_were_read_before_announce_the_next() -> None:
@@ -47,14 +54,12 @@ def test_rows_that_were_read_before_announce_the_next() -> None:
     assert announced(centred, x) == ["prefetch_lines(x0, (i0 + uintp(1), start, ), width)"]
 
 
-def test_long_sums_announce_all_that_they_read() -> None:
+def test_long_sums_announce_all_that_they_read(waits: bool) -> None:
     x, y = variable("float32", None), variable("float32", None)
     difference = op("sub", x, y)
     total = reduce(SUM, op("mul", difference, difference), 0)
-    assert announced(total, x, y) == [
-        "prefetch_pages(x0, (first0, ), 1024)",
-        "prefetch_pages(x1, (first0, ), 1024)",
-    ]
+    pages = ["prefetch_pages(x0, (first0, ), 1024)", "prefetch_pages(x1, (first0, ), 1024)"]
+    assert announced(total, x, y) == pages * waits
 
 
 def test_announcements_reach_the_machine_code() -> None:

@@ -4,9 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from esat.codegen import row_tiles
+from esat.codegen import processor, row_tiles
 from esat.codegen.row_tiles import add_rows, lanes_of, multiply_rows
-from esat.codegen.vector_math import processor
 
 
 @pytest.fixture(params=[16, 32, 64])

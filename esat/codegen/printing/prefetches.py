@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from numba.core import types
 
-from esat.codegen import prefetching
+from esat.codegen import prefetching, processor
 from esat.codegen.loop_ir import Load
 from esat.codegen.printing.scalars import Names, ScalarPrinter
 
 
 def print_pages(loads: list[Load], scalars: ScalarPrinter, names: Names, count: str) -> None:
-    """Print what announces pages some way behind the ``count`` elements that loads are about to read."""
-    announce = scalars.source.use("prefetch_pages", prefetching.prefetch_pages) if loads else ""
+    """Print what announces pages some way behind the ``count`` elements that loads are about to read.
+
+    That is nothing where processors go on to the next page by themselves.
+    """
+    if not loads or not processor.waits_at_pages():
+        return
+    announce = scalars.source.use("prefetch_pages", prefetching.prefetch_pages)
     for load in loads:
         scalars.source.line(f"{announce}({_place(load, scalars, names)}, {count})")
 

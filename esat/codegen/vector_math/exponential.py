@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from esat.codegen.processor import scales
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer
-from esat.codegen.vector_math.processor import scales
 
 BINARY_LIMITS = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
 """Arguments beyond which ``2**x`` is zero, or infinite."""

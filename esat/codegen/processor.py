@@ -1,4 +1,4 @@
-"""What the processor that kernels are compiled for does in one instruction."""
+"""What the processor that kernels are compiled for does in one instruction, and what it does by itself."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ _SCALING_SINCE = 22
 """The version of LLVM that knows how AVX-512 multiplies by powers of two; others call the C library."""
 _WIDTHS = {"+avx512f": 64, "+avx": 32}
 """What a processor has, and bytes of a vector, the longest first."""
+_WAITING_AT_PAGES = {"znver4"}
+"""LLVM's names of processors that were seen to gain from announced pages: Zen 3 loses a fifth, which others
+might, too."""
 
 
 @functools.cache
@@ -24,6 +27,13 @@ def scales() -> bool:
 def vector_bytes() -> int:
     """Bytes of the longest vectors."""
     return next((width for feature, width in _WIDTHS.items() if feature in _features()), 16)
+
+
+@functools.cache
+def waits_at_pages() -> bool:
+    """Whether it reads memory sooner where the first lines of the next pages are announced."""
+    _, name, _ = cpu_target.target_context.codegen().magic_tuple()
+    return name in _WAITING_AT_PAGES
 
 
 def _features() -> set[str]:
