@@ -13,6 +13,7 @@
 ``printing``        the loop IR to numba source
 ``scalar``          functions with NumPy's semantics that op templates call
 ``processor``       what the processor can do, and does by itself
+``interleaving``    loops in which several vectors take turns
 ``vector_math``     elementary functions as branch-free LLVM IR
 ``compile``         source to machine code
 ``native_call``     whole calls of small programs as one native function

@@ -24,6 +24,7 @@ from numba.core.typing.templates import Signature
 
 from esat.codegen.cache import namespace
 from esat.codegen.entry import Kind, entry_function, kinds_of
+from esat.codegen.interleaving import interleave
 from esat.codegen.vector_math.variants import drop_unused_variants
 from esat.errors import CompileError
 
@@ -104,7 +105,13 @@ functions and branches that depend on types. Each of them looks at the whole fun
 
 
 class _Library(JITCodeLibrary):
-    """Numba's library, without what the loop vectoriser could have called but does not."""
+    """Numba's library, in whose loops several vectors take turns where that pays, and without what the loop
+    vectoriser could have called but does not."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        interleave(ir_module)
+        add: Any = super().add_ir_module  # which numba does not annotate
+        add(ir_module)
 
     def _optimize_final_module(self) -> None:
         optimize: Any = super()._optimize_final_module  # which numba does not annotate

@@ -1,0 +1,92 @@
+"""In which loops several vectors take turns, and that LLVM hears it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from codegen.kernel_cases import group_of, op, variable
+
+from esat.codegen import compile, interleaving, lower
+from esat.codegen.cache.kernel import CompiledKernel
+from esat.graph import Variable
+from esat.ops.reduction import SUM, reduce
+
+X, Y = variable("float64", None, None), variable("float64", None, None)
+Compile = Callable[[Variable, list[Variable]], CompiledKernel]
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Compile:
+    """Kernels that this process compiles, in whose code vectors have 32 bytes."""
+    monkeypatch.setenv("ESAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(interleaving, "vector_bytes", lambda: 32)
+    # Kernels of other tests are in memory.
+    fresh: Any = compile.compile_kernel
+    return lambda output, inputs: fresh.__wrapped__(lower(group_of([output], inputs)), "C")
+
+
+def chain(length: int) -> Variable:
+    """A value after so many operations."""
+    value = X
+    for place in range(length):
+        value = op("mul", value, Y) if place % 2 else op("add", value, Y)
+    return value
+
+
+def counts(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> list[int]:
+    """How many vectors take turns in each loop that is compiled meanwhile."""
+    found: list[int] = []
+    identity = interleaving._identity
+
+    def noted(module: Any, count: int) -> Any:
+        found.append(count)
+        return identity(module, count)
+
+    monkeypatch.setattr(interleaving, "_identity", noted)
+    run()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (op("exp", X), [4]),
+        (op("tanh", op("exp", op("add", X, Y))), [4]),
+        (op("erf", op("tanh", op("exp", X))), [2]),
+        (chain(40), [2]),
+        # LLVM decides about short loops, and about sums.
+        (chain(6), []),
+        (reduce(SUM, op("exp", X), 1), []),
+    ],
+)
+def test_loops_that_compute_much_take_several_vectors_in_turns(
+    compiled: Compile, monkeypatch: pytest.MonkeyPatch, output: Variable, expected: list[int]
+) -> None:
+    assert counts(monkeypatch, lambda: compiled(output, [X, Y])) == expected
+
+
+def test_longer_vectors_are_left_to_llvm(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interleaving, "vector_bytes", lambda: 64)
+    assert counts(monkeypatch, lambda: compiled(op("exp", X), [X])) == []
+
+
+def test_the_count_changes_the_machine_code(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
+    def instructions(added: float) -> int:
+        return len(compiled(op("add", op("exp", X), added), [X]).assembly.splitlines())
+
+    in_turns = instructions(0.5)
+    monkeypatch.setattr(interleaving, "vectors_in_turns", lambda found: 1)
+    assert in_turns > 1.5 * instructions(0.25)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 15, 16, 17, 100])
+def test_values_do_not_depend_on_their_place(compiled: Compile, size: int) -> None:
+    alone = variable("float64", None)
+    kernel = compiled(op("mul", op("exp", alone), op("tanh", alone)), [alone])
+    values = np.linspace(-3.0, 3.0, size)
+    together, one_by_one = np.empty(size), np.empty(size)
+    kernel(together, values)
+    for place in range(size):
+        kernel(one_by_one[place : place + 1], values[place : place + 1])
+    assert np.array_equal(together, one_by_one)
