@@ -1,11 +1,11 @@
 """Loops that compute much, several vectors at a time.
 
 The vectors that a loop computes do not depend on one another, but what is done with each is a long chain of
-steps. Processors work on the next vector meanwhile, as far ahead as instructions fit into their schedulers. An
-exponential is longer than that. LLVM lets vectors take turns only in short loops and in sums. So other loops
-that call functions or do many operations are given a number of vectors that take turns, as metadata. On a Zen 3
-server, float32 ``tanh(x) * y + exp(-z * z / 2)`` takes 0.75 to 0.8 of the time, sigmoid 0.7 to 0.8,
-Black-Scholes 0.81 to 0.87, twenty steps of ``z**2 + c`` 0.81 to 0.89.
+steps. Processors work on the next vector meanwhile, as far ahead as instructions fit into their schedulers,
+and an exponential is longer than that. LLVM lets vectors take turns only in short loops and in sums. So other
+loops that call functions or do many operations are given a number of vectors that take turns, as metadata.
+On a Zen 3 server, float32 ``tanh(x) * y + exp(-z * z / 2)`` takes 0.75 to 0.8 of the time, sigmoid 0.7 to
+0.8, Black-Scholes 0.81 to 0.87, twenty steps of ``z**2 + c`` 0.81 to 0.89.
 
 Where vectors have 64 bytes, LLVM's choice remains: that was not measured, and each instruction keeps a
 processor busy for longer.
@@ -59,7 +59,7 @@ def vectors_in_turns(instructions: list[Any]) -> int:
 
 
 def _innermost_loops(blocks: list[Any]) -> list[tuple[str, set[str]]]:
-    """The loops of a function without loops in them: each one's last block, which jumps back, and all blocks."""
+    """The innermost loops of a function: each one's last block, which jumps back, and all its blocks."""
     if not blocks:
         return []
     flow = _FLOW()

@@ -11,7 +11,7 @@ import pytest
 from numba.core import types
 
 from benchmarks.vector_math import NUMPY_EQUIVALENTS, kernel
-from esat.codegen import vector_math
+from esat.codegen import processor, vector_math
 from esat.codegen.cache import CompileOptions, KernelCache
 from esat.codegen.vector_math import (
     accuracy,
@@ -21,7 +21,6 @@ from esat.codegen.vector_math import (
     formulas,
     functions,
     intrinsics,
-    processor,
     reduction,
 )
 
