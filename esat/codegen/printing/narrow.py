@@ -11,6 +11,7 @@ from esat.codegen import views
 from esat.codegen.loop_ir import Index, Load, Loop, Store, Tile, Update, walk
 from esat.codegen.narrow import TURNED_WIDTH, Narrow, is_turned_around
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum
+from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_sizes
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
@@ -58,7 +59,7 @@ class _NarrowScalars(ScalarPrinter):
     """Elements of arrays as views, and of turned ones in scratch."""
 
     def __init__(self, narrow: Narrow, source: Source) -> None:
-        super().__init__(narrow.kernel, source, rows_contiguous=False)
+        super().__init__(narrow.kernel, source, False, horner_steps(narrow.kernel))
         self.narrow = narrow
 
     def element(self, number: int, index: Index, names: Names) -> str:

@@ -31,6 +31,7 @@ from esat.codegen.printing.moments import (
     print_total,
     results_names,
 )
+from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.prefetches import print_pages
 from esat.codegen.printing.printer import Layout, PrintedKernel, print_sizes, print_views, print_width
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
@@ -96,6 +97,7 @@ class _Printer:
         self.kernel = kernel
         self.source = source
         self.rows_contiguous = rows_contiguous
+        self.steps = horner_steps(kernel)
         self.streamed = streamed
         self.parts = partition(kernel)
         self.moments = find_moments(self.parts)
@@ -153,7 +155,7 @@ class _Printer:
         for statement in walk(body):
             if isinstance(statement, Tile):
                 declare_scratch(statement, self.source)
-        scalars = ScalarPrinter(kernel, self.source, self.rows_contiguous)
+        scalars = ScalarPrinter(kernel, self.source, self.rows_contiguous, self.steps)
         printer = _GatherPrinter(scalars, TilePrinter(scalars).tile)
         printer.open_streams(self.streamed)
         return printer
@@ -180,7 +182,7 @@ class _Printer:
         for statement in walk(tuple(serial)):
             if isinstance(statement, Tile):
                 declare_scratch(statement, self.source)
-        scalars = ScalarPrinter(self.kernel, self.source, self.rows_contiguous)
+        scalars = ScalarPrinter(self.kernel, self.source, self.rows_contiguous, self.steps)
         printer = _GatherPrinter(scalars, TilePrinter(scalars).tile)
         names = iter(part_names(self.kernel))
         for part in self.parts:

@@ -11,6 +11,7 @@ import numpy as np
 from esat.codegen import views
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Kernel, Load, Statement, Store, Tile, walk
+from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_viewed, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.staggered import RowsPrinter
@@ -76,7 +77,7 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
         for statement in walk(kernel.body):
             if isinstance(statement, Tile):
                 declare_scratch(statement, source)
-        scalars = ScalarPrinter(kernel, source, rows_contiguous=layout == "R")
+        scalars = ScalarPrinter(kernel, source, layout == "R", horner_steps(kernel))
         RowsPrinter(scalars, TilePrinter(scalars).tile).block(kernel.body, Names(), None, flat=False)
     return PrintedKernel(source.text(), source.environment)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from esat.codegen import scalar, views
@@ -17,7 +18,9 @@ from esat.codegen.loop_ir import (
     Load,
     Store,
 )
+from esat.codegen.printing.polynomials import Step
 from esat.codegen.printing.source import Source
+from esat.codegen.vector_math import reduction
 
 _WRAPPING = {"{0} + {1}": "wrapping_add({0}, {1})", "{0} * {1}": "wrapping_mul({0}, {1})"}
 """How signed integers are added up and multiplied: numba compiles its own operators as if none overflowed."""
@@ -73,14 +76,22 @@ class ScalarPrinter:
 
     Parameters
     ----------
+    kernel
+        What the statements are part of.
     rows_contiguous
         Whether inputs are contiguous along their last axes, though not as a whole.
+    steps
+        Those of polynomials, by the values they result in.
     """
 
-    def __init__(self, kernel: Kernel, source: Source, rows_contiguous: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, source: Source, rows_contiguous: bool, steps: Mapping[int, Step]
+    ) -> None:
         self.kernel = kernel
         self.source = source
         self.rows_contiguous = rows_contiguous
+        self._steps = steps
+        self._products = {step.product for step in steps.values()}
 
     def element(self, number: int, index: Index, names: Names) -> str:
         """The text of an array's element."""
@@ -111,7 +122,9 @@ class ScalarPrinter:
         return f"{load}({array_name(self.kernel, statement.array)}, ({places}))"
 
     def definition(self, statement: Definition, names: Names) -> None:
-        """Print the definition of a value."""
+        """Print the definition of a value, unless it is part of the next one."""
+        if statement.value in self._products:
+            return
         self.source.line(
             f"{names.value(statement.value)} = {self._right_side(statement, names)}", statement.comment
         )
@@ -126,9 +139,16 @@ class ScalarPrinter:
         return self._computation(statement, names)
 
     def _computation(self, statement: Compute, names: Names) -> str:
+        if statement.value in self._steps:
+            return self._horner_step(self._steps[statement.value], names)
         text = self.source.expression(statement.template, statement.operand_dtype)
         filled = text.format(*(names.value(operand) for operand in statement.operands))
         return self.wrapped(filled, statement.dtype)
+
+    def _horner_step(self, step: Step, names: Names) -> str:
+        name = "multiply_subtract" if step.subtracts else "multiply_add"
+        combine = self.source.use(name, getattr(reduction, name))
+        return f"{combine}({', '.join(map(names.value, (*step.factors, step.number)))})"
 
     def wrapped(self, text: str, dtype: str) -> str:
         """An expression converted to the dtype of its result: numba computes with wide integers."""

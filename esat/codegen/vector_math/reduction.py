@@ -1,4 +1,4 @@
-"""Steps of reductions that the loop vectoriser may turn into SIMD code.
+"""Steps of reductions that the loop vectoriser may turn into SIMD code, and steps of polynomials.
 
 Fast-math flags stand on these single additions alone, never on a function: they let partial sums be
 kept per lane, and must not reach the arithmetic around them.
@@ -42,6 +42,28 @@ def reassociating_multiply_add(typing_context: Any, accumulator: Any, a: Any, b:
     def emit(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
         product = builder.fmul(arguments[1], arguments[2], flags=_CONTRACT)
         return builder.fadd(arguments[0], product, flags=_REORDER + _CONTRACT)
+
+    return None if type_ is None else (type_(type_, type_, type_), emit)
+
+
+@intrinsic
+def multiply_add(typing_context: Any, a: Any, b: Any, added: Any) -> Any:
+    """``a * b + added``, the product rounded only where processors do not multiply and add at once."""
+    return _contracted("fadd", a, b, added)
+
+
+@intrinsic
+def multiply_subtract(typing_context: Any, a: Any, b: Any, subtracted: Any) -> Any:
+    """``a * b - subtracted``, as :func:`multiply_add`."""
+    return _contracted("fsub", a, b, subtracted)
+
+
+def _contracted(name: str, *operands: Any) -> Any:
+    type_ = _common_float(*operands)
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
+        product = builder.fmul(*arguments[:2], flags=_CONTRACT)
+        return getattr(builder, name)(product, arguments[2], flags=_CONTRACT)
 
     return None if type_ is None else (type_(type_, type_, type_), emit)
 
