@@ -130,6 +130,23 @@ def driver(out, x):
     assert kernel.from_disk
 
 
+def test_the_entry_calls_functions_of_its_own_library(cache):
+    text = """
+def body(out, x):
+    for i in range(out.size):
+        out[i] = x[i] + 1.0
+
+def driver(out, x):
+    body(out, x)
+"""
+    kernel = cache.load_or_compile(text, "driver", SIGNATURE, {}, CompileOptions(noalias=("body", "driver")))
+    lines = str(kernel.compile_result.library.get_llvm_str()).splitlines()
+    defined = [line for line in lines if line.startswith("define") and "namespace" in line]
+    # One that other libraries define, too, might run in their place until the kernel comes from the disk.
+    assert len(defined) >= 1
+    assert [line for line in defined if "linkonce" in line or "weak" in line] == []
+
+
 def test_parallel_kernel(cache):
     text = """
 def part(out, x, start, stop):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
+from llvmlite import binding
 from numba.core import compiler, compiler_machinery, serialize, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
@@ -34,6 +35,10 @@ _SERIALIZER: Any = serialize
 # Numba annotates itself in part; these modules are used where it does not.
 _RUN_TIME = b"NRT_"
 """What names of functions of numba's run-time library begin with, in machine code that calls them."""
+
+
+_LINKED = binding.Linkage.linkonce_odr
+"""The linkage of functions that numba took from other libraries."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,12 @@ functions and branches that depend on types. Each of them looks at the whole fun
 
 class _Library(JITCodeLibrary):
     """Numba's library, in whose loops several vectors take turns where that pays, and without what the loop
-    vectoriser could have called but does not."""
+    vectoriser could have called but does not.
+
+    Functions that a kernel's entry calls are compiled in libraries of their own first, and once more with the
+    entry, in which LLVM may vectorise them differently. The entry keeps to its own, as it does when it comes
+    from the disk, or sums would differ by roundings between the process that compiles it and later ones.
+    """
 
     def add_ir_module(self, ir_module: Any) -> None:
         interleave(ir_module)
@@ -114,6 +124,9 @@ class _Library(JITCodeLibrary):
         add(ir_module)
 
     def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if function.linkage == _LINKED and not function.name.startswith(_RUN_TIME.decode()):
+                function.linkage = "internal"
         optimize: Any = super()._optimize_final_module  # which numba does not annotate
         optimize()
         drop_unused_variants(self._final_module, self._codegen)
