@@ -30,6 +30,15 @@ def vector_bytes() -> int:
 
 
 @functools.cache
+def chooses_by_masks() -> bool:
+    """Whether vectors have masks of their own, which comparisons give, and which choose for nothing.
+
+    Where they have not, choosing is an operation of its own, and looks at sign bits.
+    """
+    return "+avx512f" in _features()
+
+
+@functools.cache
 def waits_at_pages() -> bool:
     """Whether it reads memory sooner where the first lines of the next pages are announced."""
     _, name, _ = cpu_target.target_context.codegen().magic_tuple()

@@ -14,6 +14,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from esat.codegen.processor import chooses_by_masks
+
 
 @dataclass(frozen=True)
 class Format:
@@ -236,6 +238,17 @@ class Float(Expression):
         """The bit pattern."""
         return self.integer(self.builder.bitcast(self.value, self.format.integer_type))
 
+    def sign_everywhere(self) -> Integer:
+        """All bits are the sign bit."""
+        return self.bits() >> (self.format.bits - 1)
+
+    def is_below_zero(self) -> Mask:
+        """Less than zero; of NaN and -0.0, for which no choice may depend on it, it says anything.
+
+        Where choices are made by sign bits, that of the number itself serves as well.
+        """
+        return self < 0.0 if chooses_by_masks() else self.bits() < 0
+
     def integral_to_integer(self) -> Integer:
         """An integral number of magnitude below ``2**(fraction_bits - 2)`` as an integer.
 
@@ -244,6 +257,15 @@ class Float(Expression):
         """
         magic = 1.5 * 2.0**self.format.fraction_bits
         return (self + magic).bits() - self.format.bit_pattern(magic)
+
+    def nearest_multiple(self, factor: float) -> tuple[Float, Integer]:
+        """The integer nearest to ``self * factor``, of magnitude as there, as a number and as an integer.
+
+        The addition that leaves the integer in the low bits also rounds: two operations fewer than by itself.
+        """
+        magic = 1.5 * 2.0**self.format.fraction_bits
+        shifted = self.multiply_add(factor, magic)
+        return shifted - magic, shifted.bits() - self.format.bit_pattern(magic)
 
     def convert(self, bits: int) -> Float:
         """The same number in the format of ``bits`` bits, rounded if that is narrower."""
@@ -273,6 +295,10 @@ class Integer(Expression):
 
     def __rshift__(self, count: int) -> Integer:
         return self.integer(self.builder.ashr(self.value, self.integer(count).value))
+
+    def unsigned_half(self) -> Integer:
+        """Half of an integer that is not negative, rounded down; AVX2 has no other shift for 64 bits."""
+        return self.integer(self.builder.lshr(self.value, self.integer(1).value))
 
     def __and__(self, other: Integer | int) -> Integer:
         return self.integer(self.builder.and_(self.value, self.integer(other).value))

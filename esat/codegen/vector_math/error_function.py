@@ -68,7 +68,7 @@ def erfc(x: Float) -> Float:
     """``1 - erf(x)`` without cancellation."""
     magnitude = abs(x)
     upper = complement(magnitude)
-    far = (x < 0.0).select(2.0 - upper, upper)
+    far = x.is_below_zero().select(2.0 - upper, upper)
     if x.format.bits == 32:
         return far
     return (magnitude < 0.5).select(1.0 - near_zero(x), far)

@@ -30,22 +30,22 @@ def reduce_exponential(x: Float, low: Float | None = None) -> Reduced:
     """Reduce ``x``, or ``x + low`` for a ``low`` far below ``x``; ``abs(x)`` at most about 1500."""
     bits = x.format.bits
     ln2_high, ln2_low = coefficients.LN2[bits]
-    n = (x * (1 / math.log(2))).round_to_even()
+    n, exponent = _nearest_multiple(x, 1 / math.log(2))
     r = n.multiply_add(-ln2_high, x)
     r = n.multiply_add(-ln2_low, r if low is None else r + low)
     tail = r.polynomial(coefficients.EXPONENTIAL[bits])
-    return Reduced((r * r).multiply_add(tail, r), n.integral_to_integer())
+    return Reduced((r * r).multiply_add(tail, r), exponent)
 
 
 def reduce_decay_of_square(x: Float) -> Reduced:
     """``exp(-x * x)``, reduced: the square is never rounded alone; ``abs(x)`` at most about 28."""
     bits = x.format.bits
     ln2_high, ln2_low = coefficients.LN2[bits]
-    n = ((x * x) * (-1 / math.log(2))).round_to_even()
+    n, exponent = _nearest_multiple(x * x, -1 / math.log(2))
     r = (-x).fused_multiply_add(x, n * -ln2_high)
     r = n.multiply_add(-ln2_low, r)
     tail = r.polynomial(coefficients.EXPONENTIAL[bits])
-    return Reduced((r * r).multiply_add(tail, r), n.integral_to_integer())
+    return Reduced((r * r).multiply_add(tail, r), exponent)
 
 
 def reduce_binary_exponential(x: Float) -> Reduced:
@@ -55,12 +55,23 @@ def reduce_binary_exponential(x: Float) -> Reduced:
     return Reduced(r * r.polynomial(coefficients.BINARY_EXPONENTIAL[x.format.bits]), n.integral_to_integer())
 
 
+def _nearest_multiple(x: Float, factor: float) -> tuple[Float, Integer]:
+    """The integer nearest to ``x * factor``, as a number and as an integer."""
+    if scales():
+        n = (x * factor).round_to_even()
+        return n, n.integral_to_integer()
+    return x.nearest_multiple(factor)
+
+
 def scale(x: Float, exponent: Integer) -> Float:
     """``x * 2**exponent``, rounded once, for exponents up to twice those of normal numbers."""
     if scales():
         return x.times_power_of_two(exponent)
-    half = exponent >> 1
-    return (x * half.power_of_two()) * (exponent - half).power_of_two()
+    fraction_bits = x.format.fraction_bits
+    biased = exponent + 2 * x.format.bias
+    half = biased.unsigned_half()
+    first, second = half << fraction_bits, (biased - half) << fraction_bits
+    return (x * first.bits_to_float()) * second.bits_to_float()
 
 
 def scale_down(x: Float, exponent: Integer) -> Float:
@@ -136,4 +147,4 @@ def exp_and_expm1(x: Float) -> tuple[Float, Float]:
 def sigmoid(x: Float) -> Float:
     """``1 / (1 + exp(-x))``; the exponential is of ``-abs(x)``, so that small results keep their bits."""
     small = decay(-abs(x))
-    return (x < 0.0).select(small, 1.0) / (small + 1.0)
+    return x.is_below_zero().select(small, 1.0) / (small + 1.0)

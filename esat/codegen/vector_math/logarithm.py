@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from esat.codegen.processor import chooses_by_masks
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer, Mask
 from esat.codegen.vector_math.double_word import two_sum
@@ -32,14 +33,13 @@ def split_exponent(x: Float) -> tuple[Float, Float]:
 
 def log_of_parts(f: Float, k: Float) -> Float:
     """``log((1 + f) * 2**k)`` for ``1 + f`` in [sqrt(1/2), sqrt(2)]."""
-    bits = f.format.bits
-    ln2_high, ln2_low = coefficients.LN2[bits]
-    if bits == 32:
+    if f.format.bits == 32:
         square = f * f
         tail = (square * f) * f.polynomial(coefficients.LOGARITHM[32])
-        tail = k.multiply_add(ln2_low, tail)
         tail = square.multiply_add(-0.5, tail)
-        return k.multiply_add(ln2_high, f + tail)
+        # What the nearest number lacks of ln(2) is 2**-29 of it, which never reaches the last bits.
+        return k.multiply_add(math.log(2), f + tail)
+    ln2_high, ln2_low = coefficients.LN2[64]
     half_square, remainder = quotient_series(f)
     low = k.multiply_add(ln2_low, remainder)
     return k.multiply_add(ln2_high, f - (half_square - low))
@@ -56,8 +56,13 @@ def quotient_series(f: Float) -> tuple[Float, Float]:
 
 def with_special_values(argument: Float, value: Float) -> Float:
     """A logarithm's ``value``, corrected where ``argument`` is zero, negative, infinite or NaN."""
-    value = argument.equals(math.inf).select(math.inf, value)
-    value = (argument >= 0.0).select(value, argument.float(math.nan))
+    if chooses_by_masks():
+        value = argument.equals(math.inf).select(math.inf, value)
+        value = (argument >= 0.0).select(value, argument.float(math.nan))
+    else:
+        # Copies of the sign bit make NaN of what is below zero: the units that compare have enough to do.
+        value = (value.bits() | argument.sign_everywhere()).bits_to_float()
+        value = (argument < math.inf).select(value, argument)
     return argument.equals(0.0).select(-math.inf, value)
 
 
