@@ -30,21 +30,9 @@ def vector_bytes() -> int:
 
 
 @functools.cache
-def chooses_by_masks() -> bool:
-    """Whether vectors have masks of their own, which comparisons give, and which choose for nothing.
+def tiles_products() -> bool:
+    """Whether products of small matrices shall be made in tiles of registers, not by BLAS.
 
-    Where they have not, choosing is an operation of its own, and looks at sign bits.
+    Those of OpenBLAS for AVX-512 are as good.
     """
-    return "+avx512f" in _features()
-
-
-@functools.cache
-def waits_at_pages() -> bool:
-    """Whether it reads memory sooner where the first lines of the next pages are announced."""
-    _, name, _ = cpu_target.target_context.codegen().magic_tuple()
-    return name in _WAITING_AT_PAGES
-
-
-def _features() -> set[str]:
-    _, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return set(features.split(","))
+    return {"+avx2", "+fma"} <= _features() and vector_bytes() == _WIDTHS["+avx"]

@@ -60,7 +60,7 @@ class _Tile:
 
     def load(self, row: Any) -> list[Float]:
         """The vectors of a row."""
-        return [_load(self.builder, pointer, self.format) for pointer in self.pointers(row)]
+        return [load(self.builder, pointer, self.format) for pointer in self.pointers(row)]
 
     def without_common(self, vectors: Sequence[Float]) -> list[Float]:
         """Vectors of this tile, what is in two of them cleared in the last one."""
@@ -198,9 +198,9 @@ def _multiply(rows: _Rows) -> None:
     )
     # A processor waits where it reads a vector whose elements have just been written one by one.
     with _range(builder, word(0), whole, format_.lanes) as (first, _):
-        _store(rows.of_column(first), zeros)
+        store(rows.of_column(first), zeros)
     with _range(builder, whole, rows.count, 1) as (row, _):
-        _store(rows.of_column(row), zero)
+        store(rows.of_column(row), zero)
     _for_tiles(rows, multiply)
 
 
@@ -212,9 +212,9 @@ def _add(rows: _Rows) -> None:
         sets = [_Sums(builder, format_, width) for _ in range(_WIDEST // width)]
 
         def add_row(sums: _Sums, row: Any) -> None:
-            factor = _load(builder, rows.of_column(row), Format(format_.bits))
-            spread = Float(builder, _spread(builder, factor.value, format_.lanes), format_)
-            sums.add(spread, tile.load(rows.row(row)))
+            factor = load(builder, rows.of_column(row), Format(format_.bits))
+            factors = Float(builder, spread(builder, factor.value, format_.lanes), format_)
+            sums.add(factors, tile.load(rows.row(row)))
             with builder.if_then(builder.icmp_signed("!=", rows.ahead, word(0))):
                 for pointer in tile.pointers(rows.row(builder.add(row, rows.ahead))):
                     fetch(builder, pointer, level=1)
@@ -264,7 +264,7 @@ def _for_tiles(rows: _Rows, emit: Callable[[_Tile], None]) -> None:
         is_last = builder.icmp_signed(">", starts[-1], last)
         common = builder.select(is_last, builder.sub(starts[-1], last), word(0))
         starts[-1] = builder.select(is_last, last, starts[-1])
-        common = _spread(builder, builder.trunc(common, _NUMBER), lanes)
+        common = spread(builder, builder.trunc(common, _NUMBER), lanes)
         own = builder.icmp_signed(">=", _numbers(range(lanes)), common)
         emit(_Tile(builder, format_, tuple(builder.mul(start, word(size)) for start in starts), own))
 
@@ -354,21 +354,23 @@ def _sum_of_lanes(vector: Float) -> Float:
     return Float(builder, number, Format(format_.bits))
 
 
-def _load(builder: Any, pointer: Any, format_: Format) -> Float:
+def load(builder: Any, pointer: Any, format_: Format) -> Float:
+    """A number or a vector at a pointer to bytes."""
     typed = builder.bitcast(pointer, format_.float_type.as_pointer())
     return Float(builder, builder.load(typed, align=format_.bits // 8), format_)
 
 
-def _store(pointer: Any, value: Float) -> None:
+def store(pointer: Any, value: Float) -> None:
+    """Write a number or a vector to a pointer to bytes."""
     typed = value.builder.bitcast(pointer, value.format.float_type.as_pointer())
     value.builder.store(value.value, typed, align=value.format.bits // 8)
 
 
 def _add_to(pointer: Any, value: Float) -> None:
-    _store(pointer, _load(value.builder, pointer, value.format) + value)
+    store(pointer, load(value.builder, pointer, value.format) + value)
 
 
-def _spread(builder: Any, value: Any, lanes: int) -> Any:
+def spread(builder: Any, value: Any, lanes: int) -> Any:
     """A vector with a value in every lane."""
     undefined = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
     single = builder.insert_element(undefined, value, ir.Constant(_NUMBER, 0))

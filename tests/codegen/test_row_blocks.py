@@ -9,7 +9,8 @@ import pytest
 import esat
 from esat.codegen import row_blocks
 from esat.codegen.blas import routine_for
-from esat.codegen.row_blocks import BLOCK, LEAST_BLOCK, PARTS, RowBlocksRoutine
+from esat.codegen.row_blocks import BLOCK, LEAST_BLOCK, PARTS, TILED_FROM, RowBlocksRoutine
+from esat.codegen.row_tiles import lanes_of
 from esat.codegen.shared_products import SHARED_FROM
 from esat.errors import ShapeError
 from esat.graph import FunctionGraph
@@ -18,6 +19,13 @@ from esat.ops.linalg.row_blocks import TURNED, RowBlocks
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 Arrays = Sequence[np.ndarray]
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["blas", "tiles"])
+def tiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether products are made in tiles of registers, on any processor."""
+    monkeypatch.setattr(row_blocks, "tiles_products", lambda: request.param)
+    return request.param
 
 
 def training(dtype: str) -> RowBlocks:
@@ -105,6 +113,18 @@ def test_sizes_that_blocks_do_not_suit(sizes: tuple[int, int, int, int]) -> None
     assert len(linked) == 1
 
 
+def test_narrow_products_and_few_rows_are_left_to_blas(tiled: bool) -> None:
+    found = routine("float64")
+
+    def is_tiled(rows: int, classes: int) -> bool:
+        return found.sizes([(rows, 64), (rows, classes), (64, 64), (64, classes), (1, 64)]).tiled
+
+    lanes = lanes_of(8)
+    assert is_tiled(TILED_FROM, lanes) is tiled
+    assert not is_tiled(TILED_FROM - 1, lanes)
+    assert not is_tiled(TILED_FROM, lanes - 1)
+
+
 def test_blocks_suit_weights_that_cache_holds() -> None:
     found = routine("float64")
     small = found.sizes([(5000, 64), (5000, 10), (64, 64), (64, 10), (1, 64)])
@@ -179,8 +199,10 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
             op.check_operands(node, wrong)
 
 
-def test_the_source_shows_what_is_computed() -> None:
+def test_the_source_shows_what_is_computed(tiled: bool) -> None:
     text = routine("float64").source()
     assert "tanh_float64(v2)  # tanh(add.0)" in text
     assert "kernel_1(view(result1_block[first:]" in text
     assert text.count("call_blas(") == 5
+    assert text.count("multiply_tiles(") == (3 if tiled else 0)
+    assert text.count("add_tiles(") == (2 if tiled else 0)

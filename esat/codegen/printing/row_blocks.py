@@ -1,6 +1,7 @@
 """Kernels that take blocks of rows through several layers, as source text.
 
-Products are calls of BLAS; what is elementwise between them are kernels of their own, printed like any other.
+Products are calls of BLAS, or made in tiles of registers where processor and sizes suit these. What is
+elementwise between them are kernels of their own, printed like any other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from esat.codegen.blas_calls import call_blas
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.prefetching import prefetch_lines
 from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_source
+from esat.codegen.product_tiles import add_tiles, multiply_tiles, pack_columns
 from esat.codegen.threads.tasks import in_parallel
 from esat.codegen.views import contiguous_view
 
@@ -75,6 +77,11 @@ class ProductStep:
     turned: tuple[bool, bool]
     output: Matrix
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether it is one over rows."""
+        return self.turned[0]
+
 
 @dataclass(frozen=True)
 class FunctionStep:
@@ -94,8 +101,13 @@ class LayersKernel:
         float32 or float64.
     steps
         What happens to each block.
-    counts
+    leaves, others, results, sums
         How many arrays there are of each kind.
+    scratch
+        How many arrays are in scratch, parts of sums among them.
+    tiled
+        Whether products may be made in tiles of registers. Behind other scratch are then the right matrices
+        of products of rows, packed (:func:`esat.codegen.product_tiles.pack_columns`).
     """
 
     dtype: str
@@ -104,6 +116,14 @@ class LayersKernel:
     others: int
     results: int
     sums: int
+    scratch: int
+    tiled: bool
+
+    @property
+    def packed(self) -> tuple[ProductStep, ...]:
+        """The products whose right matrices are packed, in their order."""
+        steps = self.steps if self.tiled else ()
+        return tuple(step for step in steps if isinstance(step, ProductStep) and not step.is_sum)
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -118,12 +138,15 @@ def print_layers(kernel: LayersKernel, comments: bool) -> PrintedKernel:
     Its entry, :data:`BLOCKS_ENTRY`, is called with :attr:`LayersKernel.arrays`, where sums have a row for
     each part of the rows, and with vectors for the sums of all parts; with scratch, which has a row for each
     part too, and a matrix of the first place there, and the columns, of each array in it; with the address of
-    ``gemm``, the number of rows, those of a block, the parts, whether the next block is fetched meanwhile,
-    the address of a pool of threads, and how many of them to use.
+    ``gemm``, or 0 for products in tiles, the number of rows, those of a block, the parts, whether the next
+    block is fetched meanwhile, the address of a pool of threads, and how many of them to use.
     """
     environment: dict[str, object] = {
         "in_parallel": in_parallel,
         "call_blas": call_blas,
+        "pack_columns": pack_columns,
+        "multiply_tiles": multiply_tiles,
+        "add_tiles": add_tiles,
         "prefetch_lines": prefetch_lines,
         "view": contiguous_view,
         "zero": np.dtype(kernel.dtype).type(0),
@@ -151,6 +174,7 @@ def _some_blocks(kernel: LayersKernel, arrays: str) -> str:
     lines = [
         f"def {SOME_BLOCKS}(begin, end, {arrays}, scratch, places, gemm, rows, block, parts, fetch):",
         "    work, blocks = scratch[begin], (rows + block - 1) // block",
+        *_indented(1, _packed(kernel)),
         "    for part in range(begin, end):",
         "        start = part * blocks // parts * block",
         "        for low in range(start, (part + 1) * blocks // parts * block, block):",
@@ -161,7 +185,7 @@ def _some_blocks(kernel: LayersKernel, arrays: str) -> str:
     fetches = True
     for number, step in enumerate(kernel.steps):
         if isinstance(step, ProductStep):
-            lines += _indented(3, _product(step))
+            lines += _indented(3, _product(step, kernel))
             continue
         parts = [matrix for matrix in step.operands if matrix.kind == "part"]
         if parts or not fetches:
@@ -219,12 +243,39 @@ def _name(matrix: Matrix) -> str:
     return f"{name}_block" if matrix.kind in ("leaf", "result") else name
 
 
-def _product(step: ProductStep) -> list[str]:
+def _packed(kernel: LayersKernel) -> list[str]:
+    """Lines that pack the right matrices of products that are made in tiles."""
+    lines = []
+    for number, step in enumerate(kernel.packed):
+        place, right = kernel.scratch + number, _name(step.right)
+        lines += [
+            f"packed{number} = view(work[places[{place}, 0]:], (places[{place}, 1],))",
+            "if gemm == 0:",
+            f"    pack_columns({right}{'.T' if step.turned[1] else ''}, packed{number})",
+        ]
+    return lines
+
+
+def _product(step: ProductStep, kernel: LayersKernel) -> list[str]:
+    """Lines for a product."""
+    if not kernel.tiled:
+        return _blas_product(step)
+    left, output = _name(step.left), _name(step.output)
+    if step.is_sum:
+        right = _name(step.right)
+        total = f"view({output}, ({left}.shape[1], {right}.shape[1]))"
+        in_tiles = f"add_tiles({left}, {right}, {total}, low != start)"
+    else:
+        in_tiles = f"multiply_tiles({left}, packed{kernel.packed.index(step)}, {output})"
+    return ["if gemm == 0:", f"    {in_tiles}", "else:", *_indented(1, _blas_product(step))]
+
+
+def _blas_product(step: ProductStep) -> list[str]:
     """Row-major matrices are the transposed column-major ones that BLAS takes, and ``(AB)' = B'A'``."""
     left, right, output = map(_name, (step.left, step.right, step.output))
     columns, beta = f"{right}.shape[{int(not step.turned[1])}]", "zero"
     sizes = f"{left}.shape[0], {left}.shape[1]"
-    if step.turned[0]:
+    if step.is_sum:
         sizes, beta = f"{left}.shape[1], {left}.shape[0]", "kept"
     return [
         f"call_blas(gemm, ({step.turned[1]}, {step.turned[0]}, {columns}, {sizes}, one,",
