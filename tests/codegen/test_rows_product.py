@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import esat
+from esat.codegen import row_tiles
 from esat.codegen.blas import routine_for
 from esat.codegen.row_tiles import lanes_of
 from esat.codegen.rows_product import (
@@ -88,12 +89,16 @@ def test_all_sizes_by_one_pass(rows: int, columns: int, dtype: str, monkeypatch:
     assert_close((output,), [matrix.T.astype(np.float64) @ (matrix.astype(np.float64) @ column)], dtype)
 
 
-def test_rows_of_all_lengths_are_used_some_at_a_time() -> None:
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_rows_of_all_lengths_are_used_some_at_a_time(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_tiles, "vector_bytes", lambda: width)
     lanes = lanes_of(8)
     longest = TILED_TO // lanes // 8
-    assert rows_at_once(lanes - 1, 8) == rows_at_once(longest + 1, 8) == FEW_ROWS
+    longer = max(longest, MORE_ROWS_FROM // 8) + 1
+    assert rows_at_once(lanes - 1, 8) == FEW_ROWS
+    assert rows_at_once(longest + 1, 8) == (FEW_ROWS if longest < MORE_ROWS_FROM // 8 else MORE_ROWS)
     assert rows_at_once(lanes, 8) is rows_at_once(longest, 8) is None
-    assert rows_at_once(MORE_ROWS_FROM // 8 + 1, 8) == MORE_ROWS
+    assert rows_at_once(longer, 8) == MORE_ROWS
     assert rows_at_once(LONGEST_ROW // 8, 8) == FEW_ROWS
     for columns in (0, 1, 64, longest, 513, 3000, LONGEST_ROW // 8):
         assert 0 < block_of(columns, 8) <= BLOCK
