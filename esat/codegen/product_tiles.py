@@ -1,10 +1,10 @@
 """Products of matrices in tiles that stay in registers, read where they are.
 
 A BLAS copies both operands into panels before it multiplies them. For some hundred rows with a small matrix
-that is much of the time, and OpenBLAS has kernels without copies only for AVX-512. Here only the small matrix
-is copied, once for all rows. Tiles of the output, a few rows of a few vectors each, stay in 12 of the 16
-registers of AVX2 while one loop goes through all that is summed. On a Zen 3 server, 192 rows by 64 by 64 take
-0.8 of OpenBLAS's time in float32 and 0.6 in float64, at the rate of large matrices.
+that is much of the time, and OpenBLAS has kernels without copies only for AVX-512. Here only the right one is
+copied, a small matrix once for all rows. Tiles of the output, a few rows of a few vectors each, stay in 12 of
+the 16 registers of AVX2 while one loop goes through all that is summed. On a Zen 3 server, 192 rows by 64 by
+64 take 0.8 of OpenBLAS's time in float32 and 0.6 in float64, at the rate of large matrices.
 
 The last vector of a row ends where the row does, and the last tile computes the last row several times: what
 is computed twice is the same, and so is what is written.
@@ -67,9 +67,9 @@ def multiply_tiles(typing_context: Any, left: Any, packed: Any, output: Any) -> 
         right, _, _ = _described(context, builder, packed, arguments[1])
         written, (rows, columns), (output_stride, _) = _described(context, builder, output, arguments[2])
 
-        def emit(inside: Any, left: Any, stride: Any, right: Any, *others: Any) -> None:
-            left_strides, written = (stride, word(format_.bits // 8)), (*others, word(0))
-            _Product(inside, format_, left, left_strides, right, None, *written).emit()
+        def emit(inside: Any, left: Any, stride: Any, *others: Any) -> None:
+            values = (*others, word(0))
+            _Product(inside, format_, left, (stride, word(format_.bits // 8)), *values).emit()
 
         _call(
             builder,
@@ -83,28 +83,24 @@ def multiply_tiles(typing_context: Any, left: Any, packed: Any, output: Any) -> 
 
 
 @intrinsic
-def add_tiles(typing_context: Any, left: Any, right: Any, output: Any, kept: Any) -> Any:
-    """``output[...] = left.T @ right + (output if kept else 0)`` for matrices in C order.
-
-    The output is apart from the others, and has as many columns as a vector has lanes at least.
-    """
+def add_tiles(typing_context: Any, left: Any, packed: Any, output: Any, kept: Any) -> Any:
+    """``output[...] = left.T @ matrix + (output if kept else 0)``, else as :func:`multiply_tiles`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         format_ = _format(context, left)
         first, (inner, _), (stride, _) = _described(context, builder, left, arguments[0])
-        other, _, (right_stride, _) = _described(context, builder, right, arguments[1])
+        right, _, _ = _described(context, builder, packed, arguments[1])
         written, (rows, columns), (output_stride, _) = _described(context, builder, output, arguments[2])
         is_kept = context.cast(builder, arguments[3], kept, types.int64)
 
-        def emit(inside: Any, left: Any, stride: Any, right: Any, right_stride: Any, *others: Any) -> None:
-            size = word(format_.bits // 8)
-            _Product(inside, format_, left, (size, stride), right, right_stride, *others).emit()
+        def emit(inside: Any, left: Any, stride: Any, *others: Any) -> None:
+            _Product(inside, format_, left, (word(format_.bits // 8), stride), *others).emit()
 
-        given = [first, stride, other, right_stride, written, output_stride, rows, inner, columns, is_kept]
+        given = [first, stride, right, written, output_stride, rows, inner, columns, is_kept]
         _call(builder, "add_tiles", given, emit)
         return context.get_dummy_value()
 
-    return types.void(left, right, output, kept), generate
+    return types.void(left, packed, output, kept), generate
 
 
 def _format(context: Any, kind: Any) -> Format:
@@ -185,10 +181,10 @@ class _Product:
     left, left_strides
         A pointer to the left matrix, and bytes between what belongs to one row of the output and to the
         next, and between what is summed.
-    right, right_stride
-        A pointer to the right matrix, and bytes between its rows; None for a packed one.
+    right
+        A pointer to the packed right matrix.
     output, output_stride
-        The same of the output.
+        A pointer to the output, and bytes between its rows.
     rows, inner, columns
         Sizes of the output, and how many products are summed.
     kept
@@ -200,7 +196,6 @@ class _Product:
     left: Any
     left_strides: tuple[Any, Any]
     right: Any
-    right_stride: Any
     output: Any
     output_stride: Any
     rows: Any
@@ -236,8 +231,8 @@ class _Product:
         builder = self.builder
         across, along = self.left_strides
         lefts = [self._moved(self.left, row, across) for row in rows]
-        rights = [self._right(vector) for vector in vectors]
-        step = word(self._vector_bytes) if self.right_stride is None else self.right_stride
+        step = word(self._vector_bytes)
+        rights = [self._moved(self.right, builder.mul(vector, self.inner), step) for vector in vectors]
         sums = [[self._zero_slot() for _ in vectors] for _ in rows]
         with _range(builder, word(0), self.inner, 1) as (number, _):
             values = [load(builder, self._moved(right, number, step), self.format) for right in rights]
@@ -249,12 +244,6 @@ class _Product:
         places = [self._column_bytes(vector) for vector in vectors]
         pointers = [builder.gep(start, [place]) for start in starts for place in places]
         self._write(pointers, [slot for slots in sums for slot in slots])
-
-    def _right(self, vector: Any) -> Any:
-        """A pointer to a vector in the first row of the right matrix."""
-        if self.right_stride is None:
-            return self._moved(self.right, self.builder.mul(vector, self.inner), word(self._vector_bytes))
-        return self.builder.gep(self.right, [self._column_bytes(vector)])
 
     def _column_bytes(self, vector: Any) -> Any:
         """Bytes from the beginning of a row to a vector."""

@@ -92,11 +92,14 @@ class Layers:
         The variable of each array in scratch.
     sums
         The sums over all rows, in their order among the results.
+    products
+        The nodes of the products, in their order in the kernel.
     """
 
     kernel: LayersKernel
     scratch: tuple[Variable, ...]
     sums: tuple[Variable, ...]
+    products: tuple[Apply, ...]
 
 
 def lower_layers(op: RowBlocks, dtype: str) -> Layers:
@@ -119,6 +122,7 @@ class _Lowering:
         self.results = [output for output in op.body.outputs if output in of_rows]
         self.sums = [output for output in op.body.outputs if output not in of_rows]
         self.scratch: list[Variable] = []
+        self.products: list[Apply] = []
         self.places: dict[Variable, Matrix] = {}
         self.places.update((one, Matrix("leaf", number)) for number, one in enumerate(self.leaves))
         self.places.update((one, Matrix("other", number)) for number, one in enumerate(self.others))
@@ -144,7 +148,7 @@ class _Lowering:
             len(self.scratch),
             tiles_products(),
         )
-        return Layers(kernel, tuple(self.scratch), tuple(self.sums))
+        return Layers(kernel, tuple(self.scratch), tuple(self.sums), tuple(self.products))
 
     def _function(self, group: Group, dying: Collection[Variable]) -> FunctionStep:
         """A kernel, in place where it reads scratch that nothing reads afterwards."""
@@ -161,6 +165,7 @@ class _Lowering:
         return FunctionStep(function, (*written, *read))
 
     def _product(self, node: Apply) -> ProductStep:
+        self.products.append(node)
         left, right = map(_stored, node.inputs)
         turned = is_turned(node.inputs[0]), is_turned(node.inputs[1])
         output = node.outputs[0]
@@ -231,15 +236,14 @@ class Sizes:
         self.itemsize = itemsize
         self.is_empty = any(0 in shape for shape in shapes.values())
         self.sums = [prod(shapes[variable]) for variable in layers.sums]
-        nodes = [node for node in op.body.toposort() if isinstance(node.op, MatMul)]
         products = [
             prod(shapes[node.inputs[1]]) if not is_sum_over_rows(node) else prod(shapes[node.outputs[0]])
-            for node in nodes
+            for node in layers.products
         ]
         stored = (*op.body.inputs[: op.leaves], *op.body.outputs, *layers.scratch)
         across = sum(shapes[variable][-1] for variable in dict.fromkeys(stored))
         self.multiplications = self.rows * sum(products)
-        narrowest = min((shapes[node.outputs[0]][1] for node in nodes), default=0)
+        narrowest = min((shapes[node.outputs[0]][1] for node in layers.products), default=0)
         self.tiled = layers.kernel.tiled and narrowest >= lanes_of(itemsize) and self.rows >= TILED_FROM
         self.block = min(
             BLOCK,
@@ -247,9 +251,11 @@ class Sizes:
             BLOCK_BYTES // (max(across, 1) * itemsize) // _MULTIPLE * _MULTIPLE,
         )
         self._scratch = [(variable in layers.sums, shapes[variable][-1]) for variable in layers.scratch]
-        self._packed = [
-            self._packed_size(shapes[op.body.inputs[op.leaves + step.right.number]], step.turned[1])
-            for step in layers.kernel.packed
+        # What is summed in a product, None for the rows of a block, and its columns.
+        self._products = [
+            (None if is_sum_over_rows(node) else shapes[node.inputs[0]][1], shapes[node.outputs[0]][1])
+            for node in layers.products
+            if layers.kernel.tiled
         ]
         if self.fits:  # nothing else is asked where they do not
             blocks = -(-self.rows // self.block)
@@ -263,16 +269,15 @@ class Sizes:
         """Whether blocks of enough rows are small enough."""
         return self.block >= LEAST_BLOCK and not self.is_empty
 
-    def _packed_size(self, shape: Shape, turned: bool) -> int:
-        inner, columns = reversed(shape) if turned else shape
-        return packed_size(inner, columns, self.itemsize) if self.tiled else 0
-
     def _laid_out(self) -> tuple[int, Array]:
         per_line = _LINE // self.itemsize
         width, places = 0, []
         rows = min(self.block, self.rows)
         lengths = [(columns, columns if is_sum else columns * rows) for is_sum, columns in self._scratch]
-        for columns, length in (*lengths, *((size, size) for size in self._packed)):
+        for inner, columns in self._products:
+            size = packed_size(inner or rows, columns, self.itemsize) if self.tiled else 0
+            lengths.append((size, size))
+        for columns, length in lengths:
             places.append((width, columns))
             width += -(-length // per_line) * per_line
         return width, np.array(places, np.int64).reshape(-1, 2)

@@ -32,8 +32,9 @@ def products() -> Callable[..., None]:
 
 def sums() -> Callable[..., None]:
     @numba.njit  # type: ignore[untyped-decorator]
-    def add(left, right, output, kept):  # type: ignore[no-untyped-def]
-        add_tiles(left, right, output, kept)
+    def add(left, right, packed, output, kept):  # type: ignore[no-untyped-def]
+        pack_columns(right, packed)
+        add_tiles(left, packed, output, kept)
 
     return add
 
@@ -80,15 +81,16 @@ def test_products(width: int, turned: bool, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kept", [False, True])
 def test_sums_over_rows(width: int, kept: bool, dtype: str) -> None:
-    add = sums()
-    for columns in columns_of(np.dtype(dtype).itemsize):
+    add, itemsize = sums(), np.dtype(dtype).itemsize
+    for columns in columns_of(itemsize):
         for inner in INNER:
             right = integers(inner, columns, dtype=dtype)
+            packed = np.empty(packed_size(inner, columns, itemsize), dtype)
             for rows in ROWS:
                 left, (output, memory) = integers(inner, rows, dtype=dtype), guarded(rows, columns, dtype)
                 output[...] = integers(rows, columns, dtype=dtype) if kept else np.nan
                 wanted = left.T @ right + (output if kept else 0)
-                add(left, right, output, kept)
+                add(left, right, packed, output, kept)
                 assert np.array_equal(output, wanted)
                 assert_untouched(memory)
 

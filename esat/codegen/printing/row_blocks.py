@@ -106,8 +106,8 @@ class LayersKernel:
     scratch
         How many arrays are in scratch, parts of sums among them.
     tiled
-        Whether products may be made in tiles of registers. Behind other scratch are then the right matrices
-        of products of rows, packed (:func:`esat.codegen.product_tiles.pack_columns`).
+        Whether products may be made in tiles of registers. Behind other scratch are then their right
+        matrices, packed (:func:`esat.codegen.product_tiles.pack_columns`).
     """
 
     dtype: str
@@ -120,10 +120,9 @@ class LayersKernel:
     tiled: bool
 
     @property
-    def packed(self) -> tuple[ProductStep, ...]:
-        """The products whose right matrices are packed, in their order."""
-        steps = self.steps if self.tiled else ()
-        return tuple(step for step in steps if isinstance(step, ProductStep) and not step.is_sum)
+    def products(self) -> tuple[ProductStep, ...]:
+        """The products, in their order."""
+        return tuple(step for step in self.steps if isinstance(step, ProductStep))
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -244,15 +243,14 @@ def _name(matrix: Matrix) -> str:
 
 
 def _packed(kernel: LayersKernel) -> list[str]:
-    """Lines that pack the right matrices of products that are made in tiles."""
+    """Lines that name packed matrices, and pack those that are the same for all rows."""
     lines = []
-    for number, step in enumerate(kernel.packed):
+    for number, step in enumerate(kernel.products if kernel.tiled else ()):
         place, right = kernel.scratch + number, _name(step.right)
-        lines += [
-            f"packed{number} = view(work[places[{place}, 0]:], (places[{place}, 1],))",
-            "if gemm == 0:",
-            f"    pack_columns({right}{'.T' if step.turned[1] else ''}, packed{number})",
-        ]
+        lines.append(f"packed{number} = view(work[places[{place}, 0]:], (places[{place}, 1],))")
+        if not step.is_sum:
+            turned = ".T" if step.turned[1] else ""
+            lines += ["if gemm == 0:", f"    pack_columns({right}{turned}, packed{number})"]
     return lines
 
 
@@ -260,14 +258,13 @@ def _product(step: ProductStep, kernel: LayersKernel) -> list[str]:
     """Lines for a product."""
     if not kernel.tiled:
         return _blas_product(step)
-    left, output = _name(step.left), _name(step.output)
+    left, right, output = map(_name, (step.left, step.right, step.output))
+    packed = f"packed{kernel.products.index(step)}"
+    in_tiles = [f"multiply_tiles({left}, {packed}, {output})"]
     if step.is_sum:
-        right = _name(step.right)
         total = f"view({output}, ({left}.shape[1], {right}.shape[1]))"
-        in_tiles = f"add_tiles({left}, {right}, {total}, low != start)"
-    else:
-        in_tiles = f"multiply_tiles({left}, packed{kernel.packed.index(step)}, {output})"
-    return ["if gemm == 0:", f"    {in_tiles}", "else:", *_indented(1, _blas_product(step))]
+        in_tiles = [f"pack_columns({right}, {packed})", f"add_tiles({left}, {packed}, {total}, low != start)"]
+    return ["if gemm == 0:", *_indented(1, in_tiles), "else:", *_indented(1, _blas_product(step))]
 
 
 def _blas_product(step: ProductStep) -> list[str]:
