@@ -48,7 +48,7 @@ def pack_columns(typing_context: Any, matrix: Any, packed: Any) -> Any:
         first, shape, strides = _described(context, builder, matrix, arguments[0])
         given = [first, *shape, *strides, _described(context, builder, packed, arguments[1])[0]]
         format_ = _format(context, matrix)
-        _call(builder, "pack_columns", given, lambda inner, *values: _pack(inner, format_, *values))
+        _call(builder, "pack_columns", format_, given, lambda inner, *values: _pack(inner, format_, *values))
         return context.get_dummy_value()
 
     return types.void(matrix, packed), generate
@@ -71,12 +71,8 @@ def multiply_tiles(typing_context: Any, left: Any, packed: Any, output: Any) -> 
             values = (*others, word(0))
             _Product(inside, format_, left, (stride, word(format_.bits // 8)), *values).emit()
 
-        _call(
-            builder,
-            "multiply_tiles",
-            [first, stride, right, written, output_stride, rows, inner, columns],
-            emit,
-        )
+        given = [first, stride, right, written, output_stride, rows, inner, columns]
+        _call(builder, "multiply_tiles", format_, given, emit)
         return context.get_dummy_value()
 
     return types.void(left, packed, output), generate
@@ -97,7 +93,7 @@ def add_tiles(typing_context: Any, left: Any, packed: Any, output: Any, kept: An
             _Product(inside, format_, left, (word(format_.bits // 8), stride), *others).emit()
 
         given = [first, stride, right, written, output_stride, rows, inner, columns, is_kept]
-        _call(builder, "add_tiles", given, emit)
+        _call(builder, "add_tiles", format_, given, emit)
         return context.get_dummy_value()
 
     return types.void(left, packed, output, kept), generate
@@ -118,16 +114,21 @@ def _described(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, 
     return builder.bitcast(fields.data, BYTE.as_pointer()), shape, strides
 
 
-def _call(builder: Any, name: str, given: Sequence[Any], emit: Callable[..., None]) -> None:
-    """Call a function that is emitted here, not inlined: its loops need all registers."""
-    module = builder.module
-    function_type = ir.FunctionType(ir.VoidType(), [value.type for value in given])
-    function = ir.Function(module, function_type, module.get_unique_name(name))
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    inside = ir.IRBuilder(function.append_basic_block("entry"))
-    emit(inside, *function.args)
-    inside.ret_void()
+def _call(builder: Any, name: str, format_: Format, given: Sequence[Any], emit: Callable[..., None]) -> None:
+    """Call a function that is emitted where a module has none of its name and format yet.
+
+    It is not inlined: its loops need all registers.
+    """
+    module, name = builder.module, f"{name}_{format_.suffix}"
+    function = module.globals.get(name)
+    if function is None:
+        function_type = ir.FunctionType(ir.VoidType(), [value.type for value in given])
+        function = ir.Function(module, function_type, name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        inside = ir.IRBuilder(function.append_basic_block("entry"))
+        emit(inside, *function.args)
+        inside.ret_void()
     builder.call(function, given)
 
 
