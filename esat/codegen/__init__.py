@@ -20,6 +20,7 @@
 ``small_products``  products of matrices in them
 ``rows_product``    two products with the rows of a matrix, and what lies between, in one pass
 ``row_tiles``       short rows of it, some vectors of columns after others
+``product_tiles``   products with small matrices in tiles of registers
 ``row_blocks``      several layers over the rows of matrices, block after block of rows
 ``parallel``        kernels for several threads
 ``threads``         the pool that runs them

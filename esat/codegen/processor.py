@@ -36,3 +36,24 @@ def tiles_products() -> bool:
     Those of OpenBLAS for AVX-512 are as good.
     """
     return {"+avx2", "+fma"} <= _features() and vector_bytes() == _WIDTHS["+avx"]
+
+
+@functools.cache
+def chooses_by_masks() -> bool:
+    """Whether vectors have masks of their own, which comparisons give, and which choose for nothing.
+
+    Where they have not, choosing is an operation of its own, and looks at sign bits.
+    """
+    return "+avx512f" in _features()
+
+
+@functools.cache
+def waits_at_pages() -> bool:
+    """Whether it reads memory sooner where the first lines of the next pages are announced."""
+    _, name, _ = cpu_target.target_context.codegen().magic_tuple()
+    return name in _WAITING_AT_PAGES
+
+
+def _features() -> set[str]:
+    _, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return set(features.split(","))
