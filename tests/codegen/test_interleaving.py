@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, variable
 
-from esat.codegen import compile, interleaving, lower
+from esat.codegen import cache, compile, interleaving, lower
 from esat.codegen.cache.kernel import CompiledKernel
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce
@@ -17,11 +17,10 @@ Compile = Callable[[Variable, list[Variable]], CompiledKernel]
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Compile:
-    """Kernels that this process compiles, in whose code vectors have 32 bytes."""
-    monkeypatch.setenv("ESAT_CACHE_DIR", str(tmp_path))
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Compile:
+    """Kernels that are compiled now, in whose code vectors have 32 bytes."""
+    monkeypatch.setattr(cache, "load_or_compile", cache.KernelCache(None).load_or_compile)
     monkeypatch.setattr(interleaving, "vector_bytes", lambda: 32)
-    # Kernels of other tests are in memory.
     fresh: Any = compile.compile_kernel
     return lambda output, inputs: fresh.__wrapped__(lower(group_of([output], inputs)), "C")
 
