@@ -48,6 +48,12 @@ def chooses_by_masks() -> bool:
 
 
 @functools.cache
+def rounds_at_once() -> bool:
+    """Whether rounding to an integer takes no longer than an addition; elsewhere it takes as long as two."""
+    return "+avx512f" in _features()
+
+
+@functools.cache
 def waits_at_pages() -> bool:
     """Whether it reads memory sooner where the first lines of the next pages are announced."""
     _, name, _ = cpu_target.target_context.codegen().magic_tuple()

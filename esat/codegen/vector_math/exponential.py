@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from esat.codegen.processor import scales
+from esat.codegen.processor import rounds_at_once, scales
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer
 
@@ -57,7 +57,7 @@ def reduce_binary_exponential(x: Float) -> Reduced:
 
 def _nearest_multiple(x: Float, factor: float) -> tuple[Float, Integer]:
     """The integer nearest to ``x * factor``, as a number and as an integer."""
-    if scales():
+    if rounds_at_once():
         n = (x * factor).round_to_even()
         return n, n.integral_to_integer()
     return x.nearest_multiple(factor)
