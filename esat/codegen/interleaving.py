@@ -13,6 +13,7 @@ processor busy for longer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -38,7 +39,7 @@ def interleave(module: Any) -> None:
         return
     for function in module.functions:
         blocks = {block.name: block for block in function.blocks}
-        for latch, body in _innermost_loops(list(blocks.values())):
+        for latch, body in _innermost_loops(function.blocks):
             count = vectors_in_turns([one for name in body for one in blocks[name].instructions])
             if count > 1:
                 blocks[latch].terminator.set_metadata("llvm.loop", _identity(module, count))
@@ -55,7 +56,7 @@ def vectors_in_turns(instructions: list[Any]) -> int:
     return 2 if operations >= _MANY_OPERATIONS and not is_sum else 1
 
 
-def _innermost_loops(blocks: list[Any]) -> list[tuple[str, set[str]]]:
+def _innermost_loops(blocks: Sequence[Any]) -> list[tuple[str, set[str]]]:
     """The innermost loops of a function: each one's last block, which jumps back, and all its blocks."""
     if not blocks:
         return []

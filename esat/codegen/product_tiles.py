@@ -21,7 +21,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from esat.codegen.memory_access import BYTE, item_size, word
-from esat.codegen.row_tiles import lanes_of, load, spread, store
+from esat.codegen.row_tiles import lanes_of, load, spread, steps, store
 from esat.codegen.vector_math.builder import Float, Format
 
 _CGUTILS: Any = cgutils
@@ -145,16 +145,16 @@ def _pack(
     lanes, size = format_.lanes, format_.bits // 8
     vectors = _vectors(builder, columns, lanes)
     in_order = builder.icmp_signed("==", column_stride, word(size))
-    with _range(builder, word(0), vectors, 1) as (vector, _):
+    with steps(builder, word(0), vectors, 1) as (vector, _):
         first = builder.mul(_first_column(builder, vector, columns, lanes), column_stride)
         target = builder.gep(packed, [builder.mul(builder.mul(vector, rows), word(lanes * size))])
-        with _range(builder, word(0), rows, 1) as (row, _):
+        with steps(builder, word(0), rows, 1) as (row, _):
             source = builder.gep(matrix, [builder.add(first, builder.mul(row, row_stride))])
             written = builder.gep(target, [builder.mul(row, word(lanes * size))])
             with builder.if_else(in_order) as (together, apart):
                 with together:
                     store(written, load(builder, source, format_))
-                with apart, _range(builder, word(0), word(lanes), 1) as (lane, _):
+                with apart, steps(builder, word(0), word(lanes), 1) as (lane, _):
                     number = load(
                         builder, builder.gep(source, [builder.mul(lane, column_stride)]), Format(format_.bits)
                     )
@@ -212,7 +212,7 @@ class _Product:
         is_odd = builder.trunc(vectors, ir.IntType(1))
         rest = builder.select(is_one, word(1), builder.select(is_odd, word(3), word(0)))
         paired = builder.sub(vectors, rest)
-        with _range(builder, word(0), paired, _WIDTH) as (first, _):
+        with steps(builder, word(0), paired, _WIDTH) as (first, _):
             self._panel(first, _WIDTH)
         for width in (1, 3):
             with builder.if_then(builder.icmp_signed("==", rest, word(width))):
@@ -223,7 +223,7 @@ class _Product:
         builder, height = self.builder, _HEIGHTS[width]
         last = builder.sub(self.rows, word(1))
         vectors = [builder.add(first, word(place)) for place in range(width)]
-        with _range(builder, word(0), self.rows, height) as (low, _):
+        with steps(builder, word(0), self.rows, height) as (low, _):
             rows = [_smaller(builder, builder.add(low, word(row)), last) for row in range(height)]
             self._tile(rows, vectors)
 
@@ -235,7 +235,7 @@ class _Product:
         step = word(self._vector_bytes)
         rights = [self._moved(self.right, builder.mul(vector, self.inner), step) for vector in vectors]
         sums = [[self._zero_slot() for _ in vectors] for _ in rows]
-        with _range(builder, word(0), self.inner, 1) as (number, _):
+        with steps(builder, word(0), self.inner, 1) as (number, _):
             values = [load(builder, self._moved(right, number, step), self.format) for right in rights]
             for left, slots in zip(lefts, sums, strict=True):
                 factor = self._factor(self._moved(left, number, along))
@@ -286,8 +286,3 @@ class _Product:
 
 def _smaller(builder: Any, first: Any, second: Any) -> Any:
     return builder.select(builder.icmp_signed("<", first, second), first, second)
-
-
-def _range(builder: Any, start: Any, stop: Any, step: int) -> Any:
-    """The context of a loop over integers."""
-    return _CGUTILS.for_range_slice(builder, start, stop, word(step), inc=True)

@@ -188,18 +188,18 @@ def _multiply(rows: _Rows) -> None:
         def product(row: Any) -> Float:
             return _sum_of_products(factors, tile.without_common(tile.load(row)))
 
-        with _range(builder, word(0), whole, format_.lanes) as (first, _):
+        with steps(builder, word(0), whole, format_.lanes) as (first, _):
             _add_to(rows.of_column(first), _products_of_rows(rows, rows.row(first), product))
-        with _range(builder, whole, rows.count, 1) as (row, _):
+        with steps(builder, whole, rows.count, 1) as (row, _):
             _add_to(rows.of_column(row), _sum_of_lanes(product(rows.row(row))))
 
     zero, zeros = (
         Float(builder, one.constant(one.float_type, 0.0), one) for one in (Format(format_.bits), format_)
     )
     # A processor waits where it reads a vector whose elements have just been written one by one.
-    with _range(builder, word(0), whole, format_.lanes) as (first, _):
+    with steps(builder, word(0), whole, format_.lanes) as (first, _):
         store(rows.of_column(first), zeros)
-    with _range(builder, whole, rows.count, 1) as (row, _):
+    with steps(builder, whole, rows.count, 1) as (row, _):
         store(rows.of_column(row), zero)
     _for_tiles(rows, multiply)
 
@@ -220,10 +220,10 @@ def _add(rows: _Rows) -> None:
                     fetch(builder, pointer, level=1)
 
         whole = builder.and_(rows.count, word(-len(sets)))
-        with _range(builder, word(0), whole, len(sets)) as (first, _):
+        with steps(builder, word(0), whole, len(sets)) as (first, _):
             for number, sums in enumerate(sets):
                 add_row(sums, builder.add(first, word(number)))
-        with _range(builder, whole, rows.count, 1) as (row, _):
+        with steps(builder, whole, rows.count, 1) as (row, _):
             add_row(sets[0], row)
         gathered = [_pairwise(vectors) for vectors in zip(*(one.values() for one in sets), strict=True)]
         for pointer, vector in zip(tile.pointers(rows.along), tile.without_common(gathered), strict=True):
@@ -268,7 +268,7 @@ def _for_tiles(rows: _Rows, emit: Callable[[_Tile], None]) -> None:
         own = builder.icmp_signed(">=", _numbers(range(lanes)), common)
         emit(_Tile(builder, format_, tuple(builder.mul(start, word(size)) for start in starts), own))
 
-    with _range(builder, word(0), builder.and_(vectors, word(-_WIDEST)), _WIDEST) as (first, _):
+    with steps(builder, word(0), builder.and_(vectors, word(-_WIDEST)), _WIDEST) as (first, _):
         emit_tile(first, _WIDEST)
     width = _WIDEST // 2
     while width:
@@ -382,6 +382,6 @@ def _numbers(values: Sequence[int]) -> Any:
     return ir.Constant(ir.VectorType(_NUMBER, len(values)), [ir.Constant(_NUMBER, value) for value in values])
 
 
-def _range(builder: Any, start: Any, stop: Any, step: int) -> Any:
+def steps(builder: Any, start: Any, stop: Any, step: int) -> Any:
     """The context of a loop over integers."""
     return _CGUTILS.for_range_slice(builder, start, stop, word(step), inc=True)
