@@ -18,7 +18,7 @@ import scipy.special
 from numba.core import types
 
 from esat.codegen import vector_math
-from esat.codegen.cache import KernelCache
+from esat.codegen.cache import CompileOptions, KernelCache
 from esat.codegen.vector_math import accuracy
 
 NUMPY_EQUIVALENTS = {
@@ -68,7 +68,8 @@ def kernel(name: str, bits: int):
     )
     environment = {"function": vector_math.function(name, bits)}
     signature = types.void(array, *[array] * len(names))
-    return KernelCache(None).load_or_compile(source, "kernel", signature, environment)
+    options = CompileOptions(noalias=("kernel",))
+    return KernelCache(None).load_or_compile(source, "kernel", signature, environment, options)
 
 
 def nanoseconds_per_element(call, repeats: int = 40) -> float:

@@ -13,7 +13,8 @@ processor busy for longer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -21,6 +22,7 @@ from llvmlite.ir.values import MDValue
 from numba.core.controlflow import CFGraph
 
 from esat.codegen.processor import vector_bytes
+from esat.codegen.vector_math.formulas import Formula, formula_called
 
 _FLOW: Any = CFGraph  # which numba does not annotate
 _VECTOR_BYTES = 32
@@ -29,35 +31,64 @@ _FEW_FUNCTIONS = 2
 _MANY_OPERATIONS = 30
 """Operations of floats from which two vectors take turns; LLVM decides about loops of fewer."""
 _OPERATIONS = frozenset({"fadd", "fsub", "fmul", "fdiv", "fneg"})
-_FUNCTION = "esat_"
-"""What names of elementary functions begin with."""
 
 
 def interleave(module: Any) -> None:
-    """Say in an LLVM module, before it is optimized, how many vectors take turns in innermost loops."""
-    if vector_bytes() != _VECTOR_BYTES:
-        return
+    """Say in an LLVM module, before it is optimized, how many vectors take turns in innermost loops.
+
+    Loops around those that call functions are not to be unrolled: LLVM does not see how long they are.
+    """
     for function in module.functions:
         blocks = {block.name: block for block in function.blocks}
-        for latch, body in _innermost_loops(function.blocks):
-            count = vectors_in_turns([one for name in body for one in blocks[name].instructions])
-            if count > 1:
-                blocks[latch].terminator.set_metadata("llvm.loop", _identity(module, count))
+        for loop in _loops(function.blocks):
+            instructions = [one for name in loop.blocks for one in blocks[name].instructions]
+            hints = hints_for(instructions) if loop.is_innermost else {}
+            if not loop.is_innermost and _formulas(instructions):
+                hints = {"unroll.disable": None}
+            if hints:
+                blocks[loop.latch].terminator.set_metadata("llvm.loop", _identity(module, hints))
 
 
-def vectors_in_turns(instructions: list[Any]) -> int:
-    """How many vectors take turns in a loop of these instructions; 1 where LLVM is to decide."""
-    called = [one.callee.name for one in instructions if one.opname == "call"]
-    functions = sum(name.startswith(_FUNCTION) for name in called)
-    operations = sum(one.opname in _OPERATIONS for one in instructions)
-    if functions:
-        return 4 if functions <= _FEW_FUNCTIONS else 2
-    is_sum = any("reassoc" in one.flags for one in instructions if one.opname in _OPERATIONS)
-    return 2 if operations >= _MANY_OPERATIONS and not is_sum else 1
+def hints_for(instructions: list[Any]) -> dict[str, int | None]:
+    """What LLVM is told of an innermost loop of these instructions; nothing where it is to decide.
+
+    Functions stay calls until loops are vectorised, and several of one that follow one another would not take
+    turns. So there is one of a vector that is several times as long, whose parts do.
+    """
+    takes_turns = vector_bytes() == _VECTOR_BYTES
+    formulas = _formulas(instructions)
+    operations = [one for one in instructions if one.opname in _OPERATIONS]
+    is_sum = any("reassoc" in one.flags for one in operations)
+    if formulas and takes_turns:
+        count = 4 if len(formulas) <= _FEW_FUNCTIONS else 2
+        if any(formula.is_guarded for formula in formulas):
+            return {"interleave.count": count}
+        lanes = _VECTOR_BYTES * 8 // max(formula.bits for formula in formulas)
+        return {"vectorize.width": lanes * count, "interleave.count": 1}
+    if formulas and not is_sum:
+        return {"interleave.count": 1}  # what LLVM would choose, did it see how long they are
+    if takes_turns and len(operations) >= _MANY_OPERATIONS and not is_sum:
+        return {"interleave.count": 2}
+    return {}
 
 
-def _innermost_loops(blocks: Sequence[Any]) -> list[tuple[str, set[str]]]:
-    """The innermost loops of a function: each one's last block, which jumps back, and all its blocks."""
+def _formulas(instructions: list[Any]) -> list[Formula]:
+    """The elementary functions that are called."""
+    called = [formula_called(one.callee.name) for one in instructions if one.opname == "call"]
+    return [one for one in called if one is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop of a function: its last block, which jumps back, and all its blocks, by name."""
+
+    latch: str
+    blocks: frozenset[str]
+    is_innermost: bool
+
+
+def _loops(blocks: Sequence[Any]) -> list[_Loop]:
+    """The loops of a function that jump back from one place."""
     if not blocks:
         return []
     flow = _FLOW()
@@ -69,19 +100,23 @@ def _innermost_loops(blocks: Sequence[Any]) -> list[tuple[str, set[str]]]:
                 flow.add_edge(block.name, target.name)
     flow.set_entry_point(blocks[0].name)
     flow.process()
-    found: list[tuple[str, set[str]]] = []
+    found: list[_Loop] = []
     for header, loop in flow.loops().items():
-        body = set(loop.body)
+        body = frozenset(loop.body)
         latches = [name for name, _ in flow.predecessors(header) if name in body]
-        if len(latches) == 1 and not flow.loops().keys() & (body - {header}):
-            found.append((latches[0], body))
+        if len(latches) == 1:
+            found.append(_Loop(latches[0], body, not flow.loops().keys() & (body - {header})))
     return found
 
 
-def _identity(module: Any, count: int) -> Any:
+def _identity(module: Any, hints: Mapping[str, int | None]) -> Any:
     """Metadata of one loop, whose first operand is itself, so that it equals that of no other loop."""
-    name = ir.MetaDataString(module, "llvm.loop.interleave.count")
-    hint = module.add_metadata([name, ir.Constant(ir.IntType(32), count)])
+    told = []
+    for hint, value in hints.items():
+        name = ir.MetaDataString(module, f"llvm.loop.{hint}")
+        told.append(
+            module.add_metadata([name] if value is None else [name, ir.Constant(ir.IntType(32), value)])
+        )
     loop: Any = MDValue(module, (), str(len(module.metadata)))
-    loop.operands = (loop, hint)
+    loop.operands = (loop, *told)
     return loop

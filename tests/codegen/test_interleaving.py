@@ -1,5 +1,6 @@
 """In which loops several vectors take turns, and that LLVM hears it."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,9 @@ from esat.codegen.cache.kernel import CompiledKernel
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce
 
-X, Y = variable("float64", None, None), variable("float64", None, None)
+X, Y, SINGLE = (variable(dtype, None, None) for dtype in ("float64", "float64", "float32"))
+PACKED = re.compile(r"\bvf?n?m(?:ul|add|sub)\d*p[sd]\b")
+"""Multiplications of several numbers, in assembly."""
 Compile = Callable[[Variable, list[Variable]], CompiledKernel]
 
 
@@ -33,51 +36,59 @@ def chain(length: int) -> Variable:
     return value
 
 
-def counts(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> list[int]:
-    """How many vectors take turns in each loop that is compiled meanwhile."""
-    found: list[int] = []
+def hints(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> list[dict[str, int | None]]:
+    """What LLVM is told of each loop that is compiled meanwhile."""
+    found: list[dict[str, int | None]] = []
     identity = interleaving._identity
 
-    def noted(module: Any, count: int) -> Any:
-        found.append(count)
-        return identity(module, count)
+    def noted(module: Any, told: dict[str, int | None]) -> Any:
+        found.append(told)
+        return identity(module, told)
 
     monkeypatch.setattr(interleaving, "_identity", noted)
     run()
     return found
 
 
+def of_lanes(lanes: int) -> dict[str, int | None]:
+    return {"vectorize.width": lanes, "interleave.count": 1}
+
+
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
-        (op("exp", X), [4]),
-        (op("tanh", op("exp", op("add", X, Y))), [4]),
-        (op("erf", op("tanh", op("exp", X))), [2]),
-        (chain(40), [2]),
-        (reduce(SUM, op("exp", X), 1), [4]),
+        (op("exp", X), [of_lanes(16)]),
+        (op("tanh", op("exp", op("add", X, Y))), [of_lanes(16)]),
+        (op("erf", op("tanh", op("exp", X))), [of_lanes(8)]),
+        (op("mul", op("sin", X), op("exp", X)), [{"interleave.count": 4}]),
+        (op("exp", SINGLE), [of_lanes(32)]),
+        (chain(40), [{"interleave.count": 2}]),
+        (reduce(SUM, op("exp", X), 1), [{"unroll.disable": None}] * 2 + [of_lanes(16)]),
         # LLVM decides about short loops, and about sums.
         (chain(6), []),
         (reduce(SUM, chain(40), 1), []),
     ],
 )
 def test_loops_that_compute_much_take_several_vectors_in_turns(
-    compiled: Compile, monkeypatch: pytest.MonkeyPatch, output: Variable, expected: list[int]
+    compiled: Compile, monkeypatch: pytest.MonkeyPatch, output: Variable, expected: list[dict[str, int]]
 ) -> None:
-    assert counts(monkeypatch, lambda: compiled(output, [X, Y])) == expected
+    told = hints(monkeypatch, lambda: compiled(output, [X, Y, SINGLE]))
+    assert sorted(told, key=str) == sorted(expected, key=str)
 
 
 def test_longer_vectors_are_left_to_llvm(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interleaving, "vector_bytes", lambda: 64)
-    assert counts(monkeypatch, lambda: compiled(op("exp", X), [X])) == []
+    assert hints(monkeypatch, lambda: compiled(op("exp", X), [X])) == [{"interleave.count": 1}]
+    assert hints(monkeypatch, lambda: compiled(chain(40), [X, Y])) == []
 
 
-def test_the_count_changes_the_machine_code(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
-    def instructions(added: float) -> int:
-        return len(compiled(op("add", op("exp", X), added), [X]).assembly.splitlines())
+def test_the_hints_change_the_machine_code(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
+    def vector_operations(added: float) -> int:
+        return len(PACKED.findall(compiled(op("add", op("exp", X), added), [X]).assembly))
 
-    in_turns = instructions(0.5)
-    monkeypatch.setattr(interleaving, "vectors_in_turns", lambda found: 1)
-    assert in_turns > 1.5 * instructions(0.25)
+    in_turns = vector_operations(0.5)
+    monkeypatch.setattr(interleaving, "hints_for", lambda found: {"interleave.count": 1})
+    assert in_turns > 1.5 * vector_operations(0.25)
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 15, 16, 17, 100])

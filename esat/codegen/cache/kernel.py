@@ -16,7 +16,6 @@ from typing import Any
 
 from llvmlite import binding
 from numba.core import compiler, compiler_machinery, serialize, types
-from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher, cpu_target
@@ -26,7 +25,7 @@ from numba.core.typing.templates import Signature
 from esat.codegen.cache import namespace
 from esat.codegen.entry import Kind, entry_function, kinds_of
 from esat.codegen.interleaving import interleave
-from esat.codegen.vector_math.variants import drop_unused_variants
+from esat.codegen.vector_math.linking import LinkingLibrary
 from esat.errors import CompileError
 
 _COMPILER: Any = compiler
@@ -109,9 +108,8 @@ _NEEDLESS_PASSES = frozenset(
 functions and branches that depend on types. Each of them looks at the whole function."""
 
 
-class _Library(JITCodeLibrary):
-    """Numba's library, in whose loops several vectors take turns where that pays, and without what the loop
-    vectoriser could have called but does not.
+class _Library(LinkingLibrary):
+    """Numba's library, in whose loops several vectors take turns where that pays.
 
     Functions that a kernel's entry calls are compiled in libraries of their own first, and once more with the
     entry, in which LLVM may vectorise them differently. The entry keeps to its own, as it does when it comes
@@ -127,9 +125,7 @@ class _Library(JITCodeLibrary):
         for function in self._final_module.functions:
             if function.linkage == _LINKED and not function.name.startswith(_RUN_TIME.decode()):
                 function.linkage = "internal"
-        optimize: Any = super()._optimize_final_module  # which numba does not annotate
-        optimize()
-        drop_unused_variants(self._final_module, self._codegen)
+        super()._optimize_final_module()
 
 
 _LIBRARY: Any = _Library  # whose constructor numba does not annotate

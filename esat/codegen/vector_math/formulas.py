@@ -1,21 +1,24 @@
 """Vector functions as functions of LLVM: written once in a process, and linked to the kernels that call them.
 
 Writing a formula through Python and printing it takes longer than what LLVM does with it. Kernels hold calls
-only, and LLVM puts the formula in their place when it has linked it.
+only, until their loops are vectorised (:mod:`esat.codegen.vector_math.linking`).
 """
 
 from __future__ import annotations
 
 import functools
+import re
+from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
 from esat.codegen.vector_math import variants
 from esat.codegen.vector_math.builder import Format
 from esat.codegen.vector_math.functions import FUNCTIONS
+
+_SYMBOL = re.compile(r"esat_(\w+?)_float(32|64)(?:_v(\d+))?")
 
 
 class _Library(JITCodeLibrary):
@@ -30,8 +33,8 @@ _LIBRARY: Any = _Library  # whose constructor numba does not annotate
 
 
 @functools.cache
-def formula_library(name: str, bits: int) -> Any:
-    """Numba's library of the function ``name`` of floats of ``bits`` bits, and of its vector variants.
+def formula_library(name: str, bits: int, lanes: int = 1) -> Any:
+    """Numba's library of the function ``name`` of vectors of so many lanes of floats of ``bits`` bits.
 
     Raises
     ------
@@ -39,15 +42,41 @@ def formula_library(name: str, bits: int) -> Any:
         When there is no such function.
     """
     entry = FUNCTIONS[name]
-    library = _LIBRARY(cpu_target.target_context.codegen(), symbol(name, bits))
-    module = cpu_target.target_context.create_module(library.name)
-    if entry.guarded:
-        variants.define_all(module, library.name, entry.formula, bits, entry.arity)
-    else:
-        function = variants.define(module, library.name, entry.formula, Format(bits), entry.arity)
-        function.attributes.add("alwaysinline")
+    full_name = variants.variant(symbol(name, bits), lanes)
+    library = _LIBRARY(cpu_target.target_context.codegen(), full_name)
+    module = cpu_target.target_context.create_module(full_name)
+    function = variants.define(module, full_name, entry.formula, Format(bits, lanes), entry.arity)
+    # The branch of a guarded function is for rare arguments, and in most loops one function among several.
+    function.attributes.add("noinline" if entry.guarded else "alwaysinline")
     library.add_ir_module(module)
     return library
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Which function of this module a function of LLVM is."""
+
+    name: str
+    bits: int
+    lanes: int
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether rare arguments take a branch."""
+        return FUNCTIONS[self.name].guarded
+
+    @property
+    def library(self) -> Any:
+        """The library that has it."""
+        return formula_library(self.name, self.bits, self.lanes)
+
+
+def formula_called(symbol: str) -> Formula | None:
+    """The function that is called so in LLVM; None where it is none of these."""
+    found = _SYMBOL.fullmatch(symbol)
+    if found is None or found[1] not in FUNCTIONS:
+        return None
+    return Formula(found[1], int(found[2]), int(found[3] or 1))
 
 
 def symbol(name: str, bits: int) -> str:
@@ -57,14 +86,11 @@ def symbol(name: str, bits: int) -> str:
 
 def emit_call(name: str, bits: int, builder: Any, arguments: tuple[Any, ...]) -> Any:
     """Emit a call of the function ``name``, whose library is linked later; its LLVM value."""
-    type_ = Format(bits).float_type
     module, full_name = builder.module, symbol(name, bits)
     function = module.globals.get(full_name)
     if function is None:
-        function = ir.Function(module, ir.FunctionType(type_, [type_] * len(arguments)), full_name)
-        for attribute in variants.PURE:
-            function.attributes.add(attribute)
+        function = variants.declare(module, full_name, Format(bits), len(arguments))
+        variants.declare_all(module, full_name, bits, len(arguments))
     call = builder.call(function, arguments)
-    if FUNCTIONS[name].guarded:
-        call.attributes = variants.attributes(full_name, bits, len(arguments))
+    call.attributes = variants.attributes(full_name, bits, len(arguments))
     return call

@@ -9,8 +9,9 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from esat.codegen.vector_math.formulas import emit_call, formula_library
+from esat.codegen.vector_math.formulas import emit_call
 from esat.codegen.vector_math.functions import FUNCTIONS
+from esat.codegen.vector_math.linking import link
 
 _LINE = 64
 _SLOT = "start_of_line"
@@ -31,7 +32,7 @@ def function(name: str, bits: int) -> Any:
     type_: Any = {32: types.float32, 64: types.float64}[bits]
 
     def emit(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
-        context.active_code_library.add_linking_library(formula_library(name, bits))
+        link(context.active_code_library, name, bits)
         _align_stack(builder)
         return emit_call(name, bits, builder, arguments)
 

@@ -1,8 +1,9 @@
 """Functions that the loop vectoriser may widen.
 
-A function with a branch cannot stand in a loop that is to be vectorised. It stays a function instead, once
-for scalars and once for each width of vector, and its calls carry LLVM's attribute
-``vector-function-abi-variant``, which tells the vectoriser which function computes several of them.
+Each is a function for scalars, and one for each width of vectors. Its calls carry LLVM's attribute
+``vector-function-abi-variant``, which tells the vectoriser which function computes several of them, so that
+it need not see what they do: a branch within could not stand in a loop that is to be vectorised, and long
+formulas take long.
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import binding, ir
-from llvmlite.binding import newpassmanagers
+from llvmlite import ir
 
 from esat.codegen.vector_math.builder import Float, Format
 
 PURE = ("nounwind", "readnone")
-_WEAK = binding.Linkage.weak_odr
-_DROP = "add_global_dead_code_eliminate_pass"
-_LANES = {32: (4, 8, 16), 64: (2, 4, 8)}
-"""Widths of 128, 256 and 512 bits."""
+LANES = {32: (4, 8, 16, 32), 64: (2, 4, 8, 16)}
+"""Widths of 128, 256, 512 and 1024 bits: the longest are for several vectors that take turns."""
+KEPT = "_variants"
+"""What names of tables of variants end with."""
 
 
 class _CallAttributes(list[str]):
@@ -31,43 +31,41 @@ class _CallAttributes(list[str]):
 
 def attributes(name: str, bits: int, arity: int) -> list[str]:
     """What a call of the function ``name`` says of it and of its variants."""
-    mappings = [f"_ZGV_LLVM_N{lanes}{'v' * arity}_{name}({_variant(name, lanes)})" for lanes in _LANES[bits]]
-    return _CallAttributes([*PURE, f'"vector-function-abi-variant"="{",".join(mappings)}"'])
+    mappings = [f"_ZGV_LLVM_N{lanes}{'v' * arity}_{name}({variant(name, lanes)})" for lanes in LANES[bits]]
+    return _CallAttributes([*PURE, "willreturn", f'"vector-function-abi-variant"="{",".join(mappings)}"'])
 
 
-def define_all(module: Any, name: str, formula: Callable[..., Float], bits: int, arity: int) -> None:
-    """Define a function and its variants in a module."""
-    names = {1: name, **{lanes: _variant(name, lanes) for lanes in _LANES[bits]}}
-    for lanes, full_name in names.items():
-        function = define(module, full_name, formula, Format(bits, lanes), arity)
-        # Weak, because LLVM drops other unused functions before the vectoriser could use them.
-        function.linkage = "weak_odr"
-        # Inlined before the loop is vectorised, the branch would be back in the loop.
-        function.attributes.add("noinline")
+def variant(name: str, lanes: int) -> str:
+    """The name of the function of so many lanes; one is the scalar."""
+    return name if lanes == 1 else f"{name}_v{lanes}"
 
 
-def define(module: Any, name: str, formula: Callable[..., Float], format_: Format, arity: int) -> Any:
-    """Define the function ``name`` of a module."""
+def declare(module: Any, name: str, format_: Format, arity: int) -> Any:
+    """Declare the function ``name`` of a module."""
     type_ = format_.float_type
     function = ir.Function(module, ir.FunctionType(type_, [type_] * arity), name)
     for attribute in PURE:
         function.attributes.add(attribute)
+    return function
+
+
+def declare_all(module: Any, name: str, bits: int, arity: int) -> None:
+    """Declare the variants of the function ``name`` of a module, which the vectoriser then may call.
+
+    LLVM forgets what nothing refers to, so a table does, until it is dropped.
+    """
+    declared = [declare(module, variant(name, lanes), Format(bits, lanes), arity) for lanes in LANES[bits]]
+    addresses = ir.Constant.literal_struct(declared)
+    table = ir.GlobalVariable(module, addresses.type, name + KEPT)
+    table.initializer = addresses
+    table.global_constant = True
+    table.linkage = "weak_odr"
+
+
+def define(module: Any, name: str, formula: Callable[..., Float], format_: Format, arity: int) -> Any:
+    """Define the function ``name`` of a module."""
+    function = declare(module, name, format_, arity)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     result = formula(*(Float(builder, argument, format_) for argument in function.args))
     builder.ret(result.value)
     return function
-
-
-def drop_unused_variants(module: Any, codegen: Any) -> None:
-    """Drop what no loop of an optimized module calls: making machine code of it would take long."""
-    passes = newpassmanagers.create_new_module_pass_manager()
-    weak = [function for function in module.functions if function.linkage == _WEAK]
-    if weak and hasattr(passes, _DROP):  # older releases of llvmlite do not have it
-        for function in weak:
-            function.linkage = "internal"
-        getattr(passes, _DROP)()
-        passes.run(module, codegen._pass_builder())
-
-
-def _variant(name: str, lanes: int) -> str:
-    return f"{name}_v{lanes}"
