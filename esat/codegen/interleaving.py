@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from llvmlite import ir
 from llvmlite.ir.values import MDValue
@@ -31,6 +31,10 @@ _FEW_FUNCTIONS = 2
 _MANY_OPERATIONS = 30
 """Operations of floats from which two vectors take turns; LLVM decides about loops of fewer."""
 _OPERATIONS = frozenset({"fadd", "fsub", "fmul", "fdiv", "fneg"})
+Hints: TypeAlias = Mapping[str, int | None]
+"""What LLVM is told of a loop: names of its metadata, with a value where it has one."""
+ONE_BY_ONE: Hints = {"vectorize.width": 1, "interleave.count": 1, "unroll.disable": None}
+"""For loops that are to stay as they are."""
 
 
 def interleave(module: Any) -> None:
@@ -39,77 +43,87 @@ def interleave(module: Any) -> None:
     Loops around those that call functions are not to be unrolled: LLVM does not see how long they are.
     """
     for function in module.functions:
-        blocks = {block.name: block for block in function.blocks}
-        for loop in _loops(function.blocks):
-            instructions = [one for name in loop.blocks for one in blocks[name].instructions]
-            hints = hints_for(instructions) if loop.is_innermost else {}
-            if not loop.is_innermost and _formulas(instructions):
+        for loop in loops_of(function):
+            hints: Hints = hints_for(loop.instructions) if loop.is_innermost else {}
+            if not loop.is_innermost and formulas_called(loop.instructions):
                 hints = {"unroll.disable": None}
             if hints:
-                blocks[loop.latch].terminator.set_metadata("llvm.loop", _identity(module, hints))
+                loop.latch.terminator.set_metadata("llvm.loop", loop_identity(module, hints))
 
 
-def hints_for(instructions: list[Any]) -> dict[str, int | None]:
+def hints_for(instructions: Sequence[Any]) -> Hints:
     """What LLVM is told of an innermost loop of these instructions; nothing where it is to decide.
 
     Functions stay calls until loops are vectorised, and several of one that follow one another would not take
     turns. So there is one of a vector that is several times as long, whose parts do.
     """
-    takes_turns = vector_bytes() == _VECTOR_BYTES
-    formulas = _formulas(instructions)
+    formulas = formulas_called(instructions)
+    lanes = lanes_in_turns(formulas)
     operations = [one for one in instructions if one.opname in _OPERATIONS]
     is_sum = any("reassoc" in one.flags for one in operations)
-    if formulas and takes_turns:
-        count = 4 if len(formulas) <= _FEW_FUNCTIONS else 2
+    if lanes is not None:
         if any(formula.is_guarded for formula in formulas):
-            return {"interleave.count": count}
-        lanes = _VECTOR_BYTES * 8 // max(formula.bits for formula in formulas)
-        return {"vectorize.width": lanes * count, "interleave.count": 1}
+            return {"interleave.count": _turns(formulas)}
+        return {"vectorize.width": lanes, "interleave.count": 1}
     if formulas and not is_sum:
         return {"interleave.count": 1}  # what LLVM would choose, did it see how long they are
-    if takes_turns and len(operations) >= _MANY_OPERATIONS and not is_sum:
+    if vector_bytes() == _VECTOR_BYTES and len(operations) >= _MANY_OPERATIONS and not is_sum:
         return {"interleave.count": 2}
     return {}
 
 
-def _formulas(instructions: list[Any]) -> list[Formula]:
+def lanes_in_turns(formulas: Sequence[Formula]) -> int | None:
+    """Of how many elements a loop that calls these functions makes one vector; None where LLVM decides."""
+    if not formulas or vector_bytes() != _VECTOR_BYTES:
+        return None
+    return _turns(formulas) * _VECTOR_BYTES * 8 // max(formula.bits for formula in formulas)
+
+
+def _turns(formulas: Sequence[Formula]) -> int:
+    return 4 if len(formulas) <= _FEW_FUNCTIONS else 2
+
+
+def formulas_called(instructions: Sequence[Any]) -> list[Formula]:
     """The elementary functions that are called."""
-    called = [formula_called(one.callee.name) for one in instructions if one.opname == "call"]
+    callees = [one.callee for one in instructions if one.opname == "call"]
+    called = [formula_called(one.name) for one in callees if isinstance(one, ir.Function)]
     return [one for one in called if one is not None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Loop:
-    """A loop of a function: its last block, which jumps back, and all its blocks, by name."""
+class LlvmLoop:
+    """A loop of a function of LLVM: its last block, which jumps back, and what all its blocks do."""
 
-    latch: str
-    blocks: frozenset[str]
+    latch: Any
+    instructions: tuple[Any, ...]
     is_innermost: bool
 
 
-def _loops(blocks: Sequence[Any]) -> list[_Loop]:
+def loops_of(function: Any) -> list[LlvmLoop]:
     """The loops of a function that jump back from one place."""
+    blocks = {block.name: block for block in function.blocks}
     if not blocks:
         return []
     flow = _FLOW()
-    for block in blocks:
-        flow.add_node(block.name)
-    for block in blocks:
+    for name in blocks:
+        flow.add_node(name)
+    for name, block in blocks.items():
         for target in block.terminator.operands:
             if isinstance(target, ir.Block):
-                flow.add_edge(block.name, target.name)
-    flow.set_entry_point(blocks[0].name)
+                flow.add_edge(name, target.name)
+    flow.set_entry_point(function.entry_basic_block.name)
     flow.process()
-    found: list[_Loop] = []
+    found: list[LlvmLoop] = []
     for header, loop in flow.loops().items():
-        body = frozenset(loop.body)
-        latches = [name for name, _ in flow.predecessors(header) if name in body]
+        latches = [name for name, _ in flow.predecessors(header) if name in loop.body]
         if len(latches) == 1:
-            found.append(_Loop(latches[0], body, not flow.loops().keys() & (body - {header})))
+            instructions = tuple(one for name in loop.body for one in blocks[name].instructions)
+            is_innermost = not flow.loops().keys() & (set(loop.body) - {header})
+            found.append(LlvmLoop(blocks[latches[0]], instructions, is_innermost))
     return found
 
 
-def _identity(module: Any, hints: Mapping[str, int | None]) -> Any:
+def loop_identity(module: Any, hints: Hints) -> Any:
     """Metadata of one loop, whose first operand is itself, so that it equals that of no other loop."""
     told = []
     for hint, value in hints.items():

@@ -39,13 +39,13 @@ def chain(length: int) -> Variable:
 def hints(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> list[dict[str, int | None]]:
     """What LLVM is told of each loop that is compiled meanwhile."""
     found: list[dict[str, int | None]] = []
-    identity = interleaving._identity
+    identity = interleaving.loop_identity
 
     def noted(module: Any, told: dict[str, int | None]) -> Any:
         found.append(told)
         return identity(module, told)
 
-    monkeypatch.setattr(interleaving, "_identity", noted)
+    monkeypatch.setattr(interleaving, "loop_identity", noted)
     run()
     return found
 

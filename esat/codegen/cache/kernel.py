@@ -26,6 +26,7 @@ from esat.codegen.cache import namespace
 from esat.codegen.entry import Kind, entry_function, kinds_of
 from esat.codegen.interleaving import interleave
 from esat.codegen.vector_math.linking import LinkingLibrary
+from esat.codegen.whole_vectors import pad, rename_padded
 from esat.errors import CompileError
 
 _COMPILER: Any = compiler
@@ -117,9 +118,15 @@ class _Library(LinkingLibrary):
     """
 
     def add_ir_module(self, ir_module: Any) -> None:
+        pad(ir_module)
         interleave(ir_module)
         add: Any = super().add_ir_module  # which numba does not annotate
         add(ir_module)
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        rename_padded(ll_module)
+        add: Any = super().add_llvm_module  # which numba does not annotate
+        add(ll_module)
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:

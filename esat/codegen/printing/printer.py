@@ -17,6 +17,7 @@ from esat.codegen.printing.source import Source
 from esat.codegen.printing.staggered import RowsPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
 from esat.codegen.vector_width import half_vectors, waits_for_memory
+from esat.codegen.whole_vectors import takes_whole_vectors, whole_vectors
 
 Layout: TypeAlias = Literal["C", "R", "A"]
 """Memory layout of all inputs: contiguous in C order, contiguous along the last axis, or any.
@@ -72,6 +73,8 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
         source.remark(kernel.comment)
     with source.block(f"def {ENTRY}({arguments})"):
         print_width(kernel.body, kernel, source)
+        if layout == "C" and takes_whole_vectors(kernel):
+            source.line(f"{source.use('whole_vectors', whole_vectors)}()")
         print_sizes(kernel, source)
         print_views(kernel, source)
         for statement in walk(kernel.body):
