@@ -84,12 +84,17 @@ def pad(module: Any) -> None:
             function.attributes.add("noinline")
 
 
-def rename_padded(module: Any) -> None:
-    """Let what :func:`pad` added, in a module that LLVM has read, take the place of what it calls."""
-    for padded in [one for one in module.functions if one.name.endswith(_PADDED)]:
+def rename_padded(module: Any) -> bool:
+    """Let what :func:`pad` added, in a module that LLVM has read, take the place of what it calls.
+
+    Returns whether there is such a function.
+    """
+    added = [one for one in module.functions if one.name.endswith(_PADDED)]
+    for padded in added:
         name = padded.name.removesuffix(_PADDED)
         module.get_function(name).name = f"{name}.whole"
         padded.name = name
+    return bool(added)
 
 
 def _arrays(function: Any) -> list[_Array]:

@@ -123,10 +123,14 @@ class _Library(LinkingLibrary):
         add: Any = super().add_ir_module  # which numba does not annotate
         add(ir_module)
 
-    def add_llvm_module(self, ll_module: Any) -> None:
-        rename_padded(ll_module)
-        add: Any = super().add_llvm_module  # which numba does not annotate
-        add(ll_module)
+    def _optimize_functions(self, ll_module: Any) -> None:
+        codegen: Any = self._codegen
+        if rename_padded(ll_module):
+            # A single loop, of which the passes over the whole module make the same without these.
+            ll_module.data_layout = codegen._data_layout
+        else:
+            optimize: Any = super()._optimize_functions  # which numba does not annotate
+            optimize(ll_module)
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
