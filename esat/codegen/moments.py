@@ -12,7 +12,17 @@ need know that the centre is a mean. Running means are double words: steps betwe
 one rounding.
 
 What cancels in ``q - t * t / 4096`` is at most four times the chunk's own share of ``s``, as the pivot is the
-mean of a quarter of it. Against long doubles, errors of float64 variances of ill-conditioned data (1e8 +
+mean of a quarter of it.
+
+A Zen 3 processor reads faster from four places in turns than from one end to the other, and while it reads
+the start of a chunk once more, memory waits. There 2**15 elements make a group, and each chunk of it takes a
+block of 1024 from every quarter of the group, all four at once. Only the first chunk of a group has a pivot
+of its own, the mean of a block. Another one takes the mean of the chunk before it, and what lies between two
+such means is part of ``s``, too: what cancels in all chunks is at most four times all of ``s``. The mean and
+the variance of 10**7 elements take 0.7 to 0.75 of the time. What is left behind the last whole group is read
+as above.
+
+Against long doubles, errors of float64 variances of ill-conditioned data (1e8 +
 noise, steps, outliers, sorted) are at most 2.4e-16, those of NumPy 3.1e-16. Where a sum is not finite, or
 squares are not, the loops run as they are written, for NumPy's NaN and infinities.
 
@@ -25,11 +35,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from esat.codegen import processor
 from esat.codegen.loop_ir import Accumulator, Compute, Load, Loop, Update, is_square
 from esat.codegen.partition import SUM_BLOCK_BITS, Gather, Part
 
 CHUNK_BITS = 12
 """A pivot is taken for 2**12 elements, the mean of the first 2**10; with larger chunks more cancels."""
+GROUP_BITS = 15
+"""2**15 elements are read from four places in turns, where that is faster."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,11 @@ class Moments:
         load = self.total.statement.body[0]
         assert isinstance(load, Load)
         return load
+
+    @property
+    def unit_bits(self) -> int:
+        """Threads share the elements by so many: a chunk, or a group of them."""
+        return GROUP_BITS if processor.reads_faster_from_many_places() else CHUNK_BITS
 
     @property
     def chunks(self) -> Gather:

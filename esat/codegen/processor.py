@@ -60,6 +60,15 @@ def waits_at_pages() -> bool:
     return name in _WAITING_AT_PAGES
 
 
+@functools.cache
+def reads_faster_from_many_places() -> bool:
+    """Whether it reads memory sooner from a few places in turns than from one end to the other.
+
+    Where vectors have 64 bytes that was not measured.
+    """
+    return vector_bytes() == _WIDTHS["+avx"]
+
+
 def _features() -> set[str]:
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
     return set(features.split(","))

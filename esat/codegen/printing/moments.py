@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+import numpy as np
 from numba.core import types
 
 from esat.codegen import views
-from esat.codegen.moments import CHUNK_BITS, Moments, accumulator_of
+from esat.codegen.moments import CHUNK_BITS, GROUP_BITS, Moments, accumulator_of
 from esat.codegen.partition import SUM_BLOCK_BITS
 from esat.codegen.printing.prefetches import print_pages
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.vector_math import reduction
 
+_BLOCK = 1 << SUM_BLOCK_BITS
+_RUN = 1024
+"""Bytes that are read of each quarter of a group before its partial sums, a vector of them, are taken in: the
+longer the runs, the less accurate are sums."""
 _TOGETHER = """
 def moments_together_{real}(pivots, sums, squares, size):
     total = lost = mean = low = spread = slack = count = {real}(0)
@@ -64,40 +69,116 @@ def print_helpers(moments: Sequence[Moments], source: Source) -> None:
 
 
 def print_chunks(moments: Moments, scalars: ScalarPrinter) -> None:
-    """Print the loop over the chunks from ``begin`` to ``end``."""
-    source, axis, block = scalars.source, moments.total.statement.axes[0], 1 << SUM_BLOCK_BITS
-    real = source.expression(moments.dtype, moments.dtype)
-    uintp = source.use("uintp", types.uintp)
-    add = source.use("reassociating_add", reduction.reassociating_add)
-    add_product = source.use("reassociating_multiply_add", reduction.reassociating_multiply_add)
-    value = Names().value(moments.load.value)
+    """Print the loop over the chunks, or the groups of them, from ``begin`` to ``end``."""
+    printer = _ChunkPrinter(moments, scalars)
+    if moments.unit_bits == CHUNK_BITS:
+        printer.chunks("begin", "end")
+    else:
+        printer.groups()
 
-    def elements(first: str, end: str) -> AbstractContextManager[None]:
-        return source.block(f"for i{axis} in range({uintp}({first}), {uintp}({end}))")
 
-    with source.block("for chunk in range(begin, end)"):
-        source.line(f"first = chunk << {CHUNK_BITS}")
-        source.line(f"last = min(first + {1 << CHUNK_BITS}, {size_name(axis)})")
-        source.line(f"ahead = min(first + {block}, last)")
-        source.line(f"part = {real}(0)")
-        with elements("first", "ahead"):
-            scalars.definition(moments.load, Names())
-            source.line(f"part = {add}(part, {value})")
-        source.line(f"pivot = part / {real}(ahead - first)")
-        source.line(f"total = square = {real}(0)")
-        with source.block(f"for block in range((last - first + {block - 1}) >> {SUM_BLOCK_BITS})"):
-            source.line(f"start = first + (block << {SUM_BLOCK_BITS})")
-            source.line(f"part = part_square = {real}(0)")
-            print_pages([moments.load], scalars, Names().with_position(axis, "start"), str(block))
-            with elements("start", f"min(start + {block}, last)"):
-                scalars.definition(moments.load, Names())
-                source.line(f"difference = {value} - pivot")
-                source.line(f"part = {add}(part, difference)")
-                source.line(f"part_square = {add_product}(part_square, difference, difference)")
-            source.line("total += part")
-            source.line("square += part_square")
-        for name, result in zip(results_names(moments), ("pivot", "total", "square"), strict=True):
-            source.line(f"{name}[chunk] = {result}")
+class _ChunkPrinter:
+    """Prints what leaves the pivot, the sum and the squares of each chunk."""
+
+    def __init__(self, moments: Moments, scalars: ScalarPrinter) -> None:
+        self.moments, self.scalars, self.source = moments, scalars, scalars.source
+        self.axis = moments.total.statement.axes[0]
+        self.size = size_name(self.axis)
+        self.real = self.source.expression(moments.dtype, moments.dtype)
+        self.run = _RUN // np.dtype(moments.dtype).itemsize
+        self.uintp = self.source.use("uintp", types.uintp)
+        self.add = self.source.use("reassociating_add", reduction.reassociating_add)
+        self.add_product = self.source.use("reassociating_multiply_add", reduction.reassociating_multiply_add)
+
+    def chunks(self, begin: str, end: str) -> None:
+        """Chunks that lie behind one another, each with a pivot of its own."""
+        with self.source.block(f"for chunk in range({begin}, {end})"):
+            self.source.line(f"first = chunk << {CHUNK_BITS}")
+            self.source.line(f"last = min(first + {1 << CHUNK_BITS}, {self.size})")
+            self._pivot(f"min(first + {_BLOCK}, last)")
+            self.source.line(f"total = square = {self.real}(0)")
+            with self.source.block(f"for block in range((last - first + {_BLOCK - 1}) >> {SUM_BLOCK_BITS})"):
+                self.source.line(f"start = first + (block << {SUM_BLOCK_BITS})")
+                self.source.line(f"part = part_square = {self.real}(0)")
+                here = Names().with_position(self.axis, "start")
+                print_pages([self.moments.load], self.scalars, here, str(_BLOCK))
+                with self._elements("start", f"min(start + {_BLOCK}, last)"):
+                    self._take("")
+                self.source.line("total += part")
+                self.source.line("square += part_square")
+            self._leave()
+
+    def groups(self) -> None:
+        """Groups of chunks; those of one that is not whole lie behind one another."""
+        turns = 1 << GROUP_BITS - CHUNK_BITS
+        with self.source.block("for group in range(begin, end)"):
+            self.source.line(f"first = group << {GROUP_BITS}")
+            with self.source.block(f"if first + {1 << GROUP_BITS} > {self.size}"):
+                chunks = f"({self.size} + {(1 << CHUNK_BITS) - 1}) >> {CHUNK_BITS}"
+                self.chunks(f"group * {turns}", chunks)
+                self.source.line("break")
+            self._pivot_from_first()
+            with self.source.block(f"for turn in range({turns})"):
+                self.source.line(f"chunk = group * {turns} + turn")
+                self.source.line(f"total = square = {self.real}(0)")
+                with self.source.block(f"for run in range({_BLOCK // self.run})"):
+                    self._runs(f"first + turn * {_BLOCK} + run * {self.run}")
+                self._leave()
+                self.source.line(f"pivot += total / {self.real}({1 << CHUNK_BITS})")
+
+    def _runs(self, start: str) -> None:
+        """One run from each quarter of a group, the first one from ``start`` on."""
+        self.source.line(f"start = {self.uintp}({start})")
+        for quarter in range(4):
+            self.source.line(f"part{quarter} = part_square{quarter} = {self.real}(0)")
+        with self._elements("0", str(self.run)):
+            for quarter in range(4):
+                apart = quarter << GROUP_BITS - 2
+                self._take(str(quarter), f"start + {self.uintp}({apart}) + i{self.axis}")
+        for result, part in (("total", "part"), ("square", "part_square")):
+            self.source.line(f"{result} += ({part}0 + {part}1) + ({part}2 + {part}3)")
+
+    def _pivot(self, ahead: str) -> None:
+        """The mean of the elements from ``first`` on."""
+        value = Names().value(self.moments.load.value)
+        self.source.line(f"ahead = {ahead}")
+        self.source.line(f"part = {self.real}(0)")
+        with self._elements("first", "ahead"):
+            self.scalars.definition(self.moments.load, Names())
+            self.source.line(f"part = {self.add}(part, {value})")
+        self.source.line(f"pivot = part / {self.real}(ahead - first)")
+
+    def _pivot_from_first(self) -> None:
+        """The mean of a block from ``first`` on, of elements that may lie far from zero.
+
+        Pivots that differ only by what was rounded in them make running means less accurate.
+        """
+        load = self.moments.load
+        value = Names().value(load.value)
+        at_first = Names({load.value: "origin"}, {self.axis: f"{self.uintp}(first)"})
+        self.scalars.definition(load, at_first)
+        self.source.line(f"part = {self.real}(0)")
+        with self._elements("first", f"first + {_BLOCK}"):
+            self.scalars.definition(load, Names())
+            self.source.line(f"part = {self.add}(part, {value} - origin)")
+        self.source.line(f"pivot = origin + part / {self.real}({_BLOCK})")
+
+    def _elements(self, first: str, end: str) -> AbstractContextManager[None]:
+        return self.source.block(f"for i{self.axis} in range({self.uintp}({first}), {self.uintp}({end}))")
+
+    def _take(self, block: str, place: str = "") -> None:
+        """Add one element, and its square, to what belongs to a block."""
+        names = Names().with_position(self.axis, place) if place else Names()
+        value = names.value(self.moments.load.value)
+        part, square = f"part{block}", f"part_square{block}"
+        self.scalars.definition(self.moments.load, names)
+        self.source.line(f"difference = {value} - pivot")
+        self.source.line(f"{part} = {self.add}({part}, difference)")
+        self.source.line(f"{square} = {self.add_product}({square}, difference, difference)")
+
+    def _leave(self) -> None:
+        for name, result in zip(results_names(self.moments), ("pivot", "total", "square"), strict=True):
+            self.source.line(f"{name}[chunk] = {result}")
 
 
 def print_total(moments: Moments, source: Source) -> None:

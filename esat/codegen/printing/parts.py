@@ -198,7 +198,7 @@ class _Printer:
         with ExitStack() as stack:
             for moments in self.moments:
                 if part is moments.total:
-                    units = _blocks(size_name(part.statement.axes[0]), moments.chunks.block_bits)
+                    units = _blocks(size_name(part.statement.axes[0]), moments.unit_bits)
                     arguments = ", ".join([*self.arrays, *results_names(moments)])
                     self._run(units, _TURNS, _chunks_name(moments), arguments)
                     print_total(moments, self.source)
