@@ -60,7 +60,6 @@ def waits_at_pages() -> bool:
     return name in _WAITING_AT_PAGES
 
 
-@functools.cache
 def reads_faster_from_many_places() -> bool:
     """Whether it reads memory sooner from a few places in turns than from one end to the other.
 

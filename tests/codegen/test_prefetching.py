@@ -11,6 +11,7 @@ from esat.codegen import cache, lower, processor
 from esat.codegen.cache.kernel import compile_kernel
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.prefetching import prefetch_lines, prefetch_pages
+from esat.codegen.printing import streams
 from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce
@@ -23,6 +24,13 @@ def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
     return bool(request.param)
 
 
+@pytest.fixture(params=[64, 32], ids=["vectors of 64 bytes", "vectors of 32 bytes"])
+def counts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How much rows that are written one by one announce, of float64, in each code for a part of them."""
+    monkeypatch.setattr(streams, "vector_bytes", lambda: request.param)
+    return ["width"] if request.param == 64 else ["64", "width"]
+
+
 def announced(output: Variable, *inputs: Variable, streams: bool = True) -> list[str]:
     """The lines of a kernel's source that announce memory."""
     printed = print_parallel_source(lower(group_of([output], list(inputs))), "C", True, streams)
@@ -30,28 +38,29 @@ def announced(output: Variable, *inputs: Variable, streams: bool = True) -> list
     return [line.strip() for line in printed.text.splitlines() if "prefetch_" in line]
 
 
-def test_streams_announce_what_they_read_from_memory(waits: bool) -> None:
+def test_streams_announce_what_they_read_from_memory(waits: bool, counts: list[str]) -> None:
     x, column = variable("float64", None, None), variable("float64", None, 1)
     scaled = op("mul", op("add", x, 1.0), column)
-    assert announced(scaled, x, column) == ["prefetch_pages(x0, (i0, start, ), width)"] * waits
+    pages = [f"prefetch_pages(x0, (i0, start, ), {count})" for count in counts]
+    assert announced(scaled, x, column) == pages * waits
     assert announced(scaled, x, column, streams=False) == []
 
 
-def test_groups_of_rows_announce_the_next_group(waits: bool) -> None:
+def test_groups_of_rows_announce_the_next_group(waits: bool, counts: list[str]) -> None:
     x, row = variable("float64", None, None), variable("float64", None)
-    counts = ("64", "width")
-    below = [f"prefetch_lines(x0, (i0 + uintp(group), start, ), {count})" for count in counts]
-    alone, *grouped = announced(op("mul", op("sub", x, reduce(SUM, x, 1, keepdims=True)), row), x, row)
-    assert alone == "prefetch_lines(x0, (i0 + uintp(1), start, ), width)"
-    assert grouped == below
-    pages = ["prefetch_pages(x0, (i0, start, ), width)"] * waits
+    below = [f"prefetch_lines(x0, (i0 + uintp(group), start, ), {count})" for count in ("64", "width")]
+    next_row = [f"prefetch_lines(x0, (i0 + uintp(1), start, ), {count})" for count in counts]
+    centred = op("mul", op("sub", x, reduce(SUM, x, 1, keepdims=True)), row)
+    assert announced(centred, x, row) == next_row + below
+    pages = [f"prefetch_pages(x0, (i0, start, ), {count})" for count in counts] * waits
     assert announced(op("add", op("mul", x, 2.0), row), x, row) == pages + below
 
 
-def test_rows_that_were_read_before_announce_the_next() -> None:
+def test_rows_that_were_read_before_announce_the_next(counts: list[str]) -> None:
     x = variable("float64", None, None)
     centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
-    assert announced(centred, x) == ["prefetch_lines(x0, (i0 + uintp(1), start, ), width)"]
+    next_row = [f"prefetch_lines(x0, (i0 + uintp(1), start, ), {count})" for count in counts]
+    assert announced(centred, x) == next_row
 
 
 def test_long_sums_announce_all_that_they_read(waits: bool) -> None:

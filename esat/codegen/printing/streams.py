@@ -15,20 +15,21 @@ On a Zen 3 server, whose second-level cache has half the size, half as many rows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
 from numba.core import types
 
-from esat.codegen import processor, streaming, views
+from esat.codegen import streaming, views
 from esat.codegen.loop_ir import Load, Loop, Store, Tile, walk
 from esat.codegen.memory_access import LINE
 from esat.codegen.prefetching import loads_along, read_before
 from esat.codegen.printing.prefetches import print_next_row, print_pages
 from esat.codegen.printing.scalars import Names, size_name
 from esat.codegen.printing.staggered import NEAR, RowsPrinter, Stages, stages_of
+from esat.codegen.processor import vector_bytes
 from esat.codegen.streaming import BUFFER, stores_along
 
 GROUP = 8
@@ -130,17 +131,28 @@ class StreamPrinter(RowsPrinter):
             self.source.line(f"next{axis} = first{axis} + {length}")
             self.source.line(f"start = {self._uintp()}(max(first{axis}, {begin}))")
             self.source.line(f"width = {self._uintp()}(min(next{axis}, {end}) - max(first{axis}, {begin}))")
-            self._announce(loop, names)
-            self._through_buffers(loop, names, "width")
+            # Where vectors have 64 bytes, that was measured for groups only.
+            for count in self._counts(length) if vector_bytes() < LINE else ["width"]:
+                self._announce(loop, names, count)
+                self._through_buffers(loop, names, count)
             self.source.line(f"first{axis} = next{axis}")
 
-    def _announce(self, loop: Loop, names: Names) -> None:
+    def _counts(self, length: int) -> Iterator[str]:
+        """Open a block for parts that are as long as a buffer, and one for others; how long they are.
+
+        Loops as short as these take a fifth longer than the code of a whole part, which has no jumps in it.
+        """
+        for header, count in ((f"if width == {length}", str(length)), ("else", "width")):
+            with self.source.block(header):
+                yield count
+
+    def _announce(self, loop: Loop, names: Names, count: str) -> None:
         """Fetch what the loop has yet to read from memory; of a row that was read before, the one below."""
         inside = names.with_position(loop.axes[-1], "start")
         loads = self._loads(loop)
         again = [load for load in loads if self._around and read_before(load, loop, self._around)]
-        print_next_row(again, self.scalars, inside, "width")
-        print_pages([load for load in loads if load not in again], self.scalars, inside, "width")
+        print_next_row(again, self.scalars, inside, count)
+        print_pages([load for load in loads if load not in again], self.scalars, inside, count)
 
     def _through_buffers(self, loop: Loop, names: Names, count: str) -> None:
         """What goes through the buffers at a time: ``count`` places from ``start`` on."""
@@ -205,11 +217,9 @@ class StreamPrinter(RowsPrinter):
         self.source.line(f"start = {self._uintp()}(max(first, {begin}))")
         self.source.line(f"stop = min(first + {length}, {end})")
         self.source.line(f"width = {self._uintp()}(max(0, stop - max(first, {begin})))")
-        # Loops as short as these take a fifth longer than the code of a whole part, which has no jumps in it.
-        for header, count in ((f"if width == {length}", str(length)), ("else", "width")):
-            with self.source.block(header):
-                self._announce_group(waiting, row, names, count)
-                self._through_buffers(waiting, names, count)
+        for count in self._counts(length):
+            self._announce_group(waiting, row, names, count)
+            self._through_buffers(waiting, names, count)
 
     def _announce_group(self, waiting: Loop, row: int, names: Names, count: str) -> None:
         """Fetch the same part of a row of the next group."""
@@ -227,7 +237,7 @@ class StreamPrinter(RowsPrinter):
     def _group(self, loop: Loop, stages: Stages) -> str:
         """How many rows make a group: what is loaded from these stays in the second-level cache."""
         own = self._widths(loop, stages)[0]
-        most = GROUP if processor.vector_bytes() >= LINE else FEW_ROWS
+        most = GROUP if vector_bytes() >= LINE else FEW_ROWS
         return (
             f"min({most}, {GROUP_BYTES // own} // {size_name(stages.waiting.axes[-1])})" if own else str(most)
         )
