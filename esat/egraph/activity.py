@@ -20,10 +20,8 @@ class _Selection:
 
     Attributes
     ----------
-    rules
-        All, in order.
     waiting
-        Those that have nothing.
+        Those that have nothing, in order.
     empty
         Tables that stay without rows while only the others run.
     missing
@@ -32,7 +30,6 @@ class _Selection:
         Of the others, by rule set, in order.
     """
 
-    rules: tuple[RuleTables, ...]
     waiting: list[RuleTables]
     empty: int
     missing: int
@@ -78,8 +75,8 @@ class Activity:
         """
         known = self._selections.get(rulesets)
         if known is None:
-            rules = tuple(rule for name in rulesets for rule in self._rules.get(name, ()))
-            known = _Selection(rules, list(rules), self._empty, self._empty, {})
+            rules = [rule for name in rulesets for rule in self._rules.get(name, ())]
+            known = _Selection(rules, self._empty, self._empty, {})
         elif not known.missing & ~self._empty:
             return known.members
         selection = self._selections[rulesets] = self._widened(known, rulesets, repeated)
@@ -89,20 +86,23 @@ class Activity:
         empty = known.empty & self._empty
         waiting = known.waiting
         while True:
-            matching = [rule for rule in waiting if not rule.needs & empty]
-            if not matching:
+            still: list[RuleTables] = []
+            made = 0
+            for rule in waiting:
+                if rule.needs & empty:
+                    still.append(rule)
+                else:
+                    made |= rule.makes
+            waiting = still
+            if not repeated or not made & empty:
                 break
-            waiting = [rule for rule in waiting if rule.needs & empty]
-            if repeated:
-                for rule in matching:
-                    empty &= ~rule.makes
+            empty &= ~made
         idle = {rule.member for rule in waiting}
-        members: dict[str, list[str]] = {name: [] for name in rulesets}
-        for rule in known.rules:
-            if rule.member not in idle:
-                members[rule.ruleset].append(rule.member)
         needed = 0
         for rule in waiting:
             needed |= rule.needs
-        tuples = {name: tuple(own) for name, own in members.items()}
-        return _Selection(known.rules, waiting, empty, empty & needed, tuples)
+        members = {
+            name: tuple([rule.member for rule in self._rules.get(name, ()) if rule.member not in idle])
+            for name in rulesets
+        }
+        return _Selection(waiting, empty, empty & needed, members)

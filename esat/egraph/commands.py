@@ -7,10 +7,15 @@ nothing to match. The same schedule in egglog's own terms, without positions in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from esat.egraph.bindings import native_module
+from esat.rules.reader import Sexp, read_forms
+
+_NAME = re.compile(r"\{(.*)\}")
 
 
 def quicker(command: Any) -> Any:
@@ -44,3 +49,40 @@ def _schedule(expression: Any) -> Any:
             repeated = _sequence(expressions)
             return None if repeated is None else native.Saturate(native.PanicSpan(), repeated)
     return None
+
+
+@lru_cache(maxsize=1024)
+def scheduled(program: str, names: tuple[tuple[str, str], ...]) -> Any:
+    """The command that runs a schedule with names of rule sets in braces.
+
+    Runs of rule sets without members are left out, and what repeats or unites but one thing is that thing:
+    a run that has nothing to do takes its time.
+
+    Parameters
+    ----------
+    program
+        ``(run {name})``, ``(seq ...)`` and ``(saturate ...)``.
+    names
+        Names in braces, and the rule sets that stand in their places; empty for one without members.
+    """
+    (form,) = read_forms(program)
+    native = native_module()
+    schedule = _filled(form, dict(names))
+    return native.RunSchedule(native.Sequence(native.PanicSpan(), []) if schedule is None else schedule)
+
+
+def _filled(form: Sexp, names: dict[str, str]) -> Any:
+    """The schedule that a form stands for; None for one that runs nothing."""
+    native = native_module()
+    assert isinstance(form, tuple)
+    kind, *operands = form
+    if kind == "run":
+        name = names[_NAME.sub(r"\1", str(operands[0]))]
+        return native.Run(native.PanicSpan(), native.RunConfig(name, None)) if name else None
+    steps = [step for step in (_filled(operand, names) for operand in operands) if step is not None]
+    if not steps:
+        return None
+    one = steps[0] if len(steps) == 1 else native.Sequence(native.PanicSpan(), steps)
+    if kind == "seq" or isinstance(one, native.Saturate):
+        return one
+    return native.Saturate(native.PanicSpan(), one)

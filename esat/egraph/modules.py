@@ -2,7 +2,7 @@
 
 A rule whose patterns mention a constructor that no term has, and that no rule could make, never matches. Yet
 it costs time when it is loaded, and in every run. A :class:`Module` is one form
-with the tables it needs and those it makes; :func:`relevant` is the closure over them.
+with the tables it needs and those it makes; :class:`Relevance` knows the closure over them.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _module(text: str, rule: Rule | None, number: int) -> Module:
     )
 
 
-def relevant(modules: Sequence[Module], tables: Collection[str], given: Collection[str]) -> tuple[int, ...]:
-    """Numbers of the modules that can matter, in order.
+class Relevance:
+    """Tells which modules can matter where some tables have rows.
 
     Parameters
     ----------
@@ -118,35 +118,60 @@ def relevant(modules: Sequence[Module], tables: Collection[str], given: Collecti
         All of a program.
     tables
         Tables that modules make; of others it is not known what they hold.
-    given
-        Tables that hold rows to begin with.
     """
-    available = set(given)
-    waiting: dict[str, list[int]] = {}
-    missing = [0] * len(modules)
-    ready: list[int] = []
-    for number, module in enumerate(modules):
-        needs = [name for name in module.needs if name in tables and name not in available]
-        missing[number] = len(needs)
-        for name in needs:
-            waiting.setdefault(name, []).append(number)
-        if not needs and module.ruleset:
-            ready.append(number)
-    chosen: set[int] = set()
-    while ready:
-        number = ready.pop()
-        chosen.add(number)
-        for name in modules[number].makes:
-            if name in tables and name not in available:
-                available.add(name)
-                for other in waiting.get(name, ()):
-                    missing[other] -= 1
-                    if not missing[other]:
-                        ready.append(other)
-    for number, module in enumerate(modules):
-        if not module.ruleset and (module.declares not in tables or module.declares in available):
-            chosen.add(number)
-    return tuple(sorted(chosen))
+
+    def __init__(self, modules: Sequence[Module], tables: Collection[str]) -> None:
+        known = frozenset(tables)
+        self._waiting: dict[str, list[int]] = {}
+        self._missing: list[int] = []
+        self._makes: list[frozenset[str]] = []
+        self._ready: list[int] = []
+        self._always: list[int] = []
+        self._declarations: list[tuple[int, str]] = []
+        for number, module in enumerate(modules):
+            needs = module.needs & known
+            self._missing.append(len(needs))
+            self._makes.append(module.makes & known)
+            for name in needs:
+                self._waiting.setdefault(name, []).append(number)
+            if module.ruleset:
+                if not needs:
+                    self._ready.append(number)
+            elif module.declares in known:
+                self._declarations.append((number, module.declares))
+            else:
+                self._always.append(number)
+
+    def of(self, given: Collection[str]) -> tuple[int, ...]:
+        """Numbers of the modules that can matter, in order.
+
+        Parameters
+        ----------
+        given
+            Tables that hold rows to begin with.
+        """
+        available: set[str] = set()
+        missing = self._missing.copy()
+        ready: list[int] = []
+
+        def provide(name: str) -> None:
+            available.add(name)
+            for number in self._waiting.get(name, ()):
+                missing[number] -= 1
+                if not missing[number]:
+                    ready.append(number)
+
+        for name in {*given}:
+            provide(name)
+        chosen = [*self._always]
+        ready += self._ready
+        while ready:
+            number = ready.pop()
+            chosen.append(number)
+            for name in self._makes[number] - available:
+                provide(name)
+        chosen += [number for number, declared in self._declarations if declared in available]
+        return tuple(sorted(chosen))
 
 
 def rules_of(modules: Iterable[Module]) -> dict[str, tuple[Module, ...]]:

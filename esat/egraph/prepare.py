@@ -22,7 +22,7 @@ from esat.egraph.identity import program_digest
 from esat.egraph.joins import Join, join_of
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
-from esat.egraph.modules import Module, declared_tables, members_of, modules_of, relevant, rules_of
+from esat.egraph.modules import Module, Relevance, declared_tables, members_of, modules_of, rules_of
 from esat.egraph.pool import POOL
 from esat.egraph.program import SUPERSEDED, Program
 from esat.egraph.rule_compiler import WIDE_SUFFIX, CompiledRules, compile_rules
@@ -179,8 +179,13 @@ class PreparedProgram:
         given = frozenset(tables)
         known = self.closures.get(given)
         if known is None:
-            known = self.closures[given] = relevant(self.modules, self.tables, given)
+            known = self.closures[given] = self.relevance.of(given)
         return known
+
+    @cached_property
+    def relevance(self) -> Relevance:
+        """What :meth:`relevant` asks."""
+        return Relevance(self.modules, self.tables)
 
     def extend(self, engine: Engine, numbers: Iterable[int]) -> None:
         """Load modules that an engine does not have yet.

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from esat.egraph.activity import Activity
+from esat.egraph.commands import scheduled
 from esat.egraph.counting import NodeCount
-from esat.egraph.engine import Engine
+from esat.egraph.engine import Command, Engine
 from esat.egraph.forecast import NOISE_SECONDS, Forecast
 from esat.egraph.report import RuleLog, StepTrace, StopReason, Trace
 from esat.egraph.schedule import Budgets, Schedule
@@ -28,6 +29,7 @@ TYPES = "(saturate (seq (saturate (run {esat-types})) (run {esat-retype})))"
 """Computes the types of all terms. New terms have none, and reading out needs them."""
 
 _RUN = re.compile(r"\((run|run-with \S+) \{(.*?)\}\)")
+_WITH_FUEL = "(run-with "
 
 
 class BudgetExhaustedError(Exception):
@@ -102,8 +104,8 @@ class Runner:
         self.nodes = NodeCount(engine, constructors, schedule.named)
         self._activity = Activity(schedule, self.nodes.sizes())
         self._forecast = Forecast()
-        self._named: dict[str, tuple[str, ...]] = {}
-        self._texts: dict[str, tuple[Mapping[str, tuple[str, ...]], str]] = {}
+        self._named: dict[str, tuple[tuple[str, ...], bool]] = {}
+        self._commands: dict[str, tuple[Mapping[str, tuple[str, ...]], Command]] = {}
         self._settled: dict[str, int] = {}
         self.round = 0
         self.log = RuleLog()
@@ -151,11 +153,12 @@ class Runner:
 
     def _active(self, program: str) -> Mapping[str, tuple[str, ...]]:
         """The members of a program's rule sets that have something to match."""
-        names = self._named.get(program)
-        if names is None:
+        named = self._named.get(program)
+        if named is None:
             own = (name for _, name in _RUN.findall(program) if name in self._schedule.rules)
-            names = self._named[program] = tuple(dict.fromkeys(own))
-        return self._activity.members(names, repeated="(saturate" in program or len(names) > 1)
+            names = tuple(dict.fromkeys(own))
+            named = self._named[program] = names, "(saturate" in program or len(names) > 1
+        return self._activity.members(*named)
 
     # ---- runs
 
@@ -194,10 +197,10 @@ class Runner:
 
     def _execute(self, program: str, rulesets: tuple[str, ...]) -> tuple[Outcome, float]:
         """Run a program and log it; what it did, and its wall time."""
-        text = self._text(program)
+        command = self._command(program)
         begun = time.perf_counter()
         try:
-            (output,) = self._engine.execute_again(text)
+            (output,) = self._engine.run([command])
         except (SaturationError, RuleError) as error:
             raise self._explained(error, rulesets) from error
         seconds = time.perf_counter() - begun
@@ -217,24 +220,27 @@ class Runner:
             self._trace.steps.append(step)
         return outcome, seconds
 
-    def _text(self, program: str) -> str:
+    def _command(self, program: str) -> Command:
         """The command that runs a program, without rules that have nothing to match."""
         members = self._active(program)
-        known = self._texts.get(program)
+        known = self._commands.get(program)
         if known is not None and known[0] is members:
             return known[1]
-        rules = self._schedule.rules
+        names = {name: self._united(name, members) for _, name in _RUN.findall(program)}
+        if _WITH_FUEL in program:
+            runs = _RUN.sub(lambda run: f"({run[1]} {names[run[2]]})" if names[run[2]] else "(seq)", program)
+            (command,) = self._engine.parse(f"(run-schedule {runs})")
+        else:
+            command = scheduled(program, tuple(names.items()))
+        self._commands[program] = members, command
+        return command
 
-        def united(run: re.Match[str]) -> str:
-            how, name = run.groups()
-            if not rules or "." in name:
-                return f"({how} {name})"
-            own = members.get(name, ())
-            return f"({how} {self._engine.unite(name, own)})" if own else "(seq)"
-
-        text = f"(run-schedule {_RUN.sub(united, program)})"
-        self._texts[program] = members, text
-        return text
+    def _united(self, name: str, members: Mapping[str, tuple[str, ...]]) -> str:
+        """The rule set that runs in the place of one; empty if it has nothing to match."""
+        if not self._schedule.rules or "." in name:
+            return name
+        own = members.get(name, ())
+        return self._engine.unite(name, own) if own else ""
 
     def _explained(self, error: Exception, rulesets: Sequence[str]) -> SaturationError:
         """The error to raise for one of the engine's."""

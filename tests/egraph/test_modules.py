@@ -5,7 +5,7 @@ import random
 import esat
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load
-from esat.egraph.modules import members_of, modules_of, relevant
+from esat.egraph.modules import Relevance, members_of, modules_of
 from esat.egraph.pool import POOL
 from esat.egraph.prepare import prepared_engine
 from esat.egraph.program import program_for
@@ -29,7 +29,7 @@ TABLES = frozenset("ABCD")
 
 def names(given):
     modules = modules_of([TEXT], [])
-    chosen = [modules[number] for number in relevant(modules, TABLES, given)]
+    chosen = [modules[number] for number in Relevance(modules, TABLES).of(given)]
     rules = [module.text.split('"')[1] for module in chosen if module.ruleset]
     return rules, {module.declares for module in chosen} & TABLES
 
