@@ -7,15 +7,12 @@ nothing to match. The same schedule in egglog's own terms, without positions in 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from esat.egraph.bindings import native_module
 from esat.rules.reader import Sexp, read_forms
-
-_NAME = re.compile(r"\{(.*)\}")
 
 
 def quicker(command: Any) -> Any:
@@ -65,10 +62,16 @@ def scheduled(program: str, names: tuple[tuple[str, str], ...]) -> Any:
     names
         Names in braces, and the rule sets that stand in their places; empty for one without members.
     """
-    (form,) = read_forms(program)
     native = native_module()
-    schedule = _filled(form, dict(names))
+    schedule = _filled(_read(program), dict(names))
     return native.RunSchedule(native.Sequence(native.PanicSpan(), []) if schedule is None else schedule)
+
+
+@lru_cache(maxsize=256)
+def _read(program: str) -> Sexp:
+    """A schedule's form, with names without their braces."""
+    (form,) = read_forms(program.replace("{", "").replace("}", ""))
+    return form
 
 
 def _filled(form: Sexp, names: dict[str, str]) -> Any:
@@ -77,7 +80,7 @@ def _filled(form: Sexp, names: dict[str, str]) -> Any:
     assert isinstance(form, tuple)
     kind, *operands = form
     if kind == "run":
-        name = names[_NAME.sub(r"\1", str(operands[0]))]
+        name = names[str(operands[0])]
         return native.Run(native.PanicSpan(), native.RunConfig(name, None)) if name else None
     steps = [step for step in (_filled(operand, names) for operand in operands) if step is not None]
     if not steps:
