@@ -50,7 +50,7 @@ def _schedule(expression: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def scheduled(program: str, names: tuple[tuple[str, str], ...]) -> Any:
-    """The command that runs a schedule with names of rule sets in braces.
+    """The command that runs a schedule with names of rule sets in braces, several where they run as one.
 
     Runs of rule sets without members are left out, and what repeats or unites but one thing is that thing:
     a run that has nothing to do takes its time.
@@ -58,9 +58,9 @@ def scheduled(program: str, names: tuple[tuple[str, str], ...]) -> Any:
     Parameters
     ----------
     program
-        ``(run {name})``, ``(seq ...)`` and ``(saturate ...)``.
+        ``(run {name ...})``, ``(seq ...)`` and ``(saturate ...)``.
     names
-        Names in braces, and the rule sets that stand in their places; empty for one without members.
+        What stands in braces, and the rule sets that take its places; empty for one without members.
     """
     native = native_module()
     schedule = _filled(_read(program), dict(names))
@@ -80,7 +80,7 @@ def _filled(form: Sexp, names: dict[str, str]) -> Any:
     assert isinstance(form, tuple)
     kind, *operands = form
     if kind == "run":
-        name = names[str(operands[0])]
+        name = names[" ".join(map(str, operands))]
         return native.Run(native.PanicSpan(), native.RunConfig(name, None)) if name else None
     steps = [step for step in (_filled(operand, names) for operand in operands) if step is not None]
     if not steps:

@@ -2,8 +2,9 @@
 
 A program is a schedule of egglog with the names of rule sets in braces::
 
-    (seq (run {esat-view}) (saturate (run {esat-fold})))
+    (seq (run {esat-view}) (saturate (run {esat-types esat-fold})))
 
+Those that share a pair of braces run as one: each run takes its time, even where it finds nothing.
 A run leaves out rules that have nothing to match (:mod:`esat.egraph.activity`). A program of which none has
 does not run, nor does one that ran to its end when nothing has changed since.
 """
@@ -25,7 +26,7 @@ from esat.egraph.report import RuleLog, StepTrace, StopReason, Trace
 from esat.egraph.schedule import Budgets, Schedule
 from esat.errors import RuleError, SaturationError
 
-TYPES = "(saturate (seq (saturate (run {esat-types})) (run {esat-retype})))"
+TYPES = "(saturate (run {esat-types}))"
 """Computes the types of all terms. New terms have none, and reading out needs them."""
 
 _RUN = re.compile(r"\((run|run-with \S+) \{(.*?)\}\)")
@@ -155,8 +156,8 @@ class Runner:
         """The members of a program's rule sets that have something to match."""
         named = self._named.get(program)
         if named is None:
-            own = (name for _, name in _RUN.findall(program) if name in self._schedule.rules)
-            names = tuple(dict.fromkeys(own))
+            own = (name for _, run in _RUN.findall(program) for name in run.split())
+            names = tuple(dict.fromkeys(name for name in own if name in self._schedule.rules))
             named = self._named[program] = names, "(saturate" in program or len(names) > 1
         return self._activity.members(*named)
 
@@ -235,12 +236,13 @@ class Runner:
         self._commands[program] = members, command
         return command
 
-    def _united(self, name: str, members: Mapping[str, tuple[str, ...]]) -> str:
-        """The rule set that runs in the place of one; empty if it has nothing to match."""
-        if not self._schedule.rules or "." in name:
-            return name
-        own = members.get(name, ())
-        return self._engine.unite(name, own) if own else ""
+    def _united(self, names: str, members: Mapping[str, tuple[str, ...]]) -> str:
+        """The rule set that runs in the place of one, or of several; empty if it has nothing to match."""
+        rulesets = tuple(names.split())
+        if self._schedule.rules and "." not in names:
+            own = tuple(member for name in rulesets for member in members.get(name, ()))
+            return self._engine.unite("+".join(rulesets), own) if own else ""
+        return names if len(rulesets) == 1 else self._engine.unite("+".join(rulesets), rulesets)
 
     def _explained(self, error: Exception, rulesets: Sequence[str]) -> SaturationError:
         """The error to raise for one of the engine's."""

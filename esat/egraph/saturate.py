@@ -25,7 +25,7 @@ from itertools import groupby
 from esat.egraph.engine import Engine
 from esat.egraph.joins import Counts, Join, Tables
 from esat.egraph.report import RuleLog, SaturationReport, StopReason, Trace, first_names, rule_name
-from esat.egraph.runner import TYPES, BudgetExhaustedError, Outcome, Runner
+from esat.egraph.runner import BudgetExhaustedError, Outcome, Runner
 from esat.egraph.schedule import Budgets, RuleStep, Schedule
 from esat.egraph.terms import TermGraph
 from esat.errors import EsatWarning, SaturationError
@@ -66,14 +66,12 @@ FACTORINGS = 3
 FLATTENINGS = 64
 """Flattening steps of one normalization, far more than terms are nested."""
 
-_INDEX = f"(saturate (seq {TYPES} (saturate (run {{esat-index}}))))"
-_KNOWN = f"(seq {_INDEX} (saturate (seq {TYPES} (saturate (run {{esat-known}})))))"
+_INDEX = "(saturate (run {esat-types esat-index}))"
+_KNOWN = f"(seq {_INDEX} (saturate (run {{esat-types esat-known}})))"
 _LIFT = f"(seq (saturate (run {{esat-lift}})) {_INDEX})"
 _REDUCE = f"(seq (run {{esat-reduce}}) (run {{esat-retire}}) {_INDEX})"
 _FLATTEN = f"(seq (run {{esat-flatten}}) (run {{esat-retire}}) {_INDEX})"
-_CLOSE = (
-    f"(seq (run {{esat-view}}) (saturate (seq {TYPES} (run {{esat-fold}}))) (saturate (run {{esat-facts}})))"
-)
+_CLOSE = "(seq (run {esat-view}) (saturate (run {esat-types esat-fold})) (saturate (run {esat-facts})))"
 
 
 def saturate(

@@ -72,7 +72,6 @@ PLACES_ONLY = ("stored", "structure")
 RULESETS = (
     "esat-load",
     "esat-types",
-    "esat-retype",
     "esat-index",
     "esat-known",
     "esat-lift",

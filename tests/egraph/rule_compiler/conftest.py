@@ -40,7 +40,7 @@ SIGNATURE = Signature(
 )
 OPERATORS = {**SIGNATURE.operators, "positive": Operator(("T",), "Unit")}
 
-TYPES = "(saturate (seq (saturate (run esat-types)) (run esat-retype)))"
+TYPES = "(saturate (run esat-types))"
 INDEX = f"(saturate (seq {TYPES} (saturate (run esat-index)) (saturate (run esat-known))))"
 REDUCE = f"(saturate (seq {INDEX} (run esat-reduce) (run esat-retire)))"
 NORMALISE = f"(saturate (seq {REDUCE} (run esat-flatten) (run esat-retire)))"
