@@ -23,7 +23,9 @@ _CLEAR = "esat-clear"
 _PAD = "esat-pad"
 _PADS = 17
 _PADDING = "esat-padding"
-_PADDING_ROWS = " ".join(f"({_PADDING} {-number})" for number in range(1, _PADS + 1))
+_COUNT = "esat-count-padding"
+_PADDING_ROWS = " ".join(f"({_PADDING} {-number})" for number in range(2, _PADS + 1))
+"""All but the first, from which a rule makes them: commands take longer."""
 _PADDED = {
     "i64": "i",
     "f64": "(to-f64 i)",
@@ -85,7 +87,7 @@ def clear(engine: Engine, rest: Mapping[str, int], left: Mapping[str, int] | Non
         return False
     if grown:
         _learn(engine, (grown | (engine.emptied & rest.keys())) - engine.cleared)
-        engine.execute_again(f"{_PADDING_ROWS} (run {_PAD} 1) (run {_CLEAR} 1)")
+        engine.execute_again(f"({_PADDING} -1) (run {_COUNT} 1) (run {_PAD} 1) (run {_CLEAR} 1)")
         left = engine.sizes()
     return all(rows == rest.get(name, 0) for name, rows in left.items())
 
@@ -95,11 +97,15 @@ def _learn(engine: Engine, names: Collection[str]) -> None:
     if not names:
         return
     if not engine.cleared:
-        engine.execute(f"(ruleset {_CLEAR}) (ruleset {_PAD}) (relation {_PADDING} (i64))")
+        engine.execute(
+            f"(ruleset {_CLEAR}) (ruleset {_PAD}) (ruleset {_COUNT}) (relation {_PADDING} (i64))"
+            f'(rule (({_PADDING} -1)) ({_PADDING_ROWS}) :ruleset {_COUNT} :name "{_COUNT}")'
+        )
         names = {*names, _PADDING}
     tables = engine.freeze().functions
     if not engine.cleared:
         names = {*names, *(_PADDING_TERMS & tables.keys())}
+    padding: list[str] = []
     for name in sorted(names):
         inputs, output = tables[name].input_sorts, tables[name].output_sort
         row = f"({' '.join([name, *(f'x{place}' for place in range(len(inputs)))])})"
@@ -110,5 +116,8 @@ def _learn(engine: Engine, names: Collection[str]) -> None:
         if name != _PADDING and inputs and tables.keys() >= _PADDING_TERMS and _PADDED.keys() >= {*inputs}:
             pad = f"({' '.join([name, *(_PADDED[sort] for sort in inputs)])})"
             action = f"(set {pad} {_PADDED[output]})" if name in engine.functions else pad
-            engine.execute(f'(rule (({_PADDING} i)) ({action}) :ruleset {_PAD} :name "pad-{name}")')
+            padding.append(action)
+    if padding:
+        text = f'(rule (({_PADDING} i)) ({" ".join(padding)}) :ruleset {_PAD} :name "pad-{min(names)}")'
+        engine.execute(text)
     engine.cleared.update(names)
