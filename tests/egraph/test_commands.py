@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from esat.egraph.bindings import native_module
-from esat.egraph.commands import quicker
+from esat.egraph.commands import quicker, scheduled
 from esat.egraph.engine import Engine
 
 COUNTING = """
@@ -45,6 +45,40 @@ def test_a_schedule_does_what_its_text_says(schedule):
     (command,) = Engine().parse(f"(run-schedule {schedule})")
     assert isinstance(command, native.RunSchedule)
     assert _rows(schedule, translated=True) == _rows(schedule, translated=False)
+
+
+def _rows_after(*commands: object) -> dict[str, int]:
+    engine = Engine()
+    engine.load(COUNTING)
+    engine.execute("(unstable-combined-ruleset both count double)")
+    engine.run(commands)
+    return engine.sizes()
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        ("(run {a})", "(run count)"),
+        ("(saturate (run {a b}))", "(saturate (run both))"),
+        (
+            "(seq (run {none}) (saturate (seq (saturate (run {a})) (run {none}))) (run {b}))",
+            "(seq (saturate (run count)) (run double))",
+        ),
+        ("(saturate (seq (run {none})))", "(seq)"),
+    ],
+)
+def test_rule_sets_take_the_places_of_names(program, text):
+    names = (("a", "count"), ("b", "double"), ("a b", "both"), ("none", ""))
+    command = scheduled(program, names)
+    (other,) = Engine().parse(f"(run-schedule {text})")
+    assert _rows_after(command) == _rows_after(other)
+
+
+def test_what_runs_nothing_is_no_part_of_a_schedule():
+    native = native_module()
+    schedule = scheduled("(saturate (seq (saturate (run {a})) (run {b})))", (("a", "x"), ("b", ""))).schedule
+    assert isinstance(schedule, native.Saturate)
+    assert isinstance(schedule.schedule, native.Run)
 
 
 @pytest.mark.parametrize(
