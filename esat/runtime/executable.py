@@ -213,7 +213,7 @@ class Executable:
                 texts.append(f"# routine_{number}\n{routine.source()}")
             if group.kind == "kernel":
                 call = self._program.kernels[group]
-                texts.append(f"# kernel_{number}\n{call.source}")
+                texts.append(f"# kernel_{number}\n{call.source()}")
                 if call.threaded is not None:
                     texts.append(f"# kernel_{number}_in_threads\n{call.threaded.source()}")
         return "\n\n".join(texts)

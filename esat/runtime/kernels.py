@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from esat.codegen import (
@@ -117,7 +118,7 @@ class Kernels:
             threaded = ThreadedKernel(kernel, variables, contiguous, later, self._machine, self._threads)
         narrow = find_narrow(kernel)
         fitted = None if narrow is None else _Fitted(narrow)
-        return KernelCall(inputs, contiguous, strided, print_kernel(kernel), threaded, fitted, code)
+        return KernelCall(inputs, contiguous, strided, partial(print_kernel, kernel), threaded, fitted, code)
 
 
 class _Fitted:

@@ -43,7 +43,7 @@ class KernelCall:
     strided
         The variant for inputs of any strides.
     source
-        Its text, for the user to read.
+        Prints it, for the user to read.
     threaded
         The variant for arrays that are worth several threads, of any strides; None where threads have
         nothing to share.
@@ -57,7 +57,7 @@ class KernelCall:
     inputs: tuple[Variable, ...]
     contiguous: Callable[..., Any]
     strided: Callable[..., Any]
-    source: str
+    source: Callable[[], str]
     threaded: ThreadedKernel | None = None
     fitted: Callable[[Sequence[tuple[int, ...]]], Callable[..., Any] | None] | None = None
     code: CompiledKernel | None = None

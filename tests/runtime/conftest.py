@@ -58,7 +58,7 @@ class InterpretedKernels:
         def strided(*arrays: Any) -> None:
             run(*arrays, contiguous=False)
 
-        return KernelCall(inputs, contiguous, strided, str(group))
+        return KernelCall(inputs, contiguous, strided, group.__str__)
 
 
 def matmul_into(node: Apply) -> Callable[..., Any] | None:
