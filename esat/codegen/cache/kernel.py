@@ -7,6 +7,7 @@ one set of flags that all kernels share.
 
 from __future__ import annotations
 
+import functools
 import linecache
 import pickle
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from llvmlite import binding
-from numba.core import compiler, compiler_machinery, serialize, types
+from numba.core import compiler, serialize, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher, cpu_target
@@ -23,6 +24,8 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.typing.templates import Signature
 
 from esat.codegen.cache import namespace
+from esat.codegen.cache.contexts import RUN_TIME, LoopContext, RememberingTypes
+from esat.codegen.cache.passes import loop_passes
 from esat.codegen.entry import Kind, entry_function, kinds_of
 from esat.codegen.interleaving import interleave
 from esat.codegen.vector_math.linking import LinkingLibrary
@@ -30,12 +33,8 @@ from esat.codegen.whole_vectors import pad, rename_padded
 from esat.errors import CompileError
 
 _COMPILER: Any = compiler
-_MACHINERY: Any = compiler_machinery
 _SERIALIZER: Any = serialize
 # Numba annotates itself in part; these modules are used where it does not.
-_RUN_TIME = b"NRT_"
-"""What names of functions of numba's run-time library begin with, in machine code that calls them."""
-
 
 _LINKED = binding.Linkage.linkonce_odr
 """The linkage of functions that numba took from other libraries."""
@@ -98,17 +97,6 @@ class CompiledKernel:
         return str(self.compile_result.library.get_asm_str())
 
 
-_NEEDLESS_PASSES = frozenset(
-    {
-        *("with_lifting", "rewrite_semantic_constants", "dead_branch_prune", "Rewrite dynamic raises"),
-        *("make_function_op_code_to_jit_function", "inline_inlinables", "find_literally", "literal_unroll"),
-        *("LiteralPropagation", "inline_overloads", "nopython_rewrites", "inline_closure_likes"),
-    }
-)
-"""Passes of numba for what printed loops do not have: contexts, closures, exceptions, expressions of arrays,
-functions and branches that depend on types. Each of them looks at the whole function."""
-
-
 class _Library(LinkingLibrary):
     """Numba's library, in whose loops several vectors take turns where that pays.
 
@@ -134,7 +122,7 @@ class _Library(LinkingLibrary):
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
-            if function.linkage == _LINKED and not function.name.startswith(_RUN_TIME.decode()):
+            if function.linkage == _LINKED and not function.name.startswith(RUN_TIME):
                 function.linkage = "internal"
         super()._optimize_final_module()
 
@@ -148,14 +136,14 @@ class _LoopCompiler(compiler.CompilerBase):
     def define_pipelines(self) -> list[Any]:
         state = self.state
         state.flags.noalias = True
+        state.typingctx = _remembering(state.typingctx)
+        state.targetctx = LoopContext(state.targetctx, state.typingctx)
         state.library = _LIBRARY(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        passes = _MACHINERY.PassManager("loops")
-        for one, description in _COMPILER.DefaultPassBuilder.define_nopython_pipeline(state).passes:
-            if one.name() not in _NEEDLESS_PASSES:
-                passes.add_pass(one, description)
-        passes.finalize()
-        return [passes]
+        return [loop_passes(state)]
+
+
+_remembering = functools.cache(RememberingTypes)
 
 
 def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOptions) -> Any:
@@ -245,7 +233,7 @@ def deserialize_kernel(
     process: that takes as long as five kernels.
     """
     with global_compiler_lock:
-        if _RUN_TIME in bytes(payload):
+        if RUN_TIME.encode() in bytes(payload):
             rtsys.initialize(cpu_target.target_context)
         result = _COMPILER.CompileResult._rebuild(cpu_target.target_context, *pickle.loads(payload))
     function = _function(result, kinds_of(signature))
