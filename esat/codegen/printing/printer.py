@@ -74,7 +74,8 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
     with source.block(f"def {ENTRY}({arguments})"):
         print_width(kernel.body, kernel, source)
         if layout == "C" and takes_whole_vectors(kernel):
-            source.line(f"{source.use('whole_vectors', whole_vectors)}()")
+            line = f"{source.use('whole_vectors', whole_vectors)}()"
+            source.line(line, "called for whole vectors, the last one padded")
         print_sizes(kernel, source)
         print_views(kernel, source)
         for statement in walk(kernel.body):
