@@ -1,6 +1,7 @@
 """Kernels in parts, and the pool that runs them: every unit once, whoever comes to help."""
 
 import ctypes
+import math
 import os
 import time
 
@@ -10,12 +11,13 @@ from callers import call_at_once
 from codegen.kernel_cases import group_of, op, variable
 from numba.core import types
 
-from esat.codegen import cache, compile_kernel, lower
+from esat.codegen import cache, compile_kernel, lower, processor
 from esat.codegen.collapse import collapse
 from esat.codegen.effort import seconds_in_threads
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.parallel import compile_parallel_kernel, is_divisible
 from esat.codegen.partition import Gather, Split, partition
+from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.threads import placement, pool, pool_address, protocol
 from esat.codegen.threads.protocol import CALLER, DATA, THREAD, fetch, keep_away, put
 from esat.codegen.threads.tasks import in_parallel
@@ -151,6 +153,49 @@ def test_loops_are_split_or_gathered() -> None:
     sizes = [0] * 2
     sizes[part.statement.axes[0]] = 2049
     assert part.partial_results(tuple(sizes)) == part.units(tuple(sizes)) == 3
+
+
+def squares_of_sums(arrays: int) -> Kernel:
+    first, *others = [variable("float64", None) for _ in range(arrays)]
+    total = first
+    for other in others:
+        total = op("add", total, other)
+    return collapse(lower(group_of([reduce(SUM, op("sqr", total))], [first, *others])))
+
+
+@pytest.mark.parametrize("faster", [True, False])
+@pytest.mark.parametrize(("arrays", "places"), [(1, 4), (2, 2), (3, 1)])
+def test_long_sums_are_read_from_four_places_where_that_is_faster(
+    monkeypatch: pytest.MonkeyPatch, faster: bool, arrays: int, places: int
+) -> None:
+    monkeypatch.setattr(processor, "reads_faster_from_many_places", lambda: faster)
+    printed = print_parallel_source(squares_of_sums(arrays), "C", comments=False)
+    assert printed is not None
+    assert printed.text.count("[place + ") == (places if faster and places > 1 else 0)
+
+
+@pytest.mark.parametrize("arrays", [1, 2, 3])
+@pytest.mark.parametrize("count", [0, 1, 1025, 32_767, 32_768, 32_769, 40_961, 100_000])
+def test_long_sums_have_the_same_bits_in_any_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch, arrays: int, count: int
+) -> None:
+    monkeypatch.setattr(processor, "reads_faster_from_many_places", lambda: True)
+    compile_parallel_kernel.cache_clear()
+    kernel, generator = squares_of_sums(arrays), np.random.default_rng(count)
+    data = [generator.normal(size=count) for _ in range(arrays)]
+    result = np.full((), 99.0)
+    compile_parallel_kernel(kernel)(1, result, *data)
+    np.testing.assert_allclose(result, math.fsum(sum(data) ** 2), rtol=1e-15)
+    for threads in (2, 3, 7):
+        again = np.full((), 99.0)
+        compile_parallel_kernel(kernel)(threads, again, *data)
+        assert again.tobytes() == result.tobytes()
+    for special in (np.nan, np.inf):
+        for place in {count // 2, count - 1} if count else ():
+            data[0][place] = special
+            compile_parallel_kernel(kernel)(2, result, *data)
+            assert np.isnan(result) if np.isnan(data[0]).any() else result == np.inf
+    compile_parallel_kernel.cache_clear()
 
 
 def test_what_rounds_in_a_fixed_order_stays_whole() -> None:
