@@ -32,6 +32,9 @@ _FEW_FUNCTIONS = 2
 _MANY_OPERATIONS = 30
 """Operations of floats from which two vectors take turns; LLVM decides about loops of fewer."""
 _OPERATIONS = frozenset({"fadd", "fsub", "fmul", "fdiv", "fneg"})
+_DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
+_INTRINSIC = "llvm."
+"""What names of functions that LLVM knows begin with."""
 Hints: TypeAlias = Mapping[str, int | None]
 """What LLVM is told of a loop: names of its metadata, with a value where it has one."""
 ONE_BY_ONE: Hints = {"vectorize.width": 1, "interleave.count": 1, "unroll.disable": None}
@@ -59,13 +62,13 @@ def hints_for(instructions: Sequence[Any]) -> Hints:
     turns. So there is one of a vector that is several times as long, whose parts do.
     """
     formulas = formulas_called(instructions)
-    lanes = lanes_in_turns(formulas)
+    lanes = lanes_in_turns(instructions)
     operations = [one for one in instructions if one.opname in _OPERATIONS]
     is_sum = any("reassoc" in one.flags for one in operations)
-    if lanes is not None:
-        if any(formula.is_guarded for formula in formulas):
-            return {"interleave.count": _turns(formulas)}
+    if lanes is not None and not any(formula.is_guarded for formula in formulas):
         return {"vectorize.width": lanes, "interleave.count": 1}
+    if formulas and vector_bytes() == _VECTOR_BYTES:
+        return {"interleave.count": _turns(formulas)}
     if formulas and not is_sum:
         return {"interleave.count": 1}  # what LLVM would choose, did it see how long they are
     if vector_bytes() == _VECTOR_BYTES and len(operations) >= _MANY_OPERATIONS and not is_sum:
@@ -73,11 +76,25 @@ def hints_for(instructions: Sequence[Any]) -> Hints:
     return {}
 
 
-def lanes_in_turns(formulas: Sequence[Formula]) -> int | None:
-    """Of how many elements a loop that calls these functions makes one vector; None where LLVM decides."""
-    if not formulas or vector_bytes() != _VECTOR_BYTES:
+def lanes_in_turns(instructions: Sequence[Any]) -> int | None:
+    """Of how many elements a loop that calls functions makes one vector; None where LLVM decides.
+
+    Integers are divided one by one, and other functions than elementary ones are called so.
+    """
+    formulas = formulas_called(instructions)
+    if not formulas or vector_bytes() != _VECTOR_BYTES or any(map(_is_for_one, instructions)):
         return None
     return _turns(formulas) * _VECTOR_BYTES * 8 // max(formula.bits for formula in formulas)
+
+
+def _is_for_one(instruction: Any) -> bool:
+    """Whether processors do this to one number at a time, if it stands in a loop."""
+    if instruction.opname != "call":
+        return instruction.opname in _DIVISIONS
+    callee = instruction.callee
+    return isinstance(callee, ir.Function) and not (
+        callee.name.startswith(_INTRINSIC) or formula_called(callee.name)
+    )
 
 
 def _turns(formulas: Sequence[Formula]) -> int:

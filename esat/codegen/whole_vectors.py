@@ -19,7 +19,7 @@ from llvmlite.ir.instructions import InsertValue
 from numba.core import types
 from numba.extending import intrinsic
 
-from esat.codegen.interleaving import ONE_BY_ONE, formulas_called, lanes_in_turns, loop_identity, loops_of
+from esat.codegen.interleaving import ONE_BY_ONE, lanes_in_turns, loop_identity, loops_of
 from esat.codegen.loop_ir import Compute, Kernel, Load, Loop, Store, Tile, walk
 from esat.codegen.vector_math.functions import FUNCTIONS
 
@@ -76,7 +76,7 @@ def pad(module: Any) -> None:
     """Add to an LLVM module what calls its marked functions for whole vectors, where these take turns."""
     for function in [one for one in module.functions if _MARK in one.attributes]:
         loops, arrays = loops_of(function), _arrays(function)
-        lanes = lanes_in_turns(formulas_called(loops[0].instructions)) if len(loops) == 1 else None
+        lanes = lanes_in_turns(loops[0].instructions) if len(loops) == 1 else None
         if lanes is not None and arrays:
             _count_vectors(function, arrays, lanes)
             _Padding(module, function, arrays, lanes).write()

@@ -13,7 +13,7 @@ from esat.codegen.cache.kernel import CompiledKernel
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce
 
-X, Y, SINGLE = (variable(dtype, None, None) for dtype in ("float64", "float64", "float32"))
+X, Y, SINGLE, WHOLE = (variable(dtype, None, None) for dtype in ("float64", "float64", "float32", "int64"))
 PACKED = re.compile(r"\bvf?n?m(?:ul|add|sub)\d*p[sd]\b")
 """Multiplications of several numbers, in assembly."""
 Compile = Callable[[Variable, list[Variable]], CompiledKernel]
@@ -61,6 +61,8 @@ def of_lanes(lanes: int) -> dict[str, int | None]:
         (op("tanh", op("exp", op("add", X, Y))), [of_lanes(16)]),
         (op("erf", op("tanh", op("exp", X))), [of_lanes(8)]),
         (op("mul", op("sin", X), op("exp", X)), [{"interleave.count": 4}]),
+        # Integers are divided one by one.
+        (op("mul", op("exp", X), op("floor_div", WHOLE, WHOLE)), [{"interleave.count": 4}]),
         (op("exp", SINGLE), [of_lanes(32)]),
         (chain(40), [{"interleave.count": 2}]),
         (reduce(SUM, op("exp", X), 1), [{"unroll.disable": None}] * 2 + [of_lanes(16)]),
@@ -72,7 +74,7 @@ def of_lanes(lanes: int) -> dict[str, int | None]:
 def test_loops_that_compute_much_take_several_vectors_in_turns(
     compiled: Compile, monkeypatch: pytest.MonkeyPatch, output: Variable, expected: list[dict[str, int]]
 ) -> None:
-    told = hints(monkeypatch, lambda: compiled(output, [X, Y, SINGLE]))
+    told = hints(monkeypatch, lambda: compiled(output, [X, Y, SINGLE, WHOLE]))
     assert sorted(told, key=str) == sorted(expected, key=str)
 
 
