@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from numba.core.registry import cpu_target
 from numba.core.runtime import _nrt_python, rtsys
 
 from esat.codegen.cache import CompileOptions, KernelCache
-from esat.codegen.cache.contexts import RememberingTypes
+from esat.codegen.loop_compiler.contexts import RememberingTypes
 from esat.errors import CompileError
 
 LINE, STRIDED_LINE = types.float64[::1], types.float64[:]
@@ -81,11 +82,18 @@ def plain(source: str) -> Callable[..., Any]:
     return names["kernel"]
 
 
-@pytest.mark.parametrize("source", [ELEMENTS, UNSIGNED, LATEST, VIEWS, OWN_MEMORY, OTHER_ARRAY])
-@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize(
+    ("source", "strided"),
+    [
+        *(
+            (source, strided)
+            for source in (ELEMENTS, UNSIGNED, LATEST, VIEWS, OWN_MEMORY)
+            for strided in (0, 1)
+        ),
+        (OTHER_ARRAY, False),  # both of its arrays are of one type
+    ],
+)
 def test_elements_and_variables(source, strided):
-    if strided and source is OTHER_ARRAY:
-        strided = False  # both arrays are of one type then as well
     kernel = compiled(source, STRIDED_LINE if strided else LINE, STRIDED_TABLE)
     step = -2 if strided else 1
     x = np.random.default_rng(0).random((10, 6))[::2, ::step]

@@ -7,7 +7,6 @@ one set of flags that all kernels share.
 
 from __future__ import annotations
 
-import functools
 import linecache
 import pickle
 from collections.abc import Callable, Mapping
@@ -15,7 +14,6 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from llvmlite import binding
 from numba.core import compiler, serialize, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
@@ -24,20 +22,14 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.typing.templates import Signature
 
 from esat.codegen.cache import namespace
-from esat.codegen.cache.contexts import RUN_TIME, LoopContext, RememberingTypes
-from esat.codegen.cache.passes import loop_passes
 from esat.codegen.entry import Kind, entry_function, kinds_of
-from esat.codegen.interleaving import interleave
-from esat.codegen.vector_math.linking import LinkingLibrary
-from esat.codegen.whole_vectors import pad, rename_padded
+from esat.codegen.loop_compiler.compiler import LoopCompiler
+from esat.codegen.loop_compiler.contexts import RUN_TIME
 from esat.errors import CompileError
 
 _COMPILER: Any = compiler
 _SERIALIZER: Any = serialize
 # Numba annotates itself in part; these modules are used where it does not.
-
-_LINKED = binding.Linkage.linkonce_odr
-"""The linkage of functions that numba took from other libraries."""
 
 
 @dataclass(frozen=True)
@@ -97,55 +89,6 @@ class CompiledKernel:
         return str(self.compile_result.library.get_asm_str())
 
 
-class _Library(LinkingLibrary):
-    """Numba's library, in whose loops several vectors take turns where that pays.
-
-    Functions that a kernel's entry calls are compiled in libraries of their own first, and once more with the
-    entry, in which LLVM may vectorise them differently. The entry keeps to its own, as it does when it comes
-    from the disk, or sums would differ by roundings between the process that compiles it and later ones.
-    """
-
-    def add_ir_module(self, ir_module: Any) -> None:
-        pad(ir_module)
-        interleave(ir_module)
-        add: Any = super().add_ir_module  # which numba does not annotate
-        add(ir_module)
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        codegen: Any = self._codegen
-        if rename_padded(ll_module):
-            # A single loop, of which the passes over the whole module make the same without these.
-            ll_module.data_layout = codegen._data_layout
-        else:
-            optimize: Any = super()._optimize_functions  # which numba does not annotate
-            optimize(ll_module)
-
-    def _optimize_final_module(self) -> None:
-        for function in self._final_module.functions:
-            if function.linkage == _LINKED and not function.name.startswith(RUN_TIME):
-                function.linkage = "internal"
-        super()._optimize_final_module()
-
-
-_LIBRARY: Any = _Library  # whose constructor numba does not annotate
-
-
-class _LoopCompiler(compiler.CompilerBase):
-    """Numba's compiler for loops over arrays that do not overlap, which LLVM is told."""
-
-    def define_pipelines(self) -> list[Any]:
-        state = self.state
-        state.flags.noalias = True
-        state.typingctx = _remembering(state.typingctx)
-        state.targetctx = LoopContext(state.targetctx, state.typingctx)
-        state.library = _LIBRARY(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return [loop_passes(state)]
-
-
-_remembering = functools.cache(RememberingTypes)
-
-
 def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOptions) -> Any:
     """Numba's dispatcher for one function of a kernel's source.
 
@@ -162,7 +105,7 @@ def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOption
         "no_cfunc_wrapper": True,
     }
     noalias = function.__code__.co_name in options.noalias
-    pipeline = _LoopCompiler if noalias else compiler.Compiler
+    pipeline = LoopCompiler if noalias else compiler.Compiler
     return CPUDispatcher(function, targetoptions=target_options, pipeline_class=pipeline)
 
 

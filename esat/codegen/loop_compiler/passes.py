@@ -11,7 +11,7 @@ from numba.core.interpreter import Interpreter
 from numba.core.typed_passes import IRLegalization, NativeLowering
 from numba.core.untyped_passes import TranslateByteCode
 
-from esat.codegen.cache.lowering import LoopLowering
+from esat.codegen.loop_compiler.lowering import LoopLowering
 
 _COMPILER: Any = compiler
 _MACHINERY: Any = compiler_machinery

@@ -1,0 +1,67 @@
+"""Numba's compiler with the parts of this package, for functions whose arrays do not overlap."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from llvmlite import binding
+from numba.core import compiler
+
+from esat.codegen.interleaving import interleave
+from esat.codegen.loop_compiler.contexts import RUN_TIME, LoopContext, RememberingTypes
+from esat.codegen.loop_compiler.passes import loop_passes
+from esat.codegen.vector_math.linking import LinkingLibrary
+from esat.codegen.whole_vectors import pad, rename_padded
+
+_LINKED = binding.Linkage.linkonce_odr
+"""The linkage of functions that numba took from other libraries."""
+
+
+class _Library(LinkingLibrary):
+    """Numba's library, in whose loops several vectors take turns where that pays.
+
+    Functions that a kernel's entry calls are compiled in libraries of their own first, and once more with the
+    entry, in which LLVM may vectorise them differently. The entry keeps to its own, as it does when it comes
+    from the disk, or sums would differ by roundings between the process that compiles it and later ones.
+    """
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        pad(ir_module)
+        interleave(ir_module)
+        add: Any = super().add_ir_module  # which numba does not annotate
+        add(ir_module)
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        codegen: Any = self._codegen
+        if rename_padded(ll_module):
+            # A single loop, of which the passes over the whole module make the same without these.
+            ll_module.data_layout = codegen._data_layout
+        else:
+            optimize: Any = super()._optimize_functions  # which numba does not annotate
+            optimize(ll_module)
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if function.linkage == _LINKED and not function.name.startswith(RUN_TIME):
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
+
+_LIBRARY: Any = _Library  # whose constructor numba does not annotate
+
+
+class LoopCompiler(compiler.CompilerBase):
+    """Numba's compiler for loops over arrays that do not overlap, which LLVM is told."""
+
+    def define_pipelines(self) -> list[Any]:
+        state = self.state
+        state.flags.noalias = True
+        state.typingctx = _remembering(state.typingctx)
+        state.targetctx = LoopContext(state.targetctx, state.typingctx)
+        state.library = _LIBRARY(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return [loop_passes(state)]
+
+
+_remembering = functools.cache(RememberingTypes)
