@@ -85,11 +85,7 @@ def plain(source: str) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("source", "strided"),
     [
-        *(
-            (source, strided)
-            for source in (ELEMENTS, UNSIGNED, LATEST, VIEWS, OWN_MEMORY)
-            for strided in (0, 1)
-        ),
+        *itertools.product((ELEMENTS, UNSIGNED, LATEST, VIEWS, OWN_MEMORY), (False, True)),
         (OTHER_ARRAY, False),  # both of its arrays are of one type
     ],
 )
