@@ -27,7 +27,10 @@ from esat.phases.verify import verify_fusion
 
 UNKNOWN_SIZE = 256
 """Assumed size of an axis whose size the type does not tell."""
-MAXIMUM_NODES = 96
+MAXIMUM_NODES = 256
+MAXIMUM_FLOPS = 512.0
+"""Of a kernel with several nodes, in additions an element: one of thirty functions waits for these alone, and
+is compiled sooner in two halves, as twenty steps of ``z**2 + c``, 143 of a float, are in one piece."""
 MAXIMUM_ARRAYS = 30
 _FREE_GROWTH = 8
 REPEATED_FLOPS = 4.0
@@ -253,7 +256,7 @@ class _Fusion:
             return None
         nodes = [self.nodes[member] for member in members]
         inputs, outputs = self._boundary(members)
-        if len(inputs) + len(outputs) > MAXIMUM_ARRAYS:
+        if len(inputs) + len(outputs) > MAXIMUM_ARRAYS or _flops(nodes) > MAXIMUM_FLOPS:
             return False
         return self.rules.can_fuse(nodes)
 
@@ -290,7 +293,7 @@ class _Fusion:
             for member in self.partition.members[group]
             if self.spaces.of_node(self.nodes[member]) == space
         ]
-        return sum(float(getattr(node.op, "flops", 0.0)) for node in same) > REPEATED_FLOPS
+        return _flops(same) > REPEATED_FLOPS
 
     def _holds_memory(self, group: int) -> bool:
         """Whether a group makes intermediates as large as what it reads.
@@ -332,3 +335,8 @@ class _Fusion:
             inputs, outputs = self._boundary(members)
             nodes = tuple(self.nodes[member] for member in members)
             yield Group(kind, nodes, inputs, outputs, self._guard(members[0]))
+
+
+def _flops(nodes: Sequence[Apply]) -> float:
+    """What nodes compute for an element, in additions."""
+    return sum(float(getattr(node.op, "flops", 0.0)) for node in nodes)

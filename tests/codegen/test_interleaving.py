@@ -65,6 +65,7 @@ def of_lanes(lanes: int) -> dict[str, int | None]:
         (op("mul", op("exp", X), op("floor_div", WHOLE, WHOLE)), [{"interleave.count": 4}]),
         (op("exp", SINGLE), [of_lanes(32)]),
         (chain(40), [{"interleave.count": 2}]),
+        (chain(120), [of_lanes(16)]),
         (reduce(SUM, op("exp", X), 1), [{"unroll.disable": None}] * 2 + [of_lanes(16)]),
         # LLVM decides about short loops, and about sums.
         (chain(6), []),
@@ -78,10 +79,13 @@ def test_loops_that_compute_much_take_several_vectors_in_turns(
     assert sorted(told, key=str) == sorted(expected, key=str)
 
 
-def test_longer_vectors_are_left_to_llvm(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_longer_vectors_are_left_to_llvm_but_in_the_longest_formulas(
+    compiled: Compile, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(interleaving, "vector_bytes", lambda: 64)
     assert hints(monkeypatch, lambda: compiled(op("exp", X), [X])) == [{"interleave.count": 1}]
     assert hints(monkeypatch, lambda: compiled(chain(40), [X, Y])) == []
+    assert hints(monkeypatch, lambda: compiled(chain(120), [X, Y])) == [of_lanes(32)]
 
 
 def test_the_hints_change_the_machine_code(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from esat.ops.contraction import matmul
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.reduction import MAX, SUM, reduce
 from esat.ops.shape import size_of
-from esat.phases.fusion import MAXIMUM_NODES, fuse
+from esat.phases.fusion import MAXIMUM_FLOPS, MAXIMUM_NODES, fuse
 from esat.phases.group import FusionPlan, Group
 from esat.phases.verify import verify_fusion
 
@@ -126,11 +126,17 @@ def test_the_work_of_fusion_grows_with_the_graph(shape: str, rules: Any) -> None
 
         def work() -> None:
             plan = fuse(graph, rules)
-            assert max(len(group.nodes) for group in plan.groups) <= MAXIMUM_NODES
+            for group in plan.groups:
+                assert len(group.nodes) <= MAXIMUM_NODES
+                assert len(group.nodes) == 1 or sum(flops(node) for node in group.nodes) <= MAXIMUM_FLOPS
 
         return work
 
     assert_near_linear(fusing, 640)  # groups of layers reach their full size only beyond 600 nodes
+
+
+def flops(node: Apply) -> float:
+    return float(getattr(node.op, "flops", 0.0))
 
 
 def chain(count: int) -> FunctionGraph:
