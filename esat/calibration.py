@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -30,6 +29,7 @@ from esat.ops.reduction import SUM, reduce
 from esat.ops.sorting import sort
 from esat.phases.fusion import fuse
 from esat.pipeline import compile as compile_graph
+from esat.records import record
 
 VECTOR = 8192
 """Elements of the vectors on which arithmetic is timed: they fit into a core's own cache."""
@@ -84,7 +84,7 @@ def seconds_of(function: Callable[..., Any], *arguments: Any, samples: int = _SA
     return best
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Bench:
     """Measurements, each of one kind of program."""
 

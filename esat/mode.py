@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import IO, Any, Literal
 
 from esat.classic.rows import ROWS
@@ -14,6 +14,7 @@ from esat.classic.standard import optdb
 from esat.classic.trace import Writer
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile, machine_profile
+from esat.records import record
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.rules.rule import Soundness
@@ -22,7 +23,7 @@ Strategy = Literal["egraph", "greedy"]
 """How the graph is optimized: by equality saturation, or by the classic optimizers in order."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@record(frozen=True, slots=True, init=False)
 class Mode:
     """How to compile.
 

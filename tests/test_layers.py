@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "esat"
 # entry points and the pipeline itself may use it.
 ORDER = (
     "errors",
+    "records",
     "storage",
     "native",
     "progress",
@@ -34,7 +35,7 @@ ORDER = (
     "pipeline",
     "calibration",
 )
-FRONTEND_MAY_USE = {"errors", "graph", "ops", "frontend"}
+FRONTEND_MAY_USE = {"errors", "records", "graph", "ops", "frontend"}
 ENTRY_POINTS = {"__init__", "__main__"}
 LONGEST_MODULE = 500
 

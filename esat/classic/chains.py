@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from esat.classic.terms import bare, broadcast_of, same, with_rank
 from esat.egraph.terms import SCALAR
 from esat.extract.nary import Step, plan_product, plan_sum
 from esat.graph import Variable
 from esat.graph.registry import op_named
+from esat.records import record
 
 _SIDES = {
     "add": (0, 0),
@@ -27,7 +27,7 @@ PRODUCTS = ("mul", "div", "reciprocal", "sqr")
 """Ops that products are made of."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Chain:
     """A sum, or a product, flattened through inner nodes that are used only once.
 

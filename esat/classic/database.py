@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -18,6 +17,7 @@ from esat.classic.local import LocalOptimizer
 from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.rule_phase import RuleOptions, RulePhase, RuleSource
 from esat.errors import OptimizerError
+from esat.records import record
 from esat.rules.query import Query
 from esat.rules.spelling import suggestion
 
@@ -27,7 +27,7 @@ DESTROY_HANDLER = 50.0
 """Position from which optimizers may insert operations that overwrite their inputs."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Entry:
     """One registration.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from esat.classic.equilibrium import LEAST_USE, OscillationWarning
 from esat.classic.local import LocalOptimizer
@@ -14,12 +13,13 @@ from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.errors import EsatWarning
 from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable, toposort
+from esat.records import record
 
 USES_PER_NODE = 8
 """Equalities an optimizer may contribute for each node of the graph."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Equality:
     """Two Variables that have the same value, and who says so."""
 

@@ -10,13 +10,12 @@ The same database serves the greedy optimizer, which runs all of it in order. He
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from esat.classic.database import DB, Entry, EquilibriumDB, SequenceDB
 from esat.classic.equilibrium import EquilibriumOptimizer
 from esat.classic.local import LocalOptimizer
 from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.rule_phase import RuleOptions
+from esat.records import record
 from esat.rules.query import Query
 
 AFTER = 49.0
@@ -26,7 +25,7 @@ FOR_GOOD = "stabilize"
 """The database whose local optimizers replace for good: what overflows must not come back for its price."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SaturationPlan:
     """Python optimizers of one compilation by equality saturation.
 

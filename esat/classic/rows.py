@@ -6,8 +6,7 @@ when it selects the row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from esat.records import record
 from esat.rules.query import Query
 
 _RUN = frozenset({"fast_run"})
@@ -16,7 +15,7 @@ _INPLACE = frozenset({"fast_run", "inplace"})
 _UNSAFE = frozenset({"unsafe"})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Row:
     """One optimization of the documents' table.
 

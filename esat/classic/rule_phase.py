@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from esat.classic.cheaper import CheaperRule
 from esat.classic.equilibrium import EquilibriumOptimizer
@@ -18,12 +18,13 @@ from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
 from esat.extract.shapes import Expected
 from esat.graph import FunctionGraph
+from esat.records import record
 from esat.rules.database import RuleDatabase
 from esat.rules.query import Query
 from esat.rules.rule import Rule, RuleFile, Soundness
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RuleOptions:
     """How rules are selected and applied, beside their tags.
 
@@ -45,7 +46,7 @@ class RuleOptions:
     shapes: Expected = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RuleSource:
     """The rules that belong to one database of local optimizers.
 

@@ -19,7 +19,6 @@ and each instruction keeps a processor busy for longer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from llvmlite import ir
@@ -28,6 +27,7 @@ from numba.core.controlflow import CFGraph
 
 from esat.codegen.processor import vector_bytes
 from esat.codegen.vector_math.formulas import Formula, formula_called
+from esat.records import record
 
 _FLOW: Any = CFGraph  # which numba does not annotate
 _VECTOR_BYTES = 32
@@ -117,7 +117,7 @@ def formulas_called(instructions: Sequence[Any]) -> list[Formula]:
     return [one for one in called if one is not None]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LlvmLoop:
     """A loop of a function of LLVM: its last block, which jumps back, and what all its blocks do."""
 

@@ -24,9 +24,11 @@ seen in that block and those inside it. Arrays are numbered too, outputs first, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal as Choice
 from typing import TypeAlias
+
+from esat.records import record
 
 Index: TypeAlias = tuple[int | None, ...]
 """One entry an axis of an array: the loop axis that runs along it, or None where its size is 1."""
@@ -38,7 +40,7 @@ MINIMUM = "minimum({0}, {1})"
 """Templates that accumulators of extrema combine by; NaN is handed on."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Array:
     """An array the kernel is called with.
 
@@ -58,7 +60,7 @@ class Array:
     groups: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Axis:
     """An axis of the iteration space.
 
@@ -74,7 +76,7 @@ class Axis:
     equal: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Load:
     """``value`` is the element of ``array`` at the present place of the loops."""
 
@@ -84,7 +86,7 @@ class Load:
     comment: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Literal:
     """``value`` is a number, given as source text because NaN and -0.0 do not compare by value."""
 
@@ -94,7 +96,7 @@ class Literal:
     comment: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Compute:
     """``value`` is an op's template filled with operands, converted to ``dtype``.
 
@@ -109,7 +111,7 @@ class Compute:
     comment: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Convert:
     """``value`` is ``operand`` cast to ``dtype`` as NumPy casts."""
 
@@ -120,7 +122,7 @@ class Convert:
     comment: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Store:
     """Writes ``operand`` to ``array`` at the present place of the loops."""
 
@@ -130,7 +132,7 @@ class Store:
     comment: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Accumulator:
     """A value that a loop gathers; it can be read after the loop.
 
@@ -158,7 +160,7 @@ class Accumulator:
         return "int64" if self.kind in ("argmax", "argmin") else self.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Update:
     """One step of an accumulator of the innermost enclosing loop."""
 
@@ -166,7 +168,7 @@ class Update:
     operand: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loop:
     """Runs ``body`` for every place of ``axes``, the last one fastest."""
 
@@ -175,7 +177,7 @@ class Loop:
     accumulators: tuple[Accumulator, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Tile:
     """Runs ``body`` for all places of an axis side by side, a few hundred at a time.
 
@@ -191,7 +193,7 @@ Definition: TypeAlias = Load | Literal | Compute | Convert
 Statement: TypeAlias = Definition | Store | Update | Loop | Tile
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Kernel:
     """One generated function, called with its outputs, preallocated, and then its inputs.
 

@@ -37,11 +37,11 @@ infinities.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from esat.codegen import processor
 from esat.codegen.loop_ir import Accumulator, Compute, Load, Loop, Update, is_square
 from esat.codegen.partition import SUM_BLOCK_BITS, Gather, Part
+from esat.records import record
 
 CHUNK_BITS = 12
 """A pivot is taken for 2**12 elements, the mean of the first 2**10; with larger chunks more cancels."""
@@ -49,7 +49,7 @@ GROUP_BITS = 15
 """2**15 elements are read from four places in turns, where that is faster."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Moments:
     """Two loops that one pass stands for.
 

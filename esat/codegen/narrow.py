@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Compute, Index, Kernel, Load, Loop, Statement, Store, Tile, walk
 from esat.ops.elementwise.code import VECTOR_MATH
+from esat.records import record
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -33,7 +34,7 @@ SMALLEST_WORK = 1 << 15
 """Places of all loops from which a variant of its own pays for being compiled."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Narrow:
     """What could be narrow in a kernel.
 

@@ -19,7 +19,7 @@ import importlib
 import itertools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -42,6 +42,7 @@ from esat.codegen.builtin_function import (
     pointer,
     python_function,
 )
+from esat.records import record
 
 _NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282
 """Places of ``PyArray_NewFromDescr`` and ``PyArray_SetBaseObject`` in NumPy's table of functions, part of its
@@ -53,7 +54,7 @@ _OUT = sys.intern("out")
 _numbers = itertools.count(1)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Place:
     """Where elements are: those of an argument or of a result, by number, or at a fixed address.
 
@@ -68,7 +69,7 @@ class Place:
     offset: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ArraySpecification:
     """An argument that is admitted, or a result to be made: C-contiguous and aligned.
 
@@ -85,7 +86,7 @@ class ArraySpecification:
     bases: np.ndarray[Any, Any] | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelStep:
     """A kernel compiled by numba, called with arrays and, after them, integers.
 
@@ -102,7 +103,7 @@ class KernelStep:
     integers: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RoutineStep:
     """A function that takes pointers only, as BLAS does."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -24,6 +24,7 @@ from esat.codegen.printing.printer import Layout
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import pool_address
 from esat.errors import CompileError
+from esat.records import record
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -40,7 +41,7 @@ def is_divisible(kernel: Kernel) -> bool:
     return any(isinstance(part, Split | Gather) for part in partition(kernel))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ParallelKernel:
     """A kernel for several threads, of one layout.
 

@@ -9,7 +9,6 @@ number of threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from esat.codegen.loop_ir import (
@@ -30,6 +29,7 @@ from esat.codegen.loop_ir import (
     operands_of,
     walk,
 )
+from esat.records import record
 
 SUM_BLOCK_BITS = 10
 """2**10 elements are summed before rounding errors are taken account of."""
@@ -41,7 +41,7 @@ TILE_COLUMNS = 256
 """The same along a tile, which reads this much of each row: with less, reading rows is slower."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Split:
     """A loop without accumulators, shared along one axis.
 
@@ -81,7 +81,7 @@ class Split:
         return lines if self.by_lines else sizes[self.axes[0]]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Gather:
     """A loop with accumulators; a unit of its work is a block of its only axis, or a place of its first.
 

@@ -13,7 +13,6 @@ is computed twice is the same, and so is what is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -23,6 +22,7 @@ from numba.extending import intrinsic
 from esat.codegen.memory_access import BYTE, item_size, word
 from esat.codegen.row_tiles import lanes_of, load, spread, steps, store
 from esat.codegen.vector_math.builder import Float, Format
+from esat.records import record
 
 _CGUTILS: Any = cgutils
 _HEIGHTS = {1: 6, 2: 6, 3: 4}
@@ -171,7 +171,7 @@ def _first_column(builder: Any, vector: Any, columns: Any, lanes: int) -> Any:
     return _smaller(builder, builder.mul(vector, word(lanes)), builder.sub(columns, word(lanes)))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Product:
     """A product whose code is emitted.
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -49,6 +48,7 @@ from esat.ops.contraction import MatMul
 from esat.ops.linalg.row_blocks import RowBlocks, is_sum_over_rows, is_turned
 from esat.phases.fusion import fuse
 from esat.phases.group import Group
+from esat.records import record
 
 BLOCK, LEAST_BLOCK = 192, 32
 """Rows of a block at most, and at least: with fewer the steps one after the other are as fast."""
@@ -82,7 +82,7 @@ class _Rules:
     can_fuse = staticmethod(can_fuse)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Layers:
     """The kernel of an op, and what its arrays are.
 

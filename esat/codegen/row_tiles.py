@@ -12,7 +12,6 @@ The last vector of a row ends where the row does. What it has in common with the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -23,6 +22,7 @@ from esat.codegen.memory_access import item_size, pointer_to, word
 from esat.codegen.prefetching import fetch
 from esat.codegen.processor import vector_bytes
 from esat.codegen.vector_math.builder import Float, Format
+from esat.records import record
 
 _CGUTILS: Any = cgutils
 _NUMBER = ir.IntType(32)
@@ -37,7 +37,7 @@ def lanes_of(itemsize: int) -> int:
     return vector_bytes() // itemsize
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Tile:
     """Neighbouring columns: some vectors of them.
 
@@ -98,7 +98,7 @@ def add_rows(
     return types.void(matrix, low, high, total, factors, ahead), generate
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Rows:
     """Some rows of a matrix, and what belongs to them.
 

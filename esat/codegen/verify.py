@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from esat.codegen.loop_ir import (
     Accumulator,
     Compute,
@@ -22,6 +20,7 @@ from esat.codegen.loop_ir import (
 from esat.codegen.template import is_resolvable, placeholders
 from esat.errors import CompileError
 from esat.ops.elementwise.code import CODE_DTYPES
+from esat.records import record
 
 
 def verify(kernel: Kernel) -> None:
@@ -35,7 +34,7 @@ def verify(kernel: Kernel) -> None:
     _Verifier(kernel).run()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Scope:
     """What is in force at one place: open axes, dtypes of values, accumulators, and whether in a tile."""
 

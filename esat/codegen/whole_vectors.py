@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -22,6 +21,7 @@ from numba.extending import intrinsic
 from esat.codegen.interleaving import ONE_BY_ONE, lanes_in_turns, loop_identity, loops_of
 from esat.codegen.loop_ir import Compute, Kernel, Load, Loop, Store, Tile, walk
 from esat.codegen.vector_math.functions import FUNCTIONS
+from esat.records import record
 
 _MARK = '"whole-vectors"'
 _PADDED = ".padded"
@@ -63,7 +63,7 @@ def whole_vectors(typing_context: Any) -> Any:
     return types.void(), generate
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Array:
     """Which arguments of a function tell of one array: its memory, and its sizes."""
 

@@ -8,12 +8,13 @@ from typing import Any, Literal, TypeAlias
 
 from esat.graph import Apply, Constant, SharedVariable, Variable, toposort
 from esat.graph.printing import outputs_of
+from esat.records import record
 
 BoxKind: TypeAlias = Literal["input", "shared", "constant", "output", "apply", "view", "library", "size"]
 ArrowKind: TypeAlias = Literal["read", "view", "overwrite"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Box:
     """A node, or a variable that no node computes.
 
@@ -35,7 +36,7 @@ class Box:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Arrow:
     """A use of what one box computes in another.
 
@@ -58,7 +59,7 @@ class Arrow:
     mark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Cluster:
     """Nodes that are compiled together into one kernel.
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 from esat.drawing.diagram import Arrow, Box, BoxKind, Diagram
 from esat.extract.explain import written
 from esat.extract.extraction import Extraction
 from esat.graph.types import DTYPES
+from esat.records import record
 
 SHOWN_NODES = 5
 """E-nodes of a class that its box lists."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ENode:
     """One way to compute a class.
 
@@ -35,7 +35,7 @@ class ENode:
     replaced: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EClass:
     """Equal ways to compute a value; the chosen one first, then the cheapest.
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
+
+from esat.records import record
 
 Key: TypeAlias = Hashable
 Point: TypeAlias = tuple[float, float]
@@ -25,7 +26,7 @@ SWEEPS = 12
 """Times that all rows are put in order, and moved."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Edge:
     """An arrow between boxes; the shifts tell how far from the boxes' middles it leaves and arrives."""
 
@@ -35,7 +36,7 @@ class Edge:
     head_shift: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Layout:
     """Where everything stands, within ``(0, 0)`` and ``(width, height)``.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from esat.drawing.diagram import Arrow, Cluster, Diagram
 from esat.drawing.layout import Edge, Key, Layout, Point, Size, layered
+from esat.records import record
 
 LINE_HEIGHT = 15.0
 CHARACTER = 7.25
@@ -23,7 +24,7 @@ HEAD_GAP = 18.0
 PORT: Size = (2.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rectangle:
     """A box on the page: its middle and its size."""
 
@@ -33,7 +34,7 @@ class Rectangle:
     height: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Line:
     """An arrow on the page: the legs it runs along, each through points."""
 
@@ -73,14 +74,14 @@ def box_size(lines: Sequence[str]) -> Size:
     return max(widths, default=0.0) + 2 * PADDING, LINE_HEIGHT * len(lines) + PADDING
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _In:
     """The port of a cluster through which what a box gives comes in."""
 
     tail: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Out:
     """The port of a cluster through which what one of its boxes gives goes out."""
 

@@ -11,17 +11,17 @@ stay as they are; others come within one unit in the last place (two roundings a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from esat.graph.types import DTYPES
+from esat.records import record
 
 EXACT_INTEGER = 2.0**53 - 1
 """Largest integer below which every float64 result of integer arithmetic is exact."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Format:
     """How values of one dtype lie in float64."""
 

@@ -23,6 +23,7 @@ from esat.egraph.bindings import native_module
 from esat.egraph.commands import quicker
 from esat.egraph.memory_file import memory_file
 from esat.errors import RuleError, SaturationError
+from esat.records import record
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]')
 _POSITION = re.compile(r"In (\d+):(\d+)(?:-\d+(?::\d+)?)?(?: of ([^:\n]*))?: ?", re.MULTILINE)
@@ -34,7 +35,7 @@ Command = Any
 """A parsed command of egglog; opaque here."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TextForm:
     """A top-level form of a program text, and the line and column (from 0) it begins at."""
 

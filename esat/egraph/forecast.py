@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from esat.records import record
+
 NOISE_SECONDS = 0.005
 """Shorter runs say nothing about a trend."""
 
@@ -14,7 +16,7 @@ _STEEPEST = 4
 """Times grow with this power of the e-nodes at most: a run that took longer was held up by others."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Run:
     seconds: float
     nodes: int

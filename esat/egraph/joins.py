@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.egraph.modules import Module
+from esat.records import record
 from esat.rules.reader import Sexp, head_of, is_variable, read_forms
 
 _FEW_VALUES = frozenset({"dt", "bp", "val"})
@@ -32,7 +33,7 @@ _TRIED = 4
 """Pairs of patterns, of the shortest ones, of which the two that make the fewest rows are joined."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pattern:
     """Rows of a table, and the variables for its columns; empty for what is no variable."""
 
@@ -67,7 +68,7 @@ class Tables:
         return columns
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Part:
     """Rows of a pattern: a column for each of its variables, and how many matches each row stands for."""
 
@@ -119,7 +120,7 @@ def _numbered(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.intp]:
     return numbers
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Join:
     """A rule that may have too many matches.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from esat.egraph.modules import Module
 from esat.egraph.rule_compiler import Chunk, CompiledRules
+from esat.records import record
 from esat.rules.rule import Rule
 from esat.storage import Store, default_directory, digest_of
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PreparedRules:
     """All that is loaded before terms are, compiled and taken apart.
 

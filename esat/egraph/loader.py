@@ -8,7 +8,6 @@ stays a term of its own, with a small budget in the rules (``flatten-budget`` in
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from esat.egraph.structure import WANTED
 from esat.egraph.terms import Term, TermGraph, TermType
 from esat.graph.types import DTYPES
 from esat.ops.structure import NUMBERS
+from esat.records import record
 
 if TYPE_CHECKING:
     from esat.egraph.engine import Engine
@@ -50,7 +50,7 @@ _CARRYING = _SUMS | _PRODUCTS | {"DimShuffle", "Cast"}
 _NEEDS_FIELD = frozenset({"Div", "Reciprocal"})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NaryTerm:
     """A flattened sum or product: the numbers of its operands above and below."""
 
@@ -59,7 +59,7 @@ class NaryTerm:
     below: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LoadPlan:
     """What to load for each term.
 
@@ -163,7 +163,7 @@ def signed_operands(term: Term) -> list[tuple[int, int]]:
             return [(operand, int(place >= positives)) for place, operand in enumerate(term.operands)]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loading:
     """A term DAG as an engine is told of it.
 

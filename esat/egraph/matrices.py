@@ -14,7 +14,6 @@ A term's attributes are the op's properties, in the order below, then the number
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from esat.egraph.signature import ConstructorSignature, Typing
@@ -26,12 +25,13 @@ from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvectors
+from esat.records import record
 
 Shape = tuple[float, ...]
 _QR_MODES: tuple[QRMode, ...] = ("reduced", "complete", "r")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MatrixForm:
     """How one kind of op stands in the e-graph.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from esat.egraph.engine import split_forms
 from esat.egraph.rule_compiler.compiled import Chunk
 from esat.egraph.structure import STRUCTURE_TABLES
 from esat.errors import RuleError
 from esat.ops.elementwise.facts import FINITE
+from esat.records import record
 from esat.rules.rule import Rule
 
 _CALLED = re.compile(r'\(([^\s()"]+)')
@@ -26,7 +26,7 @@ _RULESET = re.compile(r":ruleset (\S+)")
 _PARENTHESIS = re.compile(r"[()]")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Module:
     """One form of a program.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from esat.egraph.clearing import with_twins
@@ -31,6 +31,7 @@ from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph
 from esat.errors import RuleError
 from esat.ops.elementwise.facts import FINITE
+from esat.records import record
 from esat.rules.database import PACKAGE_RULES, RuleSelection
 from esat.rules.reader import head_of
 
@@ -52,7 +53,7 @@ def _marking_superseded(text: str) -> str:
     return _SUBSUMED.sub(rf"(union (\1 \2 \3) ({SUPERSEDED}\1 \2 \3)) \g<0>", text)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PreparedProgram:
     """The rules of a program, ready to load.
 

@@ -7,7 +7,6 @@ process that finds its e-graphs on disk does without the whole engine.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from esat.egraph.constructors import op_signature
 from esat.egraph.identity import program_digest
 from esat.egraph.signature import Signature
 from esat.graph.registry import registered_ops
+from esat.records import record
 from esat.rules.database import PACKAGE_RULES, RuleSelection
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ rule subsumes must not be computed again, so it leaves a twin of another name in
 """
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Program:
     """Everything an engine may hold before the terms of a graph.
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from esat.records import record
+
 StopReason = Literal["saturated", "round limit", "match limit", "node limit", "time limit"]
 """Why saturation ended.
 
@@ -21,7 +23,7 @@ _MILLISECONDS_AS_MICROSECONDS = 1000.0
 """egglog 13.2 reports milliseconds in the microseconds of its timedeltas."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RuleStatistics:
     """How often a rule matched (matches without effect included), and the seconds it took.
 
@@ -34,7 +36,7 @@ class RuleStatistics:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StepTrace:
     """One command given to the engine.
 
@@ -76,7 +78,7 @@ class Trace:
     steps: list[StepTrace] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SaturationReport:
     """The outcome of one saturation.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from esat.egraph.activity import Activity
@@ -25,6 +24,7 @@ from esat.egraph.forecast import NOISE_SECONDS, Forecast
 from esat.egraph.report import RuleLog, StepTrace, StopReason, Trace
 from esat.egraph.schedule import Budgets, Schedule
 from esat.errors import RuleError, SaturationError
+from esat.records import record
 
 TYPES = "(saturate (run {esat-types}))"
 """Computes the types of all terms. New terms have none, and reading out needs them."""
@@ -40,7 +40,7 @@ class BudgetExhaustedError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Outcome:
     """What a program did.
 

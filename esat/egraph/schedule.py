@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from esat.egraph.report import rule_name
+from esat.records import record
 
 if TYPE_CHECKING:
     from esat.egraph.joins import Join
     from esat.egraph.modules import Module
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Budgets:
     """Limits of one saturation.
 
@@ -36,7 +37,7 @@ class Budgets:
     matches: int = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RuleStep:
     """Rule sets that run once a round.
 
@@ -60,7 +61,7 @@ class RuleStep:
     from_nodes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RuleTables:
     """A rule, and sets of tables, each a sum of :attr:`Schedule.table_bits`.
 
@@ -78,7 +79,7 @@ class RuleTables:
     makes: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Schedule:
     """What to run.
 

@@ -9,13 +9,13 @@ constants that egglog's float64 can compute exactly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from esat.egraph.dtypes import dtype_tables, rounded
 from esat.egraph.sharing import with_shared_parts
 from esat.errors import CompileError
+from esat.records import record
 from esat.rules.macros import expand
 from esat.rules.reader import Sexp, read_forms, show
 from esat.rules.signature import Operator
@@ -89,7 +89,7 @@ RULESETS = (
 ELEMENTWISE_TYPINGS = frozenset({"same", "bool", "real"})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ConstructorSignature:
     """One constructor of tensor terms.
 
@@ -225,10 +225,10 @@ class Signature(Mapping[str, ConstructorSignature]):
 
     def __init__(self, constructors: Iterable[ConstructorSignature]) -> None:
         self._records: dict[str, ConstructorSignature] = {}
-        for record in (*BASE_CONSTRUCTORS, *constructors):
-            known = self._records.setdefault(record.name, record)
-            if known != record:
-                raise CompileError(f"signature: two constructors are named {record.name}: {known}, {record}")
+        for one in (*BASE_CONSTRUCTORS, *constructors):
+            known = self._records.setdefault(one.name, one)
+            if known != one:
+                raise CompileError(f"signature: two constructors are named {one.name}: {known}, {one}")
 
     def __getitem__(self, name: str) -> ConstructorSignature:
         return self._records[name]
@@ -263,9 +263,9 @@ class Signature(Mapping[str, ConstructorSignature]):
         ]
         lines += [f"(ruleset {name})" for name in RULESETS]
         lines.append(dtype_tables())
-        for record in self._records.values():
-            lines += typing_rules(record)
-            lines += folding_rules(record)
+        for one in self._records.values():
+            lines += typing_rules(one)
+            lines += folding_rules(one)
         lines += _CONSTANT_RULES
         return "\n".join(lines)
 

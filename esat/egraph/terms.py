@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from esat.errors import CompileError, UserLine
 from esat.graph import Constant, Op, Variable
 from esat.graph.types import DTYPE_NUMBER
+from esat.records import record
 
 SCALAR = -1
 """Broadcast word of every value whose axes all have size 1: it has no rank of its own."""
@@ -27,7 +28,7 @@ Parts are numbered: the operands first, then what earlier joins made. Operands m
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Term:
     """One term: a constructor, the numbers of its operand terms, and its literal attributes.
 
@@ -40,7 +41,7 @@ class Term:
     attributes: tuple[int | float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TermType:
     """What the rules know of every term.
 
@@ -69,7 +70,7 @@ class TermType:
         return rank_of(self.broadcast)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OpaqueOp:
     """An op instance that rules know only by number, with the ranks its operands must have."""
 
@@ -77,7 +78,7 @@ class OpaqueOp:
     operand_ranks: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TermGraph:
     """A closed set of terms with their types, roots, and the tables literal numbers refer to.
 

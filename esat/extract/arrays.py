@@ -7,7 +7,6 @@ canonical (see ``numbering``): the same e-graph gives the same arrays in every p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.extract.kernels import Links
+from esat.records import record
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -36,7 +36,7 @@ class NodeLists(NamedTuple):
         return self.operands[self.operand_start[node] : self.operand_start[node + 1]]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class EGraphArrays:
     """An e-graph as compressed sparse rows.
 

@@ -7,12 +7,12 @@ results are the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from esat.extract import choices, kernels, moves, thinning
 from esat.native import Library
+from esat.records import record
 
 _LOOPS: tuple[Callable[..., Any], ...] = (
     kernels.settle,
@@ -30,7 +30,7 @@ _LOOPS: tuple[Callable[..., Any], ...] = (
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Backend:
     """The loops in one form, on vectors of int64 and float64."""
 

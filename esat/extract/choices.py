@@ -7,15 +7,14 @@ orders compare exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from esat.extract.kernels import LARGEST_COST, Links
 from esat.native import Arrays, Floats, Integers
+from esat.records import record
 
 FLOW_PASSES = 2
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class State(Arrays):
     """The current choice and what follows from it.
 
@@ -35,7 +34,7 @@ class State(Arrays):
     saving: Integers
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Area(Arrays):
     """What area flow keeps of each class: the users it is expected to have, its cost divided by them (at
     first that of its tree), and its e-node in the best choice."""

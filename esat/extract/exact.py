@@ -7,7 +7,7 @@ the program stays small; every relaxation bounds the optimum from below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from time import perf_counter
 
@@ -17,6 +17,7 @@ from esat.extract.area import area_choice
 from esat.extract.arrays import IntArray
 from esat.extract.selection import Problem, Selection
 from esat.extract.tree import tree_choice
+from esat.records import record
 
 # HiGHS has absolute tolerances of about 1e-6: costs are scaled so that the known selection costs this much.
 _SCALE = 1.0e3
@@ -57,7 +58,7 @@ def optimal_selection(problem: Problem, known: Selection, time_limit: float = in
     return problem.select(area_choice(problem, best.chosen, 0.1 * time_limit), best.lower_bound, "optimal")
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Solution:
     """A choice, perhaps cyclic, or None; seconds no selection beats; whether the choice is optimal."""
 

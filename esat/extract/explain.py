@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from esat.errors import UserLine
 from esat.extract.extraction import Extraction, SaturatedGraph
 from esat.extract.refine import priced_moves
 from esat.graph.types import DTYPES
+from esat.records import record
 from esat.rules.macros import permutation_axes
 
 DEPTH = 3
 """Levels of an expression that are written out."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Alternative:
     """A form that was not chosen.
 
@@ -36,7 +36,7 @@ class Alternative:
     replaced: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Part:
     """One value that the program computes.
 
@@ -64,7 +64,7 @@ class Part:
     alternatives: tuple[Alternative, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Explanation:
     """The parts of a program, those that take longest first.
 

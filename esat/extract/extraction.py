@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import fsum
 from typing import Literal
 
@@ -23,6 +22,7 @@ from esat.extract.selected import selected_terms
 from esat.extract.selection import Selection
 from esat.extract.value import Value
 from esat.extract.values import Hints, class_values
+from esat.records import record
 
 SUPERSEDED_NAMES = (f"{SUPERSEDED}NarySum", f"{SUPERSEDED}NaryProd")
 SUPERSEDED_PENALTY = 1.0e3
@@ -33,7 +33,7 @@ because it is predicted to be faster.
 """
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class SaturatedGraph:
     """A graph and all that the rules found to be equal to it.
 
@@ -60,7 +60,7 @@ class SaturatedGraph:
         return [int(self.arrays.term_class[root]) for root in self.terms.roots]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Extraction:
     """A choice from a saturated e-graph, and what it was based on.
 

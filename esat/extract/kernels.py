@@ -7,15 +7,14 @@ result (see ``backend``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from esat.native import Arrays, Floats, Integers
+from esat.records import record
 
 UNREACHED = -1.0
 LARGEST_COST = 1e300
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Links(Arrays):
     """The edges of an e-graph: e-nodes by class, distinct operand classes by e-node, e-nodes by operand."""
 
@@ -27,7 +26,7 @@ class Links(Arrays):
     parents: Integers
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Heap(Arrays):
     """A binary heap of e-nodes by value, then number, with room for all; ``waiting`` counts operands."""
 

@@ -6,11 +6,12 @@ import json
 import math
 import os
 import tempfile
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from functools import cache
 from pathlib import Path
 
 from esat.errors import ParameterError
+from esat.records import record
 
 FORMAT = 3
 """Version of the stored form; a profile of another version is not read."""
@@ -18,7 +19,7 @@ VARIABLE = "ESAT_MACHINE_PROFILE"
 """Environment variable with the path of the profile to use instead of the one in the user's cache."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MachineProfile:
     """Rates and overheads of one thread of a machine; the defaults are those of a server of 2022.
 

@@ -8,11 +8,10 @@ technology mapping for LUT-based FPGAs", 2007; the area flow of ``choices`` is t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from esat.extract.choices import State, rank_classes
 from esat.extract.kernels import Links
 from esat.native import Arrays, Floats, Integers
+from esat.records import record
 
 MANY_UNITS = 1 << 62
 EXACT_PASSES = 16
@@ -22,7 +21,7 @@ PATIENCE = 160
 _SHARE_IN_LOOKS = 4
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Region(Arrays):
     """Dead classes that become cheaper together, and scratch space to find them.
 

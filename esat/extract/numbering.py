@@ -8,18 +8,18 @@ named by a hash of its contents, from the leaves up (the idea of Weisfeiler and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
 from esat.extract.arrays import Attribute, BoolArray, EGraphArrays, IntArray, starts_of
+from esat.records import record
 
 HashArray = NDArray[np.uint64]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class RawNodes:
     """E-nodes as the engine listed them, in any order, with classes numbered from 0 in any order.
 

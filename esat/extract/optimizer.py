@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import fsum
 from typing import Literal
 
@@ -27,12 +27,13 @@ from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, hints_of
 from esat.extract.values import Hints, term_values
 from esat.graph import FunctionGraph, Variable
+from esat.records import record
 
 Stage = Callable[[str], AbstractContextManager[object]]
 """Times a named stage: a context manager around it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OptimizationReport:
     """What the optimizer did to one graph.
 

@@ -7,7 +7,7 @@ compared by ``hash``, which the engine defines as a one-to-one function of a val
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Literal, Protocol
 
@@ -16,6 +16,7 @@ import numpy as np
 from esat.errors import CompileError
 from esat.extract.arrays import Attribute, EGraphArrays, IntArray, distinct
 from esat.extract.numbering import RawNodes, canonical_arrays
+from esat.records import record
 
 ContainerKind = Literal["multiset", "vector"]
 
@@ -61,7 +62,7 @@ class ValueReader(Protocol):
     def value_to_vec(self, value: object, /) -> Sequence[object]: ...
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """What the tables of an e-graph mean.
 

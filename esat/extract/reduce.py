@@ -18,7 +18,6 @@ Two reasons to leave an e-node out:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
@@ -27,6 +26,7 @@ from esat.extract.arrays import EGraphArrays, IntArray, distinct, starts_of
 from esat.extract.selection import Problem
 from esat.extract.thinning import BITS, EQUAL, RIVALS, Scratch, Thinning, Trees
 from esat.extract.tree import TreeChoice
+from esat.records import record
 
 LARGEST = 20_000
 """E-nodes up to which all that a class needs is found out; these sets are of quadratic size together."""
@@ -34,7 +34,7 @@ ROUNDS = 2
 """How often what is left is looked at again, unless next to nothing was left out."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Reduction:
     """A smaller problem with the same optimum, but for what every selection contains.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from time import perf_counter
 
@@ -15,12 +15,13 @@ from esat.extract.arrays import BoolArray, EGraphArrays, FloatArray, IntArray
 from esat.extract.selection import Problem, Selection
 from esat.extract.tree import tree_choice
 from esat.extract.verify import topological_classes
+from esat.records import record
 
 Move = tuple[tuple[int, int], ...]
 """Classes and the e-nodes they are to take together."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Alternative:
     """An e-node of a class that was not chosen.
 

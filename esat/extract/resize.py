@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, inf, log2
 
@@ -18,12 +17,13 @@ from esat.extract.value import Value
 from esat.extract.values import Hints, node_shape, term_value
 from esat.graph import FunctionGraph
 from esat.graph.traversal import postorder_of
+from esat.records import record
 
 SizeClass = tuple[int, ...]
 """For each open size, in the order of its symbol, the nearest power of two."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Resizing:
     """A saturated e-graph, ready to be extracted for other sizes.
 

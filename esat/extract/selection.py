@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import fsum, inf
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray, distinct
 from esat.extract.backend import Backend, compiled
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Selection:
     """One e-node for each class that the roots need.
 
@@ -47,7 +48,7 @@ class Selection:
         return np.flatnonzero(self.chosen >= 0)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Problem:
     """An e-graph to choose from.
 

@@ -6,11 +6,11 @@ known to need nothing but itself, and an e-node its operands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
 from esat.extract.kernels import Links, spread_force
 from esat.native import Arrays, Floats, Integers
+from esat.records import record
 
 BITS = 62
 """Classes to a word: fewer than it has bits, so that no sign is in the way."""
@@ -22,7 +22,7 @@ WORTH_ANOTHER_ROUND = 0.03
 _PASSES = 2
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Trees(Arrays):
     """The cheapest trees: e-node, seconds and place in the order of each class; that order."""
 
@@ -32,7 +32,7 @@ class Trees(Arrays):
     order: Integers
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Thinning(Arrays):
     """What is known of a problem while e-nodes are left out.
 
@@ -53,7 +53,7 @@ class Thinning(Arrays):
     price: Floats
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Scratch(Arrays):
     """Room for the loops: rows of words, and integers for each class, but at least ``RIVALS`` of them."""
 

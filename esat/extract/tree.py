@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from esat.extract.arrays import FloatArray, IntArray
 from esat.extract.kernels import UNREACHED, Heap
 from esat.extract.selection import Problem
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class TreeChoice:
     """The cheapest tree of every class.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,11 +15,12 @@ from esat.graph.traversal import ancestors, clone
 from esat.graph.types import TensorType
 from esat.graph.variables import SharedVariable, Variable
 from esat.ops.cast import cast
+from esat.records import record
 
 Pairs: TypeAlias = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 
 
-@dataclass(frozen=True, init=False)
+@record(frozen=True, init=False)
 class Graph:
     """A graph to compile: inputs, outputs, and what a call does to shared variables.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from esat.errors import GraphError, describe
@@ -21,6 +20,7 @@ from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor, is_basic
 from esat.ops.promotion import is_weak
 from esat.ops.vectors import MakeVector, make_vector
 from esat.ops.view import flatten
+from esat.records import record
 
 __all__ = ["at", "getitem", "inc_subtensor", "set_subtensor", "take", "take_along_axis"]
 
@@ -130,7 +130,7 @@ def _without_axes(value: Any, part: Variable, new_axes: tuple[int, ...]) -> Any:
     return dimshuffle(variable, [axis for axis in range(variable.tensor_type.ndim) if axis not in dropped])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class At:
     """``x.at[index]``: where ``set`` and ``add`` make changed copies of ``x``."""
 

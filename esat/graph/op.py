@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any, SupportsIndex
 
@@ -15,6 +15,7 @@ from esat.graph.callers import user_line
 from esat.graph.registry import is_registered, op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable
+from esat.records import record
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -34,7 +35,7 @@ class Family(enum.Enum):
     CONTROL = "control"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Work:
     """What one application of an op costs the machine.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from esat.errors import DtypeError
 from esat.graph.types import Type
+from esat.records import record
 
 
 class RandomState(np.random.Generator):
@@ -36,7 +36,7 @@ def _plain(state: Any) -> Any:
     return state.tolist() if isinstance(state, np.ndarray) else state
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RandomType(Type):
     """States of NumPy's random generators, of any bit generator."""
 

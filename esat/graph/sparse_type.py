@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from esat.errors import DtypeError, ShapeError
 from esat.graph.types import TensorType, Type, normalize_dtype
+from esat.records import record
 
 Format: TypeAlias = Literal["csr", "csc"]
 SparseArray: TypeAlias = Any
 """A ``scipy.sparse.csr_array`` or ``csc_array``; indices ascend in each row (or column) and do not repeat."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@record(frozen=True, slots=True, init=False)
 class SparseType(Type):
     """Sparse matrices of one format and dtype.
 

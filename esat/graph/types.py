@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from esat.errors import DtypeError, ShapeError
+from esat.records import record
 
 if TYPE_CHECKING:
     from esat.graph.variables import Variable
@@ -51,7 +51,7 @@ def check_unmasked(value: object) -> None:
         raise DtypeError("a masked array hides elements, and masks are unknown here; fill it first")
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@record(frozen=True, slots=True, init=False)
 class TensorType(Type):
     """Dense arrays of one dtype and rank.
 

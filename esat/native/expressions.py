@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
@@ -12,12 +11,13 @@ from llvmlite import ir
 
 from esat.errors import CompileError
 from esat.native.types import Array, Record, Scalar, Signature
+from esat.records import record
 
 WORD, BIT = ir.IntType(64), ir.IntType(1)
 IR: dict[Scalar, Any] = {"int": WORD, "float": ir.DoubleType(), "bool": BIT}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Number:
     """A number in LLVM's language."""
 
@@ -25,7 +25,7 @@ class Number:
     value: Any
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Vector:
     """An array: where it is, and how many elements it has."""
 
@@ -34,7 +34,7 @@ class Vector:
     length: Any
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Vectors:
     """A record: the address of a table of their addresses and lengths; the arrays."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from esat.errors import CompileError
+from esat.records import record
 
 Scalar = Literal["int", "float", "bool"]
 
@@ -24,7 +24,7 @@ _SCALARS: dict[object, Scalar] = {int: "int", float: "float", bool: "bool"}
 _DTYPES = {"int": np.dtype(np.int64), "float": np.dtype(np.float64)}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Array:
     """An array of numbers of 8 bytes."""
 
@@ -49,7 +49,7 @@ class Array:
         return int(value.ctypes.data), size
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Record:
     """Several arrays by name."""
 
@@ -99,7 +99,7 @@ def record_of(kind: type[Arrays]) -> Record:
     return _RECORDS[kind]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Signature:
     """Parameters by name, and what is returned: nothing, one number, or several."""
 

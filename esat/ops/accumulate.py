@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -13,11 +13,12 @@ from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
+from esat.records import record
 
 DTYPES = ("float32", "float64")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class AccumulateProduct(Op):
     """``beta * c + alpha * (left @ right)``: operands ``(c, alpha, left, right, beta)``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from esat.errors import AxisError, describe
@@ -12,9 +12,10 @@ from esat.graph.types import TensorType, Type
 from esat.graph.variables import Variable
 from esat.ops.axes import normalize_axis
 from esat.ops.view import flatten
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class AlongAxis(Op):
     """An op on one operand whose result has the operand's shape.
 

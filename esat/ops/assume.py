@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -13,12 +13,13 @@ from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.structure import NUMBERS, REAL_STRUCTURES, SQUARE_STRUCTURES, STRUCTURES
+from esat.records import record
 
 ASSUMABLE = (*STRUCTURES, *NUMBERS)
 """What :func:`assume` takes."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Assume(Op):
     """The operand itself, of which facts are declared to be true.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType, Type, normalize_dtype
 from esat.graph.variables import Apply, Constant, Variable
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Cast(Op):
     """Convert every element to ``dtype`` as ``numpy.ndarray.astype`` does."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.promotion import operand_dtypes, wrap
 from esat.ops.reduction import sum_to
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class MatMul(Op):
     """Product of the matrices in the last two axes; axes before them are broadcast.
 

@@ -6,7 +6,7 @@ Nodes of this family are not computed at compile time: an assertion that fails b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -19,11 +19,12 @@ from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.cast import cast
 from esat.ops.index.basic import zeros_like
 from esat.ops.promotion import common_dtype
+from esat.records import record
 
 Shape = tuple[int | None, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class _Pass(Op):
     """An op that hands its first operand on, as a view, after a check."""
 
@@ -39,7 +40,7 @@ class _Pass(Op):
         return Work(flops=0.0, bytes=0.0, calls=1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Assert(_Pass):
     """The first operand, of any type, if all elements of all further ones, which are bool, are true.
 
@@ -82,7 +83,7 @@ def _failure(place: int, condition: Array) -> str:
     return f"condition {place} is false at {count} places, first at {first}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SpecifyShape(_Pass):
     """An array of the given shape, which is checked at run time.
 
@@ -115,7 +116,7 @@ class SpecifyShape(_Pass):
         return f"{self.name}{{{','.join('?' if size is None else str(size) for size in self.shape)}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class IfElse(Op):
     """One of two lists of values, by a bool scalar: ``(condition, *then, *otherwise)``.
 

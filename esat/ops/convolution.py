@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from esat.ops.cast import cast
 from esat.ops.index.basic import subtensor
 from esat.ops.promotion import common_dtype
 from esat.ops.shape import size_of
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Convolution(Op):
     """``out[k] = sum(a[i] * v[k - i])``: vectors of ``n`` and ``m`` elements give one of ``n + m - 1``."""
 

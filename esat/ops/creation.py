@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from esat.ops.broadcasting import pad_rank
 from esat.ops.cast import cast
 from esat.ops.reduction import SUM, reduce, sum_to
 from esat.ops.shape import as_size, known_size, size_of
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Alloc(Op):
     """A new array filled with a value that is broadcast to the given sizes: ``(value, *sizes)``.
 
@@ -90,7 +91,7 @@ class Alloc(Op):
 ALLOC = Alloc()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class ARange(Op):
     """The numbers ``start, start + step, ...`` below ``stop``, from three scalars.
 
@@ -139,7 +140,7 @@ class ARange(Op):
         return [reduce(SUM, cotangent), None, reduce(SUM, op_named("mul")(cotangent, numbers))]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class DiagonalMatrix(Op):
     """A matrix made from ``(rows, columns, k)``: ``eye`` with ones on diagonal ``k``, or ``tri`` with ones
     on and below it.

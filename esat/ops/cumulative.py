@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,10 @@ from esat.ops.along_axis import AlongAxis, apply_along
 from esat.ops.cast import cast
 from esat.ops.index.basic import subtensor
 from esat.ops.reduction import accumulator_dtype
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Cumulative(AlongAxis):
     """``cumsum`` or ``cumprod`` along an axis; integers are accumulated in 64 bits as NumPy does."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -21,9 +21,10 @@ from esat.ops.index.advanced import AdvancedIncSubtensor
 from esat.ops.index.basic import zeros_like
 from esat.ops.index.entries import ARRAY, Entry, Slice
 from esat.ops.shape import size_of
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Diagonal(Op):
     """View diagonal ``offset`` of the matrices in the last two axes; it becomes the last axis."""
 
@@ -71,7 +72,7 @@ class Diagonal(Op):
         return f"{self.name}{{{self.offset}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class DiagonalOf(Op):
     """A square matrix with a vector on diagonal ``offset`` and zeros elsewhere."""
 

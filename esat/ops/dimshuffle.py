@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -13,13 +13,14 @@ from esat.errors import AxisError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import MAXIMUM_RANK, TensorType, Type
 from esat.graph.variables import Apply, Variable
+from esat.records import record
 
 Axis = int | Literal["x"]
 Order = tuple[Axis, ...]
 """One entry an output axis: the input axis it shows, or ``"x"`` for a new axis of size 1."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class DimShuffle(Op):
     """View an array with its axes permuted, new axes of size 1, and size-1 axes dropped.
 

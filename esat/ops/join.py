@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
@@ -19,9 +19,10 @@ from esat.ops.cast import cast
 from esat.ops.index.basic import subtensor
 from esat.ops.promotion import common_dtype
 from esat.ops.shape import size_of
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Join(Op):
     """Arrays of one rank and dtype put one after the other along an axis. Other sizes must be equal."""
 
@@ -89,7 +90,7 @@ def _advance(start: Any, size: Variable) -> Any:
     return size if isinstance(start, int) and start == 0 else op_named("add")(start, size)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Split(Op):
     """Views of the equal parts of an array along an axis.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.axes import normalize_axes
 from esat.ops.cast import cast
 from esat.ops.reduction import LOGSUMEXP, MAX, SUM, Reduction, reduce
+from esat.records import record
 
 NORMALIZATIONS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
 """Name in the tensor API -> constructor."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Normalization(Op):
     """``softmax``: ``exp(x) / sum(exp(x))`` over the axes, or ``log_softmax``, its logarithm.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,9 +14,10 @@ from esat.graph.callers import caller
 from esat.graph.constants import constant
 from esat.graph.types import normalize_dtype
 from esat.graph.variables import Variable
+from esat.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SciPyLoops:
     """The dtypes that a function of ``scipy.special`` has loops for.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,14 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.axes import normalize_axes
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
+from esat.records import record
 
 Gradient = Callable[[Variable, Variable, Variable, tuple[int, ...]], Variable]
 """(operand, result, cotangent of the result, axes) -> cotangent of the operand; the result and its
 cotangent keep the reduced axes with size 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reducer:
     """The record of one kind of reduction: everything esat knows about it but the axes.
 
@@ -62,7 +63,7 @@ class Reducer:
         return self.name.upper()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Reduction(Op):
     """Reduce the given axes of an array, as NumPy does.
 

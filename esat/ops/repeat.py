@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -11,9 +11,10 @@ from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class RepeatedPlaces(Op):
     """The numbers 0, 1, ... as int64, each as often as a vector of int64 counts says."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +14,12 @@ from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.cast import cast
 from esat.ops.promotion import common_dtype
+from esat.records import record
 
 Side = Literal["left", "right"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SearchSorted(Op):
     """Where values would be inserted into an ascending vector; int64, of the shape of the values.
 

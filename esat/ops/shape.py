@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.axes import normalize_axis
 from esat.ops.cast import cast
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class ShapeI(Op):
     """The size of one axis, as an int64 scalar; axis 2 of a sparse matrix has its stored values."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,12 +14,13 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.along_axis import AlongAxis, apply_along
 from esat.ops.index.along import set_along_axis
 from esat.ops.index.basic import zeros_like
+from esat.records import record
 
 Kind = Literal["quicksort", "mergesort", "heapsort", "stable"] | None
 """NumPy's names of ways to sort."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Sort(AlongAxis):
     """``sort``: the elements along an axis in ascending order, or ``argsort``: where they stood.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from esat.ops.cast import cast
 from esat.ops.index.basic import subtensor
 from esat.ops.promotion import common_dtype
 from esat.ops.shape import as_size, sizes_of
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class MakeVector(Op):
     """A vector of the given scalars, which have one dtype."""
 

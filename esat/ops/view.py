@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -16,9 +16,10 @@ from esat.ops.axes import ordered_axes
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.shape import known_size, size_of
 from esat.ops.vectors import as_sizes, make_vector, shape_vector
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Reshape(Op):
     """The elements of the first operand, in C order, under the shape that the second one holds.
 

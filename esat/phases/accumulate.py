@@ -6,7 +6,6 @@ It pays where nobody reads the sum, or makes ``c``, in loops of a kernel: there 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from math import isfinite
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
@@ -15,11 +14,12 @@ from esat.ops.accumulate import DTYPES, AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.phases.effects import Permissions
+from esat.records import record
 
 _IN_LOOPS = (Family.ELEMENTWISE, Family.REDUCTION)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Term:
     """A variable times scalars, divided by scalars, with a sign."""
 

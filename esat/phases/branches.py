@@ -8,7 +8,7 @@ through a node that marks the place, and what is learnt of the marked value hold
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
@@ -18,9 +18,10 @@ from esat.graph.types import Type
 from esat.ops.control import IfElse
 from esat.phases.group import Guard
 from esat.phases.laziness import conditions_first, find_guards
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Within(Op):
     """The operand itself, as a branch reads it; nothing of it is left in a program.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from esat.errors import UserLine
@@ -16,12 +15,13 @@ from esat.ops.view import Reshape
 from esat.phases.group import Group, Guard, conditions_of
 from esat.phases.laziness import conditions_first, find_guards
 from esat.phases.shape_values import ShapeFacts
+from esat.records import record
 
 _CHECKED_AHEAD = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION, Family.CREATION)
 """Families whose run-time errors are about shapes only."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class Effect:
     """What one step does to memory.
 
@@ -129,7 +129,7 @@ def may_raise(node: Apply, facts: ShapeFacts) -> bool:
     return op.family not in _CHECKED_AHEAD and not isinstance(op, DimShuffle)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Permissions:
     """Whose memory a program may overwrite: what it makes itself, and what is named here.
 

@@ -10,7 +10,6 @@ would be computed more than once, and where no circle of groups arises.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Protocol
@@ -24,6 +23,7 @@ from esat.phases.partition import AcyclicPartition
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.spaces import Spaces, contains, stretched_inside
 from esat.phases.verify import verify_fusion
+from esat.records import record
 
 UNKNOWN_SIZE = 256
 """Assumed size of an axis whose size the type does not tell."""
@@ -47,7 +47,7 @@ class KernelRules(Protocol):
         """Whether these nodes, in topological order, can be one kernel."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Candidate:
     """Two nodes whose groups could be merged, and the bytes that would save."""
 

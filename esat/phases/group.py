@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from esat.graph import Apply, Variable
+from esat.records import record
 
 GroupKind: TypeAlias = Literal["kernel", "library", "view"]
 
@@ -21,7 +21,7 @@ def conditions_of(guard: Guard) -> tuple[Variable, ...]:
     return tuple(dict.fromkeys(condition for path in guard for condition, _ in path))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class Group:
     """Nodes that run as one step.
 
@@ -60,7 +60,7 @@ class Group:
         return f"{self.kind}({', '.join(str(node.op) for node in self.nodes)})"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class FusionPlan:
     """The steps of a graph.
 

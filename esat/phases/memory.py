@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from esat.errors import CompileError
 from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, Variable
@@ -14,12 +14,13 @@ from esat.phases.overwrite import Overwritable, nothing_overwritable, plan_overw
 from esat.phases.schedule import Roots, find_roots, order_steps
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.verify import verify_destroyers
+from esat.records import record
 
 ALIGNMENT = 64
 """Bytes: buffers start at cache lines, which full vector loads want."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class MemoryPlan:
     """Steps in order, and where their results live.
 
@@ -55,7 +56,7 @@ class MemoryPlan:
     permissions: Permissions = field(default_factory=Permissions)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BufferPlan:
     """The scratch buffers for one combination of sizes.
 

@@ -7,7 +7,7 @@ steps are ordered. Results that die are found in the final order (``reuse``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from esat.graph import FunctionGraph, SharedVariable, Variable
@@ -15,6 +15,7 @@ from esat.phases.destroy import DestroyPlan
 from esat.phases.effects import Effect, Permissions, effects_of_groups
 from esat.phases.group import Group
 from esat.phases.shape_values import ShapeFacts
+from esat.records import record
 
 Overwritable: TypeAlias = Callable[[Group], Sequence[tuple[Variable, Variable]]]
 """Pairs of an output and an input of a kernel whose memory it may take."""
@@ -25,7 +26,7 @@ def nothing_overwritable(group: Group) -> Sequence[tuple[Variable, Variable]]:
     return ()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class Overwrites:
     """Groups in an order that is safe for what they overwrite.
 

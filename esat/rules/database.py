@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from esat.errors import RuleError
+from esat.records import record
 from esat.rules.kept_files import read_files
 from esat.rules.query import Query
 from esat.rules.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Soundness, read_rules
@@ -20,7 +21,7 @@ DEFAULT_TAGS = frozenset({"canonicalize", "fast_run"})
 SELECTIONS_KEPT = 32
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RuleSelection:
     """Rules for one compilation.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from esat.errors import OptimizerError
+from esat.records import record
 
 
 def _tags(values: Iterable[str] | None) -> frozenset[str]:
@@ -14,7 +15,7 @@ def _tags(values: Iterable[str] | None) -> frozenset[str]:
     return frozenset(values or ())
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@record(frozen=True, slots=True, init=False)
 class Query:
     """A choice of optimizations.
 

@@ -12,12 +12,12 @@ variable with the right side; a birewrite becomes two of them, ``name=>`` and ``
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NoReturn, TypeAlias, cast, get_args
 
 from esat.errors import RuleError
+from esat.records import record
 from esat.rules.macros import expand
 from esat.rules.reader import (
     Form,
@@ -63,7 +63,7 @@ _Sides: TypeAlias = tuple[tuple[Sexp, ...], tuple[Sexp, ...]]
 """Facts and actions."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rule:
     """One directed rule; what it says is read from its text when first asked for.
 
@@ -133,7 +133,7 @@ class Rule:
         return (position if position.line else self.position).error(f"rule {self.report_name!r}: {message}")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Ruleset:
     """A declared rule set: the defaults of its rules."""
 
@@ -143,7 +143,7 @@ class Ruleset:
     position: Position
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RuleFile:
     """What one rule file or text says.
 
@@ -165,7 +165,7 @@ class RuleFile:
     declarations: tuple[Form, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Options:
     values: dict[str, Sexp]
 

@@ -18,9 +18,9 @@ ReduceSum        ``Operator(("T", "i64"), dtype="same", broadcast="(| #0 #1)")``
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from esat.records import record
 from esat.rules.reader import Form, Sexp, head_of, read_forms
 from esat.rules.rule import Rule, RuleFile
 from esat.rules.spelling import suggestion
@@ -29,7 +29,7 @@ TENSOR = "T"
 """The sort of tensor terms."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Operator:
     """Typing of one constructor, function or relation.
 

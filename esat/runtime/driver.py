@@ -10,7 +10,6 @@ import itertools
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +19,7 @@ from esat.errors import UserLine
 from esat.graph import Variable
 from esat.phases.group import Group
 from esat.profile import StepProfile
+from esat.records import record
 from esat.runtime.checks import InputCheck, OutCheck, aligned, copied, given_away, wrong_count
 from esat.runtime.program import Program
 from esat.runtime.signatures import Fact, SignatureTable
@@ -32,7 +32,7 @@ ALIGNED = 256
 _numbers = itertools.count(1)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class Driver:
     """A program's driver, ready to be called with the program's inputs.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from esat.ops.index.entries import Slice
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
+from esat.records import record
 from esat.runtime.program import Program, is_fixed_part, is_plain_view
 from esat.runtime.threads import CallsOfShapes
 
@@ -87,7 +88,7 @@ def _is_accumulated(variable: Variable) -> bool:
     return isinstance(op, AccumulateProduct) and op.inplace
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _View:
     """Elements in memory.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -22,12 +21,13 @@ from esat.phases.group import Group
 from esat.phases.laziness import conditions_first, find_guards
 from esat.phases.memory import MemoryPlan
 from esat.phases.shape_values import ShapeFacts
+from esat.records import record
 from esat.runtime.shapes import checked_by_shape
 from esat.runtime.signatures import Fact, Fitting
 from esat.runtime.threads import ThreadedKernel
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class KernelCall:
     """A compiled kernel as the driver calls it: ``function(*outputs, *inputs)``.
 
@@ -68,7 +68,7 @@ Routine = Callable[..., Any]
 op that overwrites an operand gets that operand, of any layout, as its output, and the others as inputs."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Program:
     """Steps with their code, and where results live.
 

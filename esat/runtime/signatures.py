@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -14,6 +13,7 @@ from esat.forks import GATE
 from esat.graph import Apply, TensorType, Variable
 from esat.phases.group import Group
 from esat.phases.memory import MemoryPlan, plan_buffers
+from esat.records import record
 from esat.runtime.buffers import ScratchFrames, allocator
 from esat.runtime.checks import InputCheck
 from esat.runtime.shapes import Shape, ShapeRules, ShapeWalk
@@ -32,7 +32,7 @@ Fitting: TypeAlias = Callable[[Mapping[Variable, Shape]], Callable[..., Any] | N
 """Called with the shapes of all variables: the variant of a kernel for them, or None."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class Leaf:
     """A variable whose shape is part of the key: an input, with its check, or a shared variable."""
 

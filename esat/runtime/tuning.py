@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -27,6 +27,7 @@ from esat.extract.selection import Problem, Selection
 from esat.extract.verify import verify_selection
 from esat.graph import FunctionGraph, TensorType
 from esat.graph.op import Array
+from esat.records import record
 from esat.storage import Store, default_directory, digest_of, digest_of_sources
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _SHORTEST = 2.0e-4  # of one timing: a shorter program runs several times in it
 _MOST_ROUNDS = 40
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tuning:
     """What autotuning did.
 

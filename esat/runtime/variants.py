@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from esat.extract.shapes import Expected
 from esat.extract.values import Hints
 from esat.forks import GATE
 from esat.graph import FunctionGraph, TensorType, Variable
+from esat.records import record
 from esat.runtime.buffers import ScratchFrames
 from esat.runtime.row_blocks import InBlocks
 
@@ -42,7 +43,7 @@ Key = tuple[tuple[int, ...], ...]
 Build = Callable[[FunctionGraph], "Executable"]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Variant:
     """A further program.
 
@@ -269,7 +270,7 @@ class Variants:
         return "\n".join(map(str, self._programs)) or "no further program"
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class FurtherPrograms:
     """What can run in place of the first program of an Executable.
 

@@ -11,7 +11,6 @@ amount, since they may have underflowed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from esat.graph.sparse_type import is_sparse_matrix
 from esat.graph.traversal import toposort
 from esat.ops.linalg.record import MatrixOp
 from esat.ops.sparse.record import with_values
+from esat.records import record
 from esat.soundness.values import Array
 
 TRIALS = 3
@@ -36,7 +36,7 @@ MAGNITUDE = {"float16": 2.0**-7, "float32": 2.0**-18, "float64": 2.0**-44}
 """Relative error put on intermediate results: some hundred times that of rounding."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Outcome:
     """The value of one Variable.
 

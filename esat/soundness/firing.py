@@ -6,7 +6,7 @@ A rule can be true and useless: its pattern may be a form that the n-ary layer o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from esat.classic.terms import broadcast_of, dtype_of, is_tensor, value_of
@@ -24,6 +24,7 @@ from esat.extract.arrays import EGraphArrays
 from esat.extract.readout import Layout, read_out
 from esat.graph import Constant, Variable
 from esat.graph.sparse_type import SparseType
+from esat.records import record
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.rules.reader import Sexp, head_of
@@ -53,7 +54,7 @@ GIVERS: Mapping[str, tuple[str, ...]] = {
 FIRST_DTYPES = ("float64", "bool", "int64", "complex128", "float32")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Firing:
     """What became of a rule's left side.
 

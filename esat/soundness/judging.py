@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.records import record
 from esat.soundness.evaluation import MARGIN, Outcome
 from esat.soundness.values import Array
 
@@ -14,7 +13,7 @@ WELL_CONDITIONED = 2.0**-6
 """A point decides something if the error allowed there is at most this part of the value."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Verdict:
     """What the points of one sample said.
 

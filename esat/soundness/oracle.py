@@ -10,7 +10,6 @@ the spread that rounding may have caused (:mod:`esat.soundness.evaluation`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -34,6 +33,7 @@ from esat.ops.reduction import REDUCERS, Reduction
 from esat.ops.sparse.products import SparseSum
 from esat.ops.sparse.record import SparseOp
 from esat.ops.table import SPARSE
+from esat.records import record
 from esat.rules.macros import permutation_axes, permutation_input_rank
 from esat.soundness.evaluation import TRIALS, Outcome, dense, disturbed, perturbed, summarized
 from esat.soundness.judging import real
@@ -51,7 +51,7 @@ SPARSE_KINDS = {op.constructor: op.kinds for op in SPARSE}
 """Constructor -> what its operands are, for ops on sparse matrices."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OracleReport:
     """What the oracle found.
 
@@ -92,7 +92,7 @@ def check_egraph(
     return _Oracle(arrays, terms, inputs, np.random.default_rng(seed)).run()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Sample:
     """A value in all its trials, the exact one first."""
 
@@ -109,7 +109,7 @@ class _Sample:
         return summarized(value, others, self.tainted)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Whole:
     """The results of an op that has several, before ``Output`` tells which."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from esat.records import record
 from esat.rules.rule import Rule
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Failure:
     """A sample on which a rule is wrong.
 
@@ -35,7 +34,7 @@ class Failure:
         return "; ".join(parts)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RuleVerdict:
     """The gate's judgement of one rule.
 
@@ -76,7 +75,7 @@ class RuleVerdict:
         return "\n".join([f"{head}: wrong", *(f"    {failure}" for failure in self.failures)])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SoundnessReport:
     """The gate's judgement of several rules."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -15,6 +14,7 @@ from esat.classic.terms import Literal as Number
 from esat.egraph.signature import MATRIX_TYPINGS, Signature
 from esat.graph import Constant, TensorType, Variable
 from esat.graph.sparse_type import SparseType
+from esat.records import record
 from esat.rules.reader import Sexp, head_of, is_number
 from esat.soundness.construction import Construction, IllTypedError, is_derivable
 from esat.soundness.dimensions import (
@@ -36,7 +36,7 @@ LONG = (37, 11, 3, 2)
 _INVERTING = ("square", "system", "determinant")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Situation:
     """One way a rule can match.
 

@@ -8,7 +8,6 @@ adds belong to the guards: where they do not hold the rule does not fire.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from esat.egraph.facts import FACT_OPERATORS
 from esat.egraph.rule_compiler.driver import CORE
@@ -19,6 +18,7 @@ from esat.egraph.rule_compiler.surface import GENERATED, prepare
 from esat.egraph.signature import Signature as OpSignature
 from esat.egraph.structure import RELATIONS
 from esat.ops.structure import NUMBERS
+from esat.records import record
 from esat.rules.reader import Form, Sexp, head_of, is_variable
 from esat.rules.rule import Rule
 from esat.rules.signature import TENSOR, Operator, Signature, declared_signature
@@ -27,7 +27,7 @@ FACTS = (*NUMBERS, "integral", *RELATIONS)
 """Facts that a rule may ask of a value."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Statement:
     """What a rule says; variables begin with a question mark.
 

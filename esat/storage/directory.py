@@ -13,8 +13,9 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from esat.records import record
 
 KINDS = ("kernel", "egraph", "rules", "choice", "native")
 """What entries are; the endings of their files. Other files are left alone."""
@@ -33,7 +34,7 @@ class UnusableDirectoryError(OSError):
     """The directory cannot be made, or others could plant files in it; the message says which."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StoredFile:
     """One file of the directory, as eviction sees it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,9 +13,10 @@ from esat.classic.terms import same
 from esat.graph import Apply, Variable
 from esat.graph.constants import constant
 from esat.ops.elementwise.record import Elementwise
+from esat.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Term:
     above: tuple[Variable, ...]
     below: tuple[Variable, ...]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from esat.classic.local import Transformed
 from esat.graph import Apply, Variable
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import OPERAND, Bound, Entry, Slice, make_entry
+from esat.records import record
 
 FULL = Slice()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Item:
     """What an index does with one axis.
 

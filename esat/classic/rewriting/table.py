@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from esat.classic.local import FromFunctionLocalOptimizer
 from esat.classic.rewriting import (
     allocs,
@@ -23,9 +21,10 @@ from esat.classic.rewriting import (
     useless,
     writes,
 )
+from esat.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Local:
     """A local optimizer and its registration.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import linecache
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType
 from typing import Any
 
@@ -26,13 +26,14 @@ from esat.codegen.entry import Kind, entry_function, kinds_of
 from esat.codegen.loop_compiler.compiler import LoopCompiler
 from esat.codegen.loop_compiler.contexts import RUN_TIME
 from esat.errors import CompileError
+from esat.records import record
 
 _COMPILER: Any = compiler
 _SERIALIZER: Any = serialize
 # Numba annotates itself in part; these modules are used where it does not.
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CompileOptions:
     """Choices that change a kernel's machine code.
 
@@ -48,7 +49,7 @@ class CompileOptions:
     noalias: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CompiledKernel:
     """A kernel ready to be called.
 

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 
 from numba.core.typing.templates import Signature
@@ -22,10 +21,11 @@ from esat.codegen.cache.kernel import (
     signature_text,
 )
 from esat.forks import GATE
+from esat.records import record
 from esat.storage import DEFAULT_LIMIT, Store
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CacheInfo:
     """The state of a cache.
 

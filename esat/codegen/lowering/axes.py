@@ -8,19 +8,19 @@ that the two readings of ``x`` in ``x - x.mean(0)`` fall together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from esat.codegen.loop_ir import Index
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Family, Variable
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.reduction import Reduction
+from esat.records import record
 
 Use = tuple[int, int]
 """Position of a node in the group, and of an operand of it."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class AxisNames:
     """Loop axes, as arbitrary numbers, of everything in a group.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from esat.codegen.loop_ir import Index
 from esat.codegen.lowering.axes import AxisNames
@@ -11,9 +10,10 @@ from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Variable
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
+from esat.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Nest:
     """The order of loop axes, outermost first.
 
@@ -35,7 +35,7 @@ class Nest:
         return Nest(tuple(range(len(self.order))), lane)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Fold:
     """A node that reduces: the axes its result has, and those it runs over, in order."""
 

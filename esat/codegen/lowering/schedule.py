@@ -7,16 +7,17 @@ that end there. One loop nest a phase computes everything that can run along the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from esat.codegen.loop_ir import Index, Load, Loop, Statement, Store, Tile, Update
 from esat.codegen.lowering.order import Nest
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.codegen.lowering.values import COSTLY_FLOPS, Fold, Node, Values, axes_of, operands
+from esat.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StoreSink:
     """A value to be written to an output."""
 
@@ -27,7 +28,7 @@ class StoreSink:
     comment: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _UpdateSink:
     """A value that an accumulator of the loop just opened takes in."""
 
@@ -35,7 +36,7 @@ class _UpdateSink:
     value: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _FoldSink:
     """A reduction to be computed at this level."""
 
@@ -49,7 +50,7 @@ class _FoldSink:
 Sink: TypeAlias = StoreSink | _UpdateSink | _FoldSink
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Level:
     """What holds at one place in the nest.
 

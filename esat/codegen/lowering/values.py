@@ -7,7 +7,7 @@ give none, they only rename axes. Softmax and log-sum-exp become the steps they 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +34,7 @@ from esat.ops.elementwise.code import CODE_DTYPES
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
+from esat.records import record
 
 COSTLY_FLOPS = 8.0
 """Work of one element from which a value is rather kept in memory than computed again."""
@@ -44,7 +45,7 @@ _COMBINE = {"{0} or {1}": "{0} | {1}", "{0} and {1}": "{0} & {1}"}
 _SUM = "{0} + {1}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Fold:
     """A value gathered over ``bound`` axes, in order, from the value ``operand``."""
 
@@ -213,7 +214,7 @@ class Values:
         return self._define(Literal(-1, dtype, text))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Steps:
     """The steps of one reduction or normalization of one operand."""
 

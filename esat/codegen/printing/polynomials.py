@@ -11,16 +11,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from esat.codegen.loop_ir import Compute, Kernel, Literal, operands_of, walk
+from esat.records import record
 
 _ADDED = re.compile(r"\(-?(?!0\.0\))[0-9.e+-]+\)$")
 """The text of a number that may be added: with zeros, signs would differ, with infinity what overflows."""
 _PRODUCT, _SUM, _DIFFERENCE = "{0} * {1}", "{0} + {1}", "{0} - {1}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Step:
     """One step of Horner's rule: the value of the product, its factors, and the number that is added to it.
 

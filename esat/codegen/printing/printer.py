@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from esat.codegen.printing.staggered import RowsPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
 from esat.codegen.vector_width import half_vectors, waits_for_memory
 from esat.codegen.whole_vectors import takes_whole_vectors, whole_vectors
+from esat.records import record
 
 Layout: TypeAlias = Literal["C", "R", "A"]
 """Memory layout of all inputs: contiguous in C order, contiguous along the last axis, or any.
@@ -40,7 +40,7 @@ def layout_of(arrays: Iterable[np.ndarray[Any, Any]]) -> Layout:
     return layout
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PrintedKernel:
     """Source text of one function called :data:`ENTRY`, and the objects it names."""
 

@@ -7,7 +7,6 @@ elementwise between them are kernels of their own, printed like any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_source
 from esat.codegen.product_tiles import add_tiles, multiply_tiles, pack_columns
 from esat.codegen.threads.tasks import in_parallel
 from esat.codegen.views import contiguous_view
+from esat.records import record
 
 _HELPERS = """
 def add(sums, others, is_first):
@@ -39,7 +39,7 @@ _AT_ONCE = 16
 """Rows that a kernel is called for at a time where the next block's rows are fetched meanwhile."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Matrix:
     """An array of the body.
 
@@ -62,7 +62,7 @@ class Matrix:
     total: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ProductStep:
     """A product of rows with another matrix, or of transposed rows with rows, which is added to a sum.
 
@@ -83,7 +83,7 @@ class ProductStep:
         return self.turned[0]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FunctionStep:
     """A kernel, and what it is called with, outputs first."""
 
@@ -91,7 +91,7 @@ class FunctionStep:
     operands: tuple[Matrix, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LayersKernel:
     """What a kernel over blocks of rows computes; equal for those that compute the same.
 

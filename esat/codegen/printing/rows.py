@@ -5,8 +5,6 @@ Between the two a kernel of its own, printed like any other, says for a block of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from esat.codegen import views
@@ -16,6 +14,7 @@ from esat.codegen.row_tiles import add_rows, multiply_rows
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads.tasks import in_parallel
 from esat.codegen.vector_math.reduction import reassociating_multiply_add
+from esat.records import record
 
 ROWS_ENTRY = "product"
 """Name of the generated function."""
@@ -85,7 +84,7 @@ _FETCHED_TO = 1 << 24
 from the last level of the caches, the processor fetches earlier by itself."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RowsKernel:
     """What a kernel over the rows of a matrix computes; equal for those that compute the same.
 

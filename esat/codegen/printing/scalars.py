@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from esat.codegen import scalar, views
 from esat.codegen.loop_ir import (
@@ -21,12 +21,13 @@ from esat.codegen.loop_ir import (
 from esat.codegen.printing.polynomials import Step
 from esat.codegen.printing.source import Source
 from esat.codegen.vector_math import reduction
+from esat.records import record
 
 _WRAPPING = {"{0} + {1}": "wrapping_add({0}, {1})", "{0} * {1}": "wrapping_mul({0}, {1})"}
 """How signed integers are added up and multiplied: numba compiles its own operators as if none overflowed."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Names:
     """How values and loop positions are called at one place of the source.
 

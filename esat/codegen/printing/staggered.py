@@ -16,7 +16,7 @@ code.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numba.core import types
@@ -35,12 +35,13 @@ from esat.codegen.loop_ir import (
 )
 from esat.codegen.printing.loops import LoopPrinter
 from esat.codegen.printing.scalars import Names, size_name
+from esat.records import record
 
 NEAR = 24 << 10
 """Bytes of rows that stay in the first-level cache, which holds 32 KiB or more."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Stages:
     """The body of a loop over rows in three: a loop that gathers, what lies between, and the last loop.
 

@@ -9,11 +9,12 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from esat.records import record
 
 Array = npt.NDArray[Any]
 
@@ -21,7 +22,7 @@ _PRECISION = 180
 """Bits of the reference values."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reference:
     """The truth about one function.
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
 from esat.codegen.processor import chooses_by_masks
+from esat.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Format:
     """An IEEE 754 binary format, and how many numbers of it stand side by side.
 
@@ -82,7 +82,7 @@ class Format:
         return int.from_bytes(packed, "little" if struct.pack("H", 1)[0] else "big", signed=True)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Expression:
     """An LLVM value together with the builder that emits what is computed from it."""
 

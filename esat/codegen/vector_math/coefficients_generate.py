@@ -10,14 +10,15 @@ import importlib
 import struct
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from esat.records import record
 
 mp: Any = importlib.import_module("mpmath")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Fit:
     """One polynomial: what it approximates, where, and of what degree in each format."""
 
@@ -28,7 +29,7 @@ class Fit:
     degrees: dict[int, int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Quotient:
     """A function as ``p / ((a x + b) p + r)``, with polynomials ``p`` and ``r``, for its relative error.
 

@@ -7,12 +7,11 @@ is asked for by name, so that values are the same on every processor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from esat.codegen.vector_math.builder import Float
+from esat.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DoubleWord:
     """The value ``high + low``, where ``low`` is below the last bit of ``high``."""
 

@@ -8,17 +8,17 @@ so that denormal and largest results come out right.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from esat.codegen.processor import rounds_at_once, scales
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer
+from esat.records import record
 
 BINARY_LIMITS = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
 """Arguments beyond which ``2**x`` is zero, or infinite."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reduced:
     """``exp(argument) = 2**exponent * (1 + excess)``, with ``excess`` in about [-0.3, 0.42]."""
 

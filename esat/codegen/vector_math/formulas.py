@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
@@ -17,6 +16,7 @@ from numba.core.registry import cpu_target
 from esat.codegen.vector_math import variants
 from esat.codegen.vector_math.builder import Format
 from esat.codegen.vector_math.functions import FUNCTIONS
+from esat.records import record
 
 _SYMBOL = re.compile(r"esat_(\w+?)_float(32|64)(?:_v(\d+))?")
 
@@ -52,7 +52,7 @@ def formula_library(name: str, bits: int, lanes: int = 1) -> Any:
     return library
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Formula:
     """Which function of this module a function of LLVM is."""
 

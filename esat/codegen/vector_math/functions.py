@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from esat.codegen.vector_math import (
@@ -16,9 +15,10 @@ from esat.codegen.vector_math import (
     trigonometric,
 )
 from esat.codegen.vector_math.builder import Float
+from esat.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class VectorFunction:
     """One function of one or two numbers.
 

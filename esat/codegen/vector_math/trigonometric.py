@@ -9,13 +9,13 @@ significand by the digits of 2/pi that matter; those arguments are rare and take
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer
 from esat.codegen.vector_math.double_word import fast_two_sum, two_sum
 from esat.codegen.vector_math.large_angle import reduce_large_angles, where_any
+from esat.records import record
 
 LARGE = 2.0**20
 """Where quotients by pi/2 get more than 20 bits."""
@@ -23,7 +23,7 @@ LARGE_SINGLE = 2.0**13
 """Where they are off by so much in 32 bits that remainders exceed pi/4 by more than a thousandth."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Angle:
     """``quadrant * pi/2 + high + low``; the remainder within pi/4, in 32 bits one number."""
 

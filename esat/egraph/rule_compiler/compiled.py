@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from esat.errors import RuleError
+from esat.records import record
 from esat.rules.reader import Sexp, head_of, position_of, subforms
 from esat.rules.rule import Rule
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Chunk:
     """Text to load in one piece.
 
@@ -68,7 +68,7 @@ def _culprit(rule: Rule, offending: str, reason: str) -> Sexp:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CompiledRules:
     """Compiled rules, ready to load.
 

@@ -8,9 +8,9 @@ is what the n-ary constructors hold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from esat.records import record
 from esat.rules.reader import Sexp, head_of
 
 SUM = "NarySum"
@@ -31,7 +31,7 @@ DIVIDING = frozenset({"Div", "Reciprocal"})
 """The constructors that exist for floats and complex numbers only."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Group:
     """The operands of a maximal tree of one family."""
 

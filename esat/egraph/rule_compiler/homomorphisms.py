@@ -13,6 +13,7 @@ from esat.egraph.rule_compiler.guarding import with_type_guards
 from esat.egraph.rule_compiler.heads import RULE_MADE_BUDGET
 from esat.egraph.rule_compiler.surface import SurfaceRule
 from esat.egraph.rule_compiler.variant import length_of
+from esat.records import record
 from esat.rules.reader import Sexp, head_of
 
 Generated = tuple[list[Sexp], list[Sexp]]
@@ -33,7 +34,7 @@ class Bulk:
     rules: list[Generated] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Conditions:
     """The guards of a rule that treats two operands alike."""
 
@@ -43,7 +44,7 @@ class Conditions:
     same_dtype: bool
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Application:
     """A constructor applied to one operand in question, its other operands being atoms."""
 

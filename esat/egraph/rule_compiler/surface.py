@@ -8,10 +8,11 @@ and guards.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from esat.egraph.rule_compiler.families import FAMILY_OF, family_of, occurrences, simplified, without_squares
+from esat.records import record
 from esat.rules.reader import Sexp, head_of, is_variable
 from esat.rules.rule import Rule
 from esat.rules.signature import TENSOR, Signature
@@ -23,7 +24,7 @@ Pattern = tuple[str, Sexp]
 """A variable and the term that its class contains."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SurfaceRule:
     """A rule with renamed variables, split into patterns, guards and actions.
 

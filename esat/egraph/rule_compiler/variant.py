@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from esat.egraph.rule_compiler.surface import GENERATED, SurfaceRule
+from esat.records import record
 from esat.rules.reader import Sexp
 
 EMPTY: Sexp = ("multiset-of",)
 """The empty multiset."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Choice:
     """Which variant of a rule.
 
@@ -37,7 +38,7 @@ class Choice:
     stage: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rest:
     """A variable bound to what a group leaves over: the n-ary term of two multisets.
 
@@ -55,7 +56,7 @@ class Rest:
         return combined(self.positives, self.negatives)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RootGroup:
     """A matched group whose unmatched elements stay in the sum or product.
 

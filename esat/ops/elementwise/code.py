@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from esat.records import record
 
 VECTOR_MATH = frozenset(
     [
@@ -87,7 +88,7 @@ TEMPLATE_NAMES = VECTOR_MATH | SCALAR_HELPERS | frozenset(CODE_DTYPES)
 _LITERAL = re.compile(r"const\(([^()]*)\)")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Code:
     """Templates by the kind of operand; None where there is none.
 

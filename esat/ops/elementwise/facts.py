@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from esat.records import record
 
 ANY = "any"
 POSITIVE = "positive"
@@ -17,7 +18,7 @@ SignRule = tuple[tuple[str, ...], str]
 """Signs of the operands, and the sign of the result that follows from them."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Facts:
     """What holds of an op for all operands of real floating dtype.
 

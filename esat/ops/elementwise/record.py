@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from esat.ops.cast import cast
 from esat.ops.elementwise.code import Code, anything, expression
 from esat.ops.elementwise.facts import ANY, FINITE, NO_FACTS, Facts, SignRule
 from esat.ops.promotion import Loops, SciPyLoops, operand_dtypes, resolve_dtype, wrap
+from esat.records import record
 
 Gradient = Callable[[Sequence[Variable], Variable, Variable], Sequence[Variable | None]]
 """(inputs, output, cotangent of the output) -> cotangents of the inputs, in the output's shape."""
@@ -25,7 +26,7 @@ ZERO = "zero"
 """The gradient of an op whose derivative is zero wherever it is defined (rounding, comparison)."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Elementwise(Op):
     """An op that computes each element of its result from the elements at the same place.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,10 @@ from esat.ops.index.write import Adding, Replacing
 from esat.ops.promotion import wrap
 from esat.ops.shape import element_count, sizes_of
 from esat.ops.view import reshape
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class AdvancedSubtensor(Op):
     """The elements of an array that index arrays choose: ``(array, *numbers and index arrays)``.
 
@@ -75,7 +76,7 @@ class AdvancedSubtensor(Op):
         return f"{self.name}{{{entries_text(self.entries)}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class AdvancedSetSubtensor(Replacing):
     """A copy of an array with chosen elements replaced: ``(array, value, *numbers and index arrays)``.
 
@@ -131,7 +132,7 @@ class AdvancedSetSubtensor(Replacing):
         return stays
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class AdvancedIncSubtensor(Adding, AdvancedSetSubtensor):
     """A copy of an array with a value added to chosen elements: ``(array, value, *index operands)``.
 

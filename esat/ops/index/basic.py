@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -27,9 +27,10 @@ from esat.ops.index.entries import (
 )
 from esat.ops.index.write import Adding, Replacing, mismatch
 from esat.ops.promotion import wrap
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Subtensor(Op):
     """View the part of an array that integers and slices choose: ``(array, *numbers)``.
 
@@ -73,7 +74,7 @@ class Subtensor(Op):
         return f"{self.name}{{{entries_text(self.entries)}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SetSubtensor(Replacing):
     """A copy of an array with one part replaced: ``(array, value, *numbers)``."""
 
@@ -104,7 +105,7 @@ class SetSubtensor(Replacing):
         part[...] = value
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class IncSubtensor(Adding, SetSubtensor):
     """A copy of an array with a value added to one part: ``(array, value, *numbers)``."""
 

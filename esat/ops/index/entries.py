@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from esat.graph.constants import constant
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable
 from esat.ops.shape import as_size
+from esat.records import record
 
 
 class Slot(enum.Enum):
@@ -40,7 +40,7 @@ NEW_AXIS = Slot.NEW_AXIS
 Bound: TypeAlias = int | Slot | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Slice:
     """Start, stop and step, each a number, None as in Python, or :data:`OPERAND`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -18,9 +18,10 @@ from esat.ops.cast import cast
 from esat.ops.index.entries import Entry, entries_text, select
 from esat.ops.promotion import common_dtype, wrap
 from esat.ops.reduction import sum_to
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class PartWrite(Op):
     """A copy of an array with a part written: ``(array, value, *operands of the index)``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
@@ -27,9 +27,10 @@ from esat.ops.linalg.algebra import (
 )
 from esat.ops.linalg.record import MatrixOp, batch_types, check_matrices, check_square
 from esat.ops.linalg.solve import SolveTriangular
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Cholesky(MatrixOp):
     """The triangular factor of Hermitian positive definite matrices.
 
@@ -85,7 +86,7 @@ class Cholesky(MatrixOp):
 QRMode = Literal["reduced", "complete", "r"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class QR(MatrixOp):
     """``a = q @ r`` with orthonormal columns in ``q`` and an upper triangular ``r``.
 
@@ -175,7 +176,7 @@ def _qr_gradient(q: Variable, r: Variable, by_q: Variable, by_r: Variable) -> Va
     return conjugated(solved)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class LU(MatrixOp):
     """``a = p @ l @ u``: a permutation matrix, a unit lower and an upper triangular matrix.
 

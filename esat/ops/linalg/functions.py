@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from esat.ops.linalg.algebra import apply, transposed
 from esat.ops.linalg.record import MatrixOp, batch_types, check_square, each_matrix
 from esat.ops.promotion import common_dtype
 from esat.ops.shape import size_of
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Exponential(MatrixOp):
     """The exponential of square matrices, ``scipy.linalg.expm``."""
 
@@ -57,7 +58,7 @@ class Exponential(MatrixOp):
         return self.cubic(20.0, inputs, outputs, itemsizes)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class BlockDiagonal(Op):
     """Matrices of one dtype along the diagonal of a matrix of zeros; ``scipy.linalg.block_diag``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,10 @@ from esat.ops.linalg.algebra import (
     transposed,
 )
 from esat.ops.linalg.record import MatrixOp, batch_types, check_matrices, check_square, real_dtype
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Inverse(MatrixOp):
     """The inverse of square, nonsingular matrices."""
 
@@ -53,7 +54,7 @@ class Inverse(MatrixOp):
         return self.cubic(8.0 / 3.0, inputs, outputs, itemsizes)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class PseudoInverse(MatrixOp):
     """The Moore-Penrose inverse by singular values; ``(..., m, n)`` gives ``(..., n, m)``.
 
@@ -114,7 +115,7 @@ def identity_of(left: Variable, right: Variable) -> Variable:
     return identity_like(projector) - projector
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Determinant(MatrixOp):
     """The determinant of square matrices: ``(..., n, n)`` gives ``(...)``."""
 
@@ -139,7 +140,7 @@ class Determinant(MatrixOp):
         return self.cubic(2.0 / 3.0, inputs, outputs, itemsizes)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Cofactors(MatrixOp):
     """The matrix of cofactors: the derivative of the determinant by each element.
 
@@ -182,7 +183,7 @@ class Cofactors(MatrixOp):
         return self.cubic(24.0, inputs, outputs, itemsizes)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SignLogDeterminant(MatrixOp):
     """Sign (for complex matrices, phase) and natural logarithm of the absolute value of the determinant.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from esat.graph.function_graph import FunctionGraph
@@ -12,9 +12,10 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.linalg.algebra import product, transposed
 from esat.ops.linalg.record import inexact_operands
 from esat.ops.linalg.rows_product import RowsProduct
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class NormalProduct(RowsProduct):
     """``a.T @ (a @ x)`` for matrices ``a`` (m, n) and ``x`` (n, k) of one dtype, float32 or float64.
 

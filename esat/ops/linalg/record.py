@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from esat.graph.types import TensorType
 from esat.graph.variables import Variable
 from esat.ops.broadcasting import broadcast_types
 from esat.ops.cast import cast
+from esat.records import record
 
 Shape = tuple[int | None, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class MatrixOp(Op):
     """An op on matrices that calls LAPACK through NumPy or SciPy."""
 

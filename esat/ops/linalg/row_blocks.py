@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.reduction import Reduction
+from esat.records import record
 
 TURNED = (1, 0)
 """Order of axes of a transposed matrix."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class RowBlocks(Op):
     """What the body computes, of which each row depends on the same row of the first inputs alone.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from esat.graph.function_graph import FunctionGraph
 from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
+from esat.records import record
 
 DTYPES = ("float32", "float64")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class RowsProduct(Op):
     """``a.T @ f(a @ x, *others)`` for a matrix ``a`` (m, n) and a column ``x`` (n, 1).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -22,9 +22,10 @@ from esat.ops.linalg.algebra import (
     triangle,
 )
 from esat.ops.linalg.record import MatrixOp, each_matrix, inexact_operands, system_shape
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class _System(MatrixOp):
     """A square matrix and right sides in the columns of a second one; both have one rank."""
 
@@ -54,7 +55,7 @@ class _System(MatrixOp):
         return 2.0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Solve(_System):
     """``x`` with ``a @ x = b`` for a square, nonsingular ``a``: LU with partial pivoting (LAPACK gesv).
 
@@ -81,7 +82,7 @@ class Solve(_System):
         return [fold_batch(by_matrix, matrix), fold_batch(back, sides)]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SolveTriangular(_System):
     """``x`` with ``a @ x = b`` for a triangular ``a`` (LAPACK trtrs). The other triangle is not read.
 
@@ -139,7 +140,7 @@ class SolveTriangular(_System):
         return f"{self.name}{{{', '.join(form)}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class CholeskySolve(_System):
     """``x`` with ``a @ x = b``, from the Cholesky factor of ``a`` (LAPACK potrs).
 

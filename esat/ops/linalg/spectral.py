@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
@@ -30,11 +30,12 @@ from esat.ops.linalg.algebra import (
 )
 from esat.ops.linalg.factor import smaller
 from esat.ops.linalg.record import MatrixOp, batch_types, check_matrices, check_square, real_dtype
+from esat.records import record
 
 Triangle = Literal["L", "U"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class _Hermitian(MatrixOp):
     """An op on Hermitian matrices, of which one triangle is read.
 
@@ -59,7 +60,7 @@ class _Hermitian(MatrixOp):
         return f"{self.name}{{{self.triangle}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Eigenvalues(_Hermitian):
     """Eigenvalues of Hermitian matrices, real and ascending: ``(..., n, n)`` gives ``(..., n)``."""
 
@@ -87,7 +88,7 @@ class Eigenvalues(_Hermitian):
         return self.cubic(4.0 / 3.0, inputs, outputs, itemsizes)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Eigenvectors(_Hermitian):
     """Eigenvalues, real and ascending, and orthonormal eigenvectors in the columns of a matrix.
 
@@ -135,7 +136,7 @@ def reciprocal_gaps(values: Variable) -> Variable:
     return apply(op_named("reciprocal"), gaps + one) - one
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SingularValues(MatrixOp):
     """Singular values, descending: ``(..., m, n)`` gives ``(..., min(m, n))``."""
 
@@ -164,7 +165,7 @@ class SingularValues(MatrixOp):
         return self.cubic(4.0, inputs, outputs, itemsizes)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SVD(MatrixOp):
     """``a = (u * s) @ vh``: orthonormal columns, singular values (real, descending), orthonormal rows.
 

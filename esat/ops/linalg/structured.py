@@ -9,13 +9,14 @@ are taken before that, of the product as the user wrote it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.contraction import MATMUL, MatMul
+from esat.records import record
 
 Structure = Literal["lower", "upper", "diagonal", "tridiagonal", "symmetric", "gram"]
 Side = Literal["left", "right"]
@@ -23,7 +24,7 @@ Side = Literal["left", "right"]
 DTYPES = ("float32", "float64")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class StructuredProduct(MatMul):
     """``left @ right`` of two matrices of one dtype, float32 or float64, one of them structured.
 

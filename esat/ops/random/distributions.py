@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ from esat.graph.registry import op_named
 from esat.graph.variables import Apply, Variable
 from esat.ops.random.variable import Kind, RandomVariable
 from esat.ops.reduction import sum_to
+from esat.records import record
 
 Generator = np.random.Generator
 Draw = Callable[..., Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Distribution:
     """One distribution of numbers.
 
@@ -76,7 +77,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 """Distributions by name."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class NumberVariable(RandomVariable):
     """A draw of numbers from one of :data:`DISTRIBUTIONS`.
 
@@ -145,7 +146,7 @@ class NumberVariable(RandomVariable):
         return result
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Integers(RandomVariable):
     """Integers from ``low`` up to but without ``high``, equally likely; parameters ``(low, high)``.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -19,12 +19,13 @@ from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.broadcasting import broadcast_types, pad_rank
 from esat.ops.cast import cast
 from esat.ops.shape import as_size, known_size
+from esat.records import record
 
 Shape = tuple[int | None, ...]
 Kind = Literal["real", "integer"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class RandomVariable(Op):
     """A draw: ``(state, *parameters, *sizes)`` gives the state after it and the sample.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -19,9 +19,10 @@ from esat.ops.random.variable import Kind, RandomVariable, Shape
 from esat.ops.reduction import SUM, reduce
 from esat.ops.shape import known_size, sizes_of
 from esat.ops.view import reshape
+from esat.records import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Choice(RandomVariable):
     """Places among ``n``: parameters ``(n,)``, or ``(n, p)`` with a vector of ``n`` probabilities.
 
@@ -69,7 +70,7 @@ class Choice(RandomVariable):
         return generator.choice(count, size, self.with_replacement, weights, shuffle=self.shuffle)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Permutation(RandomVariable):
     """The numbers below ``n`` in random order; parameter ``(n,)``."""
 
@@ -95,7 +96,7 @@ class Permutation(RandomVariable):
         return generator.permutation(int(parameters[0]))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Multinomial(RandomVariable):
     """How often each of ``k`` outcomes comes in ``n`` trials; parameters ``n`` and ``(..., k)`` shares."""
 
@@ -127,7 +128,7 @@ class Multinomial(RandomVariable):
 NormalMethod = Literal["svd", "eigh", "cholesky"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class MultivariateNormal(RandomVariable):
     """Normal vectors; parameters ``(mean, covariance)`` of ``(k,)`` and ``(k, k)``.
 

@@ -7,7 +7,7 @@ The gradient and the loss of a sparse matrix's factorization are of this kind: `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,12 +22,13 @@ from esat.ops.sparse.products import STRUCTURED_DOT, USMM, ProductOp
 from esat.ops.sparse.record import Kind, bytes_of, count, dense_type, match
 from esat.ops.sparse.structure import Cotangents
 from esat.ops.sparse.sums import DTYPES, SPARSE_BILINEAR, SQUARES_AND_BILINEAR
+from esat.records import record
 
 _HIDDEN = 0.2
 """Of the operations of the small product: most are done while the next row's values are on their way."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class UsmmProduct(ProductOp):
     """``alpha * (sparse @ dense) + left @ square + beta * left``.
 
@@ -84,7 +85,7 @@ class UsmmProduct(ProductOp):
         return _work(inputs[1:5], (*inputs, *outputs), itemsizes)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SquaresAndQuadratic(ProductOp):
     """``sum(sparse**2) + alpha * sum(other * (sparse @ dense)) + sum(other * (other @ square))``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +36,7 @@ from esat.ops.sparse.structure import (
     WITH_VALUES,
     Cotangents,
 )
+from esat.records import record
 
 
 def to_dtype(variable: Variable, dtype: str) -> Variable:
@@ -58,7 +59,7 @@ def common(name: str, operands: Sequence[Variable]) -> tuple[Variable, ...]:
     return tuple(to_dtype(variable, dtype) for variable in operands)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class ProductOp(SparseOp):
     """An op whose operands share one dtype, and whose sizes SciPy checks when it runs."""
 
@@ -72,7 +73,7 @@ class ProductOp(SparseOp):
             raise ShapeError(describe(self.name, shown, "sizes do not match"))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class StructuredDot(ProductOp):
     """Product of a sparse and a dense matrix, a dense one: ``(m, k)`` and ``(k, n)`` give ``(m, n)``."""
 
@@ -108,7 +109,7 @@ class StructuredDot(ProductOp):
         return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SampledValues(ProductOp):
     """Elements of a product of dense matrices at the stored places of a sparse one, as a vector.
 
@@ -153,7 +154,7 @@ class SampledValues(ProductOp):
         return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SparseProduct(ProductOp):
     """Product of two sparse matrices, in the format of the first."""
 
@@ -192,7 +193,7 @@ def _ones(matrix: Any) -> Any:
     return with_values(matrix, np.ones(matrix.nnz, np.bool_))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SparseAdd(ProductOp):
     """Sum of two sparse matrices, in the format of the first; it stores the places either stores."""
 
@@ -224,7 +225,7 @@ class SparseAdd(ProductOp):
         return [VALUES_AT(operand, weighted) for operand in node.inputs]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SparseSum(SparseOp):
     """Sums along one axis of a sparse matrix, as a dense vector; integers are summed in their own dtype.
 
@@ -266,7 +267,7 @@ class SparseSum(SparseOp):
         return f"{self.name}{{{self.axis}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Usmm(ProductOp):
     """``alpha * (sparse @ dense) + z`` for a scalar ``alpha`` and a dense ``z``: ``(alpha, x, y, z)``."""
 

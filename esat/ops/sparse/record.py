@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from esat.graph.op import Family, Op, Work
 from esat.graph.sparse_type import Format, SparseType, array_class, canonical, is_sparse_matrix
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable
+from esat.records import record
 
 EXPECTED_DENSITY = 0.01
 """Stored values for each element of a sparse matrix, where costs must be told before it is there."""
@@ -24,7 +25,7 @@ INDEX_BYTES = 4
 """Of the row or column that SciPy stores with each value."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SparseOp(Op):
     """An op with a sparse operand or result.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -18,11 +18,12 @@ from esat.ops.cast import cast
 from esat.ops.reduction import sum_to
 from esat.ops.sparse.record import Kind, SparseOp, dense_type, match, places, sparse_type, with_values
 from esat.ops.sparse.sampling import values_at
+from esat.records import record
 
 Cotangents = list[Variable | None]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class StoredValues(SparseOp):
     """The stored values of a sparse matrix, as a vector in the order of storage."""
 
@@ -48,7 +49,7 @@ class StoredValues(SparseOp):
         return [cotangents[0]]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class WithValues(SparseOp):
     """The structure of the first operand with the values of the second, a vector in the order of storage."""
 
@@ -72,7 +73,7 @@ class WithValues(SparseOp):
         return [None, cotangents[0]]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class DenseFromSparse(SparseOp):
     """A sparse matrix as a dense one."""
 
@@ -92,7 +93,7 @@ class DenseFromSparse(SparseOp):
         return [None if cotangent is None else DENSE_AT(node.inputs[0], cotangent)]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SparseFromDense(SparseOp):
     """The elements of a dense matrix that are not 0, as a sparse one.
 
@@ -128,7 +129,7 @@ class SparseFromDense(SparseOp):
         return f"{self.name}{{{self.format}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class DenseAt(SparseOp):
     """The elements of a dense matrix at the stored places of a sparse one: ``(pattern, dense)``, a vector.
 
@@ -168,7 +169,7 @@ class DenseAt(SparseOp):
         return [None, sum_to(spread, dense.tensor_type.broadcastable)]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class ValuesAt(SparseOp):
     """The elements of a sparse matrix at the stored places of another: ``(pattern, source)``, a vector.
 
@@ -200,7 +201,7 @@ class ValuesAt(SparseOp):
         return [None, VALUES_AT(source, WITH_VALUES(pattern, cotangent))]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Compressed(SparseOp):
     """A sparse matrix from ``(values, indices, indptr, shape)`` in SciPy's sense.
 
@@ -250,7 +251,7 @@ class Compressed(SparseOp):
         return f"{self.name}{{{self.format}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Structure(SparseOp):
     """Indices, index pointers and shape of a sparse matrix, as int64 vectors."""
 
@@ -275,7 +276,7 @@ class Structure(SparseOp):
         return [None]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Convert(SparseOp):
     """A sparse matrix in the other format.
 
@@ -309,7 +310,7 @@ class Convert(SparseOp):
         return f"{self.name}{{{self.format}}}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SparseTranspose(SparseOp):
     """The transpose, which stores the same values in the same order: CSR becomes CSC and CSC CSR."""
 

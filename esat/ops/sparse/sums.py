@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,12 +21,13 @@ from esat.ops.sparse.products import (
 from esat.ops.sparse.record import Kind, bytes_of, count, dense_type, match
 from esat.ops.sparse.sampling import sampled
 from esat.ops.sparse.structure import SPARSE_TRANSPOSE, STORED_VALUES, Cotangents
+from esat.records import record
 
 DTYPES = ("float32", "float64")
 """Of sums: there are kernels for these, and integers that overflow stay apart."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SparseBilinear(ProductOp):
     """``sum(other * (sparse @ dense))``, a number: operands ``(sparse, dense, other)``.
 
@@ -83,7 +84,7 @@ class SparseBilinear(ProductOp):
         return Work(flops=2.0 * count(inputs[0]) * inputs[1][1], bytes=moved, calls=1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class SquaresAndBilinear(ProductOp):
     """``sum(sparse**2) + alpha * sum(other * (sparse @ dense))``: operands ``(alpha, sparse, dense, other)``.
 
