@@ -127,14 +127,15 @@ class TestAgainstDataclasses:
             assert outcome(lambda call=call: call(ours)) == outcome(lambda call=call: call(theirs))
 
     def test_replaced(self, body: Any, options: dict[str, bool]) -> None:
-        if body is methods:
-            pytest.skip("its constructor takes fewer arguments than it has fields")
+        def replaced(made: type) -> Any:
+            return outcome(lambda: dataclasses.astuple(dataclasses.replace(made(1), first=7)))
+
+        def copied(made: type) -> Any:
+            return outcome(lambda: dataclasses.asdict(copy.copy(made(1))))
+
         ours, theirs = body(record, **options), body(dataclass, **options)
-        replaced = [
-            repr(dataclasses.astuple(dataclasses.replace(made(1), first=7))) for made in (ours, theirs)
-        ]
-        assert replaced[0] == replaced[1]
-        assert dataclasses.asdict(copy.copy(ours(1))) == dataclasses.asdict(copy.copy(theirs(1)))
+        assert replaced(ours) == replaced(theirs)
+        assert copied(ours) == copied(theirs)
 
 
 def outcome(call: Callable[[], Any]) -> Any:
