@@ -34,7 +34,8 @@ from esat.codegen.loop_ir import Kernel
 from esat.codegen.lowering.lower import can_fuse, lower, supported
 from esat.codegen.narrow import Narrow, computes_functions, find_narrow
 from esat.codegen.overwriting import overwritable, overwrite
-from esat.codegen.printing.printer import Layout, layout_of, print_kernel
+from esat.codegen.printing.layout import Layout, layout_of
+from esat.codegen.printing.printer import print_kernel
 from esat.codegen.verify import verify
 
 __all__ = [

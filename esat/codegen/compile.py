@@ -11,8 +11,9 @@ from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
 from esat.codegen.loop_ir import Array, Kernel
 from esat.codegen.narrow import Narrow
+from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.narrow import print_narrow
-from esat.codegen.printing.printer import ENTRY, Layout, print_source
+from esat.codegen.printing.printer import ENTRY, print_source
 from esat.codegen.template import NUMBA_TYPES
 
 

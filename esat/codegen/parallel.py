@@ -19,8 +19,8 @@ from esat.codegen.compile import numba_type
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.moments import find_moments
 from esat.codegen.partition import Gather, Split, gathered, partition
+from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.parts import PARALLEL_ENTRY, part_names, print_parallel_source
-from esat.codegen.printing.printer import Layout
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import pool_address
 from esat.errors import CompileError

@@ -41,14 +41,18 @@ def takes_whole_vectors(kernel: Kernel) -> bool:
         return False
     accessed = [one for one in loop.body if isinstance(one, Load | Store)]
     arrays = [array for array in kernel.arrays if array.rank]
-    called = {name for one in loop.body if isinstance(one, Compute) for name in _CALLED.findall(one.template)}
     return (
         len(loop.axes) == 1
         and not loop.accumulators
         and all(array.groups == (tuple(range(array.rank)),) for array in arrays)
         and all(one.index == loop.axes for one in accessed if kernel.arrays[one.array].rank)
-        and not called.isdisjoint(FUNCTIONS)
+        and any(isinstance(one, Compute) and calls_function(one) for one in loop.body)
     )
+
+
+def calls_function(statement: Compute) -> bool:
+    """Whether a value is computed by an elementary function."""
+    return not FUNCTIONS.keys().isdisjoint(_CALLED.findall(statement.template))
 
 
 @intrinsic

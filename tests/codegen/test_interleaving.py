@@ -10,8 +10,9 @@ from codegen.kernel_cases import group_of, op, variable
 
 from esat.codegen import cache, compile, interleaving, lower
 from esat.codegen.cache.kernel import CompiledKernel
+from esat.codegen.vector_math.linking import LinkingLibrary
 from esat.graph import Variable
-from esat.ops.reduction import SUM, reduce
+from esat.ops.reduction import MAX, SUM, reduce
 
 X, Y, SINGLE, WHOLE = (variable(dtype, None, None) for dtype in ("float64", "float64", "float32", "int64"))
 PACKED = re.compile(r"\bvf?n?m(?:ul|add|sub)\d*p[sd]\b")
@@ -54,6 +55,9 @@ def of_lanes(lanes: int) -> dict[str, int | None]:
     return {"vectorize.width": lanes, "interleave.count": 1}
 
 
+LEFT_OVER = {"vectorize.predicate.enable": 1, **of_lanes(4)}
+
+
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
@@ -66,7 +70,7 @@ def of_lanes(lanes: int) -> dict[str, int | None]:
         (op("exp", SINGLE), [of_lanes(32)]),
         (chain(40), [{"interleave.count": 2}]),
         (chain(120), [of_lanes(16)]),
-        (reduce(SUM, op("exp", X), 1), [{"unroll.disable": None}] * 2 + [of_lanes(16)]),
+        (reduce(SUM, op("exp", X), 1), [{"unroll.disable": None}] * 2 + [of_lanes(16), LEFT_OVER]),
         # LLVM decides about short loops, and about sums.
         (chain(6), []),
         (reduce(SUM, chain(40), 1), []),
@@ -95,6 +99,39 @@ def test_the_hints_change_the_machine_code(compiled: Compile, monkeypatch: pytes
     in_turns = vector_operations(0.5)
     monkeypatch.setattr(interleaving, "hints_for", lambda found: {"interleave.count": 1})
     assert in_turns > 1.5 * vector_operations(0.25)
+
+
+def test_nothing_is_left_over_of_rows(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: set[str] = set()
+    run = LinkingLibrary._run
+
+    def noted(self: Any, names: tuple[str, ...]) -> None:
+        calls.update(re.findall(r"call (\S+(?: x \w+>)?) @esat_exp", str(self._final_module)))
+        run(self, names)
+
+    monkeypatch.setattr(LinkingLibrary, "_run", noted)
+    compiled(reduce(SUM, op("exp", X), 1), [X])
+    assert calls == {"<16 x double>", "<4 x double>"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [0, 1, 3, 4, 9, 15, 16, 17, 31, 32, 33, 63, 1024, 1025, 1055])
+def test_rows_of_any_length(compiled: Compile, dtype: str, length: int) -> None:
+    rows, column = variable(dtype, None, None), variable(dtype, None, 1)
+    values = np.linspace(-2.0, 2.0, 3 * length, dtype=dtype).reshape(3, length)
+    shifts = np.array([[0.0], [1.0], [-1.0]], dtype)
+    exact = np.exp(values.astype("float64") - shifts)
+    tolerance = {"rtol": 1e-6 if dtype == "float32" else 1e-14}
+    powers, sums = np.full((5, length), 7, dtype), np.empty(3, dtype)
+    compiled(op("exp", op("sub", rows, column)), [rows, column])(powers[1:4], values, shifts)
+    np.testing.assert_allclose(powers[1:4], exact, **tolerance)
+    assert np.all(powers[[0, 4]] == 7)  # the rows around
+    compiled(reduce(SUM, op("exp", op("sub", rows, column)), 1), [rows, column])(sums, values, shifts)
+    np.testing.assert_allclose(sums, exact.sum(1), **tolerance)
+    largest = np.empty(3, dtype)
+    values[1:2, -1:] = np.nan
+    compiled(reduce(MAX, op("exp", rows), 1), [rows])(largest, values)
+    np.testing.assert_allclose(largest, np.exp(values).max(1, initial=-np.inf), **tolerance)
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 15, 16, 17, 100])

@@ -4,6 +4,9 @@ A loop that gathers float sums or the index of an extremum runs in blocks: 1024 
 any order, which vectorises, and these sums are added with their rounding errors kept. Of an index, the
 first block of 256 with the extremum is found, and then its place in that block. Extrema of floats are
 gathered as if there were no NaN, and whether there was one apart from them.
+
+A loop that calls functions is printed twice, over whole vectors and over what is left over of them, where
+:mod:`esat.codegen.interleaving` makes long vectors.
 """
 
 from __future__ import annotations
@@ -13,13 +16,14 @@ from contextlib import ExitStack
 
 from numba.core import types
 
-from esat.codegen import views
+from esat.codegen import interleaving, views
 from esat.codegen.loop_ir import (
     MAXIMUM,
     MINIMUM,
     Accumulator,
     Compute,
     Definition,
+    Load,
     Loop,
     Statement,
     Store,
@@ -31,6 +35,7 @@ from esat.codegen.loop_ir import (
 from esat.codegen.partition import INDEX_BLOCK_BITS, SUM_BLOCK_BITS
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 from esat.codegen.vector_math import reduction
+from esat.codegen.whole_vectors import calls_function, takes_whole_vectors
 
 
 def is_index(accumulator: Accumulator) -> bool:
@@ -96,6 +101,9 @@ class LoopPrinter:
             last = loop.axes[-1]
             if flat and any(is_float_sum(part) or is_index(part) for part in loop.accumulators):
                 self._blocks(loop, last, names)
+            elif flat and not takes_whole_vectors(self.scalars.kernel):
+                bounds = names.bounds.get(last, ("0", size_name(last)))
+                self._elements(loop, names, self.places(last, names), bounds)
             else:
                 with self.source.block(f"for i{last} in {self.places(last, names)}"):
                     self.block(loop.body, names, loop, flat)
@@ -193,7 +201,7 @@ class LoopPrinter:
     # ---- blocks
 
     def _blocks(self, loop: Loop, axis: int, names: Names) -> None:
-        size, position = size_name(axis), names.position(axis)
+        size = size_name(axis)
         blocked = [part for part in loop.accumulators if is_float_sum(part) or is_index(part)]
         bits = INDEX_BLOCK_BITS if any(is_index(part) for part in blocked) else SUM_BLOCK_BITS
         length = 1 << bits
@@ -203,12 +211,42 @@ class LoopPrinter:
                 self.source.line(f"part{accumulator.value} = {self.scalars.start(accumulator)}")
                 if is_index(accumulator) and accumulator.dtype.startswith("float"):
                     self.source.line(f"nan{accumulator.value} = False")
-            with self.source.block(f"for {position} in {self.span(f'first{axis}', size, length)}"):
-                self.block(loop.body, names, loop, flat=True)
+            bounds = f"first{axis}", f"min(first{axis} + {length}, {size})"
+            self._elements(loop, names, self.span(bounds[0], size, length), bounds)
             self._take_sums([part for part in blocked if is_float_sum(part)], loop)
             for accumulator in blocked:
                 if is_index(accumulator):
                     self._take_block(accumulator, loop)
+
+    def _elements(self, loop: Loop, names: Names, places: str, bounds: tuple[str, str]) -> None:
+        """Print an innermost loop: where it calls functions, one over whole vectors and one over the rest."""
+        axis = loop.axes[-1]
+        position, lanes = names.position(axis), self._lanes(loop)
+        if lanes is None:
+            with self.source.block(f"for {position} in {places}"):
+                self.block(loop.body, names, loop, flat=True)
+            return
+        uintp = self.source.use("uintp", types.uintp)
+        left_over = self.source.use("left_over", interleaving.left_over)
+        self.source.line(f"begin{axis}, end{axis} = {', '.join(bounds)}")
+        self.source.line(f"whole{axis} = begin{axis} + (end{axis} - begin{axis} & -{lanes})")
+        with self.source.block(f"for {position} in range({uintp}(begin{axis}), {uintp}(whole{axis}))"):
+            self.block(loop.body, names, loop, flat=True)
+        with self.source.block(f"for {position} in range({uintp}(whole{axis}), {uintp}(end{axis}))"):
+            self.source.line(f"{left_over}()")
+            self.block(loop.body, names, loop, flat=True)
+
+    def _lanes(self, loop: Loop) -> int | None:
+        """Of how many elements an innermost loop takes whole vectors; None for any number.
+
+        Elements are loaded in masks only where they lie side by side.
+        """
+        called = [one for one in loop.body if isinstance(one, Compute) and calls_function(one)]
+        accessed = [one.index for one in loop.body if isinstance(one, Load | Store)]
+        axis = loop.axes[-1]
+        if not called or self.scalars.layout == "A" or any(axis in index[:-1] for index in accessed):
+            return None
+        return interleaving.whole_lanes(64 if any(one.dtype == "float64" for one in called) else 32)
 
     def _take_sums(self, sums: Sequence[Accumulator], loop: Loop) -> None:
         """Add the sums of a block; the first one is taken as it is, since most rows are no longer."""

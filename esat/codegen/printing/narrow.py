@@ -59,7 +59,7 @@ class _NarrowScalars(ScalarPrinter):
     """Elements of arrays as views, and of turned ones in scratch."""
 
     def __init__(self, narrow: Narrow, source: Source) -> None:
-        super().__init__(narrow.kernel, source, False, horner_steps(narrow.kernel))
+        super().__init__(narrow.kernel, source, "C", horner_steps(narrow.kernel))
         self.narrow = narrow
 
     def element(self, number: int, index: Index, names: Names) -> str:

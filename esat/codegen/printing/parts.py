@@ -26,6 +26,7 @@ from esat.codegen.partition import (
     partition,
 )
 from esat.codegen.prefetching import loads_along
+from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_float_sum, is_index
 from esat.codegen.printing.moments import (
     print_chunks,
@@ -36,7 +37,7 @@ from esat.codegen.printing.moments import (
 )
 from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.prefetches import print_pages
-from esat.codegen.printing.printer import Layout, PrintedKernel, print_sizes, print_views, print_width
+from esat.codegen.printing.printer import PrintedKernel, print_sizes, print_views, print_width
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.streams import StreamPrinter
@@ -76,7 +77,7 @@ def print_parallel_source(
     if not any(isinstance(part, Split | Gather) for part in parts):
         return None
     source = Source(comments)
-    _Printer(kernel, source, layout == "R", streamed_outputs(kernel) if streams else ()).print()
+    _Printer(kernel, source, layout, streamed_outputs(kernel) if streams else ()).print()
     return PrintedKernel(source.text(), source.environment)
 
 
@@ -96,12 +97,10 @@ def _chunks_name(moments: Moments) -> str:
 
 
 class _Printer:
-    def __init__(
-        self, kernel: Kernel, source: Source, rows_contiguous: bool, streamed: tuple[int, ...]
-    ) -> None:
+    def __init__(self, kernel: Kernel, source: Source, layout: Layout, streamed: tuple[int, ...]) -> None:
         self.kernel = kernel
         self.source = source
-        self.rows_contiguous = rows_contiguous
+        self.layout = layout
         self.steps = horner_steps(kernel)
         self.streamed = streamed
         self.parts = partition(kernel)
@@ -160,7 +159,7 @@ class _Printer:
         for statement in walk(body):
             if isinstance(statement, Tile):
                 declare_scratch(statement, self.source)
-        scalars = ScalarPrinter(kernel, self.source, self.rows_contiguous, self.steps)
+        scalars = ScalarPrinter(kernel, self.source, self.layout, self.steps)
         printer = _GatherPrinter(scalars, TilePrinter(scalars).tile)
         printer.open_streams(self.streamed)
         return printer
@@ -187,7 +186,7 @@ class _Printer:
         for statement in walk(tuple(serial)):
             if isinstance(statement, Tile):
                 declare_scratch(statement, self.source)
-        scalars = ScalarPrinter(self.kernel, self.source, self.rows_contiguous, self.steps)
+        scalars = ScalarPrinter(self.kernel, self.source, self.layout, self.steps)
         printer = _GatherPrinter(scalars, TilePrinter(scalars).tile)
         names = iter(part_names(self.kernel))
         for part in self.parts:

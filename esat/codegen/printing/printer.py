@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
+from collections.abc import Sequence
 
 from esat.codegen import views
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Kernel, Load, Statement, Store, Tile, walk
+from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_viewed, size_name
 from esat.codegen.printing.source import Source
@@ -19,25 +17,8 @@ from esat.codegen.vector_width import half_vectors, waits_for_memory
 from esat.codegen.whole_vectors import takes_whole_vectors, whole_vectors
 from esat.records import record
 
-Layout: TypeAlias = Literal["C", "R", "A"]
-"""Memory layout of all inputs: contiguous in C order, contiguous along the last axis, or any.
-
-Outputs are always contiguous. See :func:`layout_of`.
-"""
-
 ENTRY = "kernel"
 """Name of the generated function."""
-
-
-def layout_of(arrays: Iterable[np.ndarray[Any, Any]]) -> Layout:
-    """The layout class of a kernel's inputs."""
-    layout: Layout = "C"
-    for array in arrays:
-        if not array.flags.c_contiguous:
-            layout = "R"
-            if array.strides[-1] != array.itemsize and array.shape[-1] != 1:
-                return "A"
-    return layout
 
 
 @record(frozen=True)
@@ -81,7 +62,7 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
         for statement in walk(kernel.body):
             if isinstance(statement, Tile):
                 declare_scratch(statement, source)
-        scalars = ScalarPrinter(kernel, source, layout == "R", horner_steps(kernel))
+        scalars = ScalarPrinter(kernel, source, layout, horner_steps(kernel))
         RowsPrinter(scalars, TilePrinter(scalars).tile).block(kernel.body, Names(), None, flat=False)
     return PrintedKernel(source.text(), source.environment)
 

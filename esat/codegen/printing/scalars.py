@@ -18,6 +18,7 @@ from esat.codegen.loop_ir import (
     Load,
     Store,
 )
+from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.polynomials import Step
 from esat.codegen.printing.source import Source
 from esat.codegen.vector_math import reduction
@@ -79,18 +80,16 @@ class ScalarPrinter:
     ----------
     kernel
         What the statements are part of.
-    rows_contiguous
-        Whether inputs are contiguous along their last axes, though not as a whole.
+    layout
+        Of the inputs.
     steps
         Those of polynomials, by the values they result in.
     """
 
-    def __init__(
-        self, kernel: Kernel, source: Source, rows_contiguous: bool, steps: Mapping[int, Step]
-    ) -> None:
+    def __init__(self, kernel: Kernel, source: Source, layout: Layout, steps: Mapping[int, Step]) -> None:
         self.kernel = kernel
         self.source = source
-        self.rows_contiguous = rows_contiguous
+        self.layout = layout
         self._steps = steps
         self._products = {step.product for step in steps.values()}
 
@@ -116,7 +115,7 @@ class ScalarPrinter:
 
     def _load(self, statement: Load, names: Names) -> str:
         is_input = statement.array >= len(self.kernel.outputs)
-        if not (self.rows_contiguous and is_input and statement.index):
+        if not (self.layout == "R" and is_input and statement.index):
             return self.element(statement.array, statement.index, names)
         load = self.source.use("load_in_row", views.load_in_row)
         places = "".join(f"{place}, " for place in self.places(statement.index, names))
