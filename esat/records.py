@@ -32,10 +32,7 @@ else:
         slots: bool = False,
         weakref_slot: bool = False,
     ) -> Callable[[type], type]:
-        """What ``dataclass`` with the same arguments makes of a class; ``frozen`` must be True.
-
-        A frozen dataclass cannot inherit from a record: it must be a record itself.
-        """
+        """What ``dataclass`` with the same arguments makes of a class; ``frozen`` must be True."""
         if not frozen:
             raise TypeError("a record is frozen: classes that change are dataclasses")
         written = {"__init__": init, "__repr__": repr, "__eq__": eq, "__hash__": eq}
@@ -44,8 +41,11 @@ else:
             own = [name for name, is_written in written.items() if is_written and not _has(plain, name)]
             if not plain.__doc__:
                 plain.__doc__ = plain.__name__  # or dataclasses would write one, from the wrong signature
-            options = {"weakref_slot": True} if weakref_slot else {}
-            made = dataclass(init=False, repr=False, eq=False, slots=slots, **options)(plain)
+            # Where it inherits from a frozen one it must be frozen at once, which writes two methods.
+            derived = any(map(dataclasses.is_dataclass, plain.__mro__[1:]))
+            options = {"slots": slots, "weakref_slot": weakref_slot, "frozen": derived}
+            made = dataclass(init=False, repr=False, eq=False, **options)(plain)
+            made.__dataclass_params__.frozen = True
             made.__setattr__, made.__delattr__ = _refuse_assignment, _refuse_deletion
             if slots:
                 made.__getstate__, made.__setstate__ = _state, _set_state
@@ -64,11 +64,20 @@ def _has(plain: type, name: str) -> bool:
 
 
 def _refuse_assignment(self: object, name: str, value: object) -> None:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    if _is_frozen(self, name):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    object.__setattr__(self, name, value)
 
 
 def _refuse_deletion(self: object, name: str) -> None:
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
+    if _is_frozen(self, name):
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+    object.__delattr__(self, name)
+
+
+def _is_frozen(self: Any, name: str) -> bool:
+    """Whether an attribute is one of a record's; classes that inherit from records may have others."""
+    return "__dataclass_fields__" in vars(type(self)) or name in self.__dataclass_fields__
 
 
 def _state(self: Any) -> list[Any]:
@@ -105,12 +114,12 @@ class _Signature:
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-def _written(owner: type, name: str) -> Callable[..., Any]:
+def _written(owner: type, name: str) -> Any:
     """A method of a class, from now on in its place there."""
     parameters, body, named = _TEXTS[name](owner)
     source = "".join([f"def {name}({parameters}):\n", *(f"    {line}\n" for line in body)])
     exec(source, named)
-    method: Any = named[name]
+    method = named[name]
     method.__qualname__ = f"{owner.__qualname__}.{name}"
     method.__module__ = owner.__module__
     if name == "__init__":
@@ -119,8 +128,7 @@ def _written(owner: type, name: str) -> Callable[..., Any]:
     if name == "__repr__":
         method = recursive_repr()(method)
     setattr(owner, name, method)
-    written: Callable[..., Any] = method
-    return written
+    return method
 
 
 class _Made:

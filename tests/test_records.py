@@ -193,6 +193,36 @@ def test_a_subclass_that_is_no_record_has_a_signature_of_its_own() -> None:
     assert Longer(4).first == 4
 
 
+@pytest.mark.parametrize("decorated", [record, dataclass])
+def test_what_users_derive_from_a_record(decorated: Decorator) -> None:
+    base: Any = plain(decorated)
+
+    @dataclass(frozen=True)
+    class Frozen(base):
+        third: int = 3
+
+    class Open(base):
+        def __init__(self) -> None:
+            super().__init__(1)
+            self.other = 2
+
+    assert (Frozen(1).third, Open().other) == (3, 2)
+    assert Frozen(1) == Frozen(1)
+    for made, name in ((Frozen(1), "third"), (Frozen(1), "first"), (Open(), "first")):
+        with pytest.raises(FrozenInstanceError, match=name):
+            setattr(made, name, 4)
+        with pytest.raises(FrozenInstanceError, match=name):
+            delattr(made, name)
+    opened = Open()
+    del opened.other
+    assert not hasattr(opened, "other")
+    with pytest.raises(TypeError, match="cannot inherit non-frozen"):
+
+        @dataclass
+        class Changing(base):
+            third: int = 3
+
+
 def test_records_are_frozen() -> None:
     with pytest.raises(TypeError, match="frozen"):
         record(frozen=False)

@@ -37,11 +37,12 @@ from esat.records import record
 _FLOW: Any = CFGraph  # which numba does not annotate
 _VECTOR_BYTES = 32
 _FEW_FUNCTIONS = 2
-"""Calls in a loop up to which four vectors take turns; with more, their values exceed the registers."""
+"""Calls in a loop up to which the most vectors take turns; with more, their values exceed the registers."""
 _MANY_OPERATIONS = 30
 """Operations of floats from which two vectors take turns; LLVM decides about loops of fewer."""
-_MOST_SEEN = 96
-"""Operations of floats from which four vectors take turns, whatever their length."""
+_VERY_MANY_OPERATIONS = 96
+"""Operations of floats from which the most vectors take turns, however long they are."""
+_MOST_TURNS = 4
 _OPERATIONS = frozenset({"fadd", "fsub", "fmul", "fdiv", "fneg"})
 _DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
 _LEFT_OVER = "left_over"
@@ -61,10 +62,9 @@ def left_over(typing_context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [ir.IntType(1)])
         assume = builder.module.declare_intrinsic("llvm.assume", (), kind)
-        # That the truth is true says nothing; LLVM drops it, and metadata that it does not know.
-        builder.call(assume, [ir.Constant(ir.IntType(1), 1)]).set_metadata(
-            _LEFT_OVER, builder.module.add_metadata([])
-        )
+        # That what is true is true says nothing: LLVM drops it, with metadata that it does not know.
+        call = builder.call(assume, [ir.Constant(ir.IntType(1), 1)])
+        call.set_metadata(_LEFT_OVER, builder.module.add_metadata([]))
         return context.get_dummy_value()
 
     return types.void(), generate
@@ -76,7 +76,7 @@ def whole_lanes(bits: int) -> int | None:
     What is left over of such long vectors is up to thirty numbers, and as many calls. So there is another
     loop for these, in masks, which calls :func:`left_over`; none of single numbers remains.
     """
-    return 4 * _VECTOR_BYTES * 8 // bits if vector_bytes() == _VECTOR_BYTES else None
+    return _MOST_TURNS * _VECTOR_BYTES * 8 // bits if vector_bytes() == _VECTOR_BYTES else None
 
 
 def interleave(module: Any) -> None:
@@ -111,9 +111,9 @@ def hints_for(instructions: Sequence[Any]) -> Hints:
         return {"interleave.count": _turns(formulas)}
     if formulas and not is_sum:
         return {"interleave.count": 1}  # what LLVM would choose, did it see how long they are
-    if len(operations) >= _MOST_SEEN and not is_sum and not any(map(_is_for_one, instructions)):
+    if len(operations) >= _VERY_MANY_OPERATIONS and not is_sum and not any(map(_is_for_one, instructions)):
         bits = 64 if any(isinstance(one.type, ir.DoubleType) for one in operations) else 32
-        return _of_lanes(4 * vector_bytes() * 8 // bits)
+        return _of_lanes(_MOST_TURNS * vector_bytes() * 8 // bits)
     if vector_bytes() == _VECTOR_BYTES and len(operations) >= _MANY_OPERATIONS and not is_sum:
         return {"interleave.count": 2}
     return {}
@@ -150,7 +150,7 @@ def _in_register(formulas: Sequence[Formula]) -> int:
 
 
 def _turns(formulas: Sequence[Formula]) -> int:
-    return 4 if len(formulas) <= _FEW_FUNCTIONS else 2
+    return _MOST_TURNS if len(formulas) <= _FEW_FUNCTIONS else 2
 
 
 def formulas_called(instructions: Sequence[Any]) -> list[Formula]:

@@ -233,7 +233,7 @@ class LoopPrinter:
         with self.source.block(f"for {position} in range({uintp}(begin{axis}), {uintp}(whole{axis}))"):
             self.block(loop.body, names, loop, flat=True)
         with self.source.block(f"for {position} in range({uintp}(whole{axis}), {uintp}(end{axis}))"):
-            self.source.line(f"{left_over}()")
+            self.source.line(f"{left_over}()", "of whole vectors: in masks")
             self.block(loop.body, names, loop, flat=True)
 
     def _lanes(self, loop: Loop) -> int | None:
