@@ -29,8 +29,8 @@ UNKNOWN_SIZE = 256
 """Assumed size of an axis whose size the type does not tell."""
 MAXIMUM_NODES = 256
 MAXIMUM_FLOPS = 512.0
-"""Of a kernel of several nodes, in additions an element. One of sixty functions never waits for memory
-and takes 1.1 of the time of three on a Zen 3 server. Twenty steps of ``z**2 + c`` are 143 sums and products."""
+"""Of a kernel of several nodes, in additions an element. One of sixty functions never waits for memory and
+takes 1.1 of the time of three on a Zen 3 server. Twenty steps of ``z**2 + c`` are 143 sums and products."""
 MAXIMUM_ARRAYS = 30
 _FREE_GROWTH = 8
 REPEATED_FLOPS = 4.0
