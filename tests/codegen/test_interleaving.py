@@ -10,7 +10,7 @@ from codegen.kernel_cases import group_of, op, variable
 
 from esat.codegen import cache, compile, interleaving, lower
 from esat.codegen.cache.kernel import CompiledKernel
-from esat.codegen.vector_math.linking import LinkingLibrary
+from esat.codegen.vector_math import linking, passes
 from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce
 
@@ -103,13 +103,12 @@ def test_the_hints_change_the_machine_code(compiled: Compile, monkeypatch: pytes
 
 def test_nothing_is_left_over_of_rows(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: set[str] = set()
-    run = LinkingLibrary._run
 
-    def noted(self: Any, names: tuple[str, ...]) -> None:
-        calls.update(re.findall(r"call (\S+(?: x \w+>)?) @esat_exp", str(self._final_module)))
-        run(self, names)
+    def noted(library: Any) -> None:
+        calls.update(re.findall(r"call (\S+(?: x \w+>)?) @esat_exp", str(library._final_module)))
+        passes.inline(library)
 
-    monkeypatch.setattr(LinkingLibrary, "_run", noted)
+    monkeypatch.setattr(linking, "inline", noted)
     compiled(reduce(SUM, op("exp", X), 1), [X])
     assert calls == {"<16 x double>", "<4 x double>"}
 

@@ -25,6 +25,7 @@ from esat.codegen.cache import namespace
 from esat.codegen.entry import Kind, entry_function, kinds_of
 from esat.codegen.loop_compiler.compiler import LoopCompiler
 from esat.codegen.loop_compiler.contexts import RUN_TIME
+from esat.codegen.vector_math import shared_code
 from esat.errors import CompileError
 from esat.records import record
 
@@ -84,10 +85,11 @@ class CompiledKernel:
 
     @property
     def assembly(self) -> str:
-        """The machine code as assembly text; only for kernels that this process compiled."""
+        """The machine code as assembly text, with what it calls; only of kernels compiled by this process."""
         if self.from_disk:
             raise CompileError(f"kernel {self.entry}: the assembly of a kernel loaded from disk is not kept")
-        return str(self.compile_result.library.get_asm_str())
+        library = self.compile_result.library
+        return str(library.get_asm_str()) + shared_code.assembly_called_by(library)
 
 
 def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOptions) -> Any:
@@ -159,7 +161,8 @@ def serialize_kernel(kernel: CompiledKernel) -> bytes | None:
     if result.library.has_dynamic_globals or result.lifted:
         return None
     # Numba would keep an annotated listing of the source with it, which takes long to write.
-    return bytes(_SERIALIZER.dumps(result._replace(type_annotation="")._reduce()))
+    reduced = result._replace(type_annotation="")._reduce()
+    return bytes(_SERIALIZER.dumps((shared_code.called_by(result.library), reduced)))
 
 
 def deserialize_kernel(
@@ -179,7 +182,9 @@ def deserialize_kernel(
     with global_compiler_lock:
         if RUN_TIME.encode() in bytes(payload):
             rtsys.initialize(cpu_target.target_context)
-        result = _COMPILER.CompileResult._rebuild(cpu_target.target_context, *pickle.loads(payload))
+        shared, reduced = pickle.loads(payload)
+        shared_code.load(shared)
+        result = _COMPILER.CompileResult._rebuild(cpu_target.target_context, *reduced)
     function = _function(result, kinds_of(signature))
     return CompiledKernel(function, key, entry, source, signature, options, True, result)
 

@@ -29,7 +29,7 @@ class _Library(JITCodeLibrary):
         self._finalized = True
 
 
-_LIBRARY: Any = _Library  # whose constructor numba does not annotate
+FormulaLibrary: Any = _Library  # whose constructor numba does not annotate
 
 
 @functools.cache
@@ -43,7 +43,7 @@ def formula_library(name: str, bits: int, lanes: int = 1) -> Any:
     """
     entry = FUNCTIONS[name]
     full_name = variants.variant(symbol(name, bits), lanes)
-    library = _LIBRARY(cpu_target.target_context.codegen(), full_name)
+    library = FormulaLibrary(cpu_target.target_context.codegen(), full_name)
     module = cpu_target.target_context.create_module(full_name)
     function = variants.define(module, full_name, entry.formula, Format(bits, lanes), entry.arity)
     # The branch of a guarded function is for rare arguments, and in most loops one function among several.
@@ -61,6 +61,16 @@ class Formula:
     lanes: int
 
     @property
+    def symbol(self) -> str:
+        """Its name in LLVM."""
+        return variants.variant(symbol(self.name, self.bits), self.lanes)
+
+    @property
+    def arity(self) -> int:
+        """How many arguments it has."""
+        return FUNCTIONS[self.name].arity
+
+    @property
     def is_guarded(self) -> bool:
         """Whether rare arguments take a branch."""
         return FUNCTIONS[self.name].guarded
@@ -69,6 +79,17 @@ class Formula:
     def library(self) -> Any:
         """The library that has it."""
         return formula_library(self.name, self.bits, self.lanes)
+
+    @property
+    def length(self) -> int:
+        """Operations of LLVM that it consists of, and those of functions that it calls."""
+        return _length(self)
+
+
+@functools.cache
+def _length(formula: Formula) -> int:
+    module = formula.library._get_module_for_linking()
+    return sum(len(list(block.instructions)) for one in module.functions for block in one.blocks)
 
 
 def formula_called(symbol: str) -> Formula | None:

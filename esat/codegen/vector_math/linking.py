@@ -3,21 +3,20 @@
 LLVM inlines first and vectorises then, and all its passes would go through every formula, once for scalars
 and once for vectors: half of the time it takes for kernels of several functions. The vectoriser needs to know
 no more than which function computes a vector. So kernels are optimized with calls in them, and only the
-functions that are called in the end are linked, and inlined.
+functions that are called in the end are linked, and inlined; long ones stay calls, of machine code that is
+there already (:mod:`esat.codegen.vector_math.shared_code`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from llvmlite.binding import newpassmanagers
 from numba.core.codegen import JITCodeLibrary
 
-from esat.codegen.vector_math.formulas import formula_called, formula_library
+from esat.codegen.vector_math.formulas import Formula, formula_called, formula_library
+from esat.codegen.vector_math.passes import drop, inline
+from esat.codegen.vector_math.shared_code import caller, is_shared, share
 from esat.codegen.vector_math.variants import KEPT, LANES
-
-_DROPPING = ("add_global_dead_code_eliminate_pass", "add_strip_dead_prototype_pass")
-_INLINING = ("add_always_inliner_pass", "add_instruction_combine_pass", "add_simplify_cfg_pass", _DROPPING[0])
 
 
 class LinkingLibrary(JITCodeLibrary):
@@ -31,20 +30,21 @@ class LinkingLibrary(JITCodeLibrary):
             return
         for table in tables:
             table.linkage = "internal"
-        self._run(_DROPPING)
+        drop(self)
         for name in [function.name for function in self._final_module.functions if function.is_declaration]:
             formula = formula_called(name)
             if formula is not None:
-                self._final_module.link_in(formula.library._get_module_for_linking(), preserve=True)
+                self._final_module.link_in(_library(formula)._get_module_for_linking(), preserve=True)
                 self._final_module.get_function(name).linkage = "internal"
-        self._run(_INLINING)
+        inline(self)
 
-    def _run(self, names: tuple[str, ...]) -> None:
-        passes = newpassmanagers.create_new_module_pass_manager()
-        for name in names:
-            getattr(passes, name)()
-        codegen: Any = self._codegen
-        passes.run(self._final_module, codegen._pass_builder())
+
+def _library(formula: Formula) -> Any:
+    """Numba's library of what stands for a formula in a kernel: itself, or a call of its machine code."""
+    if not is_shared(formula):
+        return formula.library
+    share(formula)
+    return caller(formula)
 
 
 def link(library: Any, name: str, bits: int) -> None:

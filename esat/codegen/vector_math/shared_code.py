@@ -1,0 +1,130 @@
+"""Machine code of long formulas, which the kernels of a process share.
+
+LLVM takes a tenth of a millisecond to make machine code of one operation of a formula on two vectors: 5 ms
+for an exponential, 20 for a power, 25 for a sine. In a loop of many functions, whose values exceed the
+registers anyhow, calls of long ones cost nothing. So these are compiled once in a process; a kernel on disk
+has with it what it calls. On a Zen 3 server, kernels of ten ops are compiled in three quarters of the time,
+and run for 0.97 to 1.03 of it but one, for 1.1.
+
+Numba's lock is to be held where code is made or loaded.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from llvmlite import binding
+from numba.core.codegen import JITCodeLibrary
+from numba.core.registry import cpu_target
+
+from esat.codegen.processor import vector_bytes
+from esat.codegen.vector_math import variants
+from esat.codegen.vector_math.builder import Float, Format
+from esat.codegen.vector_math.formulas import Formula, FormulaLibrary
+from esat.codegen.vector_math.passes import inline
+
+Code: TypeAlias = Any
+"""What numba keeps of a library: its name, how it is kept, and the machine code."""
+
+_SHARED = ".shared"
+_VECTOR_BYTES = 32
+_LONG = 48
+"""Operations from which a formula is called in loops whose vectors fill two registers at most."""
+_VERY_LONG = 80
+"""Operations from which it is called in all loops. There are few functions in the others, for which LLVM has
+registers enough: in calls, softplus takes 1.1 of the time, erf 1.07, the logarithm of gamma 0.8."""
+_libraries: dict[str, Any] = {}
+"""Numba's libraries by the names of what is called. They stay, as kernels do that call them."""
+
+
+def is_shared(formula: Formula) -> bool:
+    """Whether kernels call the machine code of a formula, instead of having it in them.
+
+    Functions with a branch are never inlined. Where vectors have 64 bytes, others are: calling them was not
+    measured there.
+    """
+    if formula.is_guarded:
+        return True
+    is_for_few = formula.lanes * formula.bits > 2 * _VECTOR_BYTES * 8
+    return vector_bytes() == _VECTOR_BYTES and formula.length >= (_VERY_LONG if is_for_few else _LONG)
+
+
+@functools.cache
+def caller(formula: Formula) -> Any:
+    """Numba's library of a function in a formula's place, to be inlined, which calls the shared code."""
+    context, format_ = cpu_target.target_context, Format(formula.bits, formula.lanes)
+    library = FormulaLibrary(context.codegen(), _name(formula))
+    module = context.create_module(_name(formula))
+    shared = variants.declare(module, _name(formula), format_, formula.arity)
+
+    def call(*operands: Float) -> Float:
+        builder = operands[0].builder
+        return Float(builder, builder.call(shared, [one.value for one in operands]), format_)
+
+    function = variants.define(module, formula.symbol, call, format_, formula.arity)
+    function.attributes.add("alwaysinline")
+    library.add_ir_module(module)
+    return library
+
+
+def share(formula: Formula) -> None:
+    """Make the machine code of a formula, unless it is there."""
+    name = _name(formula)
+    if name in _libraries:
+        return
+    library = _LIBRARY(cpu_target.target_context.codegen(), name)
+    library.enable_object_caching()
+    module = formula.library._get_module_for_linking().clone()
+    for function in module.functions:
+        if not function.is_declaration:
+            function.linkage = "internal"
+    function = module.get_function(formula.symbol)
+    function.name, function.linkage = name, "external"
+    library.add_llvm_module(module)
+    library.finalize()
+    _libraries[name] = library
+
+
+def called_by(library: Any) -> dict[str, Code]:
+    """The shared code that a finished library of numba's calls, by name, for :func:`load`."""
+    return {name: _libraries[name].serialize_using_object_code() for name in _called(library)}
+
+
+def assembly_called_by(library: Any) -> str:
+    """The shared code that a finished library of numba's calls, as assembly text."""
+    codegen: Any = cpu_target.target_context.codegen()
+    modules = [_libraries[name]._get_module_for_linking() for name in _called(library)]
+    return "".join(codegen._tm.emit_assembly(module) for module in modules)
+
+
+def load(codes: Mapping[str, Code]) -> None:
+    """Load what :func:`called_by` gave in another process; what is there already stays."""
+    codegen: Any = cpu_target.target_context.codegen()
+    for name, code in codes.items():
+        if name not in _libraries:
+            _libraries[name] = codegen.unserialize_library(code)
+
+
+def _called(library: Any) -> list[str]:
+    declared = [one.name for one in library._final_module.functions if one.is_declaration]
+    return [name for name in declared if name.endswith(_SHARED)]
+
+
+def _name(formula: Formula) -> str:
+    return formula.symbol + _SHARED
+
+
+class _Library(JITCodeLibrary):
+    """Numba's library of one formula, which LLVM treats as it does formulas within kernels."""
+
+    def _optimize_functions(self, ll_module: binding.ModuleRef) -> None:
+        codegen: Any = self._codegen
+        ll_module.data_layout = codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        inline(self)
+
+
+_LIBRARY: Any = _Library  # whose constructor numba does not annotate

@@ -1,0 +1,120 @@
+"""Machine code of formulas that kernels share, in the process that makes it and in others."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core import types
+
+from benchmarks.vector_math import kernel
+from esat.codegen import vector_math
+from esat.codegen.cache import CompileOptions, KernelCache
+from esat.codegen.vector_math import linking, shared_code
+from esat.codegen.vector_math.formulas import Formula, formula_called
+
+BITS = [32, 64]
+MANY = """
+def kernel(out, x):
+    for i in range(out.size):
+        out[i] = long(sine(x[i]) + short(x[i])) * short(short(x[i]))
+"""
+SIGNATURE = types.void(types.float64[::1], types.float64[::1])
+OPTIONS = CompileOptions(noalias=("kernel",))
+ENVIRONMENT = {
+    "long": vector_math.function("gammaln", 64),
+    "short": vector_math.function("tanh", 64),
+    "sine": vector_math.function("sin", 64),
+}
+WORKER = """
+import sys
+from pathlib import Path
+import numpy as np
+from codegen.test_shared_code import many
+kernel = many(Path(sys.argv[1]))
+out = np.empty(37)
+kernel.function(out, np.linspace(-30, 1e6, 37))
+print(kernel.from_disk, out.tobytes().hex())
+"""
+
+
+def many(folder: Path | None):
+    """A kernel of many functions, of which some are called."""
+    return KernelCache(folder).load_or_compile(MANY, "kernel", SIGNATURE, ENVIRONMENT, OPTIONS)
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8])
+def test_what_is_called(monkeypatch: pytest.MonkeyPatch, lanes: int) -> None:
+    monkeypatch.setattr(shared_code, "vector_bytes", lambda: 32)
+    called = {name for name in vector_math.FUNCTIONS if shared_code.is_shared(Formula(name, 64, lanes))}
+    assert {"sin", "cos", "tan", "pow", "gammaln", "erf", "log1p"} <= called
+    assert called.isdisjoint({"exp", "tanh", "sigmoid", "log", "sqrt"})
+
+
+def test_what_is_called_in_loops_of_few_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_code, "vector_bytes", lambda: 32)
+    called = {name for name in vector_math.FUNCTIONS if shared_code.is_shared(Formula(name, 64, 16))}
+    assert {"sin", "pow", "gammaln"} <= called
+    assert called.isdisjoint({"erf", "softplus", "log1p"})
+
+
+def test_longer_vectors_call_what_has_branches_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_code, "vector_bytes", lambda: 64)
+    for lanes in (1, 8, 16):
+        called = {name for name in vector_math.FUNCTIONS if shared_code.is_shared(Formula(name, 64, lanes))}
+        assert called == {"sin", "cos", "tan"}
+
+
+def test_a_kernel_has_short_formulas_in_it_and_calls_long_ones() -> None:
+    assembly = many(None).assembly
+    # The machine code that is called is listed after that of the kernel.
+    made = re.search(r"^esat_sin_float64\w*\.shared:", assembly, re.MULTILINE)
+    assert made is not None
+    assert "esat_sin_float64" in assembly[: made.start()]
+    assert "esat_tanh_float64" not in assembly
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("name", sorted(vector_math.FUNCTIONS))
+def test_values_are_those_of_the_formula_in_place(
+    name: str, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = [np.linspace(0.01, 30, 101, dtype=f"float{bits}")] * vector_math.FUNCTIONS[name].arity
+    values = []
+    for shared in (True, False):
+        monkeypatch.setattr(linking, "is_shared", lambda formula, shared=shared: shared)
+        compiled = kernel.__wrapped__(name, bits)
+        assert bool(shared_code.called_by(compiled.compile_result.library)) == shared
+        values.append(np.empty_like(arguments[0]))
+        compiled.function(values[-1], *arguments)
+    np.testing.assert_array_equal(*values)
+
+
+def test_code_is_made_once() -> None:
+    formula = formula_called("esat_gammaln_float64_v4")
+    assert formula is not None
+    shared_code.share(formula)
+    first = shared_code._libraries["esat_gammaln_float64_v4.shared"]
+    shared_code.share(formula)
+    shared_code.load({"esat_gammaln_float64_v4.shared": first.serialize_using_object_code()})
+    assert shared_code._libraries["esat_gammaln_float64_v4.shared"] is first
+
+
+def test_a_kernel_on_disk_has_what_it_calls(tmp_path: Path) -> None:
+    out = np.empty(37)
+    many(tmp_path / "kernels").function(out, np.linspace(-30, 1e6, 37))
+    tests = Path(__file__).parents[1]
+    path = os.pathsep.join([str(tests.parent), str(tests), os.environ.get("PYTHONPATH", "")])
+    worker = subprocess.run(
+        [sys.executable, "-c", WORKER, str(tmp_path / "kernels")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert worker.stdout.split() == ["True", out.tobytes().hex()]
