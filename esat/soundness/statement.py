@@ -8,6 +8,7 @@ adds belong to the guards: where they do not hold the rule does not fire.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from esat.egraph.facts import FACT_OPERATORS
 from esat.egraph.rule_compiler.driver import CORE
@@ -71,7 +72,13 @@ class Statement:
 
     def reads_value(self, variable: str) -> bool:
         """Whether a guard asks for the uniform value of a variable."""
-        return any(part == ("val", variable) for guard in self.guards for part in parts_of(guard))
+        return variable in self._read
+
+    @cached_property
+    def _read(self) -> frozenset[Sexp]:
+        """Variables whose uniform values guards ask for: there are guards of a million parts."""
+        parts = (part for guard in self.guards for part in parts_of(guard))
+        return frozenset(part[1] for part in parts if len(part) == 2 and part[0] == "val")
 
     def asks_for_one_element(self, variable: str) -> bool:
         """Whether a guard says that a variable has one element."""

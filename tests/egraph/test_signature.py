@@ -16,17 +16,30 @@ from esat.rules.macros import permutation_word
 
 def facts(engine, expression):
     """dtype name, broadcast word and value (or None) the rules give to an expression."""
+    (found,) = facts_of_all(engine, [expression])
+    return found
+
+
+def facts_of_all(engine, expressions):
+    """What :func:`facts` gives for each of several expressions, in one saturation."""
     engine.execute("(push)")
-    engine.execute(f"(constructor subject () T) (union (subject) {expression})")
+    engine.execute("(constructor subject (i64) T)")
+    for number, expression in enumerate(expressions):
+        engine.execute(f"(union (subject {number}) {expression})")
     engine.execute("(run-schedule (saturate (run esat-types)) (saturate (run esat-fold)))")
-    tables = engine.freeze().functions
-    (subject,) = (hash(row.output) for row in tables["subject"].rows)
-    found = {}
-    for fact, read in (("dt", "value_to_i64"), ("bp", "value_to_i64"), ("val", "value_to_f64")):
+    tables, values = engine.freeze().functions, engine.values
+    subjects = {values.value_to_i64(row.inputs[0]): hash(row.output) for row in tables["subject"].rows}
+    found = [[] for _ in expressions]
+    for fact, read in (
+        ("dt", values.value_to_i64),
+        ("bp", values.value_to_i64),
+        ("val", values.value_to_f64),
+    ):
         rows = {hash(row.inputs[0]): row.output for row in tables[fact].rows}
-        found[fact] = getattr(engine.values, read)(rows[subject]) if subject in rows else None
+        for number, subject in subjects.items():
+            found[number].append(read(rows[subject]) if subject in rows else None)
     engine.execute("(pop)")
-    return DTYPES[found["dt"]], found["bp"], found["val"]
+    return [(DTYPES[dtype], word, value) for dtype, word, value in found]
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +109,13 @@ def test_folding_agrees_with_numpy_or_stays_away(engine, dtype):
     functions = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Maximum": np.maximum}
     folded = 0
     for name, function in functions.items():
-        for left, right in itertools.product(values, values):
+        pairs = list(itertools.product(values, values))
+        found = facts_of_all(
+            engine, [f"({name} {constant(left, dtype)} {constant(right, dtype)})" for left, right in pairs]
+        )
+        for (left, right), (_, word, value) in zip(pairs, found, strict=True):
             with np.errstate(all="ignore"):
                 expected = function(np.dtype(dtype).type(left), np.dtype(dtype).type(right))
-            _, word, value = facts(engine, f"({name} {constant(left, dtype)} {constant(right, dtype)})")
             assert word == SCALAR
             if value is not None:
                 folded += 1
