@@ -99,10 +99,10 @@ def test_code_is_made_once() -> None:
     formula = formula_called("esat_gammaln_float64_v4")
     assert formula is not None
     shared_code.share(formula)
-    first = shared_code._libraries["esat_gammaln_float64_v4.shared"]
+    first = shared_code._shared["esat_gammaln_float64_v4.shared"]
     shared_code.share(formula)
-    shared_code.load({"esat_gammaln_float64_v4.shared": first.serialize_using_object_code()})
-    assert shared_code._libraries["esat_gammaln_float64_v4.shared"] is first
+    shared_code.load({"esat_gammaln_float64_v4.shared": first.code})
+    assert shared_code._shared["esat_gammaln_float64_v4.shared"] is first
 
 
 def test_a_kernel_on_disk_has_what_it_calls(tmp_path: Path) -> None:

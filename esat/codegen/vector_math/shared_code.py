@@ -4,7 +4,7 @@ LLVM takes a tenth of a millisecond to make machine code of one operation of a f
 for an exponential, 20 for a power, 25 for a sine. In a loop of many functions, whose values exceed the
 registers anyhow, calls of long ones cost nothing. So these are compiled once in a process; a kernel on disk
 has with it what it calls. On a Zen 3 server, kernels of ten ops are compiled in three quarters of the time,
-and run for 0.97 to 1.03 of it but one, for 1.1.
+and run for 0.97 to 1.03 of it, but one of twenty for 1.1.
 
 Numba's lock is to be held where code is made or loaded.
 """
@@ -24,6 +24,7 @@ from esat.codegen.vector_math import variants
 from esat.codegen.vector_math.builder import Float, Format
 from esat.codegen.vector_math.formulas import Formula, FormulaLibrary
 from esat.codegen.vector_math.passes import inline
+from esat.records import record
 
 Code: TypeAlias = Any
 """What numba keeps of a library: its name, how it is kept, and the machine code."""
@@ -35,8 +36,18 @@ _LONG = 48
 _VERY_LONG = 80
 """Operations from which it is called in all loops. There are few functions in the others, for which LLVM has
 registers enough: in calls, softplus takes 1.1 of the time, erf 1.07, the logarithm of gamma 0.8."""
-_libraries: dict[str, Any] = {}
-"""Numba's libraries by the names of what is called. They stay, as kernels do that call them."""
+
+
+@record(frozen=True, slots=True)
+class _Shared:
+    """Machine code that is there: the library that has it, and what is kept of it on disk."""
+
+    library: Any
+    code: Code
+
+
+_shared: dict[str, _Shared] = {}
+"""By the names that kernels call. It stays, as do kernels that call it."""
 
 
 def is_shared(formula: Formula) -> bool:
@@ -72,7 +83,7 @@ def caller(formula: Formula) -> Any:
 def share(formula: Formula) -> None:
     """Make the machine code of a formula, unless it is there."""
     name = _name(formula)
-    if name in _libraries:
+    if name in _shared:
         return
     library = _LIBRARY(cpu_target.target_context.codegen(), name)
     library.enable_object_caching()
@@ -84,18 +95,18 @@ def share(formula: Formula) -> None:
     function.name, function.linkage = name, "external"
     library.add_llvm_module(module)
     library.finalize()
-    _libraries[name] = library
+    _shared[name] = _Shared(library, library.serialize_using_object_code())
 
 
 def called_by(library: Any) -> dict[str, Code]:
     """The shared code that a finished library of numba's calls, by name, for :func:`load`."""
-    return {name: _libraries[name].serialize_using_object_code() for name in _called(library)}
+    return {name: _shared[name].code for name in _called(library)}
 
 
 def assembly_called_by(library: Any) -> str:
     """The shared code that a finished library of numba's calls, as assembly text."""
     codegen: Any = cpu_target.target_context.codegen()
-    modules = [_libraries[name]._get_module_for_linking() for name in _called(library)]
+    modules = [_shared[name].library._get_module_for_linking() for name in _called(library)]
     return "".join(codegen._tm.emit_assembly(module) for module in modules)
 
 
@@ -103,8 +114,8 @@ def load(codes: Mapping[str, Code]) -> None:
     """Load what :func:`called_by` gave in another process; what is there already stays."""
     codegen: Any = cpu_target.target_context.codegen()
     for name, code in codes.items():
-        if name not in _libraries:
-            _libraries[name] = codegen.unserialize_library(code)
+        if name not in _shared:
+            _shared[name] = _Shared(codegen.unserialize_library(code), code)
 
 
 def _called(library: Any) -> list[str]:
