@@ -71,6 +71,8 @@ def holds(fact: str, array: Array, scale: float = 1.0) -> bool:
     rows, columns = array.shape[-2:]
     if fact in SQUARE_STRUCTURES and rows != columns:
         return False
+    if fact == "orthonormal_columns" and columns > rows:
+        return False  # however coarsely its elements are rounded
     if fact in ZERO_PATTERNS:
         return not array[..., ~pattern(fact, rows, columns)].any()
     if fact == "square" or array.size == 0:

@@ -153,8 +153,8 @@ def perturbed(array: Array, generator: np.random.Generator) -> Array:
     magnitude, tiny = MAGNITUDE[real.name], float(np.finfo(real).tiny)
 
     def error() -> Array:
-        signs = generator.integers(0, 2, array.shape) * 2 - 1
-        return (signs * generator.uniform(0.5, 1.0, array.shape)).astype(real)
+        drawn = generator.random(array.shape) - 0.5
+        return np.asarray(drawn + np.copysign(0.5, drawn), real)
 
     with np.errstate(all="ignore"):
         if array.dtype.kind == "f":

@@ -1,5 +1,6 @@
 """Hand-made term DAGs and a signature for the tests of the e-graph layer."""
 
+import functools
 import random
 
 import numpy as np
@@ -84,8 +85,13 @@ def rules_engine(strict: bool = False) -> Engine:
     engine = Engine()
     engine.load(SIGNATURE.program)
     engine.load(LOADING)
-    engine.load(core_program(SIGNATURE, strict))
+    engine.load(core(strict))
     return engine
+
+
+@functools.cache
+def core(strict: bool) -> str:
+    return core_program(SIGNATURE, strict)
 
 
 def load(engine: Engine, graph: TermGraph, strict: bool = False) -> None:
