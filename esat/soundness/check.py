@@ -45,7 +45,7 @@ from esat.soundness.judging import Verdict, exact, first, real
 from esat.soundness.report import Failure, RuleVerdict, SoundnessReport
 from esat.soundness.situation import Situation, SituationSampler
 from esat.soundness.statement import Statement, operators_for, statement_of
-from esat.soundness.values import Array, Population, draw, holds, scattered, well_conditioned
+from esat.soundness.values import Array, Population, draw, holds, satisfied, scattered, well_conditioned
 
 SITUATIONS = 5
 """Situations wanted for each dtype; more where too few points decided something: sums have one each."""
@@ -200,10 +200,8 @@ class _RuleTrial:
             values = plain([of for _, of in inner], leaves)
         except EsatError:
             return None
-        satisfied = all(
-            holds(fact, value, strict=False).all() for (fact, _), value in zip(inner, values, strict=True)
-        )
-        return leaves if satisfied else None
+        true = all(satisfied(fact, value) for (fact, _), value in zip(inner, values, strict=True))
+        return leaves if true else None
 
     def _judge(self, situation: Situation, leaves: Leaves, population: Population) -> None:
         for fact, variable, number in situation.claims:

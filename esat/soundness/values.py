@@ -160,6 +160,13 @@ def scattered(values: Array, shape: tuple[int, int], format: Format, generator: 
     return canonical(coo_array((values, (rows, columns)), shape=shape), format, values.dtype)
 
 
+def satisfied(fact: str, array: Array) -> bool:
+    """Whether a fact is true of a value as a whole: matrices without elements have structures, too."""
+    if fact in RELATIONS:
+        return array.ndim < 2 or structured(fact.replace("-", "_"), array, scale=ROUNDINGS)
+    return bool(holds(fact, array, strict=False).all())
+
+
 def holds(fact: str, array: Array, *, strict: bool) -> NDArray[np.bool_]:
     """Where a fact is true of the elements of a real array; everywhere or nowhere, if it is one of matrices.
 
@@ -173,8 +180,7 @@ def holds(fact: str, array: Array, *, strict: bool) -> NDArray[np.bool_]:
         Whether zero is neither positive nor negative. Otherwise it may have underflowed.
     """
     if fact in RELATIONS:
-        true = array.ndim < 2 or structured(fact.replace("-", "_"), array, scale=ROUNDINGS)
-        return np.full(array.shape, true)
+        return np.full(array.shape, satisfied(fact, array))
     if fact == "finite":
         finite: NDArray[np.bool_] = np.isfinite(array)
         return finite
