@@ -6,7 +6,10 @@ and an exponential is longer than that. LLVM lets vectors take turns only in sho
 that call functions, and others that do many operations, are told how many take turns, as metadata: functions
 are called for vectors several times as long as a register, whose parts LLVM computes side by side. On a Zen 3
 server, float32 ``tanh(x) * y + exp(-z * z / 2)`` takes 0.75 to 0.8 of the time, sigmoid 0.7 to 0.8, and
-Black-Scholes 0.81 to 0.87.
+Black-Scholes 0.65 to 0.7.
+
+The values of many functions exceed the registers, and LLVM, which then saves registers, computes one vector
+after the other again. So in loops of many functions most stay calls, between which there are few values.
 
 What is left over of such vectors goes through another loop, over masked vectors of one register: float32
 softmax of rows of 287 takes 0.8 of the time, logsumexp of rows of 10 half of it.
@@ -31,13 +34,13 @@ from numba.core.controlflow import CFGraph
 from numba.extending import intrinsic
 
 from esat.codegen.processor import vector_bytes
-from esat.codegen.vector_math.formulas import Formula, formula_called
+from esat.codegen.vector_math.formulas import Formula, formula_called, mark_as_one_of_many
 from esat.records import record
 
 _FLOW: Any = CFGraph  # which numba does not annotate
 _VECTOR_BYTES = 32
 _FEW_FUNCTIONS = 2
-"""Calls in a loop up to which the most vectors take turns; with more, their values exceed the registers."""
+"""Functions that a loop calls up to which there are registers enough for all that they compute."""
 _MANY_OPERATIONS = 30
 """Operations of floats from which two vectors take turns; LLVM decides about loops of fewer."""
 _VERY_MANY_OPERATIONS = 96
@@ -82,12 +85,16 @@ def whole_lanes(bits: int) -> int | None:
 def interleave(module: Any) -> None:
     """Say in an LLVM module, before it is optimized, how many vectors take turns in innermost loops.
 
-    Loops around those that call functions are not to be unrolled: LLVM does not see how long they are.
+    It also says which functions are some of many in a loop. Loops around those that call functions are not
+    to be unrolled: LLVM does not see how long they are.
     """
     for function in module.functions:
         for loop in loops_of(function):
+            formulas = formulas_called(loop.instructions)
             hints: Hints = hints_for(loop.instructions) if loop.is_innermost else {}
-            if not loop.is_innermost and formulas_called(loop.instructions):
+            if loop.is_innermost and len(formulas) > _FEW_FUNCTIONS:
+                mark_as_one_of_many(module, formulas)
+            if not loop.is_innermost and formulas:
                 hints = {"unroll.disable": None}
             if hints:
                 loop.latch.terminator.set_metadata("llvm.loop", loop_identity(module, hints))
@@ -108,7 +115,7 @@ def hints_for(instructions: Sequence[Any]) -> Hints:
     if lanes is not None and not any(formula.is_guarded for formula in formulas):
         return _of_lanes(lanes)
     if formulas and vector_bytes() == _VECTOR_BYTES:
-        return {"interleave.count": _turns(formulas)}
+        return {"interleave.count": _MOST_TURNS}
     if formulas and not is_sum:
         return {"interleave.count": 1}  # what LLVM would choose, did it see how long they are
     if len(operations) >= _VERY_MANY_OPERATIONS and not is_sum and not any(map(_is_for_one, instructions)):
@@ -127,7 +134,7 @@ def lanes_in_turns(instructions: Sequence[Any]) -> int | None:
     formulas = formulas_called(instructions)
     if not formulas or vector_bytes() != _VECTOR_BYTES or any(map(_is_for_one, instructions)):
         return None
-    return _turns(formulas) * _in_register(formulas)
+    return _MOST_TURNS * _in_register(formulas)
 
 
 def _is_for_one(instruction: Any) -> bool:
@@ -147,10 +154,6 @@ def _of_lanes(lanes: int) -> Hints:
 def _in_register(formulas: Sequence[Formula]) -> int:
     """How many elements fit into one register."""
     return _VECTOR_BYTES * 8 // max(formula.bits for formula in formulas)
-
-
-def _turns(formulas: Sequence[Formula]) -> int:
-    return _MOST_TURNS if len(formulas) <= _FEW_FUNCTIONS else 2
 
 
 def formulas_called(instructions: Sequence[Any]) -> list[Formula]:

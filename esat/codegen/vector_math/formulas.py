@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from typing import Any
 
+from llvmlite import ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
@@ -19,6 +21,8 @@ from esat.codegen.vector_math.functions import FUNCTIONS
 from esat.records import record
 
 _SYMBOL = re.compile(r"esat_(\w+?)_float(32|64)(?:_v(\d+))?")
+OF_MANY = "_of_many"
+"""What names of marks of functions end with that are called in loops of many."""
 
 
 class _Library(JITCodeLibrary):
@@ -66,6 +70,11 @@ class Formula:
         return variants.variant(symbol(self.name, self.bits), self.lanes)
 
     @property
+    def mark(self) -> str:
+        """The name of what stands in a module where it is one of many functions in a loop."""
+        return symbol(self.name, self.bits) + OF_MANY
+
+    @property
     def arity(self) -> int:
         """How many arguments it has."""
         return FUNCTIONS[self.name].arity
@@ -98,6 +107,15 @@ def formula_called(symbol: str) -> Formula | None:
     if found is None or found[1] not in FUNCTIONS:
         return None
     return Formula(found[1], int(found[2]), int(found[3] or 1))
+
+
+def mark_as_one_of_many(module: Any, formulas: Iterable[Formula]) -> None:
+    """Have a module remember, when it is linked to others, too, of functions that many stand in a loop."""
+    for mark in sorted({formula.mark for formula in formulas} - module.globals.keys()):
+        variable = ir.GlobalVariable(module, ir.IntType(1), mark)
+        variable.initializer = ir.Constant(variable.value_type, 1)
+        variable.global_constant = True
+        variable.linkage = "weak_odr"
 
 
 def symbol(name: str, bits: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 
-from esat.codegen.vector_math.formulas import Formula, formula_called, formula_library
+from esat.codegen.vector_math.formulas import OF_MANY, Formula, formula_called, formula_library
 from esat.codegen.vector_math.passes import drop, inline
 from esat.codegen.vector_math.shared_code import caller, is_shared, share
 from esat.codegen.vector_math.variants import KEPT, LANES
@@ -28,20 +28,24 @@ class LinkingLibrary(JITCodeLibrary):
         tables = [one for one in self._final_module.global_variables if one.name.endswith(KEPT)]
         if not tables:
             return
-        for table in tables:
-            table.linkage = "internal"
+        marks = [one for one in self._final_module.global_variables if one.name.endswith(OF_MANY)]
+        of_many = {mark.name for mark in marks}
+        for remembered in (*tables, *marks):
+            remembered.linkage = "internal"
         drop(self)
         for name in [function.name for function in self._final_module.functions if function.is_declaration]:
             formula = formula_called(name)
             if formula is not None:
-                self._final_module.link_in(_library(formula)._get_module_for_linking(), preserve=True)
+                self._final_module.link_in(
+                    _library(formula, formula.mark in of_many)._get_module_for_linking(), preserve=True
+                )
                 self._final_module.get_function(name).linkage = "internal"
         inline(self)
 
 
-def _library(formula: Formula) -> Any:
+def _library(formula: Formula, is_one_of_many: bool) -> Any:
     """Numba's library of what stands for a formula in a kernel: itself, or a call of its machine code."""
-    if not is_shared(formula):
+    if not is_shared(formula, is_one_of_many):
         return formula.library
     share(formula)
     return caller(formula)

@@ -31,8 +31,8 @@ Code: TypeAlias = Any
 
 _SHARED = ".shared"
 _VECTOR_BYTES = 32
-_LONG = 48
-"""Operations from which a formula is called in loops whose vectors fill two registers at most."""
+_LONG = 30
+"""Operations from which a formula is called in loops of many functions."""
 _VERY_LONG = 80
 """Operations from which it is called in all loops. There are few functions in the others, for which LLVM has
 registers enough: in calls, softplus takes 1.1 of the time, erf 1.07, the logarithm of gamma 0.8."""
@@ -50,7 +50,7 @@ _shared: dict[str, _Shared] = {}
 """By the names that kernels call. It stays, as do kernels that call it."""
 
 
-def is_shared(formula: Formula) -> bool:
+def is_shared(formula: Formula, is_one_of_many: bool) -> bool:
     """Whether kernels call the machine code of a formula, instead of having it in them.
 
     Functions with a branch are never inlined. Where vectors have 64 bytes, others are: calling them was not
@@ -58,8 +58,7 @@ def is_shared(formula: Formula) -> bool:
     """
     if formula.is_guarded:
         return True
-    is_for_few = formula.lanes * formula.bits > 2 * _VECTOR_BYTES * 8
-    return vector_bytes() == _VECTOR_BYTES and formula.length >= (_VERY_LONG if is_for_few else _LONG)
+    return vector_bytes() == _VECTOR_BYTES and formula.length >= (_LONG if is_one_of_many else _VERY_LONG)
 
 
 @functools.cache
