@@ -24,20 +24,17 @@ and each instruction keeps a processor busy for longer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 from llvmlite import ir
-from llvmlite.ir.values import MDValue
 from numba.core import types
-from numba.core.controlflow import CFGraph
 from numba.extending import intrinsic
 
+from esat.codegen.llvm_loops import Hints, loop_identity, loops_of
 from esat.codegen.processor import vector_bytes
 from esat.codegen.vector_math.formulas import Formula, formula_called, mark_as_one_of_many
-from esat.records import record
 
-_FLOW: Any = CFGraph  # which numba does not annotate
 _VECTOR_BYTES = 32
 _FEW_FUNCTIONS = 2
 """Functions that a loop calls up to which there are registers enough for all that they compute."""
@@ -52,10 +49,6 @@ _LEFT_OVER = "left_over"
 """What LLVM's metadata of a call in such a loop is called."""
 _INTRINSIC = "llvm."
 """What names of functions that LLVM knows begin with."""
-Hints: TypeAlias = Mapping[str, int | None]
-"""What LLVM is told of a loop: names of its metadata, with a value where it has one."""
-ONE_BY_ONE: Hints = {"vectorize.width": 1, "interleave.count": 1, "unroll.disable": None}
-"""For loops that are to stay as they are."""
 
 
 @intrinsic
@@ -110,10 +103,10 @@ def hints_for(instructions: Sequence[Any]) -> Hints:
     lanes = lanes_in_turns(instructions)
     if lanes is not None and any(_LEFT_OVER in one.metadata for one in instructions if one.opname == "call"):
         return {"vectorize.predicate.enable": 1, **_of_lanes(_in_register(formulas))}
+    if lanes is not None:
+        return _of_lanes(lanes)
     operations = [one for one in instructions if one.opname in _OPERATIONS]
     is_sum = any("reassoc" in one.flags for one in operations)
-    if lanes is not None and not any(formula.is_guarded for formula in formulas):
-        return _of_lanes(lanes)
     if formulas and vector_bytes() == _VECTOR_BYTES:
         return {"interleave.count": _MOST_TURNS}
     if formulas and not is_sum:
@@ -161,49 +154,3 @@ def formulas_called(instructions: Sequence[Any]) -> list[Formula]:
     callees = [one.callee for one in instructions if one.opname == "call"]
     called = [formula_called(one.name) for one in callees if isinstance(one, ir.Function)]
     return [one for one in called if one is not None]
-
-
-@record(frozen=True, slots=True)
-class LlvmLoop:
-    """A loop of a function of LLVM: its last block, which jumps back, and what all its blocks do."""
-
-    latch: Any
-    instructions: tuple[Any, ...]
-    is_innermost: bool
-
-
-def loops_of(function: Any) -> list[LlvmLoop]:
-    """The loops of a function that jump back from one place."""
-    blocks = {block.name: block for block in function.blocks}
-    if not blocks:
-        return []
-    flow = _FLOW()
-    for name in blocks:
-        flow.add_node(name)
-    for name, block in blocks.items():
-        for target in block.terminator.operands:
-            if isinstance(target, ir.Block):
-                flow.add_edge(name, target.name)
-    flow.set_entry_point(function.entry_basic_block.name)
-    flow.process()
-    found: list[LlvmLoop] = []
-    for header, loop in flow.loops().items():
-        latches = [name for name, _ in flow.predecessors(header) if name in loop.body]
-        if len(latches) == 1:
-            instructions = tuple(one for name in loop.body for one in blocks[name].instructions)
-            is_innermost = not flow.loops().keys() & (set(loop.body) - {header})
-            found.append(LlvmLoop(blocks[latches[0]], instructions, is_innermost))
-    return found
-
-
-def loop_identity(module: Any, hints: Hints) -> Any:
-    """Metadata of one loop, whose first operand is itself, so that it equals that of no other loop."""
-    told = []
-    for hint, value in hints.items():
-        name = ir.MetaDataString(module, f"llvm.loop.{hint}")
-        told.append(
-            module.add_metadata([name] if value is None else [name, ir.Constant(ir.IntType(32), value)])
-        )
-    loop: Any = MDValue(module, (), str(len(module.metadata)))
-    loop.operands = (loop, *told)
-    return loop

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -18,7 +17,8 @@ from llvmlite.ir.instructions import InsertValue
 from numba.core import types
 from numba.extending import intrinsic
 
-from esat.codegen.interleaving import ONE_BY_ONE, lanes_in_turns, loop_identity, loops_of
+from esat.codegen.interleaving import lanes_in_turns
+from esat.codegen.llvm_loops import loops_of, one_by_one
 from esat.codegen.loop_ir import Compute, Kernel, Load, Loop, Store, Tile, walk
 from esat.codegen.vector_math.functions import FUNCTIONS
 from esat.records import record
@@ -153,14 +153,14 @@ class _Padding:
             self._call([arguments[array.data] for array in self.arrays], vectors)
         with builder.if_then(builder.icmp_signed(">", left_over, ir.Constant(_INDEX, 0))):
             lanes, last = ir.Constant(_INDEX, self.lanes), builder.sub(size, ir.Constant(_INDEX, 1))
-            with self._loop(lanes) as lane:
+            with one_by_one(builder, lanes) as lane:
                 place = builder.add(whole, lane)
                 place = builder.select(builder.icmp_signed("<", place, last), place, last)
                 for array, buffer in zip(self.arrays, buffers, strict=True):
                     value = builder.load(builder.gep(arguments[array.data], [place]))
                     builder.store(value, builder.gep(buffer, [lane]))
             self._call(buffers, ir.Constant(_INDEX, 1))
-            with self._loop(left_over) as lane:
+            with one_by_one(builder, left_over) as lane:
                 for array, buffer in zip(self.arrays, buffers, strict=True):
                     if array.name.startswith(_OUTPUT):
                         value = builder.load(builder.gep(buffer, [lane]))
@@ -183,20 +183,3 @@ class _Padding:
                 arguments[place] = ir.Constant(_INDEX, 1)
             arguments[array.sizes[0]] = vectors
         self.builder.call(self.function, arguments)
-
-    @contextmanager
-    def _loop(self, count: Any) -> Any:
-        """A loop of at least one iteration, which LLVM leaves as it is."""
-        builder = self.builder
-        before, body = builder.block, builder.append_basic_block("loop")
-        builder.branch(body)
-        builder.position_at_end(body)
-        lane = builder.phi(_INDEX)
-        lane.add_incoming(ir.Constant(_INDEX, 0), before)
-        yield lane
-        following = builder.add(lane, ir.Constant(_INDEX, 1))
-        lane.add_incoming(following, builder.block)
-        after = builder.append_basic_block("after")
-        branch = builder.cbranch(builder.icmp_signed("<", following, count), body, after)
-        branch.set_metadata("llvm.loop", loop_identity(self.module, ONE_BY_ONE))
-        builder.position_at_end(after)

@@ -64,7 +64,7 @@ LEFT_OVER = {"vectorize.predicate.enable": 1, **of_lanes(4)}
         (op("exp", X), [of_lanes(16)]),
         (op("tanh", op("exp", op("add", X, Y))), [of_lanes(16)]),
         (op("erf", op("tanh", op("exp", X))), [of_lanes(16)]),
-        (op("mul", op("sin", X), op("exp", X)), [{"interleave.count": 4}]),
+        (op("mul", op("sin", X), op("exp", X)), [of_lanes(16)]),
         # Integers are divided one by one.
         (op("mul", op("exp", X), op("floor_div", WHOLE, WHOLE)), [{"interleave.count": 4}]),
         (op("exp", SINGLE), [of_lanes(32)]),

@@ -218,6 +218,19 @@ def test_large_angles():
         assert accuracy.errors(name, (hard,), evaluate(name, 32, hard)).max() < LIMIT
 
 
+@pytest.mark.parametrize("bits", FORMATS)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_large_angles_among_small_ones(name: str, bits: int):
+    angles = np.geomspace(1e-3, 3e5, 64).astype(DTYPES[bits])
+    alone = np.concatenate([evaluate(name, bits, one) for one in np.split(angles, angles.size)])
+    huge = DTYPES[bits](-1e22)
+    replaced = evaluate(name, bits, np.array([huge]))[0]
+    for place in range(angles.size):
+        expected = np.where(np.arange(angles.size) == place, replaced, alone)
+        changed = np.where(np.arange(angles.size) == place, huge, angles)
+        np.testing.assert_array_equal(evaluate(name, bits, changed), expected)
+
+
 def test_exact_results():
     powers = np.arange(-300.0, 300.0)
     assert np.array_equal(evaluate("log10", 64, np.array([float(f"1e{p:.0f}") for p in powers])), powers)

@@ -9,6 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from esat.codegen.llvm_loops import one_by_one
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Format, Integer, Mask
 from esat.codegen.vector_math.double_word import DoubleWord, fast_two_sum
@@ -31,7 +32,7 @@ def reduce_large_angles(
     """
     is_large = abs(x) >= limit
     parts = (quadrant.value, high.value, low.value)
-    merged = where_any(is_large, parts, lambda: _reduce_lanes(x, limit, *parts, is_large.value))
+    merged = where_any(is_large, parts, lambda: _reduce_lanes(x, limit, parts))
     return quadrant.integer(merged[0]), high.float(merged[1]), low.float(merged[2])
 
 
@@ -58,30 +59,35 @@ def where_any(rare: Mask, values: Sequence[Any], replace: Callable[[], Sequence[
     return merged
 
 
-def _reduce_lanes(
-    x: Float, limit: float, quadrant: Any, high: Any, low: Any, is_large: Any
-) -> tuple[Any, Any, Any]:
-    """Reduce each lane by a call, keeping the given reduction where the lane is not large."""
+def _reduce_lanes(x: Float, limit: float, parts: Sequence[Any]) -> Sequence[Any]:
+    """Reduce each large lane by a call, keeping the given parts of the others.
+
+    In a loop: written out for every lane, it would be most of the code of a sine.
+    """
     builder = x.builder
     reduction = _declare_reduction(builder.module)
     if x.format.lanes == 1:
         result = builder.call(reduction, [x.value])
-        return (
-            builder.extract_value(result, 0),
-            builder.extract_value(result, 1),
-            builder.extract_value(result, 2),
-        )
-    x = x.mask(is_large).select(x, limit)  # the reduction takes nothing smaller
-    parts = [quadrant, high, low]
-    for lane in range(x.format.lanes):
-        index = ir.Constant(ir.IntType(32), lane)
-        result = builder.call(reduction, [builder.extract_element(x.value, index)])
-        lane_is_large = builder.extract_element(is_large, index)
-        for number, vector in enumerate(parts):
-            kept = builder.extract_element(vector, index)
-            chosen = builder.select(lane_is_large, builder.extract_value(result, number), kept)
-            parts[number] = builder.insert_element(vector, chosen, index)
-    return parts[0], parts[1], parts[2]
+        return [builder.extract_value(result, number) for number in range(len(parts))]
+    angles, *reduced = (_in_memory(builder, value) for value in (x.value, *parts))
+    with one_by_one(builder, ir.Constant(_WORD, x.format.lanes)) as lane:
+        angle = Float(builder, builder.load(builder.gep(angles, [lane])), Format(64))
+        with builder.if_then((abs(angle) >= limit).value):
+            result = builder.call(reduction, [angle.value])
+            for number, lanes in enumerate(reduced):
+                builder.store(builder.extract_value(result, number), builder.gep(lanes, [lane]))
+    return [
+        builder.load(builder.bitcast(lanes, part.type.as_pointer()))
+        for lanes, part in zip(reduced, parts, strict=True)
+    ]
+
+
+def _in_memory(builder: Any, vector: Any) -> Any:
+    """Store a vector; the address of its first lane."""
+    with builder.goto_entry_block():
+        address = builder.alloca(vector.type)
+    builder.store(vector, address)
+    return builder.bitcast(address, vector.type.element.as_pointer())
 
 
 def _declare_reduction(module: Any) -> Any:
