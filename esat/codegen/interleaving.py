@@ -5,11 +5,12 @@ steps. Processors work on the next vector meanwhile, as far ahead as instruction
 and an exponential is longer than that. LLVM lets vectors take turns only in short loops and in sums. So loops
 that call functions, and others that do many operations, are told how many take turns, as metadata: functions
 are called for vectors several times as long as a register, whose parts LLVM computes side by side. On a Zen 3
-server, float32 ``tanh(x) * y + exp(-z * z / 2)`` takes 0.75 to 0.8 of the time, sigmoid 0.7 to 0.8, and
-Black-Scholes 0.65 to 0.7.
+server, float32 ``tanh(x) * y + exp(-z * z / 2)`` takes 0.75 to 0.8 of the time, sigmoid 0.7 to 0.8.
 
 The values of many functions exceed the registers, and LLVM, which then saves registers, computes one vector
-after the other again. So in loops of many functions most stay calls, between which there are few values.
+after the other again. So in loops of many functions most stay calls, between which there are few values. Four
+vectors, with calls, take 0.78 to 0.87 of the time of two without in Black-Scholes, and those 0.81 to 0.87 of
+the time of one.
 
 What is left over of such vectors goes through another loop, over masked vectors of one register: float32
 softmax of rows of 287 takes 0.8 of the time, logsumexp of rows of 10 half of it.

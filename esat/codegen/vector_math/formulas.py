@@ -110,12 +110,9 @@ def formula_called(symbol: str) -> Formula | None:
 
 
 def mark_as_one_of_many(module: Any, formulas: Iterable[Formula]) -> None:
-    """Have a module remember, when it is linked to others, too, of functions that many stand in a loop."""
+    """Have a module say of functions, wherever it is linked, that they are some of many in a loop."""
     for mark in sorted({formula.mark for formula in formulas} - module.globals.keys()):
-        variable = ir.GlobalVariable(module, ir.IntType(1), mark)
-        variable.initializer = ir.Constant(variable.value_type, 1)
-        variable.global_constant = True
-        variable.linkage = "weak_odr"
+        variants.keep(module, mark, ir.Constant(ir.IntType(1), 1))
 
 
 def symbol(name: str, bits: int) -> str:

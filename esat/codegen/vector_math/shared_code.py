@@ -1,11 +1,11 @@
 """Machine code of long formulas, which the kernels of a process share.
 
 LLVM takes a tenth of a millisecond to make machine code of one operation of a formula on two vectors: 5 ms
-for an exponential, 20 for a power, 15 for a sine. Where a loop has many functions, whose values exceed the
-registers anyhow, LLVM computes one vector after the other to save some, and processors wait. So there most
-functions are called, and only within them vectors take turns. They are compiled once in a process; a kernel
-on disk has with it what it calls. On a Zen 3 server, kernels of ten ops are compiled in three quarters of
-the time, and run for 0.64 to 0.89 of it.
+for an exponential, 20 for a power. Where a loop has many functions, whose values exceed the registers
+anyhow, LLVM computes one vector after the other to save some, and processors wait. So there most functions
+are called, and only within them vectors take turns. They are compiled once in a process; a kernel on disk
+has with it what it calls. On a Zen 3 server, kernels of ten ops are compiled in three quarters of the time.
+They run for 0.64 to 0.89 of that of loops in which two vectors took turns and most functions were inlined.
 
 Numba's lock is to be held where code is made or loaded.
 """

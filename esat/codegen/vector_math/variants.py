@@ -56,10 +56,15 @@ def declare_all(module: Any, name: str, bits: int, arity: int) -> None:
     """
     declared = [declare(module, variant(name, lanes), Format(bits, lanes), arity) for lanes in LANES[bits]]
     addresses = ir.Constant.literal_struct(declared)
-    table = ir.GlobalVariable(module, addresses.type, name + KEPT)
-    table.initializer = addresses
-    table.global_constant = True
-    table.linkage = "weak_odr"
+    keep(module, name + KEPT, addresses)
+
+
+def keep(module: Any, name: str, value: Any) -> None:
+    """Put a constant into a module that stays, and is linked to others, though nothing refers to it."""
+    constant = ir.GlobalVariable(module, value.type, name)
+    constant.initializer = value
+    constant.global_constant = True
+    constant.linkage = "weak_odr"
 
 
 def define(module: Any, name: str, formula: Callable[..., Float], format_: Format, arity: int) -> Any:
