@@ -13,6 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -150,7 +151,7 @@ def rows(model: CostModel) -> Iterator[Row]:
                 height, width = shapes[0]
                 values[0] = scipy.sparse.random(height, width, EXPECTED_DENSITY, "csr", random_state=0)
             large = sum(value.size for value in values) > 500_000
-            measured = seconds_of(function, *values, samples=6 if large else 20)
+            (measured,) = seconds_of(partial(function, *values), samples=6 if large else 20)
             plan = fuse(_graph(program, shapes).function_graph(), codegen)
             yield Row(program, shapes, plan_seconds(plan.groups, model), measured)
 

@@ -107,10 +107,7 @@ def _trial(model: CostModel, op: StructuredProduct, size: int, count: int, dtype
         partial(_routine(op, left, right), left, right, output),
         partial(_routine(MATMUL, left, right), left, right.copy("K"), output),
     ]
-    seconds = [
-        min(times)
-        for times in zip(*([seconds_of(call, samples=4) for call in calls] for _ in range(3)), strict=True)
-    ]
+    seconds = seconds_of(*calls, samples=12)
     values = [Value(tuple(map(float, one.shape)), DTYPE_NUMBER[dtype]) for one in (left, right, output)]
     predicted = [model.product(one, *values) for one in ops]
     return Trial(op, size, count, dtype, (seconds[0], seconds[1]), (predicted[0], predicted[1]))

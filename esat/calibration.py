@@ -1,14 +1,16 @@
 """``calibrate``: measure the machine, so that costs are seconds of this one.
 
 Small programs are compiled as any other and timed; most rates are differences between a long program
-and a short one of the same kind, in which the costs of a call cancel. The least of several times is
-taken: what else runs on the machine only ever adds to a time.
+and a short one of the same kind, or between much data and little, in which the costs of a call cancel.
+Both are timed in turns, so that neither has the better hour of the machine, and the least of several
+times is taken: what else runs on the machine only ever adds to a time.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -36,6 +38,9 @@ VECTOR = 8192
 _SAMPLES = 12
 _PRODUCT_SAMPLES = 20  # a product's threads wait for each other, so that more of its times are disturbed
 _SECONDS_EACH = 3e-4
+_LEAST_SHARE = 0.1
+"""What is left of a time, at least, after that of another program is taken off it: on a busy machine the
+shorter program may have been disturbed in all its samples and seem to take as long as the longer one."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Step = Callable[[Variable], Variable]
@@ -69,19 +74,36 @@ def calibrate(store: bool = True) -> MachineProfile:
     return profile
 
 
-def seconds_of(function: Callable[..., Any], *arguments: Any, samples: int = _SAMPLES) -> float:
-    """Seconds of a call: the least of several samples, each of so many calls that a clock can tell."""
-    function(*arguments)
-    begin = time.perf_counter()
-    function(*arguments)
-    calls = max(1, round(_SECONDS_EACH / max(time.perf_counter() - begin, 1e-7)))
-    best = float("inf")
-    for _ in range(samples):
-        begin = time.perf_counter()
-        for _ in range(calls):
-            function(*arguments)
-        best = min(best, (time.perf_counter() - begin) / calls)
+Call = Callable[[], Any]
+
+
+def seconds_of(*calls: Call, samples: int | None = None) -> list[float]:
+    """Seconds of each call, timed in turns: the least of its samples, each so long that a clock can tell."""
+    repetitions = []
+    for call in calls:
+        call()
+        repetitions.append(max(1, round(_SECONDS_EACH / max(_seconds(call, 1), 1e-7))))
+    best = [float("inf")] * len(calls)
+    for _ in range(samples or _SAMPLES):
+        for place, (call, count) in enumerate(zip(calls, repetitions, strict=True)):
+            best[place] = min(best[place], _seconds(call, count))
     return best
+
+
+def _seconds(call: Call, count: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - begin) / count
+
+
+def beyond(elapsed: float, other: float) -> float:
+    """Seconds by which a time exceeds that of a program with less to do, at least a tenth of the time."""
+    return max(elapsed - other, _LEAST_SHARE * elapsed)
+
+
+def _seconds_beyond(longer: Call, shorter: Call, samples: int | None = None) -> float:
+    return beyond(*seconds_of(longer, shorter, samples=samples))
 
 
 @record(frozen=True)
@@ -97,8 +119,8 @@ class _Bench:
         transcendental = [(exp, 10.0), (log, 14.0), (tanh, 14.0)]
         single = fmean(self.single_op(exp, "float64") / self.single_op(exp, "float32") for _ in range(2))
         call, kernel_call, matrix_call, library_call = self.overheads()
-        bandwidths = self.bandwidths(call + kernel_call)
-        rates = self.matrices(call + matrix_call)
+        bandwidths = self.bandwidths()
+        rates = self.matrices()
         block, structured_call = self.structured()
         return MachineProfile(
             element_rate=1.0 / plain,
@@ -107,7 +129,7 @@ class _Bench:
             transcendental=max(
                 1.0, fmean(self.single_op(op, "float64") / flops for op, flops in transcendental) / plain
             ),
-            reduction_rate=self.reduction(call + kernel_call, bandwidths[0]),
+            reduction_rate=self.reduction(bandwidths[0]),
             transposed_rate=self.transposed(),
             matrix_rate=rates[0],
             matrix_single_speedup=rates[1],
@@ -119,7 +141,7 @@ class _Bench:
             kernel_call=kernel_call,
             matrix_call=matrix_call,
             library_call=library_call,
-            library_rate=self.library(call + library_call),
+            library_rate=self.library(),
             fused_op=default.fused_op,
             fused_traffic=default.fused_traffic,
             call=call,
@@ -132,42 +154,45 @@ class _Bench:
     def chained(self, step: Step, short: int = 2, long: int = 10) -> float:
         """Seconds that one step more in a fused chain adds to each element."""
         operand = self.values(VECTOR)
-        few, many = (seconds_of(_chain(step, count, "float64"), operand) for count in (short, long))
-        return max(many - few, 1e-9) / (long - short) / VECTOR
+        few, many = (partial(_chain(step, count, "float64"), operand) for count in (short, long))
+        return _seconds_beyond(many, few) / (long - short) / VECTOR
 
     def single_op(self, op: Step, dtype: str) -> float:
         """Seconds an element that one op takes in a kernel that reads and writes as much without it."""
         operand = self.values(VECTOR, dtype=dtype)
-        with_op = seconds_of(_chain(lambda y: op(y) + 1.5, 1, dtype), operand)
-        without = seconds_of(_chain(lambda y: y + 1.5, 1, dtype), operand)
-        return max(with_op - without, 1e-9) / VECTOR
+        with_op = partial(_chain(lambda y: op(y) + 1.5, 1, dtype), operand)
+        without = partial(_chain(lambda y: y + 1.5, 1, dtype), operand)
+        return _seconds_beyond(with_op, without) / VECTOR
 
     def overheads(self) -> tuple[float, float, float, float]:
         """Seconds of a call, and of entering a kernel, a matrix product and a NumPy function."""
         x, y = matrix("x"), matrix("y")
         square = self.values(4, 4)
         kinds: dict[str, Step] = {"product": lambda z: z @ y, "both": lambda z: z @ y + 1.0}
-        slopes = {}
-        for kind, step in kinds.items():
-            few, many = (_compiled([x, y], _repeated(step, x, count)) for count in (1, 9))
-            slopes[kind] = (seconds_of(many, square, square) - seconds_of(few, square, square)) / 8.0
+        programs = {
+            (kind, count): partial(_compiled([x, y], _repeated(step, x, count)), square, square)
+            for kind, step in kinds.items()
+            for count in (1, 9)
+        }
+        seconds = dict(zip(programs, seconds_of(*programs.values()), strict=True))
+        slopes = {kind: (seconds[kind, 9] - seconds[kind, 1]) / 8.0 for kind in kinds}
         product = max(slopes["product"], 1e-7)
         kernel = max(slopes["both"] - product, 1e-8)
         small = self.values(8)
-        few, many = (_chain(lambda z: sort(-z), count, "float64") for count in (1, 5))
-        first = seconds_of(few, small)
-        library = max((seconds_of(many, small) - first) / 4.0 - kernel, 1e-7)
+        few, many = (partial(_chain(lambda z: sort(-z), count, "float64"), small) for count in (1, 5))
+        first, all_ = seconds_of(few, many)
+        library = max((all_ - first) / 4.0 - kernel, 1e-7)
         return max(first - library - kernel, 1e-7), kernel, product, library
 
-    def bandwidths(self, overhead: float) -> tuple[float, float, float]:
+    def bandwidths(self) -> tuple[float, float, float]:
         """Bytes a second of ``x + y`` in a core's own cache, in the last level and in memory."""
         x, y = vector("x"), vector("y")
         function = _compiled([x, y], x + y)
+        small = partial(function, self.values(8), self.values(8))
         found = []
         for size in (VECTOR, 300_000, 6_000_000):
-            operands = self.values(size), self.values(size)
-            elapsed = seconds_of(function, *operands, samples=5 if size > 1_000_000 else _SAMPLES)
-            found.append(24.0 * size / max(elapsed - overhead, 1e-8))
+            large = partial(function, self.values(size), self.values(size))
+            found.append(24.0 * size / _seconds_beyond(large, small, 5 if size > 1_000_000 else None))
         own, last, memory = found
         last = min(last, own)
         return own, last, min(memory, last)
@@ -180,8 +205,8 @@ class _Bench:
         busy, copying = (_ForThreads(step, threads) for step in (_many_exponentials, _plus_one))
         speedup = busy.gain(self.values(200_000))
         bandwidth = copying.gain(self.values(6_000_000))
-        small = self.values(VECTOR)
-        lost = busy.seconds(small, threads) - busy.seconds(small, 1) / speedup
+        one, all_ = busy.seconds(self.values(VECTOR))
+        lost = all_ - one / speedup
         # As much again has to be gained, at the least.
         return {
             "parallel_from": min(max(2.0 * lost, MachineProfile().parallel_from), 1e-2),
@@ -189,38 +214,51 @@ class _Bench:
             "parallel_bandwidth": min(max(bandwidth, 1.0), float(threads)),
         }
 
-    def reduction(self, overhead: float, bandwidth: float) -> float:
+    def reduction(self, bandwidth: float) -> float:
         """Elements a second of row sums, beside reading them."""
         x = matrix("x")
-        elapsed = seconds_of(_compiled([x], reduce(SUM, x, 1)), self.values(128, 128)) - overhead
+        function = _compiled([x], reduce(SUM, x, 1))
+        large, small = (partial(function, self.values(n, n)) for n in (128, 2))
         reading = 8.0 * 128.0**2 / bandwidth
-        return 128.0**2 / max(elapsed - reading, 0.2 * elapsed, 1e-8)
+        return 128.0**2 / beyond(_seconds_beyond(large, small), reading)
 
     def transposed(self) -> float:
         """Elements a second of reading an operand against its order, beside one in order."""
         x, y = matrix("x"), matrix("y")
         operands = self.values(256, 256), self.values(256, 256)
-        plain = seconds_of(_compiled([x, y], x + y), *operands)
-        turned = seconds_of(_compiled([x, y], x + y.T), *operands)
-        return 256.0 * 256.0 / max(turned - plain, 1e-8)
+        turned, plain = (partial(_compiled([x, y], sum_), *operands) for sum_ in (x + y.T, x + y))
+        return 256.0 * 256.0 / _seconds_beyond(turned, plain)
 
-    def library(self, overhead: float) -> float:
+    def library(self) -> float:
         """Flops a second of NumPy's own loops, as the records of their ops count them."""
-        operand = self.values(20_000)
-        sorting = seconds_of(_chain(sort, 1, "float64"), operand) - overhead
-        adding = seconds_of(_chain(cumsum, 1, "float64"), operand) - overhead
+        operand, small = self.values(20_000), self.values(1)
+        functions = [_chain(step, 1, "float64") for step in (sort, cumsum)]
+        sorting, adding = (
+            _seconds_beyond(partial(function, operand), partial(function, small)) for function in functions
+        )
         comparisons = 2.0 * len(operand) * np.log2(len(operand))
-        return float(np.sqrt(comparisons / max(sorting, 1e-8) * len(operand) / max(adding, 1e-8)))
+        return float(np.sqrt(comparisons / sorting * len(operand) / adding))
 
-    def matrices(self, overhead: float) -> tuple[float, float, float]:
+    def matrices(self) -> tuple[float, float, float]:
         """Rate of a large float64 product, float32's factor, and the length of half the rate."""
-        large = {dtype: self.rate(dtype, 768, 768, overhead) for dtype in ("float64", "float32")}
-        rate = large["float64"]
-        halves = []
-        for size, columns in ((64, 64), (256, 4)):
-            slowdown = max(rate / self.rate("float64", size, columns, overhead), 1.0)
-            halves.append((slowdown - 1.0) / (2.0 / size + 1.0 / columns))
-        return rate, large["float32"] / rate, max(float(np.sqrt(np.prod(halves))), 0.1)
+        kinds = [("float64", 768, 768), ("float32", 768, 768), ("float64", 64, 64), ("float64", 256, 4)]
+        small, *products = (self.product(*kind) for kind in [("float64", 2, 2), *kinds])
+        overhead, *seconds = seconds_of(small, *products, samples=_PRODUCT_SAMPLES)
+        rate, single, *others = (
+            2.0 * size * size * columns / beyond(elapsed, overhead)
+            for (_, size, columns), elapsed in zip(kinds, seconds, strict=True)
+        )
+        halves = [
+            (max(rate / other, 1.0) - 1.0) / (2.0 / size + 1.0 / columns)
+            for (_, size, columns), other in zip(kinds[2:], others, strict=True)
+        ]
+        return rate, single / rate, max(float(np.sqrt(np.prod(halves))), 0.1)
+
+    def product(self, dtype: str, size: int, columns: int) -> Call:
+        """A square matrix times one with so many columns."""
+        x, y = matrix("x", dtype=dtype), matrix("y", dtype=dtype)
+        operands = self.values(size, size, dtype=dtype), self.values(size, columns, dtype=dtype)
+        return partial(_compiled([x, y], x @ y), *operands)
 
     def structured(self) -> tuple[float, float]:
         """Size of the blocks that a triangular product computes in full, and seconds besides."""
@@ -228,16 +266,12 @@ class _Bench:
         whole, half = (_compiled([x, y], op(x, y)) for op in (MATMUL, StructuredProduct("lower")))
         size = 256
         large, small = ((self.values(n, n), self.values(n, n)) for n in (size, 4))
-        share = seconds_of(half, *large) / seconds_of(whole, *large)
-        besides = seconds_of(half, *small) - seconds_of(whole, *small)
-        return min(max(2.0 * share - 1.0, 0.01), 1.0) * size, max(besides, 1e-8)
-
-    def rate(self, dtype: str, size: int, columns: int, overhead: float) -> float:
-        """Flops a second of a square matrix times one with so many columns."""
-        x, y = matrix("x", dtype=dtype), matrix("y", dtype=dtype)
-        operands = self.values(size, size, dtype=dtype), self.values(size, columns, dtype=dtype)
-        elapsed = seconds_of(_compiled([x, y], x @ y), *operands, samples=_PRODUCT_SAMPLES)
-        return 2.0 * size * size * columns / max(elapsed - overhead, 1e-8)
+        half_large, whole_large, half_small, whole_small = seconds_of(
+            *(partial(function, *operands) for operands in (large, small) for function in (half, whole)),
+            samples=_PRODUCT_SAMPLES,
+        )
+        block = min(max(2.0 * half_large / whole_large - 1.0, 0.01), 1.0) * size
+        return block, max(half_small - whole_small, 1e-8)
 
 
 class _ForThreads:
@@ -252,11 +286,14 @@ class _ForThreads:
 
     def gain(self, operand: Array) -> float:
         """How many times faster several threads are."""
-        return self.seconds(operand, 1) / self.seconds(operand, self._threads)
+        one, all_ = self.seconds(operand)
+        return one / all_
 
-    def seconds(self, operand: Array, threads: int) -> float:
-        """Seconds of a call that finds the other threads awake, from the call before."""
-        return seconds_of(self._kernel, threads, np.empty_like(operand), operand)
+    def seconds(self, operand: Array) -> tuple[float, float]:
+        """Seconds of a call in one thread, and in all, which are awake from the call before."""
+        result = np.empty_like(operand)
+        one, all_ = seconds_of(*(partial(self._kernel, n, result, operand) for n in (1, self._threads)))
+        return one, all_
 
 
 def _plus_one(x: Variable) -> Variable:

@@ -28,3 +28,12 @@ def test_a_calibrated_profile_is_plausible_and_used(tmp_path: Path, monkeypatch:
         assert esat.Mode().machine == profile
     finally:
         machine_profile.cache_clear()
+
+
+def test_programs_disturbed_alike_give_a_plausible_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As when the shorter program is held up in every sample: both seem to take as long.
+    monkeypatch.setattr(calibration, "seconds_of", lambda *calls, samples=None: [1e-5] * len(calls))
+    seconds = calibration._Bench().chained(lambda y: y * 1.01 + 0.1)
+    assert 1e-14 < seconds < 1e-8
+    assert calibration.beyond(3.0, 5.0) == pytest.approx(0.3)
+    assert calibration.beyond(5.0, 3.0) == 2.0
