@@ -329,6 +329,28 @@ def test_calls_that_wait_for_a_processor_cost_a_small_share_of_the_time(
     assert total < 1.07 * 20_000 * 1e-4
 
 
+@pytest.mark.parametrize(("together", "lost"), [(9e-6, 1.5), (9e-6, 10.0), (1.2e-5, 3.0)])
+def test_short_calls_that_wait_as_long_as_thousands_take_do_not_cost_much_either(
+    together: float, lost: float
+) -> None:
+    # Rarely, but what is lost is so many times what the others gain.
+    alone, waiting = 1.7e-5, 4e-3
+    random, total, choice = np.random.default_rng(3), 0.0, Choice()
+    share = lost * (alone - together) / waiting
+    for _ in range(20_000):
+        way, waits = choice.next(), random.random() < share
+        last = together + waiting * waits if way else alone
+        choice.add(way, last)
+        total += last
+    assert total < 1.2 * 20_000 * alone
+
+
+def test_short_calls_that_seldom_wait_are_made_in_several_threads() -> None:
+    random, choice = np.random.default_rng(4), Choice()
+    ways = taken(choice, 20_000, lambda way, _: (9e-6 + 4e-3 * (random.random() < 2e-4)) if way else 1.7e-5)
+    assert sum(ways) > 19_000
+
+
 def test_short_calls_in_one_thread_are_not_all_timed() -> None:
     choice = Choice()
     taken(choice, 40, steady(2e-4, 1e-4))

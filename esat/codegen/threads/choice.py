@@ -45,6 +45,10 @@ _OVERDRAFT = 128.0
 """Calls of one thread whose time several may lose before they are given up, however fast most calls are."""
 _MOST_LOST = 32.0
 """The same that one call counts as, at most."""
+_SLICE = 4e-3
+"""Seconds that a system lets a process compute before another one may. Several threads may lose, and what
+they gained makes up for, as much at the least; one call counts as two of them: those that take microseconds
+would else be worth several threads, however many of them had to wait."""
 _MEAN_WEIGHT = 0.01
 """Of the last call in the mean of one thread's times, which those that are held up are part of."""
 _TURNS = 2
@@ -180,10 +184,11 @@ class _Known:
         alone = self.seconds[False]
         change = calls * last / _CALLS_OF_A_TRIAL
         if way:
-            change += calls * max(max(alone, self.mean) - last, -_MOST_LOST * alone)
+            most_lost = max(calls * _MOST_LOST * alone, 2.0 * _SLICE)
+            change += max(calls * (max(alone, self.mean) - last), -most_lost)
         else:
             self.mean += _MEAN_WEIGHT * (last - self.mean)
-        self.account = min(self.account + change, _CALLS_OF_A_TRIAL * alone)
+        self.account = min(self.account + change, max(_CALLS_OF_A_TRIAL * alone, _SLICE))
 
     def may_try(self, way: bool) -> bool:
         """Whether a trial may cost something: one thread never costs many times what several do."""
@@ -191,7 +196,7 @@ class _Known:
 
     def is_overdrawn(self) -> bool:
         """Whether several threads have lost so much that one is better, whatever their average."""
-        return self.account < -_OVERDRAFT * self.seconds[False]
+        return self.account < -max(_OVERDRAFT * self.seconds[False], _SLICE)
 
     def until_trial(self, wait: int, is_first: bool) -> float:
         """More where the other way is much slower; but a first trial tells whether that was by chance."""
