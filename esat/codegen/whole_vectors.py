@@ -123,10 +123,13 @@ def _count_vectors(function: Any, arrays: Sequence[_Array], lanes: int) -> None:
         first, *others = (function.args[place] for place in array.sizes)
         sizes[first] = builder.mul(first, ir.Constant(_INDEX, lanes), flags=("nuw", "nsw"))
         sizes.update((other, ir.Constant(_INDEX, 1)) for other in others)
-    for instruction in entry.instructions:
-        # By which numba makes arrays of arguments.
-        if isinstance(instruction, InsertValue) and instruction.value in sizes:
-            instruction.value = sizes[instruction.value]
+    counted = set(sizes.values())
+    for instruction in [one for block in function.blocks for one in block.instructions]:
+        if instruction not in counted:
+            for size, value in sizes.items():
+                instruction.replace_usage(size, value)
+                if isinstance(instruction, InsertValue) and instruction.value is size:
+                    instruction.value = value  # which it is printed with
 
 
 class _Padding:
