@@ -4,12 +4,14 @@ LLVM writes a vectorised loop twice, once for vectors and once for the elements 
 that calls elementary functions, that is a third of the machine code, and of the time it takes to make it; and
 fifteen elements one by one take as long as ten vectors. So the function that computes such a loop is called
 for as many elements as make whole vectors, and once more for a copy of the others, padded by the last one.
+What does so is the same for all loops of arrays of the same types: its machine code is shared.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 from llvmlite import ir
@@ -21,17 +23,20 @@ from esat.codegen.interleaving import lanes_in_turns
 from esat.codegen.llvm_loops import loops_of, one_by_one
 from esat.codegen.loop_ir import Compute, Kernel, Load, Loop, Store, Tile, walk
 from esat.codegen.vector_math.functions import FUNCTIONS
+from esat.codegen.vector_math.shared_code import share_function, shared_name
 from esat.records import record
 
 _MARK = '"whole-vectors"'
-_PADDED = ".padded"
+_WHOLE = ".whole"
 _CALLED = re.compile(r"\w+(?=\()")
 _FIELD = re.compile(r"arg\.(\w+)\.(\d+)(?:\.(\d+))?")
 """Numba's names for what it passes of an array."""
 _DATA, _SIZES = 4, 5
 _OUTPUT = "o"
 _ALIGNMENT = 64
-_INDEX = ir.IntType(64)
+_INDEX, _STATUS = ir.IntType(64), ir.IntType(32)
+_SOME = f"range(i64 1, {1 << 59})"
+"""LLVM's attribute of a number of vectors that is not 0: it would write a loop for fewer elements else."""
 
 
 def takes_whole_vectors(kernel: Kernel) -> bool:
@@ -60,7 +65,7 @@ def whole_vectors(typing_context: Any) -> Any:
     """Say of the function that calls this that :func:`takes_whole_vectors` holds."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        # Llvmlite knows no attributes with values, but prints what it is given.
+        # Llvmlite knows few attributes with values, but prints what it is given.
         set.add(builder.function.attributes, _MARK)
         return context.get_dummy_value()
 
@@ -76,29 +81,37 @@ class _Array:
     sizes: tuple[int, ...]
 
 
+class _Role(Enum):
+    """What an argument of a loop over whole vectors is."""
+
+    INPUT = "i"
+    OUTPUT = "o"
+    CONSTANT = "c"
+
+
+@record(frozen=True)
+class _Argument:
+    """An argument of a loop over whole vectors: what it is, and its type in LLVM."""
+
+    role: _Role
+    type: Any
+
+    def __str__(self) -> str:
+        return self.role.value + re.sub(r"\W", "_", str(self.type).replace("*", "P"))
+
+
 def pad(module: Any) -> None:
-    """Add to an LLVM module what calls its marked functions for whole vectors, where these take turns."""
+    """Let the marked functions of an LLVM module have their loops called for whole vectors, in turns."""
     for function in [one for one in module.functions if _MARK in one.attributes]:
         loops, arrays = loops_of(function), _arrays(function)
         lanes = lanes_in_turns(loops[0].instructions) if len(loops) == 1 else None
         if lanes is not None and arrays:
-            _count_vectors(function, arrays, lanes)
-            _Padding(module, function, arrays, lanes).write()
-            function.linkage = "internal"
-            function.attributes.add("noinline")
+            _pad(module, function, arrays, lanes)
 
 
-def rename_padded(module: Any) -> bool:
-    """Let what :func:`pad` added, in a module that LLVM has read, take the place of what it calls.
-
-    Returns whether there is such a function.
-    """
-    added = [one for one in module.functions if one.name.endswith(_PADDED)]
-    for padded in added:
-        name = padded.name.removesuffix(_PADDED)
-        module.get_function(name).name = f"{name}.whole"
-        padded.name = name
-    return bool(added)
+def is_padded(module: Any) -> bool:
+    """Whether :func:`pad` has been at work in a module, which LLVM has read."""
+    return any(one.name.endswith(_WHOLE) for one in module.functions)
 
 
 def _arrays(function: Any) -> list[_Array]:
@@ -113,76 +126,106 @@ def _arrays(function: Any) -> list[_Array]:
     return [_Array(name, data[name], tuple(places)) for name, places in sizes.items()]
 
 
-def _count_vectors(function: Any, arrays: Sequence[_Array], lanes: int) -> None:
-    """Let a function be told numbers of vectors for sizes, and LLVM see that arrays have one axis."""
-    entry = function.entry_basic_block
-    builder = ir.IRBuilder(entry)
-    builder.position_at_start(entry)
-    sizes: dict[Any, Any] = {}
-    for array in arrays:
-        first, *others = (function.args[place] for place in array.sizes)
-        sizes[first] = builder.mul(first, ir.Constant(_INDEX, lanes), flags=("nuw", "nsw"))
-        sizes.update((other, ir.Constant(_INDEX, 1)) for other in others)
-    counted = set(sizes.values())
-    for instruction in [one for block in function.blocks for one in block.instructions]:
-        if instruction not in counted:
-            for size, value in sizes.items():
-                instruction.replace_usage(size, value)
-                if isinstance(instruction, InsertValue) and instruction.value is size:
-                    instruction.value = value  # which it is printed with
+def _pad(module: Any, function: Any, arrays: Sequence[_Array], lanes: int) -> None:
+    """Move a function's loop to one of its own, and let what pads vectors call that."""
+    whole, used = _loop_of_its_own(module, function, arrays, lanes)
+    roles = {array.data: _role(array) for array in arrays}
+    arguments = [_Argument(roles.get(place, _Role.CONSTANT), function.args[place].type) for place in used]
+    name = shared_name(f"esat_whole_vectors_{lanes}_{'_'.join(map(str, arguments))}")
+    share_function(name, lambda other: _write_padding(other, name, arguments, lanes))
+    padding = ir.Function(module, _padding_type(arguments), name)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    size = ir.Constant(_INDEX, 1)
+    for place in arrays[0].sizes:
+        size = builder.mul(size, function.args[place])
+    builder.call(padding, [whole, size, *(function.args[place] for place in used)])
+    # A kernel's loop raises nothing.
+    builder.store(ir.Constant(function.args[0].type.pointee, None), function.args[0])
+    builder.ret(ir.Constant(_STATUS, 0))
 
 
-class _Padding:
-    """Writes the function that calls another one for whole vectors, and for what is left over."""
+def _role(array: _Array) -> _Role:
+    return _Role.OUTPUT if array.name.startswith(_OUTPUT) else _Role.INPUT
 
-    def __init__(self, module: Any, function: Any, arrays: Sequence[_Array], lanes: int) -> None:
-        self.module = module
-        self.function = function
-        self.arrays = arrays
-        self.lanes = lanes
-        self.padded = ir.Function(module, function.function_type, function.name + _PADDED)
-        self.builder = ir.IRBuilder(self.padded.append_basic_block("entry"))
 
-    def write(self) -> None:
-        builder, arguments = self.builder, self.padded.args
-        buffers = [self._buffer(arguments[array.data].type.pointee) for array in self.arrays]
-        size = ir.Constant(_INDEX, 1)
-        for place in self.arrays[0].sizes:
-            size = builder.mul(size, arguments[place])
-        vectors = builder.udiv(size, ir.Constant(_INDEX, self.lanes))
-        whole = builder.mul(vectors, ir.Constant(_INDEX, self.lanes))
-        left_over = builder.sub(size, whole)
-        with builder.if_then(builder.icmp_signed(">", vectors, ir.Constant(_INDEX, 0))):
-            self._call([arguments[array.data] for array in self.arrays], vectors)
-        with builder.if_then(builder.icmp_signed(">", left_over, ir.Constant(_INDEX, 0))):
-            lanes, last = ir.Constant(_INDEX, self.lanes), builder.sub(size, ir.Constant(_INDEX, 1))
-            with one_by_one(builder, lanes) as lane:
-                place = builder.add(whole, lane)
-                place = builder.select(builder.icmp_signed("<", place, last), place, last)
-                for array, buffer in zip(self.arrays, buffers, strict=True):
-                    value = builder.load(builder.gep(arguments[array.data], [place]))
-                    builder.store(value, builder.gep(buffer, [lane]))
-            self._call(buffers, ir.Constant(_INDEX, 1))
-            with one_by_one(builder, left_over) as lane:
-                for array, buffer in zip(self.arrays, buffers, strict=True):
-                    if array.name.startswith(_OUTPUT):
-                        value = builder.load(builder.gep(buffer, [lane]))
-                        place = builder.add(whole, lane)
-                        builder.store(value, builder.gep(arguments[array.data], [place]))
-        # A kernel's loop raises nothing.
-        builder.store(ir.Constant(arguments[0].type.pointee, None), arguments[0])
-        builder.ret(ir.Constant(ir.IntType(32), 0))
+def _loop_of_its_own(
+    module: Any, function: Any, arrays: Sequence[_Array], lanes: int
+) -> tuple[Any, list[int]]:
+    """A function with the blocks of another one, which is told a number of vectors for sizes of arrays.
 
-    def _buffer(self, element: Any) -> Any:
-        buffer = self.builder.alloca(element, self.lanes)
-        buffer.align = _ALIGNMENT
-        return buffer
+    Returns it, and which arguments of the other one its first ones are.
+    """
+    sizes = {function.args[place]: place for array in arrays for place in array.sizes}
+    read = {
+        id(operand) for block in function.blocks for one in block.instructions for operand in one.operands
+    }
+    used = [place for place, one in enumerate(function.args) if id(one) in read and one not in sizes]
+    kept = [function.args[place] for place in used]
+    whole = ir.Function(module, _loop_type([one.type for one in kept]), function.name + _WHOLE)
+    vectors = whole.args[-1]
+    vectors.name = "vectors"
+    set.add(vectors.attributes, _SOME)
+    whole.args = (*kept, vectors)
+    whole.linkage = "internal"
+    whole.blocks, function.blocks = function.blocks, []
+    for block in whole.blocks:
+        block.parent = whole
+    builder = ir.IRBuilder(whole.entry_basic_block)
+    builder.position_at_start(whole.entry_basic_block)
+    length = builder.mul(vectors, ir.Constant(_INDEX, lanes), flags=("nuw", "nsw"))
+    firsts = {array.sizes[0] for array in arrays}
+    for instruction in [one for block in whole.blocks for one in block.instructions]:
+        for size, place in sizes.items():
+            # LLVM sees that arrays have one axis.
+            value = length if place in firsts else ir.Constant(_INDEX, 1)
+            instruction.replace_usage(size, value)
+            if isinstance(instruction, InsertValue) and instruction.value is size:
+                instruction.value = value  # which it is printed with
+    return whole, used
 
-    def _call(self, memory: Sequence[Any], vectors: Any) -> None:
-        arguments = list(self.padded.args)
-        for array, data in zip(self.arrays, memory, strict=True):
-            arguments[array.data] = data
-            for place in array.sizes:
-                arguments[place] = ir.Constant(_INDEX, 1)
-            arguments[array.sizes[0]] = vectors
-        self.builder.call(self.function, arguments)
+
+def _loop_type(types_: Sequence[Any]) -> Any:
+    return ir.FunctionType(_STATUS, [*types_, _INDEX])
+
+
+def _padding_type(arguments: Sequence[_Argument]) -> Any:
+    passed = [one.type for one in arguments]
+    return ir.FunctionType(ir.VoidType(), [_loop_type(passed).as_pointer(), _INDEX, *passed])
+
+
+def _write_padding(module: Any, name: str, arguments: Sequence[_Argument], lanes: int) -> None:
+    """Write what calls a loop for as many whole vectors as there are, and for what is left over."""
+    function = ir.Function(module, _padding_type(arguments), name)
+    loop, size, *passed = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    count, one = ir.Constant(_INDEX, lanes), ir.Constant(_INDEX, 1)
+    buffers = [_buffer(builder, argument, lanes) for argument in arguments]
+    vectors = builder.udiv(size, count)
+    whole = builder.mul(vectors, count)
+    left_over, last = builder.sub(size, whole), builder.sub(size, one)
+    padded = list(zip(arguments, passed, buffers, strict=True))
+    with builder.if_then(builder.icmp_signed(">", vectors, ir.Constant(_INDEX, 0))):
+        builder.call(loop, [*passed, vectors])
+    with builder.if_then(builder.icmp_signed(">", left_over, ir.Constant(_INDEX, 0))):
+        with one_by_one(builder, count) as lane:
+            place = builder.add(whole, lane)
+            place = builder.select(builder.icmp_signed("<", place, last), place, last)
+            for _, array, buffer in padded:
+                if buffer is not None:
+                    builder.store(builder.load(builder.gep(array, [place])), builder.gep(buffer, [lane]))
+        builder.call(loop, [*(array if buffer is None else buffer for _, array, buffer in padded), one])
+        with one_by_one(builder, left_over) as lane:
+            for argument, array, buffer in padded:
+                if argument.role is _Role.OUTPUT:
+                    place = builder.add(whole, lane)
+                    builder.store(builder.load(builder.gep(buffer, [lane])), builder.gep(array, [place]))
+    builder.ret_void()
+
+
+def _buffer(builder: Any, argument: _Argument, lanes: int) -> Any:
+    """Memory for one vector of an array; None for what is none."""
+    if argument.role is _Role.CONSTANT:
+        return None
+    buffer = builder.alloca(argument.type.pointee, lanes)
+    buffer.align = _ALIGNMENT
+    return buffer

@@ -13,6 +13,7 @@ from esat.codegen.cache.kernel import CompiledKernel
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.overwriting import overwrite
+from esat.codegen.vector_math import shared_code
 from esat.codegen.whole_vectors import takes_whole_vectors
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce
@@ -106,6 +107,20 @@ def test_machine_code_has_no_loop_for_what_is_left_over(
     assert not SCALAR_MULTIPLICATION.search(compiled(lowered([op("exp", x)], [x])).assembly)
     monkeypatch.setattr(interleaving, "vector_bytes", lambda: 64)
     assert SCALAR_MULTIPLICATION.search(compiled(lowered([op("expm1", x)], [x])).assembly)
+
+
+def test_what_pads_vectors_is_shared_by_loops_of_arrays_alike(compiled: Compile) -> None:
+    x, y, single = variable("float64", None), variable("float64", None), variable("float32", None)
+
+    def padding_of(output: Variable, inputs: list[Variable]) -> set[str]:
+        called = shared_code.called_by(compiled(lowered([output], inputs)).compile_result.library)
+        return {name for name in called if name.startswith("esat_whole_vectors_")}
+
+    of_two = padding_of(op("mul", op("exp", x), y), [x, y])
+    assert len(of_two) == 1
+    assert padding_of(op("add", op("tanh", y), op("sin", x)), [x, y]) == of_two
+    others = [padding_of(op("tanh", one), [one]) for one in (x, single)]
+    assert len(of_two.union(*others)) == 3
 
 
 VECTOR, MATRIX, ROW = variable("float64", None), variable("float64", None, None), variable("float64", 1, None)

@@ -12,7 +12,7 @@ from esat.codegen.interleaving import interleave
 from esat.codegen.loop_compiler.contexts import RUN_TIME, LoopContext, RememberingTypes
 from esat.codegen.loop_compiler.passes import loop_passes
 from esat.codegen.vector_math.linking import LinkingLibrary
-from esat.codegen.whole_vectors import pad, rename_padded
+from esat.codegen.whole_vectors import is_padded, pad
 
 _LINKED = binding.Linkage.linkonce_odr
 """The linkage of functions that numba took from other libraries."""
@@ -34,7 +34,7 @@ class _Library(LinkingLibrary):
 
     def _optimize_functions(self, ll_module: Any) -> None:
         codegen: Any = self._codegen
-        if rename_padded(ll_module):
+        if is_padded(ll_module):
             # A single loop, of which the passes over the whole module make the same without these.
             ll_module.data_layout = codegen._data_layout
         else:

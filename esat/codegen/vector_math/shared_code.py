@@ -1,4 +1,4 @@
-"""Machine code of long formulas, which the kernels of a process share.
+"""Machine code of long formulas and other functions, which the kernels of a process share.
 
 LLVM takes a tenth of a millisecond to make machine code of one operation of a formula on two vectors: 5 ms
 for an exponential, 20 for a power. Where a loop has many functions, whose values exceed the registers
@@ -13,7 +13,7 @@ Numba's lock is to be held where code is made or loaded.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from llvmlite import binding
@@ -85,15 +85,47 @@ def share(formula: Formula) -> None:
     name = _name(formula)
     if name in _shared:
         return
-    library = _LIBRARY(cpu_target.target_context.codegen(), name)
-    library.enable_object_caching()
     module = formula.library._get_module_for_linking().clone()
     for function in module.functions:
         if not function.is_declaration:
             function.linkage = "internal"
     function = module.get_function(formula.symbol)
     function.name, function.linkage = name, "external"
+    library = _new_library(name)
     library.add_llvm_module(module)
+    _finish(name, library)
+
+
+def share_function(name: str, write: Callable[[Any], None]) -> None:
+    """Make the machine code of a function, unless it is there.
+
+    Parameters
+    ----------
+    name
+        Its name, which :func:`shared_name` made.
+    write
+        Puts the function into a module of llvmlite's.
+    """
+    if name not in _shared:
+        module = cpu_target.target_context.create_module(name)
+        write(module)
+        library = _new_library(name)
+        library.add_ir_module(module)
+        _finish(name, library)
+
+
+def shared_name(name: str) -> str:
+    """What a shared function is called that stands for another one."""
+    return name + _SHARED
+
+
+def _new_library(name: str) -> Any:
+    library = _LIBRARY(cpu_target.target_context.codegen(), name)
+    library.enable_object_caching()
+    return library
+
+
+def _finish(name: str, library: Any) -> None:
     library.finalize()
     _shared[name] = _Shared(library, library.serialize_using_object_code())
 
@@ -124,11 +156,11 @@ def _called(library: Any) -> list[str]:
 
 
 def _name(formula: Formula) -> str:
-    return formula.symbol + _SHARED
+    return shared_name(formula.symbol)
 
 
 class _Library(JITCodeLibrary):
-    """Numba's library of one formula, which LLVM treats as it does formulas within kernels."""
+    """Numba's library of one function, which LLVM treats as it does formulas within kernels."""
 
     def _optimize_functions(self, ll_module: binding.ModuleRef) -> None:
         codegen: Any = self._codegen
