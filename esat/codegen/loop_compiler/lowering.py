@@ -3,7 +3,7 @@
 Numba keeps variables, and each array that it reads or asks for its sizes, in memory, makes an object of each
 range, and sees to it that indices below zero count from the end. It leaves it to LLVM to find that none of it
 is needed. To write all that, print and parse it, and drop it took half as long as to optimize what remains
-and to make machine code of it. The machine code is the same.
+and to make machine code of it. The machine code of most kernels is the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _LoopLower(Lower):
         """Find out what need not be kept in memory."""
         super().init()
         self._counted: set[int] = set()
-        self._innermost: set[str] = set()
+        self._innermost: dict[str, list[str]] = {}
         self._find_values()
 
     def lower_assign(self, ty: Any, inst: Any) -> Any:
@@ -106,7 +106,8 @@ class _LoopLower(Lower):
         does not see through: it would count the numbers of a range in a second way, and then not know that
         whole vectors leave nothing over.
         """
-        if not isinstance(result, types.RangeIteratorType) or self._target not in self._innermost:
+        copies = self._innermost.get(self._target)
+        if copies is None or not self._singly_assigned_vars.issuperset(copies):
             return None
         builder, numbers = self.builder, self.loadvar(expression.value.name)
         start, stop, step = (_field(builder, numbers, number) for number in range(3))
@@ -225,7 +226,7 @@ class _LoopLower(Lower):
         return self.context.get_function(function, signature)
 
     def _find_values(self) -> None:
-        """Find out which variables need not be kept in memory, and which are iterators of innermost loops.
+        """Find out which variables need not be kept in memory, and which are ranges of innermost loops.
 
         The first are assigned once, before all blocks in which they are used are entered.
         """
@@ -257,10 +258,13 @@ class _LoopLower(Lower):
         for header, loop in loops.items():
             if not loops.keys() & (set(loop.body) - {header}):
                 for expression in self.blocks[header].find_exprs("iternext"):
-                    name = expression.value.name
-                    while name in known:
-                        self._innermost.add(name)
-                        name = copied.get(name, "")
+                    copies = [expression.value.name]
+                    while copies[-1] in known and copies[-1] in copied:
+                        copies.append(copied[copies[-1]])
+                    if isinstance(self.typeof(copies[-1]), types.RangeIteratorType) and known.issuperset(
+                        copies
+                    ):
+                        self._innermost[copies[-1]] = copies
 
     def _is_owned(self, name: str) -> bool:
         """Whether a variable's memory is given up somewhere, be it where the variable was never assigned."""
