@@ -32,10 +32,9 @@ class _LoopLower(Lower):
 
     def init(self) -> None:
         """Find out what need not be kept in memory."""
-        super().init()
         self._counted: set[int] = set()
         self._innermost: dict[str, list[str]] = {}
-        self._find_values()
+        super().init()
 
     def lower_assign(self, ty: Any, inst: Any) -> Any:
         """What a variable is assigned."""
@@ -225,7 +224,7 @@ class _LoopLower(Lower):
         signature = self.context.signatures.resolve_function_type(function, arguments, {})
         return self.context.get_function(function, signature)
 
-    def _find_values(self) -> None:
+    def _find_singly_assigned_variable(self) -> None:
         """Find out which variables need not be kept in memory, and which are ranges of innermost loops.
 
         The first are assigned once, before all blocks in which they are used are entered.
@@ -242,19 +241,20 @@ class _LoopLower(Lower):
                     copied[name] = one.value.name
         flow = _FLOW(self.blocks)
         before, loops = flow.dominators(), flow.loops()
-        elsewhere = {
-            name
-            for label, names in _USES(self.blocks).usemap.items()
-            for name in names
-            if name in assigned and assigned[name] not in before[label]
-        }
+        elsewhere: set[str] = set()
+        unknown: set[str] = set()
+        for label, names in _USES(self.blocks).usemap.items():
+            elsewhere.update(names)
+            unknown.update(name for name in names if name in assigned and assigned[name] not in before[label])
         first = min(self.blocks)
         known = {
             name
             for name, count in counts.items()
-            if count == 1 and name not in elsewhere and (assigned[name] == first or not self._is_owned(name))
+            if count == 1
+            and name not in unknown
+            and (name not in elsewhere or assigned[name] == first or not self._is_owned(name))
         }
-        self._singly_assigned_vars |= known
+        self._singly_assigned_vars, self._blk_local_varmap = known, {}
         for header, loop in loops.items():
             if not loops.keys() & (set(loop.body) - {header}):
                 for expression in self.blocks[header].find_exprs("iternext"):
