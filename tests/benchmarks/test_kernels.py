@@ -88,6 +88,26 @@ def test_peers_far_behind_take_part_in_few_rounds() -> None:
     assert match._far_behind({"esat": 9.0}) == set()
 
 
+def test_a_turn_is_filled_though_the_process_was_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def turn(contest: match.Contest, name: str, do: str, count: int) -> dict[str, float]:
+        asked.append(count)
+        return {"seconds": 0.004 if asked.count(count) == 2 else 2.0**-15}
+
+    monkeypatch.setattr(match.Contest, "_ask", turn)
+    contest = match.Contest({}, 1, match.Settings(rounds=15, seconds=0.01))
+    assert contest._count("esat") == (327, 2.0**-15)
+    assert asked[3] == 3276
+
+
+def test_a_contender_that_fails_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(match.Contest, "_ask", lambda *_, **__: asked.append("time") or {"failed": "why"})
+    assert match.Contest({}, 1, match.Settings(rounds=15, seconds=0.01))._count("jax") == (1, 1.0)
+    assert asked == ["time"]
+
+
 def test_limits_are_the_best_that_was_seen() -> None:
     first, second = Limits(1, 2.0, {"float64": 3.0}), Limits(1, 1.0, {"float64": 4.0, "float32": 5.0})
     assert second.or_better(first) == Limits(1, 2.0, {"float64": 4.0, "float32": 5.0})
