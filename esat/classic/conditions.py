@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 
 from esat.classic.terms import Literal, broadcast_of, dtype_of, value_of
 from esat.egraph.facts import lossless
@@ -23,15 +23,20 @@ from esat.rules.reader import Sexp, is_number
 Value = Variable | Literal
 Bindings = Mapping[str, Value]
 
-_ARITHMETIC: Mapping[str, Callable[..., Literal]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "&": operator.and_,
-    "|": operator.or_,
-    ">>": operator.rshift,
+Reading = Callable[[Bindings], Literal]
+"""Finds the value of an expression under bindings; raises Unknown where it has none."""
+
+_ARITHMETIC: Mapping[str, Callable[[Sequence[Literal]], Literal]] = {
+    "+": partial(reduce, operator.add),
+    "-": partial(reduce, operator.sub),
+    "*": partial(reduce, operator.mul),
+    "&": partial(reduce, operator.and_),
+    "|": partial(reduce, operator.or_),
+    ">>": partial(reduce, operator.rshift),
     "min": min,
     "max": max,
+    "<<": lambda numbers: _signed(int(numbers[0]) << int(numbers[1]) if numbers[1] < _BITS else 0),
+    "not-i64": lambda numbers: ~int(numbers[0]),
 }
 _COMPARISONS: Mapping[str, Callable[[Literal, Literal], bool]] = {
     "!=": operator.ne,
@@ -53,31 +58,36 @@ class Conditions:
     def __init__(self, signature: Signature) -> None:
         self.operators = signature.operators
         self._expanded: dict[Sexp, Sexp] = {}
+        self._readings: dict[Sexp, Reading] = {}
 
     # ---- expressions
 
     def literal(self, expression: Sexp, bindings: Bindings) -> Literal:
         """The value of an expression of sort i64 or f64. Raises Unknown where it has none."""
+        reading = self._readings.get(expression)
+        if reading is None:
+            reading = self._readings[expression] = self._reading(expression)
+        return reading(bindings)
+
+    def _reading(self, expression: Sexp) -> Reading:
+        """What finds an expression's value: taken apart once, for conditions are asked often."""
         if isinstance(expression, str):
-            if is_number(expression):
-                return float(expression) if any(mark in expression for mark in ".en") else int(expression)
-            value = bindings.get(expression)
-            if value is None or isinstance(value, Variable):
-                raise Unknown(expression)
-            return value
+            if not is_number(expression):
+                return partial(_bound, expression)
+            return _constant(
+                float(expression) if any(mark in expression for mark in ".en") else int(expression)
+            )
         name = str(expression[0])
         if name.startswith("ds-"):
-            return self.literal(self._expand(expression), bindings)
+            return self._reading(self._expand(expression))
         if name in ("dt", "bp", "val"):
-            return self._type_function(name, expression[1], bindings)
-        operands = [self.literal(part, bindings) for part in expression[1:]]
-        if name == "<<":
-            return _signed(int(operands[0]) << int(operands[1]) if operands[1] < _BITS else 0)
-        if name == "not-i64":
-            return ~int(operands[0])
-        if name in _ARITHMETIC:
-            return reduce(_ARITHMETIC[name], operands)
-        raise Unknown(name)
+            return partial(self._type_function, name, expression[1])
+        operands = tuple(map(self._reading, expression[1:]))
+        return (
+            partial(_computed, _ARITHMETIC[name], operands)
+            if name in _ARITHMETIC
+            else partial(_unknown, name)
+        )
 
     def _expand(self, expression: Sexp) -> Sexp:
         known = self._expanded.get(expression)
@@ -159,6 +169,27 @@ class Conditions:
         if name in kinds:
             return _kind(numbers[0]) in kinds[name]
         raise Unknown(name)
+
+
+def _bound(name: str, bindings: Bindings) -> Literal:
+    value = bindings.get(name)
+    if value is None or isinstance(value, Variable):
+        raise Unknown(name)
+    return value
+
+
+def _constant(number: Literal) -> Reading:
+    return lambda bindings: number
+
+
+def _computed(
+    operation: Callable[[Sequence[Literal]], Literal], operands: Sequence[Reading], bindings: Bindings
+) -> Literal:
+    return operation([operand(bindings) for operand in operands])
+
+
+def _unknown(name: str, bindings: Bindings) -> Literal:
+    raise Unknown(name)
 
 
 def _kind(dtype: int) -> str:
