@@ -57,7 +57,6 @@ class Conditions:
 
     def __init__(self, signature: Signature) -> None:
         self.operators = signature.operators
-        self._expanded: dict[Sexp, Sexp] = {}
         self._readings: dict[Sexp, Reading] = {}
 
     # ---- expressions
@@ -66,7 +65,7 @@ class Conditions:
         """The value of an expression of sort i64 or f64. Raises Unknown where it has none."""
         reading = self._readings.get(expression)
         if reading is None:
-            reading = self._readings[expression] = self._reading(expression)
+            reading = self._readings[expression] = self._reading(expand(expression))
         return reading(bindings)
 
     def _reading(self, expression: Sexp) -> Reading:
@@ -78,22 +77,11 @@ class Conditions:
                 float(expression) if any(mark in expression for mark in ".en") else int(expression)
             )
         name = str(expression[0])
-        if name.startswith("ds-"):
-            return self._reading(self._expand(expression))
         if name in ("dt", "bp", "val"):
             return partial(self._type_function, name, expression[1])
         operands = tuple(map(self._reading, expression[1:]))
-        return (
-            partial(_computed, _ARITHMETIC[name], operands)
-            if name in _ARITHMETIC
-            else partial(_unknown, name)
-        )
-
-    def _expand(self, expression: Sexp) -> Sexp:
-        known = self._expanded.get(expression)
-        if known is None:
-            known = self._expanded[expression] = expand(expression)
-        return known
+        operation = _ARITHMETIC.get(name)
+        return partial(_unknown, name) if operation is None else partial(_computed, operation, operands)
 
     def _type_function(self, name: str, of: Sexp, bindings: Bindings) -> Literal:
         variable = bindings.get(of) if isinstance(of, str) else None
@@ -127,7 +115,7 @@ class Conditions:
             )
         if not record.broadcast:
             raise Unknown(str(term[0]))
-        return self.literal(self._expand(record.broadcast_expression), words)
+        return self.literal(record.broadcast_expression, words)
 
     # ---- facts
 
