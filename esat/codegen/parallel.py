@@ -92,7 +92,8 @@ def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C", streams: bool 
     """The kernel in parts that several threads share.
 
     Its results are the same bits in any number of threads; those of :func:`compile_kernel`, too, unless
-    LLVM chose another order in which to sum a block. With ``streams`` results are written past the caches.
+    LLVM chose another order in which to sum a block. With ``streams`` results are written past the caches,
+    and long rows that these follow from may be read once instead of twice: see :mod:`esat.codegen.moments`.
 
     Raises
     ------

@@ -4,6 +4,10 @@ A line of memory that is stored in part must be read first, and drives other lin
 loop collects half a kilobyte of its result in a buffer, which stays in the first-level cache, and then stores
 that as whole lines, with a hint that nobody reads them soon. On a Zen 4 server, 80 MB a result, the sum of a
 row and a column takes 0.67 of the time, 2 * x + 1 takes 0.76, and x * y + z 0.8 to 0.9.
+
+Rows may begin and end within a line. The last line of each is fetched while the row is written: what is
+stored in part waits for memory, and all later stores wait behind it. On a Zen 3 server an outer sum of rows
+of 12 KB takes 0.9 of the time.
 """
 
 from __future__ import annotations
@@ -86,7 +90,7 @@ def line_buffer(typing_context: Any, dtype: Any) -> Any:
 def stream(typing_context: Any, array: Any, index: Any, buffer: Any, count: Any) -> Any:
     """Write the first ``count`` elements of a buffer to a C-contiguous array from a tuple of places on.
 
-    Whole lines go past the caches if the first element is the first of a line; others are stored as ever.
+    Whole lines go past the caches; what lies before the first and behind the last of them is stored as ever.
     """
     if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
         return None
@@ -98,23 +102,29 @@ def stream(typing_context: Any, array: Any, index: Any, buffer: Any, count: Any)
             _ARRAYS.make_array(buffer)(context, builder, arguments[2]).data, BYTE.as_pointer()
         )
         length = builder.mul(context.cast(builder, arguments[3], count, types.int64), word(size))
-        within = builder.and_(builder.ptrtoint(target, WORD), word(LINE - 1))
-        starts_line = builder.icmp_unsigned("==", within, word(0))
-        whole = builder.select(starts_line, builder.and_(length, word(-LINE)), word(0))
-        _store_lines(builder, target, source, whole)
-        with builder.if_then(builder.icmp_unsigned("<", whole, length)):
-            parts = (builder.gep(pointer, [whole]) for pointer in (target, source))
-            _CGUTILS.raw_memcpy(builder, *parts, builder.sub(length, whole), 1)
+        missing = builder.and_(builder.neg(builder.ptrtoint(target, WORD)), word(LINE - 1))
+        head = builder.select(builder.icmp_unsigned("<", missing, length), missing, length)
+        whole = builder.and_(builder.sub(length, head), word(-LINE))
+        _copy(builder, target, source, word(0), head)
+        _store_lines(builder, builder.gep(target, [head]), builder.gep(source, [head]), whole)
+        _copy(builder, target, source, builder.add(head, whole), length)
         return context.get_dummy_value()
 
     return types.void(array, index, buffer, count), generate
+
+
+def _copy(builder: Any, target: Any, source: Any, begin: Any, end: Any) -> None:
+    """Store the bytes between two places, if there are any."""
+    with builder.if_then(builder.icmp_unsigned("<", begin, end), likely=False):
+        parts = (builder.gep(pointer, [begin]) for pointer in (target, source))
+        _CGUTILS.raw_memcpy(builder, *parts, builder.sub(end, begin), 1)
 
 
 def _store_lines(builder: Any, target: Any, source: Any, length: Any) -> None:
     line = ir.VectorType(WORD, LINE // 8).as_pointer()
     hint = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
     with _CGUTILS.for_range_slice(builder, word(0), length, word(LINE), inc=True) as (place, _):
-        value = builder.load(builder.bitcast(builder.gep(source, [place]), line), align=LINE)
+        value = builder.load(builder.bitcast(builder.gep(source, [place]), line), align=8)
         store = builder.store(value, builder.bitcast(builder.gep(target, [place]), line), align=LINE)
         store.set_metadata("nontemporal", hint)
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, variable
 
-from esat.codegen import lower, processor
+from esat.codegen import lower, moments, processor
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.moments import find_moments
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.partition import partition
+from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce
 
@@ -108,6 +109,83 @@ def test_squares_are_never_negative(value: float) -> None:
     x, outputs = sums("float64", share=2.5e-5)
     squares = run(kernel_of([x], outputs), 1, np.full(40_000, value))[1]
     assert 0.0 <= squares <= 1e-28 * value**2 * 40_000
+
+
+def sums_of_rows(dtype: str) -> tuple[Kernel, list[int]]:
+    """What is left of rows without their means, in units of their squares, and both sums of each row.
+
+    Also the ranks of its inputs: a matrix, and what its columns are multiplied by.
+    """
+    x, row = variable(dtype, None, None), variable(dtype, None)
+    total = reduce(SUM, x, 1, keepdims=True)
+    deviation = op("sub", x, op("mul", total, np.asarray(1 / ROW, dtype)))
+    squares = reduce(SUM, op("sqr", deviation), 1, keepdims=True)
+    group = group_of([op("mul", op("div", deviation, squares), row), total, squares], [x, row])
+    kernel = lower(group)
+    return collapse(kernel), [group.inputs[place].tensor_type.ndim for place in kernel.operands]
+
+
+ROW = 9001
+"""Elements of a row: two whole chunks, and what is left."""
+
+
+def run_rows(x: np.ndarray, threads: int = 1) -> tuple[np.ndarray, ...]:
+    """The same of a matrix whose columns are multiplied by one, written past the caches."""
+    kernel, ranks = sums_of_rows(x.dtype.name)
+    results = [np.full(shape, 99, x.dtype) for shape in (x.shape, (len(x), 1), (len(x), 1))]
+    inputs = [x if rank == 2 else np.ones(x.shape[1], x.dtype) for rank in ranks]
+    compile_parallel_kernel(kernel, streams=True)(threads, *results, *inputs)
+    return tuple(results)
+
+
+def reads_rows_once(kernel: Kernel) -> bool:
+    printed = print_parallel_source(kernel, "C", comments=False, streams=True)
+    assert printed is not None
+    return "moments_together" in printed.text
+
+
+@pytest.fixture
+def short_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are read once where vectors have 32 bytes."""
+    monkeypatch.setattr(moments, "vector_bytes", lambda: 32)
+
+
+@pytest.mark.usefixtures("short_vectors")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_that_are_written_past_the_caches(dtype: str) -> None:
+    assert reads_rows_once(sums_of_rows(dtype)[0])
+    array = np.stack([one[:ROW] for one in samples(ROW).values()]).astype(dtype)
+    exact = array.astype(np.longdouble)
+    result, total, squares = run_rows(array)
+    epsilon = float(np.finfo(dtype).eps)
+    assert (abs(total[:, 0] - exact.sum(1)) <= 2 * epsilon * np.abs(exact).sum(1)).all()
+    centre = (total * np.asarray(1 / ROW, dtype)).astype(dtype)
+    wanted = ((exact - centre) ** 2).sum(1, keepdims=True)
+    assert (abs(squares - wanted) <= 8 * epsilon * wanted).all()
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_max_ulp(result, (array - centre) / squares, 2)
+    for threads in (2, 3):
+        again = run_rows(array, threads)
+        assert [one.tobytes() for one in again] == [one.tobytes() for one in (result, total, squares)]
+
+
+@pytest.mark.usefixtures("short_vectors")
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 1e308, -1.7e308])
+def test_rows_that_are_not_finite_are_as_in_two_passes(special: float) -> None:
+    array = np.tile(np.linspace(-3.0, 5.0, ROW), (6, 1))
+    for row, at in enumerate([[0], [ROW - 1], [0, ROW - 1], slice(None), slice(4096, None)]):
+        array[row, at] = special
+    result, total, squares = run_rows(array)
+    with np.errstate(all="ignore"):
+        deviation = array - total * (1 / ROW)
+        np.testing.assert_allclose(total, array.sum(1, keepdims=True), rtol=1e-14)
+        np.testing.assert_allclose(squares, (deviation**2).sum(1, keepdims=True), rtol=1e-14)
+        np.testing.assert_allclose(result, deviation / squares, rtol=1e-14)
+
+
+def test_rows_are_read_twice_where_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moments, "vector_bytes", lambda: 64)
+    assert not reads_rows_once(sums_of_rows("float64")[0])
 
 
 def test_matrices_are_read_once_too() -> None:

@@ -23,7 +23,7 @@ longer the runs, the less accurate are sums."""
 _TOGETHER = """
 def moments_together_{real}(pivots, sums, squares, size):
     total = lost = mean = low = spread = slack = count = {real}(0)
-    for chunk in range(pivots.shape[0]):
+    for chunk in range((size + {chunk} - 1) >> {bits}):
         pivot, part = pivots[chunk], sums[chunk]
         length = {real}(min(size - (chunk << {bits}), {chunk}))
         for term in (length * pivot, part):
@@ -95,7 +95,7 @@ class _ChunkPrinter:
         with self.source.block(f"for chunk in range({begin}, {end})"):
             self.source.line(f"first = chunk << {CHUNK_BITS}")
             self.source.line(f"last = min(first + {1 << CHUNK_BITS}, {self.size})")
-            self._pivot(f"min(first + {_BLOCK}, last)")
+            self._pivot("min(first + (last - first + 127 >> 7 << 5), last)")  # a quarter, in whole vectors
             self.source.line(f"total = square = {self.real}(0)")
             with self.source.block(f"for block in range((last - first + {_BLOCK - 1}) >> {SUM_BLOCK_BITS})"):
                 self.source.line(f"start = first + (block << {SUM_BLOCK_BITS})")
@@ -179,6 +179,16 @@ class _ChunkPrinter:
     def _leave(self) -> None:
         for name, result in zip(results_names(self.moments), ("pivot", "total", "square"), strict=True):
             self.source.line(f"{name}[chunk] = {result}")
+
+
+def print_row(moments: Moments, scalars: ScalarPrinter) -> None:
+    """Print the loop over the chunks of a row, and what takes them in; the arrays are on the stack."""
+    for name in results_names(moments):
+        new = scalars.source.use("scratch", views.scratch)
+        scalars.source.line(f"{name} = {new}({scalars.source.expression(moments.dtype, moments.dtype)})")
+    size = size_name(moments.total.statement.axes[0])
+    _ChunkPrinter(moments, scalars).chunks("0", f"({size} + {(1 << CHUNK_BITS) - 1}) >> {CHUNK_BITS}")
+    print_total(moments, scalars.source)
 
 
 def print_total(moments: Moments, source: Source) -> None:

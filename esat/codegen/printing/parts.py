@@ -105,6 +105,7 @@ class _Printer:
         self.streamed = streamed
         self.parts = partition(kernel)
         self.moments = find_moments(self.parts)
+        self.row_moments: tuple[Moments, ...] = ()
         self.known = definitions(kernel)
         self.arrays = [array_name(kernel, number) for number in range(len(kernel.arrays))]
         self.results = [_results_name(accumulator) for _, accumulator in gathered(self.parts)]
@@ -118,7 +119,7 @@ class _Printer:
             self._function(name, part)
         for moments in self.moments:
             self._chunks(moments)
-        print_helpers(self.moments, self.source)
+        print_helpers((*self.moments, *self.row_moments), self.source)
         arguments = ", ".join([*self.arrays, *self.results, "pool", "threads"])
         with self.source.block(f"def {PARALLEL_ENTRY}({arguments})"):
             self._caller()
@@ -141,6 +142,7 @@ class _Printer:
                     self.source.line(f"{self.source.use('half_vectors', half_vectors)}()")
                 printer.run_units(part)
             printer.end_streams()
+            self.row_moments += printer.moments
         self.source.line("")
 
     def _chunks(self, moments: Moments) -> None:

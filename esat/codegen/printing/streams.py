@@ -22,10 +22,12 @@ from dataclasses import replace
 import numpy as np
 from numba.core import types
 
-from esat.codegen import streaming, views
-from esat.codegen.loop_ir import Load, Loop, Store, Tile, walk
+from esat.codegen import prefetching, streaming, views
+from esat.codegen.loop_ir import Load, Loop, Statement, Store, Tile, walk
 from esat.codegen.memory_access import LINE
+from esat.codegen.moments import Moments, accumulator_of, moments_of_row
 from esat.codegen.prefetching import loads_along, read_before
+from esat.codegen.printing.moments import print_row, print_squares
 from esat.codegen.printing.prefetches import print_next_row, print_pages
 from esat.codegen.printing.scalars import Names, size_name
 from esat.codegen.printing.staggered import NEAR, RowsPrinter, Stages, stages_of
@@ -75,6 +77,7 @@ class StreamPrinter(RowsPrinter):
 
     _streamed: tuple[int, ...] = ()
     _around: Loop | None = None
+    moments: tuple[Moments, ...] = ()
 
     def open_streams(self, outputs: tuple[int, ...]) -> None:
         """Print the buffers of those outputs that the kernel stores; they are streamed from now on."""
@@ -126,6 +129,7 @@ class StreamPrinter(RowsPrinter):
         """The innermost loop, in parts as long as a buffer, the second of which starts with a line."""
         axis, length = loop.axes[-1], self._length(loop)
         begin, end = names.bounds.get(axis, ("0", size_name(axis)))
+        self._announce_end(loop, names)
         self.source.line(f"first{axis} = {begin} - {self._past(loop, names, length)}")
         with self.source.block(f"for part{axis} in range(({end} - first{axis} + {length - 1}) // {length})"):
             self.source.line(f"next{axis} = first{axis} + {length}")
@@ -153,6 +157,14 @@ class StreamPrinter(RowsPrinter):
         again = [load for load in loads if self._around and read_before(load, loop, self._around)]
         print_next_row(again, self.scalars, inside, count)
         print_pages([load for load in loads if load not in again], self.scalars, inside, count)
+
+    def _announce_end(self, loop: Loop, names: Names) -> None:
+        """Fetch the line in which a row ends: it is stored in part, and so read, while what follows waits."""
+        axis = loop.axes[-1]
+        last = names.with_position(axis, f"{names.bounds.get(axis, ('0', size_name(axis)))[1]} - 1")
+        announce = self.source.use("prefetch_lines", prefetching.prefetch_lines)
+        for store in self._stores(loop):
+            self.source.line(f"{announce}({self._place(store, last)}, 1)")
 
     def _through_buffers(self, loop: Loop, names: Names, count: str) -> None:
         """What goes through the buffers at a time: ``count`` places from ``start`` on."""
@@ -187,9 +199,12 @@ class StreamPrinter(RowsPrinter):
             if stages.first:
                 with self.source.block("for turn in range(rows)"):
                     self.source.line(f"i{row} = {self._uintp()}(low) + turn")
-                    self.block((*stages.first, *stages.middle), names, loop, flat=False)
+                    self._look_at((*stages.first, *stages.middle), names, loop)
                     for value in kept:
                         self.source.line(f"kept{value}[turn] = v{value}")
+            with self.source.block("for turn in range(rows)"):
+                self.source.line(f"i{row} = {self._uintp()}(low) + turn")
+                self._announce_end(stages.waiting, names)
             column, length = stages.waiting.axes[-1], self._length(stages.waiting)
             first, last = names.bounds.get(column, ("0", size_name(column)))
             width = last if first == "0" else f"{last} - {first}"
@@ -200,6 +215,24 @@ class StreamPrinter(RowsPrinter):
                 with self.source.block("for turn in range(rows)"):
                     self._recall(row, kept)
                     self.block(stages.last[1:], names, loop, flat=False)
+
+    def _look_at(self, statements: Sequence[Statement], names: Names, loop: Loop) -> None:
+        """What is gathered from a row: moments in one pass, or as written where these are not finite."""
+        moments = moments_of_row(statements)
+        self.moments += moments
+        for statement in statements:
+            pair = next((one for one in moments if statement in one.loops), None)
+            with ExitStack() as stack:
+                if pair is not None:
+                    gathered = pair.total if statement == pair.loops[0] else pair.squares
+                    if gathered is pair.total:
+                        print_row(pair, self.scalars)
+                    else:
+                        print_squares(pair, self.source)
+                    finite = self.source.expression("isfinite", pair.dtype)
+                    value = accumulator_of(gathered).value
+                    stack.enter_context(self.source.block(f"if not {finite}(v{value})"))
+                self.block([statement], names, loop, flat=False)
 
     def _recall(self, row: int, kept: Iterable[int]) -> None:
         self.source.line(f"i{row} = {self._uintp()}(low) + turn")
