@@ -31,6 +31,11 @@ def counts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
     return ["width"] if request.param == 64 else ["64", "width"]
 
 
+def end_of_row(end: str = "n1") -> list[str]:
+    """What announces the line that a row ends in, which it stores a part of, past the caches."""
+    return [f"prefetch_lines(o0, (i0, {end} - 1, ), 1)"]
+
+
 def announced(output: Variable, *inputs: Variable, streams: bool = True) -> list[str]:
     """The lines of a kernel's source that announce memory."""
     printed = print_parallel_source(lower(group_of([output], list(inputs))), "C", True, streams)
@@ -42,7 +47,7 @@ def test_streams_announce_what_they_read_from_memory(waits: bool, counts: list[s
     x, column = variable("float64", None, None), variable("float64", None, 1)
     scaled = op("mul", op("add", x, 1.0), column)
     pages = [f"prefetch_pages(x0, (i0, start, ), {count})" for count in counts]
-    assert announced(scaled, x, column) == pages * waits
+    assert announced(scaled, x, column) == end_of_row() + pages * waits
     assert announced(scaled, x, column, streams=False) == []
 
 
@@ -51,16 +56,17 @@ def test_groups_of_rows_announce_the_next_group(waits: bool, counts: list[str]) 
     below = [f"prefetch_lines(x0, (i0 + uintp(group), start, ), {count})" for count in ("64", "width")]
     next_row = [f"prefetch_lines(x0, (i0 + uintp(1), start, ), {count})" for count in counts]
     centred = op("mul", op("sub", x, reduce(SUM, x, 1, keepdims=True)), row)
-    assert announced(centred, x, row) == next_row + below
+    assert announced(centred, x, row) == end_of_row() + next_row + end_of_row() + below
     pages = [f"prefetch_pages(x0, (i0, start, ), {count})" for count in counts] * waits
-    assert announced(op("add", op("mul", x, 2.0), row), x, row) == pages + below
+    scaled = op("add", op("mul", x, 2.0), row)
+    assert announced(scaled, x, row) == end_of_row("end1") + pages + end_of_row("end1") + below
 
 
 def test_rows_that_were_read_before_announce_the_next(counts: list[str]) -> None:
     x = variable("float64", None, None)
     centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
     next_row = [f"prefetch_lines(x0, (i0 + uintp(1), start, ), {count})" for count in counts]
-    assert announced(centred, x) == next_row
+    assert announced(centred, x) == end_of_row() + next_row
 
 
 def test_long_sums_announce_all_that_they_read(waits: bool) -> None:
