@@ -15,6 +15,8 @@ _WIDTHS = {"+avx512f": 64, "+avx": 32}
 _WAITING_AT_PAGES = {"znver4"}
 """LLVM's names of processors that were seen to gain from announced pages: Zen 3 loses a fifth, which others
 might, too."""
+_FETCHING_LITTLE = {"znver5"}
+"""The same of those that gain where all lines are announced."""
 
 
 @functools.cache
@@ -56,8 +58,13 @@ def rounds_at_once() -> bool:
 @functools.cache
 def waits_at_pages() -> bool:
     """Whether it reads memory sooner where the first lines of the next pages are announced."""
-    _, name, _ = cpu_target.target_context.codegen().magic_tuple()
-    return name in _WAITING_AT_PAGES
+    return _name() in _WAITING_AT_PAGES
+
+
+@functools.cache
+def fetches_little() -> bool:
+    """Whether it reads one array sooner where each line is announced, not just where pages begin."""
+    return _name() in _FETCHING_LITTLE
 
 
 def reads_faster_from_many_places() -> bool:
@@ -66,6 +73,11 @@ def reads_faster_from_many_places() -> bool:
     Where vectors have 64 bytes that was not measured.
     """
     return vector_bytes() == _WIDTHS["+avx"]
+
+
+def _name() -> str:
+    _, name, _ = cpu_target.target_context.codegen().magic_tuple()
+    return str(name)
 
 
 def _features() -> set[str]:

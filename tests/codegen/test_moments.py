@@ -17,10 +17,11 @@ from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce
 
 
-@pytest.fixture(params=[True, False], ids=["four places", "one place"], autouse=True)
+@pytest.fixture(params=["four places", "one place", "one place, announced"], autouse=True)
 def places(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Processors that read faster from many places, and others."""
-    monkeypatch.setattr(processor, "reads_faster_from_many_places", lambda: request.param)
+    """Processors that read faster from many places, and others, to some of which all lines are announced."""
+    monkeypatch.setattr(processor, "reads_faster_from_many_places", lambda: request.param == "four places")
+    monkeypatch.setattr(processor, "fetches_little", lambda: request.param.endswith("announced"))
     compile_parallel_kernel.cache_clear()
     yield
     compile_parallel_kernel.cache_clear()
@@ -146,8 +147,9 @@ def reads_rows_once(kernel: Kernel) -> bool:
 
 @pytest.fixture
 def short_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are read once where vectors have 32 bytes."""
+    """Rows are read once where they are written in groups and vectors have 32 bytes."""
     monkeypatch.setattr(moments, "vector_bytes", lambda: 32)
+    monkeypatch.setattr(processor, "fetches_little", lambda: False)
 
 
 @pytest.mark.usefixtures("short_vectors")
@@ -185,6 +187,7 @@ def test_rows_that_are_not_finite_are_as_in_two_passes(special: float) -> None:
 
 def test_rows_are_read_twice_where_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "vector_bytes", lambda: 64)
+    monkeypatch.setattr(processor, "fetches_little", lambda: False)
     assert not reads_rows_once(sums_of_rows("float64")[0])
 
 

@@ -10,11 +10,24 @@ from numba.core import types
 from esat.codegen import cache, lower, processor
 from esat.codegen.cache.kernel import compile_kernel
 from esat.codegen.parallel import compile_parallel_kernel
-from esat.codegen.prefetching import prefetch_lines, prefetch_pages
+from esat.codegen.prefetching import prefetch_lines, prefetch_near, prefetch_pages
 from esat.codegen.printing import streams
 from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
-from esat.ops.reduction import SUM, reduce
+from esat.ops.reduction import MAX, SUM, reduce
+
+
+@pytest.fixture(autouse=True)
+def fetches_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processor sees by itself what comes next, unless a test says otherwise."""
+    monkeypatch.setattr(processor, "fetches_little", lambda: False)
+    monkeypatch.setattr(processor, "waits_at_pages", lambda: False)
+
+
+@pytest.fixture
+def fetches_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processor is one to which all lines of an array are announced."""
+    monkeypatch.setattr(processor, "fetches_little", lambda: True)
 
 
 @pytest.fixture(params=[True, False], ids=["waits at pages", "goes on"])
@@ -77,15 +90,50 @@ def test_long_sums_announce_all_that_they_read(waits: bool) -> None:
     assert announced(total, x, y) == pages * waits
 
 
-def test_announcements_reach_the_machine_code() -> None:
-    text = "def kernel(x, n):\n    prefetch_lines(x, (n, ), 64); prefetch_pages(x, (n, ), 64)\n"
+@pytest.mark.usefixtures("fetches_little")
+def test_all_lines_of_a_single_array_are_announced(counts: list[str]) -> None:
+    x, y, row = variable("float64", None, None), variable("float64", None, None), variable("float64", None)
+    lines = [f"prefetch_near(x0, (i0, start + uintp(1024), ), {count})" for count in counts]
+    scaled = op("add", op("mul", x, 2.0), row)
+    assert announced(scaled, x, row) == end_of_row("end1") + lines
+    assert announced(op("add", op("mul", x, y), row), x, y, row) == end_of_row("end1")
+    assert announced(reduce(SUM, op("mul", x, x)), x) == [
+        "prefetch_near(x0_view, (uintp(run) + uintp(1024), ), 64)"
+    ]
+
+
+@pytest.mark.usefixtures("fetches_little")
+def test_loops_that_take_sums_share_the_next_row(counts: list[str]) -> None:
+    x = variable("float64", None, None)
+    centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
+    next_row = [f"prefetch_near(x0, (i0 + uintp(1), start, ), {count})" for count in counts]
+    whole = ["prefetch_near(x0, (i0 + uintp(1), uintp(first1 + 0), ), 1024)"]
+    assert announced(centred, x) == whole + end_of_row() + next_row
+    squares = reduce(SUM, op("sqr", centred), 1, keepdims=True)
+    first, second = (
+        [f"prefetch_near(x0, (i0 + uintp(1), uintp(first1 + {place}), ), 512)"] for place in (0, 512)
+    )
+    assert announced(op("div", centred, squares), x) == first + second + end_of_row() + next_row
+    extremum = op("sub", x, reduce(MAX, x, 1, keepdims=True))
+    assert announced(extremum, x) == end_of_row() + next_row
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_announcements_reach_the_machine_code(level: int) -> None:
+    text = "def kernel(x, n):\n    prefetch(x, (n, ), 64); prefetch_pages(x, (n, ), 64)\n"
     signature = types.void(types.Array(types.float64, 1, "C"), types.int64)
-    names = {"prefetch_lines": prefetch_lines, "prefetch_pages": prefetch_pages}
+    names = {"prefetch": prefetch_near if level == 1 else prefetch_lines, "prefetch_pages": prefetch_pages}
     assembly = compile_kernel("0" * 64, text, "kernel", signature, names, cache.CompileOptions()).assembly
     assert assembly.count("prefetch") + assembly.count("prfm") >= 2
+    assert ("prefetcht0" in assembly or "pldl1keep" in assembly) == (level == 1)
 
 
-def test_what_lies_behind_the_end_of_an_array_may_be_announced() -> None:
+@pytest.mark.parametrize("little", [True, False])
+def test_what_lies_behind_the_end_of_an_array_may_be_announced(
+    little: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processor, "fetches_little", lambda: little)
+    compile_parallel_kernel.cache_clear()
     x = variable("float64", None)
     function = compile_parallel_kernel(lower(group_of([reduce(SUM, x, 0)], [x])))
     for size in (1, 512, 1536, 2**18):

@@ -1,6 +1,6 @@
 """Results written past the caches: the same bits, whatever lines they begin and end in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 from codegen.kernel_cases import group_of, op, variable
 from numba.core import types
 
-from esat.codegen import cache, lower, overwrite
+from esat.codegen import cache, lower, overwrite, processor
 from esat.codegen.cache.kernel import compile_kernel
 from esat.codegen.collapse import collapse
 from esat.codegen.effort import is_streamed
@@ -105,15 +105,24 @@ def programs_of_rows(dtype: str) -> dict[str, tuple[list[Variable], list[Variabl
     }
 
 
+@pytest.fixture(params=[True, False], ids=["all lines announced", "in groups"])
+def fetches_little(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+    """Whether all lines are announced to the processor: rows that are loaded make no groups then."""
+    monkeypatch.setattr(processor, "fetches_little", lambda: request.param)
+    compile_parallel_kernel.cache_clear()
+    yield request.param
+    compile_parallel_kernel.cache_clear()
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", programs_of_rows("float64"))
-def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str) -> None:
+def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str, fetches_little: bool) -> None:
     outputs, inputs = programs_of_rows(dtype)[name]
     group = group_of(outputs, inputs)
     kernel = lower(group)
     printed = print_parallel_source(kernel, "C", comments=False, streams=True)
     assert printed is not None
-    assert "for low in range(" in printed.text
+    assert ("for low in range(" in printed.text) == (not fetches_little)
     plain, streamed = compile_parallel_kernel(kernel), compile_parallel_kernel(kernel, streams=True)
     generator = np.random.default_rng(0)
     for rows, columns in ((1, 1), (19, 130), (0, 5), (4, 0), (0, 5000), (17, 4001), (8, 9000), (2, 70_000)):
@@ -141,7 +150,7 @@ def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str) -> None:
             assert_nothing_else_changes(partial(streamed, threads), results, arrays, expected)
 
 
-def test_groups_are_of_rows_that_load_something_in_common() -> None:
+def test_groups_are_of_rows_that_load_something_in_common(fetches_little: bool) -> None:
     x, row = variable("float64", None, None), variable("float64", None)
 
     def is_grouped(output: Variable) -> bool:
@@ -149,8 +158,9 @@ def test_groups_are_of_rows_that_load_something_in_common() -> None:
         loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
         return any(grouped_rows(loop, streamed_outputs(kernel)) for loop in loops)
 
-    assert is_grouped(op("add", op("mul", x, 2.0), row))
-    assert is_grouped(op("mul", op("sub", x, reduce(SUM, x, 1, keepdims=True)), row))
+    assert is_grouped(op("add", op("mul", x, 2.0), row)) == (not fetches_little)
+    centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
+    assert is_grouped(op("mul", centred, row)) == (not fetches_little)
     assert not is_grouped(op("sub", x, reduce(SUM, x, 1, keepdims=True)))
     assert not is_grouped(op("mul", x, 2.0))
     assert not is_grouped(op("mul", softmax(x, 1), row))  # keeps exponentials in its result

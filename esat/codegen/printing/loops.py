@@ -211,12 +211,16 @@ class LoopPrinter:
                 self.source.line(f"part{accumulator.value} = {self.scalars.start(accumulator)}")
                 if is_index(accumulator) and accumulator.dtype.startswith("float"):
                     self.source.line(f"nan{accumulator.value} = False")
+            self.look_ahead(loop, names, length)
             bounds = f"first{axis}", f"min(first{axis} + {length}, {size})"
             self._elements(loop, names, self.span(bounds[0], size, length), bounds)
             self._take_sums([part for part in blocked if is_float_sum(part)], loop)
             for accumulator in blocked:
                 if is_index(accumulator):
                     self._take_block(accumulator, loop)
+
+    def look_ahead(self, loop: Loop, names: Names, length: int) -> None:
+        """Print what is to be done before a block: nothing, but where rows are known to come from memory."""
 
     def _elements(self, loop: Loop, names: Names, places: str, bounds: tuple[str, str]) -> None:
         """Print an innermost loop: where it calls functions, one over whole vectors and one over the rest."""

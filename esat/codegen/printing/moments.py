@@ -11,7 +11,7 @@ from numba.core import types
 from esat.codegen import views
 from esat.codegen.moments import CHUNK_BITS, GROUP_BITS, Moments, accumulator_of
 from esat.codegen.partition import SUM_BLOCK_BITS
-from esat.codegen.printing.prefetches import print_pages
+from esat.codegen.printing.prefetches import runs_ahead
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.vector_math import reduction
@@ -88,6 +88,8 @@ class _ChunkPrinter:
         self.run = _RUN // np.dtype(moments.dtype).itemsize
         self.uintp = self.source.use("uintp", types.uintp)
         self.add = self.source.use("reassociating_add", reduction.reassociating_add)
+        self.source.use("rounding_error", views.rounding_error)
+        self.source.use("corrected", views.corrected)
         self.add_product = self.source.use("reassociating_multiply_add", reduction.reassociating_multiply_add)
 
     def chunks(self, begin: str, end: str) -> None:
@@ -96,16 +98,16 @@ class _ChunkPrinter:
             self.source.line(f"first = chunk << {CHUNK_BITS}")
             self.source.line(f"last = min(first + {1 << CHUNK_BITS}, {self.size})")
             self._pivot("min(first + (last - first + 127 >> 7 << 5), last)")  # a quarter, in whole vectors
-            self.source.line(f"total = square = {self.real}(0)")
+            self.source.line(f"total = lost = square = {self.real}(0)")
             with self.source.block(f"for block in range((last - first + {_BLOCK - 1}) >> {SUM_BLOCK_BITS})"):
                 self.source.line(f"start = first + (block << {SUM_BLOCK_BITS})")
-                self.source.line(f"part = part_square = {self.real}(0)")
-                here = Names().with_position(self.axis, "start")
-                print_pages([self.moments.load], self.scalars, here, str(_BLOCK))
-                with self._elements("start", f"min(start + {_BLOCK}, last)"):
-                    self._take("")
-                self.source.line("total += part")
-                self.source.line("square += part_square")
+                block = "start", f"min(start + {_BLOCK}, last)"
+                with runs_ahead([self.moments.load], self.scalars, Names(), block, _BLOCK) as (first, count):
+                    self.source.line(f"part = part_square = {self.real}(0)")
+                    with self._elements(first, f"min({first} + {count}, last)"):
+                        self._take("")
+                    self._add_to_total("part")
+                    self.source.line("square += part_square")
             self._leave()
 
     def groups(self) -> None:
@@ -120,7 +122,7 @@ class _ChunkPrinter:
             self._pivot_from_first()
             with self.source.block(f"for turn in range({turns})"):
                 self.source.line(f"chunk = group * {turns} + turn")
-                self.source.line(f"total = square = {self.real}(0)")
+                self.source.line(f"total = lost = square = {self.real}(0)")
                 with self.source.block(f"for run in range({_BLOCK // self.run})"):
                     self._runs(f"first + turn * {_BLOCK} + run * {self.run}")
                 self._leave()
@@ -135,8 +137,9 @@ class _ChunkPrinter:
             for quarter in range(4):
                 apart = quarter << GROUP_BITS - 2
                 self._take(str(quarter), f"start + {self.uintp}({apart}) + i{self.axis}")
-        for result, part in (("total", "part"), ("square", "part_square")):
-            self.source.line(f"{result} += ({part}0 + {part}1) + ({part}2 + {part}3)")
+        self.source.line("run_total = (part0 + part1) + (part2 + part3)")
+        self._add_to_total("run_total")
+        self.source.line("square += (part_square0 + part_square1) + (part_square2 + part_square3)")
 
     def _pivot(self, ahead: str) -> None:
         """The mean of the elements from ``first`` on."""
@@ -176,7 +179,13 @@ class _ChunkPrinter:
         self.source.line(f"{part} = {self.add}({part}, difference)")
         self.source.line(f"{square} = {self.add_product}({square}, difference, difference)")
 
+    def _add_to_total(self, term: str) -> None:
+        """Add to the sum of a chunk, about a pivot that may be far from all elements but one."""
+        self.source.line(f"lost += rounding_error(total, {term})")
+        self.source.line(f"total += {term}")
+
     def _leave(self) -> None:
+        self.source.line("total = corrected(total, lost)")
         for name, result in zip(results_names(self.moments), ("pivot", "total", "square"), strict=True):
             self.source.line(f"{name}[chunk] = {result}")
 

@@ -36,7 +36,7 @@ from esat.codegen.printing.moments import (
     results_names,
 )
 from esat.codegen.printing.polynomials import horner_steps
-from esat.codegen.printing.prefetches import print_pages
+from esat.codegen.printing.prefetches import runs_ahead
 from esat.codegen.printing.printer import PrintedKernel, print_sizes, print_views, print_width
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
@@ -363,10 +363,12 @@ class _GatherPrinter(StreamPrinter):
             self.source.line(f"{_gathered_name(accumulator)} = {self.scalars.start(accumulator)}")
             if _notes_nan(accumulator):
                 self.source.line(f"nan{accumulator.value} = False")
-        ahead = names.with_position(axis, f"first{axis}")
-        print_pages(loads_along(loop, loop.axes), self.scalars, ahead, str(1 << part.block_bits))
-        span = self.span(f"first{axis}", size_name(axis), 1 << part.block_bits)
-        with self.source.block(f"for i{axis} in {span}"):
+        length, size = 1 << part.block_bits, size_name(axis)
+        block = f"first{axis}", f"min(first{axis} + {length}, {size})"
+        with (
+            runs_ahead(loads_along(loop, loop.axes), self.scalars, names, block, length) as (first, count),
+            self.source.block(f"for i{axis} in {self.span(first, size, count)}"),
+        ):
             self.block(loop.body, names, loop, flat=True)
         for accumulator in loop.accumulators:
             name = _gathered_name(accumulator)

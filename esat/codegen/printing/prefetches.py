@@ -2,37 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
 from numba.core import types
 
 from esat.codegen import prefetching, processor
 from esat.codegen.loop_ir import Load
+from esat.codegen.prefetching import LINES_AHEAD, RUN
 from esat.codegen.printing.scalars import Names, ScalarPrinter
 
 
-def print_pages(loads: list[Load], scalars: ScalarPrinter, names: Names, count: str) -> None:
-    """Print what announces pages some way behind the ``count`` elements that loads are about to read.
+def print_ahead(loads: Sequence[Load], scalars: ScalarPrinter, names: Names, count: str) -> None:
+    """Print what announces memory some way behind the ``count`` elements that loads are about to read.
 
-    That is nothing where processors go on to the next page by themselves.
+    That is nothing where processors see by themselves what comes next.
     """
-    if not loads or not processor.waits_at_pages():
+    if _announces_lines(loads):
+        (load,) = loads
+        axis = load.index[-1]
+        assert axis is not None
+        ahead = f"{scalars.source.use('uintp', types.uintp)}({LINES_AHEAD // _item_size(load, scalars)})"
+        _announce(
+            "prefetch_near",
+            load,
+            scalars,
+            names.with_position(axis, f"{names.position(axis)} + {ahead}"),
+            count,
+        )
+    elif processor.waits_at_pages():
+        for load in loads:
+            _announce("prefetch_pages", load, scalars, names, count)
+
+
+@contextmanager
+def runs_ahead(
+    loads: Sequence[Load], scalars: ScalarPrinter, names: Names, block: tuple[str, str], length: int
+) -> Iterator[tuple[str, int]]:
+    """Announce what lies behind a block; open a loop over parts of it where they are announced one by one.
+
+    Parameters
+    ----------
+    loads
+        What is read of the block; its places are called as ``names`` has it.
+    block, length
+        Its first place and the one after its last, and how many there are at most.
+
+    Yields
+    ------
+    The first place of a part, or of the whole block, and its length.
+    """
+    first, end = block
+    axis = loads[0].index[-1] if loads else None
+    if axis is None or not _announces_lines(loads):
+        print_ahead(loads, scalars, names if axis is None else names.with_position(axis, first), str(length))
+        yield first, length
         return
-    announce = scalars.source.use("prefetch_pages", prefetching.prefetch_pages)
-    for load in loads:
-        scalars.source.line(f"{announce}({_place(load, scalars, names)}, {count})")
+    run = min(length, RUN // _item_size(loads[0], scalars))
+    with scalars.source.block(f"for run in range({first}, {end}, {run})"):
+        uintp = scalars.source.use("uintp", types.uintp)
+        print_ahead(loads, scalars, names.with_position(axis, f"{uintp}(run)"), str(run))
+        yield "run", run
 
 
 def print_next_row(
-    loads: list[Load], scalars: ScalarPrinter, names: Names, count: str, distance: str = "1"
+    loads: Sequence[Load],
+    scalars: ScalarPrinter,
+    names: Names,
+    count: str,
+    distance: str = "1",
+    near: bool = False,
 ) -> None:
     """Print what announces ``count`` elements of rows so far below those that loads are about to read."""
-    announce = scalars.source.use("prefetch_lines", prefetching.prefetch_lines) if loads else ""
     for load in loads:
         row, uintp = load.index[-2], scalars.source.use("uintp", types.uintp)
         assert row is not None
         below = names.with_position(row, f"{names.position(row)} + {uintp}({distance})")
-        scalars.source.line(f"{announce}({_place(load, scalars, below)}, {count})")
+        _announce("prefetch_near" if near else "prefetch_lines", load, scalars, below, count)
 
 
-def _place(load: Load, scalars: ScalarPrinter, names: Names) -> str:
+def _announces_lines(loads: Sequence[Load]) -> bool:
+    return len(loads) == 1 and processor.fetches_little()
+
+
+def _announce(name: str, load: Load, scalars: ScalarPrinter, names: Names, count: str) -> None:
+    announce = scalars.source.use(name, getattr(prefetching, name))
     places = "".join(f"{place}, " for place in scalars.places(load.index, names))
-    return f"{scalars.indexed_name(load.array)}, ({places})"
+    scalars.source.line(f"{announce}({scalars.indexed_name(load.array)}, ({places}), {count})")
+
+
+def _item_size(load: Load, scalars: ScalarPrinter) -> int:
+    return np.dtype(scalars.kernel.arrays[load.array].dtype).itemsize
