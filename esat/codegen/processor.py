@@ -17,6 +17,8 @@ _WAITING_AT_PAGES = {"znver4"}
 might, too."""
 _FETCHING_LITTLE = {"znver5"}
 """The same of those that gain where all lines are announced."""
+_LOADING_WHOLE_VECTORS = {"znver5"}
+"""The same of those that lose where vectors of 64 bytes are loaded in halves."""
 
 
 @functools.cache
@@ -73,6 +75,12 @@ def reads_faster_from_many_places() -> bool:
     Where vectors have 64 bytes that was not measured.
     """
     return vector_bytes() == _WIDTHS["+avx"]
+
+
+@functools.cache
+def prefers_half_vectors() -> bool:
+    """Whether vectors of half the length serve loops that wait for the caches."""
+    return _name() not in _LOADING_WHOLE_VECTORS
 
 
 def _name() -> str:

@@ -4,7 +4,7 @@ import pytest
 from codegen.kernel_cases import group_of, op, variable
 from numba.core import types
 
-from esat.codegen import cache, lower, print_kernel
+from esat.codegen import cache, lower, print_kernel, processor
 from esat.codegen.cache.kernel import compile_kernel
 from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.vector_width import half_vectors
@@ -14,6 +14,13 @@ from esat.ops.reduction import SUM, reduce
 X, Y = variable("float64", None, None), variable("float64", None, None)
 ROW, COLUMN = variable("float64", 1, None), variable("float64", None, 1)
 SHORT, WHOLE = variable("float32", None, None), variable("int64", None, None)
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["halves", "whole vectors"])
+def prefers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the processor is one that half vectors serve."""
+    monkeypatch.setattr(processor, "prefers_half_vectors", lambda: request.param)
+    return bool(request.param)
 
 
 def scaled_twice(x: Variable) -> Variable:
@@ -38,9 +45,10 @@ def scaled_twice(x: Variable) -> Variable:
     ],
 )
 def test_loops_that_wait_for_memory_ask_for_half_vectors(
-    output: Variable, inputs: list[Variable], asks: bool
+    output: Variable, inputs: list[Variable], asks: bool, prefers: bool
 ) -> None:
     kernel = lower(group_of([output], inputs))
+    asks = asks and prefers
     assert ("half_vectors()" in print_kernel(kernel)) == asks
     for streams in (False, True):
         printed = print_parallel_source(kernel, "C", True, streams)
@@ -60,12 +68,12 @@ def test_loops_that_wait_for_memory_ask_for_half_vectors(
     ],
 )
 def test_large_sums_that_wait_for_memory_ask_for_half_vectors(
-    operand: Variable, inputs: list[Variable], asks: bool
+    operand: Variable, inputs: list[Variable], asks: bool, prefers: bool
 ) -> None:
     kernel = lower(group_of([reduce(SUM, operand)], inputs))
     printed = print_parallel_source(kernel, "C", True, False)
     assert printed is not None
-    assert ("half_vectors()" in printed.text) == asks
+    assert ("half_vectors()" in printed.text) == (asks and prefers)
     # Small ones are near.
     assert "half_vectors()" not in print_kernel(kernel)
 

@@ -138,7 +138,7 @@ class _Printer:
             if isinstance(part, Split):
                 self._run_split(part, printer)
             else:
-                if adds_from_memory(part.statement, self.kernel.arrays):
+                if processor.prefers_half_vectors() and adds_from_memory(part.statement, self.kernel.arrays):
                     self.source.line(f"{self.source.use('half_vectors', half_vectors)}()")
                 printer.run_units(part)
             printer.end_streams()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.codegen import views
+from esat.codegen import processor, views
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Kernel, Load, Statement, Store, Tile, walk
 from esat.codegen.printing.layout import Layout
@@ -79,7 +79,7 @@ def _used_axes(kernel: Kernel) -> list[int]:
 
 def print_width(body: Sequence[Statement], kernel: Kernel, source: Source) -> None:
     """Ask for half vectors in the function of a body that waits for memory."""
-    if waits_for_memory(body, kernel.arrays):
+    if processor.prefers_half_vectors() and waits_for_memory(body, kernel.arrays):
         source.line(f"{source.use('half_vectors', half_vectors)}()")
 
 
