@@ -1,8 +1,7 @@
 """A sum, and the squares of what is left when its mean is taken away, in one pass over memory.
 
 The variance as it is written reads its operand twice: for the mean, then for the deviations from it. Here
-each chunk of 4096 elements is summed about a pivot of its own, the mean of its first quarter, and so are the
-squares::
+each chunk of 4096 elements is summed about a pivot, and so are the squares::
 
     t = sum(x - pivot)      q = sum((x - pivot) ** 2)
 
@@ -11,21 +10,21 @@ Chunks are taken in one after another by Chan's formula [1]_, which gives the sq
 need know that the centre is a mean. Running means are double words: steps between chunks cost no more than
 one rounding.
 
-What cancels in ``q - t * t / 4096`` is at most four times the chunk's own share of ``s``, as the pivot is the
-mean of a quarter of it.
+What cancels in ``q - t * t / 4096`` grows with the distance between the pivot and the chunk's own mean. While
+the start of a chunk is read once more for a pivot, memory waits. So 2**15 elements make a group, and only its
+first chunk has a pivot of its own, the mean of its first quarter: what cancels is at most four times the
+chunk's own share of ``s``. Another one takes the mean of the chunk before it, and what lies between two such
+means is part of ``s``, too: what cancels in all chunks is at most four times all of ``s``.
 
-A Zen 3 processor reads faster from four places in turns than from one end to the other, and while it reads
-the start of a chunk once more, memory waits. There 2**15 elements make a group, and each chunk of it takes a
-block of 1024 from every quarter of the group, all four at once. Only the first chunk of a group has a pivot
-of its own, the mean of a block. Another one takes the mean of the chunk before it, and what lies between two
-such means is part of ``s``, too: what cancels in all chunks is at most four times all of ``s``. The mean and
-the variance of 10**7 elements take 0.7 to 0.75 of the time. What is left behind the last whole group is read
-as above.
+A Zen 3 processor reads faster from four places in turns than from one end to the other. There each chunk of a
+group takes a block of 1024 from every quarter of it, all four at once, and the first pivot is the mean of a
+block. The mean and the variance of 10**7 elements take 0.7 to 0.75 of the time. What is left behind the last
+whole group is read as above.
 
-Against long doubles, errors of float64 variances of a million elements (1e8 + noise, steps, outliers, a
-random walk) are at most 1.9e-16, those of NumPy 2.3e-16; where the first element is an outlier, 2.5e-16 and
-4.4e-16. For sorted data far from zero they are larger than NumPy's 2.6e-16: 3.3e-16 as read above, 6.1e-16
-from four places.
+Against long doubles, errors of float64 variances of four million elements (noise, steps, a random walk, a
+trend, all of these far from zero) are at most 1e-16, those of NumPy 1.4e-16. For sorted data far from zero
+they are larger than NumPy's: 4e-16 as read above, and of a million elements 6.1e-16 from four places (NumPy's
+2.6e-16).
 
 Long rows whose results are written past the caches in groups (:mod:`esat.codegen.printing.streams`) are read
 in chunks, too. While their sums are taken memory waits, and the second pass was half of that: on a Zen 3
@@ -43,7 +42,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.codegen import processor
 from esat.codegen.loop_ir import Accumulator, Compute, Load, Loop, Statement, Update, is_square
 from esat.codegen.memory_access import LINE
 from esat.codegen.partition import SUM_BLOCK_BITS, Gather, Part
@@ -51,9 +49,9 @@ from esat.codegen.processor import vector_bytes
 from esat.records import record
 
 CHUNK_BITS = 12
-"""A pivot is taken for 2**12 elements; with larger chunks more cancels."""
+"""2**12 elements have a pivot; with larger chunks more cancels."""
 GROUP_BITS = 15
-"""2**15 elements are read from four places in turns, where that is faster."""
+"""2**15 elements are a unit that threads share, read from four places in turns where that is faster."""
 
 
 @record(frozen=True)
@@ -93,11 +91,6 @@ class Moments:
         load = self.total.statement.body[0]
         assert isinstance(load, Load)
         return load
-
-    @property
-    def unit_bits(self) -> int:
-        """Threads share the elements by so many: a chunk, or a group of them."""
-        return GROUP_BITS if processor.reads_faster_from_many_places() else CHUNK_BITS
 
     @property
     def chunks(self) -> Gather:

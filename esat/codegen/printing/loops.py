@@ -213,7 +213,7 @@ class LoopPrinter:
                     self.source.line(f"nan{accumulator.value} = False")
             self.look_ahead(loop, names, length)
             bounds = f"first{axis}", f"min(first{axis} + {length}, {size})"
-            self._elements(loop, names, self.span(bounds[0], size, length), bounds)
+            self._elements(loop, names, self.span(*bounds), bounds)
             self._take_sums([part for part in blocked if is_float_sum(part)], loop)
             for accumulator in blocked:
                 if is_index(accumulator):
@@ -275,10 +275,10 @@ class LoopPrinter:
         uintp = self.source.use("uintp", types.uintp)
         return f"range({uintp}({bounds[0]}), {uintp}({bounds[1]}))"
 
-    def span(self, first: str, size: str, length: int) -> str:
-        """A range of up to ``length`` places; unsigned, since signed bounds keep loops from vectorising."""
+    def span(self, first: str, end: str) -> str:
+        """A range of places; unsigned, since signed bounds keep loops from vectorising."""
         uintp = self.source.use("uintp", types.uintp)
-        return f"range({uintp}({first}), {uintp}(min({first} + {length}, {size})))"
+        return f"range({uintp}({first}), {uintp}({end}))"
 
     def _take_block(self, accumulator: Accumulator, loop: Loop) -> None:
         value = accumulator.value
@@ -316,7 +316,8 @@ class LoopPrinter:
         self.source.line(f"v{value} = 0")
         for axis in loop.axes[:-1]:
             self.source.line(f"i{axis} = place{value}_{axis}")
-        span = self.span(f"place{value}_{last}", size_name(last), 1 << INDEX_BLOCK_BITS)
+        first = f"place{value}_{last}"
+        span = self.span(first, f"min({first} + {1 << INDEX_BLOCK_BITS}, {size_name(last)})")
         with self.source.block(f"for i{last} in {span}"):
             for statement in leading_to(operand, loop.body):
                 self.scalars.definition(statement, names)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numba.core import types
 
-from esat.codegen import views
+from esat.codegen import processor, views
 from esat.codegen.moments import CHUNK_BITS, GROUP_BITS, Moments, accumulator_of
 from esat.codegen.partition import SUM_BLOCK_BITS
 from esat.codegen.printing.prefetches import runs_ahead
@@ -20,6 +20,8 @@ _BLOCK = 1 << SUM_BLOCK_BITS
 _RUN = 1024
 """Bytes that are read of each quarter of a group before its partial sums, a vector of them, are taken in: the
 longer the runs, the less accurate are sums."""
+_TURNS = 1 << GROUP_BITS - CHUNK_BITS
+"""Chunks of a group."""
 _TOGETHER = """
 def moments_together_{real}(pivots, sums, squares, size):
     total = lost = mean = low = spread = slack = count = {real}(0)
@@ -69,12 +71,12 @@ def print_helpers(moments: Sequence[Moments], source: Source) -> None:
 
 
 def print_chunks(moments: Moments, scalars: ScalarPrinter) -> None:
-    """Print the loop over the chunks, or the groups of them, from ``begin`` to ``end``."""
+    """Print the loop over groups of chunks from ``begin`` to ``end``."""
     printer = _ChunkPrinter(moments, scalars)
-    if moments.unit_bits == CHUNK_BITS:
-        printer.chunks("begin", "end")
-    else:
+    if processor.reads_faster_from_many_places():
         printer.groups()
+    else:
+        printer.chunks(f"begin * {_TURNS}", f"min(end * {_TURNS}, {printer.count})")
 
 
 class _ChunkPrinter:
@@ -84,6 +86,7 @@ class _ChunkPrinter:
         self.moments, self.scalars, self.source = moments, scalars, scalars.source
         self.axis = moments.total.statement.axes[0]
         self.size = size_name(self.axis)
+        self.count = f"({self.size} + {(1 << CHUNK_BITS) - 1}) >> {CHUNK_BITS}"
         self.real = self.source.expression(moments.dtype, moments.dtype)
         self.run = _RUN // np.dtype(moments.dtype).itemsize
         self.uintp = self.source.use("uintp", types.uintp)
@@ -92,36 +95,37 @@ class _ChunkPrinter:
         self.source.use("corrected", views.corrected)
         self.add_product = self.source.use("reassociating_multiply_add", reduction.reassociating_multiply_add)
 
-    def chunks(self, begin: str, end: str) -> None:
-        """Chunks that lie behind one another, each with a pivot of its own."""
-        with self.source.block(f"for chunk in range({begin}, {end})"):
+    def chunks(self, begin: str, after: str) -> None:
+        """Chunks that lie behind one another, from the first one of a group on."""
+        self.source.line(f"pivot = {self.real}(0)")
+        with self.source.block(f"for chunk in range({begin}, {after})"):
             self.source.line(f"first = chunk << {CHUNK_BITS}")
             self.source.line(f"last = min(first + {1 << CHUNK_BITS}, {self.size})")
-            self._pivot("min(first + (last - first + 127 >> 7 << 5), last)")  # a quarter, in whole vectors
+            with self.source.block(f"if chunk & {_TURNS - 1} == 0"):
+                self._pivot()
             self.source.line(f"total = lost = square = {self.real}(0)")
             with self.source.block(f"for block in range((last - first + {_BLOCK - 1}) >> {SUM_BLOCK_BITS})"):
                 self.source.line(f"start = first + (block << {SUM_BLOCK_BITS})")
                 block = "start", f"min(start + {_BLOCK}, last)"
-                with runs_ahead([self.moments.load], self.scalars, Names(), block, _BLOCK) as (first, count):
+                for first, end in runs_ahead([self.moments.load], self.scalars, Names(), block, _BLOCK):
                     self.source.line(f"part = part_square = {self.real}(0)")
-                    with self._elements(first, f"min({first} + {count}, last)"):
+                    with self._elements(first, end):
                         self._take("")
                     self._add_to_total("part")
                     self.source.line("square += part_square")
             self._leave()
+            self.source.line(f"pivot += total / {self.real}(last - first)")
 
     def groups(self) -> None:
         """Groups of chunks; those of one that is not whole lie behind one another."""
-        turns = 1 << GROUP_BITS - CHUNK_BITS
         with self.source.block("for group in range(begin, end)"):
             self.source.line(f"first = group << {GROUP_BITS}")
             with self.source.block(f"if first + {1 << GROUP_BITS} > {self.size}"):
-                chunks = f"({self.size} + {(1 << CHUNK_BITS) - 1}) >> {CHUNK_BITS}"
-                self.chunks(f"group * {turns}", chunks)
+                self.chunks(f"group * {_TURNS}", self.count)
                 self.source.line("break")
             self._pivot_from_first()
-            with self.source.block(f"for turn in range({turns})"):
-                self.source.line(f"chunk = group * {turns} + turn")
+            with self.source.block(f"for turn in range({_TURNS})"):
+                self.source.line(f"chunk = group * {_TURNS} + turn")
                 self.source.line(f"total = lost = square = {self.real}(0)")
                 with self.source.block(f"for run in range({_BLOCK // self.run})"):
                     self._runs(f"first + turn * {_BLOCK} + run * {self.run}")
@@ -141,10 +145,10 @@ class _ChunkPrinter:
         self._add_to_total("run_total")
         self.source.line("square += (part_square0 + part_square1) + (part_square2 + part_square3)")
 
-    def _pivot(self, ahead: str) -> None:
-        """The mean of the elements from ``first`` on."""
+    def _pivot(self) -> None:
+        """The mean of a quarter of the elements, in whole vectors, from ``first`` on."""
         value = Names().value(self.moments.load.value)
-        self.source.line(f"ahead = {ahead}")
+        self.source.line("ahead = min(first + (last - first + 127 >> 7 << 5), last)")
         self.source.line(f"part = {self.real}(0)")
         with self._elements("first", "ahead"):
             self.scalars.definition(self.moments.load, Names())
@@ -195,8 +199,8 @@ def print_row(moments: Moments, scalars: ScalarPrinter) -> None:
     for name in results_names(moments):
         new = scalars.source.use("scratch", views.scratch)
         scalars.source.line(f"{name} = {new}({scalars.source.expression(moments.dtype, moments.dtype)})")
-    size = size_name(moments.total.statement.axes[0])
-    _ChunkPrinter(moments, scalars).chunks("0", f"({size} + {(1 << CHUNK_BITS) - 1}) >> {CHUNK_BITS}")
+    printer = _ChunkPrinter(moments, scalars)
+    printer.chunks("0", printer.count)
     print_total(moments, scalars.source)
 
 

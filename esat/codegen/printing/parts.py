@@ -204,7 +204,7 @@ class _Printer:
         with ExitStack() as stack:
             for moments in self.moments:
                 if part is moments.total:
-                    units = _blocks(size_name(part.statement.axes[0]), moments.unit_bits)
+                    units = _blocks(size_name(part.statement.axes[0]), GROUP_BITS)
                     arguments = ", ".join([*self.arrays, *results_names(moments)])
                     self._run(units, _TURNS, _chunks_name(moments), arguments)
                     print_total(moments, self.source)
@@ -365,11 +365,9 @@ class _GatherPrinter(StreamPrinter):
                 self.source.line(f"nan{accumulator.value} = False")
         length, size = 1 << part.block_bits, size_name(axis)
         block = f"first{axis}", f"min(first{axis} + {length}, {size})"
-        with (
-            runs_ahead(loads_along(loop, loop.axes), self.scalars, names, block, length) as (first, count),
-            self.source.block(f"for i{axis} in {self.span(first, size, count)}"),
-        ):
-            self.block(loop.body, names, loop, flat=True)
+        for first, end in runs_ahead(loads_along(loop, loop.axes), self.scalars, names, block, length):
+            with self.source.block(f"for i{axis} in {self.span(first, end)}"):
+                self.block(loop.body, names, loop, flat=True)
         for accumulator in loop.accumulators:
             name = _gathered_name(accumulator)
             if _notes_nan(accumulator):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import numpy as np
 from numba.core import types
@@ -36,34 +35,36 @@ def print_ahead(loads: Sequence[Load], scalars: ScalarPrinter, names: Names, cou
             _announce("prefetch_pages", load, scalars, names, count)
 
 
-@contextmanager
 def runs_ahead(
     loads: Sequence[Load], scalars: ScalarPrinter, names: Names, block: tuple[str, str], length: int
-) -> Iterator[tuple[str, int]]:
-    """Announce what lies behind a block; open a loop over parts of it where they are announced one by one.
+) -> Iterator[tuple[str, str]]:
+    """Announce what lies behind a block, run by run where its lines are announced.
+
+    These runs are of a fixed length; what is left of the block is one of its own, without announcements.
 
     Parameters
     ----------
     loads
         What is read of the block; its places are called as ``names`` has it.
     block, length
-        Its first place and the one after its last, and how many there are at most.
+        Its first place, the one after its last, and how many there are at most.
 
     Yields
     ------
-    The first place of a part, or of the whole block, and its length.
+    The first place of each run and the one after its last, in the block of the source that is to read it.
     """
     first, end = block
     axis = loads[0].index[-1] if loads else None
     if axis is None or not _announces_lines(loads):
         print_ahead(loads, scalars, names if axis is None else names.with_position(axis, first), str(length))
-        yield first, length
+        yield first, end
         return
-    run = min(length, RUN // _item_size(loads[0], scalars))
-    with scalars.source.block(f"for run in range({first}, {end}, {run})"):
-        uintp = scalars.source.use("uintp", types.uintp)
+    run, uintp = RUN // _item_size(loads[0], scalars), scalars.source.use("uintp", types.uintp)
+    scalars.source.line(f"rest = {first} + ({end} - {first}) // {run} * {run}")
+    with scalars.source.block(f"for run in range({first}, rest, {run})"):
         print_ahead(loads, scalars, names.with_position(axis, f"{uintp}(run)"), str(run))
-        yield "run", run
+        yield "run", f"run + {run}"
+    yield "rest", end
 
 
 def print_next_row(
