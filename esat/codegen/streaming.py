@@ -113,21 +113,6 @@ def stream(typing_context: Any, array: Any, index: Any, buffer: Any, count: Any)
     return types.void(array, index, buffer, count), generate
 
 
-@intrinsic
-def stream_whole(typing_context: Any, array: Any, index: Any, buffer: Any) -> Any:
-    """Write a whole buffer to a C-contiguous array, from a place on where a line begins."""
-    if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target = pointer_to(context, builder, array, arguments[0], signature.args[1], arguments[1])
-        source = _ARRAYS.make_array(buffer)(context, builder, arguments[2]).data
-        _store_lines(builder, target, builder.bitcast(source, BYTE.as_pointer()), word(BUFFER))
-        return context.get_dummy_value()
-
-    return types.void(array, index, buffer), generate
-
-
 def _copy(builder: Any, target: Any, source: Any, begin: Any, end: Any) -> None:
     """Store the bytes between two places, if there are any."""
     with builder.if_then(builder.icmp_unsigned("<", begin, end), likely=False):

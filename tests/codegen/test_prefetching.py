@@ -11,6 +11,7 @@ from esat.codegen import cache, lower, processor
 from esat.codegen.cache.kernel import compile_kernel
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.prefetching import prefetch_lines, prefetch_near, prefetch_pages
+from esat.codegen.printing import streams
 from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce
@@ -36,8 +37,11 @@ def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
     return bool(request.param)
 
 
-COUNTS = ("64", "width")
-"""How much rows announce, of float64, in each code for a part of them that is written past the caches."""
+@pytest.fixture(params=[64, 32], ids=["vectors of 64 bytes", "vectors of 32 bytes"])
+def counts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How much rows that are written one by one announce, of float64, in each code for a part of them."""
+    monkeypatch.setattr(streams, "vector_bytes", lambda: request.param)
+    return ["width"] if request.param == 64 else ["64", "width"]
 
 
 def end_of_row(end: str = "n1") -> list[str]:
@@ -52,29 +56,29 @@ def announced(output: Variable, *inputs: Variable, streams: bool = True) -> list
     return [line.strip() for line in printed.text.splitlines() if "prefetch_" in line]
 
 
-def test_streams_announce_what_they_read_from_memory(waits: bool) -> None:
+def test_streams_announce_what_they_read_from_memory(waits: bool, counts: list[str]) -> None:
     x, column = variable("float64", None, None), variable("float64", None, 1)
     scaled = op("mul", op("add", x, 1.0), column)
-    pages = [f"prefetch_pages(x0, (i0, start, ), {count})" for count in COUNTS]
+    pages = [f"prefetch_pages(x0, (i0, start, ), {count})" for count in counts]
     assert announced(scaled, x, column) == end_of_row() + pages * waits
     assert announced(scaled, x, column, streams=False) == []
 
 
-def test_groups_of_rows_announce_the_next_group(waits: bool) -> None:
+def test_groups_of_rows_announce_the_next_group(waits: bool, counts: list[str]) -> None:
     x, row = variable("float64", None, None), variable("float64", None)
-    below = [f"prefetch_lines(x0, (i0 + uintp(group), start, ), {count})" for count in COUNTS]
-    next_row = [f"prefetch_lines(x0, (i0 + uintp(1), start, ), {count})" for count in COUNTS]
+    below = [f"prefetch_lines(x0, (i0 + uintp(group), start, ), {count})" for count in ("64", "width")]
+    next_row = [f"prefetch_lines(x0, (i0 + uintp(1), start, ), {count})" for count in counts]
     centred = op("mul", op("sub", x, reduce(SUM, x, 1, keepdims=True)), row)
     assert announced(centred, x, row) == end_of_row() + next_row + end_of_row() + below
-    pages = [f"prefetch_pages(x0, (i0, start, ), {count})" for count in COUNTS] * waits
+    pages = [f"prefetch_pages(x0, (i0, start, ), {count})" for count in counts] * waits
     scaled = op("add", op("mul", x, 2.0), row)
     assert announced(scaled, x, row) == end_of_row("end1") + pages + end_of_row("end1") + below
 
 
-def test_rows_that_were_read_before_announce_the_next() -> None:
+def test_rows_that_were_read_before_announce_the_next(counts: list[str]) -> None:
     x = variable("float64", None, None)
     centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
-    next_row = [f"prefetch_lines(x0, (i0 + uintp(1), start, ), {count})" for count in COUNTS]
+    next_row = [f"prefetch_lines(x0, (i0 + uintp(1), start, ), {count})" for count in counts]
     assert announced(centred, x) == end_of_row() + next_row
 
 
@@ -87,9 +91,9 @@ def test_long_sums_announce_all_that_they_read(waits: bool) -> None:
 
 
 @pytest.mark.usefixtures("fetches_little")
-def test_all_lines_of_a_single_array_are_announced() -> None:
+def test_all_lines_of_a_single_array_are_announced(counts: list[str]) -> None:
     x, y, row = variable("float64", None, None), variable("float64", None, None), variable("float64", None)
-    lines = [f"prefetch_near(x0, (i0, start + uintp(1024), ), {count})" for count in COUNTS]
+    lines = [f"prefetch_near(x0, (i0, start + uintp(1024), ), {count})" for count in counts]
     scaled = op("add", op("mul", x, 2.0), row)
     assert announced(scaled, x, row) == end_of_row("end1") + lines
     assert announced(op("add", op("mul", x, y), row), x, y, row) == end_of_row("end1")
@@ -99,10 +103,10 @@ def test_all_lines_of_a_single_array_are_announced() -> None:
 
 
 @pytest.mark.usefixtures("fetches_little")
-def test_loops_that_take_sums_share_the_next_row() -> None:
+def test_loops_that_take_sums_share_the_next_row(counts: list[str]) -> None:
     x = variable("float64", None, None)
     centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
-    next_row = [f"prefetch_near(x0, (i0 + uintp(1), start, ), {count})" for count in COUNTS]
+    next_row = [f"prefetch_near(x0, (i0 + uintp(1), start, ), {count})" for count in counts]
     whole = ["prefetch_near(x0, (i0 + uintp(1), uintp(first1 + 0), ), 1024)"]
     assert announced(centred, x) == whole + end_of_row() + next_row
     squares = reduce(SUM, op("sqr", centred), 1, keepdims=True)

@@ -141,7 +141,8 @@ class StreamPrinter(RowsPrinter):
             self.source.line(f"next{axis} = first{axis} + {length}")
             self.source.line(f"start = {self._uintp()}(max(first{axis}, {begin}))")
             self.source.line(f"width = {self._uintp()}(min(next{axis}, {end}) - max(first{axis}, {begin}))")
-            for count in self._counts(length):
+            # Where vectors have 64 bytes, that was measured for groups only.
+            for count in self._counts(length) if vector_bytes() < LINE else ["width"]:
                 self._announce(loop, names, count)
                 self._through_buffers(loop, names, count)
             self.source.line(f"first{axis} = next{axis}")
@@ -209,19 +210,10 @@ class StreamPrinter(RowsPrinter):
                     self.source.line(text, statement.comment)
                 else:
                     self.block([statement], inside, loop, flat=True)
+        write = self.source.use("stream", streaming.stream)
         for store in streamed:
             place = self._place(store, names.with_position(axis, "start"))
-            if count != "width" and store is streamed[0] and self._fills_buffer(store, loop):
-                write = self.source.use("stream_whole", streaming.stream_whole)
-                self.source.line(f"{write}({place}, lines{store.array})")
-            else:
-                write = self.source.use("stream", streaming.stream)
-                self.source.line(f"{write}({place}, lines{store.array}, {count})")
-
-    def _fills_buffer(self, store: Store, loop: Loop) -> bool:
-        """Whether a whole part of a row fills the buffer of an output."""
-        size = np.dtype(self.scalars.kernel.arrays[store.array].dtype).itemsize
-        return self._length(loop) * size == BUFFER
+            self.source.line(f"{write}({place}, lines{store.array}, {count})")
 
     # ---- groups of rows
 
