@@ -106,16 +106,17 @@ def test_all_lines_of_a_single_array_are_announced(counts: list[str]) -> None:
 def test_loops_that_take_sums_share_the_next_row(counts: list[str]) -> None:
     x = variable("float64", None, None)
     centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
-    next_row = [f"prefetch_near(x0, (i0 + uintp(1), start, ), {count})" for count in counts]
+    below = "i0 + uintp(1 + 1920 // n1)"
+    rows_ahead = [f"prefetch_near(x0, ({below}, start, ), {count})" for count in counts]
     whole = ["prefetch_near(x0, (i0 + uintp(1), uintp(first1 + 0), ), 1024)"]
-    assert announced(centred, x) == whole + end_of_row() + next_row
+    assert announced(centred, x) == whole + end_of_row() + rows_ahead
     squares = reduce(SUM, op("sqr", centred), 1, keepdims=True)
     first, second = (
         [f"prefetch_near(x0, (i0 + uintp(1), uintp(first1 + {place}), ), 512)"] for place in (0, 512)
     )
-    assert announced(op("div", centred, squares), x) == first + second + end_of_row() + next_row
+    assert announced(op("div", centred, squares), x) == first + second + end_of_row() + rows_ahead
     extremum = op("sub", x, reduce(MAX, x, 1, keepdims=True))
-    assert announced(extremum, x) == end_of_row() + next_row
+    assert announced(extremum, x) == end_of_row() + rows_ahead
 
 
 @pytest.mark.parametrize("level", [1, 2])

@@ -27,7 +27,7 @@ from esat.codegen import prefetching, processor, streaming, views
 from esat.codegen.loop_ir import Load, Loop, Statement, Store, Tile, walk
 from esat.codegen.memory_access import LINE
 from esat.codegen.moments import Moments, accumulator_of, moments_of_row
-from esat.codegen.prefetching import loads_along, read_before
+from esat.codegen.prefetching import ROWS_AHEAD, loads_along, read_before
 from esat.codegen.printing.loops import is_float_sum
 from esat.codegen.printing.moments import print_row, print_squares
 from esat.codegen.printing.prefetches import print_ahead, print_next_row
@@ -161,8 +161,15 @@ class StreamPrinter(RowsPrinter):
         inside = names.with_position(loop.axes[-1], "start")
         loads = self._loads(loop)
         again = [load for load in loads if self._around and read_before(load, loop, self._around)]
-        print_next_row(again, self.scalars, inside, count, near=processor.fetches_little())
+        if again:
+            distance = self._rows_ahead(loop, again) if processor.fetches_little() else "1"
+            print_next_row(again, self.scalars, inside, count, distance, near=processor.fetches_little())
         print_ahead([load for load in loads if load not in again], self.scalars, inside, count)
+
+    def _rows_ahead(self, loop: Loop, loads: Sequence[Load]) -> str:
+        """How far below the row lies that is fetched while this one is written: further if rows are short."""
+        width = max(np.dtype(self.scalars.kernel.arrays[load.array].dtype).itemsize for load in loads)
+        return f"1 + {ROWS_AHEAD // width} // {size_name(loop.axes[-1])}"
 
     def look_ahead(self, loop: Loop, names: Names, length: int) -> None:
         """Fetch a part of the row below, where loops that take sums share that among them."""
