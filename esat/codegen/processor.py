@@ -15,8 +15,11 @@ _WIDTHS = {"+avx512f": 64, "+avx": 32}
 _WAITING_AT_PAGES = {"znver4"}
 """LLVM's names of processors that were seen to gain from announced pages: Zen 3 loses a fifth, which others
 might, too."""
-_FETCHING_LITTLE = {"znver5"}
-"""The same of those that gain where all lines are announced."""
+_FETCHING_LITTLE = {"znver5", "emeraldrapids"}
+"""The same of those that gain where all lines of a single array are announced."""
+_READING_ROWS_ONE_BY_ONE = {"znver5"}
+"""The same of those that gain where rows are announced all the time, and go one by one: Emerald Rapids loses a
+third."""
 _LOADING_WHOLE_VECTORS = {"znver5"}
 """The same of those that lose where vectors of 64 bytes are loaded in halves."""
 
@@ -67,6 +70,15 @@ def waits_at_pages() -> bool:
 def fetches_little() -> bool:
     """Whether it reads one array sooner where each line is announced, not just where pages begin."""
     return _name() in _FETCHING_LITTLE
+
+
+@functools.cache
+def reads_rows_one_by_one() -> bool:
+    """Whether rows that are written past the caches are read sooner one by one, as sums are taken, too.
+
+    Others read them in groups, and the next group while they write one.
+    """
+    return _name() in _READING_ROWS_ONE_BY_ONE
 
 
 def reads_faster_from_many_places() -> bool:

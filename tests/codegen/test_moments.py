@@ -149,7 +149,7 @@ def reads_rows_once(kernel: Kernel) -> bool:
 def short_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are read once where they are written in groups and vectors have 32 bytes."""
     monkeypatch.setattr(moments, "vector_bytes", lambda: 32)
-    monkeypatch.setattr(processor, "fetches_little", lambda: False)
+    monkeypatch.setattr(processor, "reads_rows_one_by_one", lambda: False)
 
 
 @pytest.mark.usefixtures("short_vectors")
@@ -187,7 +187,7 @@ def test_rows_that_are_not_finite_are_as_in_two_passes(special: float) -> None:
 
 def test_rows_are_read_twice_where_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "vector_bytes", lambda: 64)
-    monkeypatch.setattr(processor, "fetches_little", lambda: False)
+    monkeypatch.setattr(processor, "reads_rows_one_by_one", lambda: False)
     assert not reads_rows_once(sums_of_rows("float64")[0])
 
 

@@ -21,6 +21,7 @@ from esat.ops.reduction import MAX, SUM, reduce
 def fetches_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The processor sees by itself what comes next, unless a test says otherwise."""
     monkeypatch.setattr(processor, "fetches_little", lambda: False)
+    monkeypatch.setattr(processor, "reads_rows_one_by_one", lambda: False)
     monkeypatch.setattr(processor, "waits_at_pages", lambda: False)
 
 
@@ -28,6 +29,12 @@ def fetches_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 def fetches_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """The processor is one to which all lines of an array are announced."""
     monkeypatch.setattr(processor, "fetches_little", lambda: True)
+
+
+@pytest.fixture
+def reads_rows_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processor is one that reads rows one by one."""
+    monkeypatch.setattr(processor, "reads_rows_one_by_one", lambda: True)
 
 
 @pytest.fixture(params=[True, False], ids=["waits at pages", "goes on"])
@@ -90,7 +97,7 @@ def test_long_sums_announce_all_that_they_read(waits: bool) -> None:
     assert announced(total, x, y) == pages * waits
 
 
-@pytest.mark.usefixtures("fetches_little")
+@pytest.mark.usefixtures("fetches_little", "reads_rows_one_by_one")
 def test_all_lines_of_a_single_array_are_announced(counts: list[str]) -> None:
     x, y, row = variable("float64", None, None), variable("float64", None, None), variable("float64", None)
     lines = [f"prefetch_near(x0, (i0, start + uintp(1024), ), {count})" for count in counts]
@@ -102,7 +109,7 @@ def test_all_lines_of_a_single_array_are_announced(counts: list[str]) -> None:
     ]
 
 
-@pytest.mark.usefixtures("fetches_little")
+@pytest.mark.usefixtures("reads_rows_one_by_one")
 def test_loops_that_take_sums_share_the_next_row(counts: list[str]) -> None:
     x = variable("float64", None, None)
     centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))

@@ -105,24 +105,26 @@ def programs_of_rows(dtype: str) -> dict[str, tuple[list[Variable], list[Variabl
     }
 
 
-@pytest.fixture(params=[True, False], ids=["all lines announced", "in groups"])
-def fetches_little(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
-    """Whether all lines are announced to the processor: rows that are loaded make no groups then."""
-    monkeypatch.setattr(processor, "fetches_little", lambda: request.param)
+@pytest.fixture(params=["one by one, announced", "in groups, announced", "in groups"])
+def one_by_one(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+    """Whether the processor is one that reads rows one by one: those that are loaded make no groups then."""
+    is_one_by_one = request.param.startswith("one by one")
+    monkeypatch.setattr(processor, "reads_rows_one_by_one", lambda: is_one_by_one)
+    monkeypatch.setattr(processor, "fetches_little", lambda: request.param.endswith("announced"))
     compile_parallel_kernel.cache_clear()
-    yield request.param
+    yield is_one_by_one
     compile_parallel_kernel.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", programs_of_rows("float64"))
-def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str, fetches_little: bool) -> None:
+def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str, one_by_one: bool) -> None:
     outputs, inputs = programs_of_rows(dtype)[name]
     group = group_of(outputs, inputs)
     kernel = lower(group)
     printed = print_parallel_source(kernel, "C", comments=False, streams=True)
     assert printed is not None
-    assert ("for low in range(" in printed.text) == (not fetches_little)
+    assert ("for low in range(" in printed.text) == (not one_by_one)
     plain, streamed = compile_parallel_kernel(kernel), compile_parallel_kernel(kernel, streams=True)
     generator = np.random.default_rng(0)
     for rows, columns in ((1, 1), (19, 130), (0, 5), (4, 0), (0, 5000), (17, 4001), (8, 9000), (2, 70_000)):
@@ -150,7 +152,7 @@ def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str, fetches_li
             assert_nothing_else_changes(partial(streamed, threads), results, arrays, expected)
 
 
-def test_groups_are_of_rows_that_load_something_in_common(fetches_little: bool) -> None:
+def test_groups_are_of_rows_that_load_something_in_common(one_by_one: bool) -> None:
     x, row = variable("float64", None, None), variable("float64", None)
 
     def is_grouped(output: Variable) -> bool:
@@ -158,9 +160,9 @@ def test_groups_are_of_rows_that_load_something_in_common(fetches_little: bool) 
         loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
         return any(grouped_rows(loop, streamed_outputs(kernel)) for loop in loops)
 
-    assert is_grouped(op("add", op("mul", x, 2.0), row)) == (not fetches_little)
+    assert is_grouped(op("add", op("mul", x, 2.0), row)) == (not one_by_one)
     centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
-    assert is_grouped(op("mul", centred, row)) == (not fetches_little)
+    assert is_grouped(op("mul", centred, row)) == (not one_by_one)
     assert not is_grouped(op("sub", x, reduce(SUM, x, 1, keepdims=True)))
     assert not is_grouped(op("mul", x, 2.0))
     assert not is_grouped(op("mul", softmax(x, 1), row))  # keeps exponentials in its result

@@ -103,7 +103,7 @@ class _ChunkPrinter:
             self.source.line(f"last = min(first + {1 << CHUNK_BITS}, {self.size})")
             with self.source.block(f"if chunk & {_TURNS - 1} == 0"):
                 self._pivot()
-            self.source.line(f"total = lost = square = {self.real}(0)")
+            self.source.line(f"total = lost = square = slack = {self.real}(0)")
             with self.source.block(f"for block in range((last - first + {_BLOCK - 1}) >> {SUM_BLOCK_BITS})"):
                 self.source.line(f"start = first + (block << {SUM_BLOCK_BITS})")
                 block = "start", f"min(start + {_BLOCK}, last)"
@@ -112,7 +112,9 @@ class _ChunkPrinter:
                     with self._elements(first, end):
                         self._take("")
                     self._add_to_total("part")
+                    self.source.line("slack += rounding_error(square, part_square)")
                     self.source.line("square += part_square")
+            self.source.line("square = corrected(square, slack)")
             self._leave()
             self.source.line(f"pivot += total / {self.real}(last - first)")
 

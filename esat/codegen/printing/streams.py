@@ -57,7 +57,7 @@ def grouped_rows(loop: Loop, streamed: Sequence[int]) -> tuple[Loop, Stages] | N
     row, column = loop.axes[-1], stages.waiting.axes[-1]
     loads = [one.index for one in stages.waiting.body if isinstance(one, Load)]
     is_shared = any(index and index[-1] == column and row not in index for index in loads)
-    if processor.fetches_little() and any(index[-2:] == (row, column) for index in loads):
+    if processor.reads_rows_one_by_one() and any(index[-2:] == (row, column) for index in loads):
         return None
     return (loop, stages) if is_shared and set(stores_along(stages.waiting)).intersection(streamed) else None
 
@@ -162,8 +162,9 @@ class StreamPrinter(RowsPrinter):
         loads = self._loads(loop)
         again = [load for load in loads if self._around and read_before(load, loop, self._around)]
         if again:
-            distance = self._rows_ahead(loop, again) if processor.fetches_little() else "1"
-            print_next_row(again, self.scalars, inside, count, distance, near=processor.fetches_little())
+            near = processor.reads_rows_one_by_one()
+            distance = self._rows_ahead(loop, again) if near else "1"
+            print_next_row(again, self.scalars, inside, count, distance, near)
         print_ahead([load for load in loads if load not in again], self.scalars, inside, count)
 
     def _rows_ahead(self, loop: Loop, loads: Sequence[Load]) -> str:
@@ -185,7 +186,7 @@ class StreamPrinter(RowsPrinter):
     def _sums_before(self, loop: Loop) -> list[Loop]:
         """The loops that take sums of the row that a loop writes, where memory has to be busy meanwhile."""
         around = self._around
-        if around is None or not processor.fetches_little() or not self._stores(loop):
+        if around is None or not processor.reads_rows_one_by_one() or not self._stores(loop):
             return []
         again = [load for load in self._loads(loop) if read_before(load, loop, around)]
         return [
