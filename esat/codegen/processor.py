@@ -22,6 +22,8 @@ _READING_ROWS_ONE_BY_ONE = {"znver5"}
 third."""
 _LOADING_WHOLE_VECTORS = {"znver5"}
 """The same of those that lose where vectors of 64 bytes are loaded in halves."""
+_GIVEN_HALF_VECTORS = {"emeraldrapids"}
+"""The same of those that have vectors of 64 bytes, and gain from them, but are given half of these by LLVM."""
 
 
 @functools.cache
@@ -93,6 +95,12 @@ def reads_faster_from_many_places() -> bool:
 def prefers_half_vectors() -> bool:
     """Whether vectors of half the length serve loops that wait for the caches."""
     return _name() not in _LOADING_WHOLE_VECTORS
+
+
+@functools.cache
+def is_given_half_vectors() -> bool:
+    """Whether LLVM uses vectors of half the length by itself, though whole ones are faster."""
+    return _name() in _GIVEN_HALF_VECTORS
 
 
 def _name() -> str:

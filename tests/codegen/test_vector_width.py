@@ -1,5 +1,7 @@
 """Which loops ask for half vectors, and that LLVM hears it. Values are for the tests of lowering."""
 
+import re
+
 import pytest
 from codegen.kernel_cases import group_of, op, variable
 from numba.core import types
@@ -78,13 +80,32 @@ def test_large_sums_that_wait_for_memory_ask_for_half_vectors(
     assert "half_vectors()" not in print_kernel(kernel)
 
 
-def test_llvm_hears_of_half_vectors() -> None:
-    text = (
-        "def kernel(x, y):\n    half_vectors()\n    for i in range(x.shape[0]):\n        y[i] = x[i] * 2.0\n"
-    )
+def scaled(key: str, line: str) -> cache.CompiledKernel:
+    """A compiled loop, behind a line of its own."""
+    text = f"def kernel(x, y):\n    {line}\n    for i in range(x.shape[0]):\n        y[i] = x[i] * 2.0\n"
     array = types.Array(types.float64, 1, "C")
     options = cache.CompileOptions(noalias=("kernel",))
     names = {"half_vectors": half_vectors}
-    compiled = compile_kernel("1" * 64, text, "kernel", types.void(array, array), names, options)
-    assert '"prefer-vector-width"="256"' in compiled.compile_result.library.get_llvm_str()
+    return compile_kernel(key * 64, text, "kernel", types.void(array, array), names, options)
+
+
+def width(compiled: cache.CompiledKernel) -> set[str]:
+    return set(re.findall(r'"prefer-vector-width"="(\d+)"', compiled.compile_result.library.get_llvm_str()))
+
+
+def test_llvm_hears_of_half_vectors() -> None:
+    compiled = scaled("1", "half_vectors()")
+    assert "256" in width(compiled)
     assert "zmm" not in compiled.assembly
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_llvm_hears_of_whole_vectors_where_it_uses_halves(
+    is_given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processor, "is_given_half_vectors", lambda: is_given)
+    compiled = scaled("23"[is_given], "pass")
+    assert width(compiled) == ({"512"} if is_given else set())
+    if is_given and processor.vector_bytes() == 64:
+        assert "zmm" in compiled.assembly
+    assert "zmm" not in scaled("45"[is_given], "half_vectors()").assembly

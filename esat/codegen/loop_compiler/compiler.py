@@ -8,10 +8,12 @@ from typing import Any
 from llvmlite import binding
 from numba.core import compiler
 
+from esat.codegen import processor
 from esat.codegen.interleaving import interleave
 from esat.codegen.loop_compiler.contexts import RUN_TIME, LoopContext, RememberingTypes
 from esat.codegen.loop_compiler.passes import loop_passes
 from esat.codegen.vector_math.linking import LinkingLibrary
+from esat.codegen.vector_width import prefer_whole_vectors
 from esat.codegen.whole_vectors import is_padded, pad
 
 _LINKED = binding.Linkage.linkonce_odr
@@ -29,6 +31,8 @@ class _Library(LinkingLibrary):
     def add_ir_module(self, ir_module: Any) -> None:
         pad(ir_module)
         interleave(ir_module)
+        if processor.is_given_half_vectors():
+            prefer_whole_vectors(ir_module)
         add: Any = super().add_ir_module  # which numba does not annotate
         add(ir_module)
 
