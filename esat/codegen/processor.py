@@ -18,12 +18,14 @@ might, too."""
 _FETCHING_LITTLE = {"znver5", "emeraldrapids"}
 """The same of those that gain where all lines of a single array are announced."""
 _READING_ROWS_ONE_BY_ONE = {"znver5"}
-"""The same of those that gain where rows are announced all the time, and go one by one: Emerald Rapids loses a
-third."""
+"""The same of those that gain where rows are announced all the time, and go one by one; Emerald Rapids
+loses a third."""
 _LOADING_WHOLE_VECTORS = {"znver5"}
 """The same of those that lose where vectors of 64 bytes are loaded in halves."""
 _GIVEN_HALF_VECTORS = {"emeraldrapids"}
-"""The same of those that have vectors of 64 bytes, and gain from them, but are given half of these by LLVM."""
+"""The same of those that gain from vectors of 64 bytes, but are given half of these by LLVM."""
+_TAKING_TURNS = {"emeraldrapids"}
+"""The same of those that have vectors of 64 bytes, and gain where two of them take turns."""
 
 
 @functools.cache
@@ -101,6 +103,12 @@ def prefers_half_vectors() -> bool:
 def is_given_half_vectors() -> bool:
     """Whether LLVM uses vectors of half the length by itself, though whole ones are faster."""
     return _name() in _GIVEN_HALF_VECTORS
+
+
+@functools.cache
+def takes_turns_in_long_vectors() -> bool:
+    """Whether elementary functions are computed sooner of two vectors of 64 bytes in turns."""
+    return vector_bytes() == _WIDTHS["+avx512f"] and _name() in _TAKING_TURNS
 
 
 def _name() -> str:

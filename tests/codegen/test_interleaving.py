@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, variable
 
-from esat.codegen import cache, compile, interleaving, lower
+from esat.codegen import cache, compile, interleaving, lower, processor
 from esat.codegen.cache.kernel import CompiledKernel
 from esat.codegen.vector_math import linking, passes
 from esat.graph import Variable
@@ -25,8 +25,24 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Compile:
     """Kernels that are compiled now, in whose code vectors have 32 bytes."""
     monkeypatch.setattr(cache, "load_or_compile", cache.KernelCache(None).load_or_compile)
     monkeypatch.setattr(interleaving, "vector_bytes", lambda: 32)
+    monkeypatch.setattr(processor, "takes_turns_in_long_vectors", lambda: False)
     fresh: Any = compile.compile_kernel
     return lambda output, inputs: fresh.__wrapped__(lower(group_of([output], inputs)), "C")
+
+
+@pytest.fixture
+def long_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors have 64 bytes, and two of them take turns."""
+    monkeypatch.setattr(interleaving, "vector_bytes", lambda: 64)
+    monkeypatch.setattr(processor, "takes_turns_in_long_vectors", lambda: True)
+
+
+@pytest.fixture(params=["32 bytes", "64 bytes"])
+def compiled_for_any(request: pytest.FixtureRequest, compiled: Compile) -> Compile:
+    """The same for vectors of both lengths."""
+    if request.param == "64 bytes":
+        request.getfixturevalue("long_vectors")
+    return compiled
 
 
 def chain(length: int) -> Variable:
@@ -55,7 +71,8 @@ def of_lanes(lanes: int) -> dict[str, int | None]:
     return {"vectorize.width": lanes, "interleave.count": 1}
 
 
-LEFT_OVER = {"vectorize.predicate.enable": 1, **of_lanes(4)}
+def left_over(lanes: int) -> dict[str, int | None]:
+    return {"vectorize.predicate.enable": 1, **of_lanes(lanes)}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +87,7 @@ LEFT_OVER = {"vectorize.predicate.enable": 1, **of_lanes(4)}
         (op("exp", SINGLE), [of_lanes(32)]),
         (chain(40), [{"interleave.count": 2}]),
         (chain(120), [of_lanes(16)]),
-        (reduce(SUM, op("exp", X), 1), [{"unroll.disable": None}] * 2 + [of_lanes(16), LEFT_OVER]),
+        (reduce(SUM, op("exp", X), 1), [{"unroll.disable": None}] * 2 + [of_lanes(16), left_over(4)]),
         # LLVM decides about short loops, and about sums.
         (chain(6), []),
         (reduce(SUM, chain(40), 1), []),
@@ -92,6 +109,21 @@ def test_longer_vectors_are_left_to_llvm_but_in_the_longest_formulas(
     assert hints(monkeypatch, lambda: compiled(chain(120), [X, Y])) == [of_lanes(32)]
 
 
+def test_two_longer_vectors_take_turns(
+    compiled: Compile, long_vectors: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exponential, single = op("exp", X), op("exp", SINGLE)
+    assert hints(monkeypatch, lambda: compiled(exponential, [X])) == [of_lanes(16)]
+    assert hints(monkeypatch, lambda: compiled(single, [SINGLE])) == [of_lanes(32)]
+    told = hints(monkeypatch, lambda: compiled(reduce(SUM, single, 1), [SINGLE]))
+    assert sorted(told, key=str) == sorted(
+        [{"unroll.disable": None}] * 2 + [of_lanes(32), left_over(16)], key=str
+    )
+    divided = op("mul", exponential, op("floor_div", WHOLE, WHOLE))
+    assert hints(monkeypatch, lambda: compiled(divided, [X, WHOLE])) == [{"interleave.count": 2}]
+    assert hints(monkeypatch, lambda: compiled(chain(40), [X, Y])) == []
+
+
 def test_the_hints_change_the_machine_code(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
     def vector_operations(added: float) -> int:
         return len(PACKED.findall(compiled(op("add", op("exp", X), added), [X]).assembly))
@@ -101,7 +133,7 @@ def test_the_hints_change_the_machine_code(compiled: Compile, monkeypatch: pytes
     assert in_turns > 1.5 * vector_operations(0.25)
 
 
-def test_nothing_is_left_over_of_rows(compiled: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_over_of_rows(compiled_for_any: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: set[str] = set()
 
     def noted(library: Any) -> None:
@@ -109,34 +141,34 @@ def test_nothing_is_left_over_of_rows(compiled: Compile, monkeypatch: pytest.Mon
         passes.inline(library)
 
     monkeypatch.setattr(linking, "inline", noted)
-    compiled(reduce(SUM, op("exp", X), 1), [X])
-    assert calls == {"<16 x double>", "<4 x double>"}
+    compiled_for_any(reduce(SUM, op("exp", X), 1), [X])
+    assert calls == {"<16 x double>", f"<{interleaving.vector_bytes() // 8} x double>"}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("length", [0, 1, 3, 4, 9, 15, 16, 17, 31, 32, 33, 63, 1024, 1025, 1055])
-def test_rows_of_any_length(compiled: Compile, dtype: str, length: int) -> None:
+def test_rows_of_any_length(compiled_for_any: Compile, dtype: str, length: int) -> None:
     rows, column = variable(dtype, None, None), variable(dtype, None, 1)
     values = np.linspace(-2.0, 2.0, 3 * length, dtype=dtype).reshape(3, length)
     shifts = np.array([[0.0], [1.0], [-1.0]], dtype)
     exact = np.exp(values.astype("float64") - shifts)
     tolerance = {"rtol": 1e-6 if dtype == "float32" else 1e-14}
     powers, sums = np.full((5, length), 7, dtype), np.empty(3, dtype)
-    compiled(op("exp", op("sub", rows, column)), [rows, column])(powers[1:4], values, shifts)
+    compiled_for_any(op("exp", op("sub", rows, column)), [rows, column])(powers[1:4], values, shifts)
     np.testing.assert_allclose(powers[1:4], exact, **tolerance)
     assert np.all(powers[[0, 4]] == 7)  # the rows around
-    compiled(reduce(SUM, op("exp", op("sub", rows, column)), 1), [rows, column])(sums, values, shifts)
+    compiled_for_any(reduce(SUM, op("exp", op("sub", rows, column)), 1), [rows, column])(sums, values, shifts)
     np.testing.assert_allclose(sums, exact.sum(1), **tolerance)
     largest = np.empty(3, dtype)
     values[1:2, -1:] = np.nan
-    compiled(reduce(MAX, op("exp", rows), 1), [rows])(largest, values)
+    compiled_for_any(reduce(MAX, op("exp", rows), 1), [rows])(largest, values)
     np.testing.assert_allclose(largest, np.exp(values).max(1, initial=-np.inf), **tolerance)
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 15, 16, 17, 100])
-def test_values_do_not_depend_on_their_place(compiled: Compile, size: int) -> None:
+def test_values_do_not_depend_on_their_place(compiled_for_any: Compile, size: int) -> None:
     alone = variable("float64", None)
-    kernel = compiled(op("mul", op("exp", alone), op("tanh", alone)), [alone])
+    kernel = compiled_for_any(op("mul", op("exp", alone), op("tanh", alone)), [alone])
     values = np.linspace(-3.0, 3.0, size)
     together, one_by_one = np.empty(size), np.empty(size)
     kernel(together, values)

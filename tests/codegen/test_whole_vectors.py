@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, variable
 
-from esat.codegen import cache, compile, interleaving, lower
+from esat.codegen import cache, compile, interleaving, lower, processor
 from esat.codegen.cache.kernel import CompiledKernel
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Kernel
@@ -24,11 +24,12 @@ SCALAR_MULTIPLICATION = re.compile(r"\bvf?n?m(?:ul|add|sub)\d*s[sd]\b")
 Compile = Callable[[Kernel], CompiledKernel]
 
 
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> Compile:
-    """Kernels that are compiled now, in whose code vectors have 32 bytes."""
+@pytest.fixture(params=[32, 64], ids=["vectors of 32 bytes", "of 64 bytes"])
+def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compile:
+    """Kernels that are compiled now, in whose code several vectors take turns."""
     monkeypatch.setattr(cache, "load_or_compile", cache.KernelCache(None).load_or_compile)
-    monkeypatch.setattr(interleaving, "vector_bytes", lambda: 32)
+    monkeypatch.setattr(interleaving, "vector_bytes", lambda: request.param)
+    monkeypatch.setattr(processor, "takes_turns_in_long_vectors", lambda: request.param == 64)
     fresh: Any = compile.compile_kernel
     return lambda kernel: fresh.__wrapped__(kernel, "C")
 
@@ -106,6 +107,7 @@ def test_machine_code_has_no_loop_for_what_is_left_over(
     x = variable("float64", None)
     assert not SCALAR_MULTIPLICATION.search(compiled(lowered([op("exp", x)], [x])).assembly)
     monkeypatch.setattr(interleaving, "vector_bytes", lambda: 64)
+    monkeypatch.setattr(processor, "takes_turns_in_long_vectors", lambda: False)
     assert SCALAR_MULTIPLICATION.search(compiled(lowered([op("expm1", x)], [x])).assembly)
 
 
