@@ -12,6 +12,7 @@ from esat.codegen.loop_ir import Kernel
 from esat.codegen.moments import find_moments
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.partition import partition
+from esat.codegen.printing import prefetches
 from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce
@@ -22,6 +23,7 @@ def places(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     """Processors that read faster from many places, and others, to some of which all lines are announced."""
     monkeypatch.setattr(processor, "reads_faster_from_many_places", lambda: request.param == "four places")
     monkeypatch.setattr(processor, "fetches_little", lambda: request.param.endswith("announced"))
+    monkeypatch.setattr(prefetches, "FAR", 0)
     compile_parallel_kernel.cache_clear()
     yield
     compile_parallel_kernel.cache_clear()

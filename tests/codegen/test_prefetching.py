@@ -11,7 +11,7 @@ from esat.codegen import cache, lower, processor
 from esat.codegen.cache.kernel import compile_kernel
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.prefetching import prefetch_lines, prefetch_near, prefetch_pages
-from esat.codegen.printing import streams
+from esat.codegen.printing import prefetches, streams
 from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce
@@ -109,6 +109,15 @@ def test_all_lines_of_a_single_array_are_announced(counts: list[str]) -> None:
     ]
 
 
+@pytest.mark.usefixtures("fetches_little")
+def test_sums_of_arrays_that_caches_hold_are_read_in_whole_blocks() -> None:
+    x = variable("float32", None, None)
+    printed = print_parallel_source(lower(group_of([reduce(SUM, op("mul", x, x))], [x])), "C", True, False)
+    assert printed is not None
+    runs = "(min(first1 + 1024, n1) - first1) // 128 * 128 if n1 > 524288 else first1"
+    assert f"rest = first1 + {runs}" in printed.text
+
+
 @pytest.mark.usefixtures("reads_rows_one_by_one")
 def test_loops_that_take_sums_share_the_next_row(counts: list[str]) -> None:
     x = variable("float64", None, None)
@@ -141,6 +150,7 @@ def test_what_lies_behind_the_end_of_an_array_may_be_announced(
     little: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processor, "fetches_little", lambda: little)
+    monkeypatch.setattr(prefetches, "FAR", 0)
     compile_parallel_kernel.cache_clear()
     x = variable("float64", None)
     function = compile_parallel_kernel(lower(group_of([reduce(SUM, x, 0)], [x])))

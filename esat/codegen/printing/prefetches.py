@@ -9,8 +9,8 @@ from numba.core import types
 
 from esat.codegen import prefetching, processor
 from esat.codegen.loop_ir import Load
-from esat.codegen.prefetching import LINES_AHEAD, RUN
-from esat.codegen.printing.scalars import Names, ScalarPrinter
+from esat.codegen.prefetching import FAR, LINES_AHEAD, RUN
+from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 
 
 def print_ahead(loads: Sequence[Load], scalars: ScalarPrinter, names: Names, count: str) -> None:
@@ -40,7 +40,8 @@ def runs_ahead(
 ) -> Iterator[tuple[str, str]]:
     """Announce what lies behind a block, run by run where its lines are announced.
 
-    These runs are of a fixed length; what is left of the block is one of its own, without announcements.
+    These runs are of a fixed length; what is left of the block is one of its own, without announcements. So
+    is all of it where arrays are not far.
 
     Parameters
     ----------
@@ -60,7 +61,9 @@ def runs_ahead(
         yield first, end
         return
     run, uintp = RUN // _item_size(loads[0], scalars), scalars.source.use("uintp", types.uintp)
-    scalars.source.line(f"rest = {first} + ({end} - {first}) // {run} * {run}")
+    elements = " * ".join(size_name(one) for one in loads[0].index if one is not None)
+    is_far = f"{elements} > {FAR // _item_size(loads[0], scalars)}"
+    scalars.source.line(f"rest = {first} + ({end} - {first}) // {run} * {run} if {is_far} else {first}")
     with scalars.source.block(f"for run in range({first}, rest, {run})"):
         print_ahead(loads, scalars, names.with_position(axis, f"{uintp}(run)"), str(run))
         yield "run", f"run + {run}"
