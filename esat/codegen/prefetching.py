@@ -20,9 +20,9 @@ Rows that are read several times come from memory only the first time, and for t
 the last time is a loop that writes past the caches, that loop fetches the next row, or that of the next group
 of rows: a layer normalisation of 80 MB takes 0.7 to 0.8 of the time. On a Zen 5 server memory has to be busy
 while sums are taken, too (:func:`esat.codegen.processor.reads_rows_one_by_one`): the loops that take them
-announce the next row, which takes 0.93 of the time. There
-the loop that writes announces a row further below if rows are shorter than :data:`ROWS_AHEAD`: rows of 6400
-bytes take 0.88 of the time, and such of 8000 take 0.9.
+announce the next row, which takes 0.93 of the time. There the loop that writes announces a row further below
+if rows are shorter than :data:`ROWS_AHEAD`: rows of 6400 bytes take 0.88 of the time, and such of 8000 take
+0.9.
 
 Loops that announce lines read runs of a fixed length, which LLVM writes out, and no load is moved to before
 the announcements: a mean and variance takes 0.95 of the time.
