@@ -7,25 +7,49 @@ import functools
 from llvmlite import binding
 from numba.core.registry import cpu_target
 
+from esat.records import record
+
 _SCALING = {"+avx512f", "+avx512dq", "+avx512vl"}
 _SCALING_SINCE = 22
 """The version of LLVM that knows how AVX-512 multiplies by powers of two; others call the C library."""
 _WIDTHS = {"+avx512f": 64, "+avx": 32}
 """What a processor has, and bytes of a vector, the longest first."""
-_WAITING_AT_PAGES = {"znver4"}
-"""LLVM's names of processors that were seen to gain from announced pages: Zen 3 loses a fifth, which others
-might, too."""
-_FETCHING_LITTLE = {"znver5", "emeraldrapids"}
-"""The same of those that gain where all lines of a single array are announced."""
-_READING_ROWS_ONE_BY_ONE = {"znver5"}
-"""The same of those that gain where rows are announced all the time, and go one by one; Emerald Rapids
-loses a third."""
-_LOADING_WHOLE_VECTORS = {"znver5"}
-"""The same of those that lose where vectors of 64 bytes are loaded in halves."""
-_GIVEN_HALF_VECTORS = {"emeraldrapids"}
-"""The same of those that gain from vectors of 64 bytes, but are given half of these by LLVM."""
-_TAKING_TURNS = {"emeraldrapids"}
-"""The same of those that have vectors of 64 bytes, and gain where two of them take turns."""
+
+
+@record(frozen=True)
+class _Measured:
+    """What was measured of a processor; where nothing was, all of it is false.
+
+    Attributes
+    ----------
+    waits_at_pages
+        It gains from announced pages. Zen 3 loses a fifth, which others might, too.
+    fetches_little
+        It gains where all lines of a single array are announced.
+    reads_rows_one_by_one
+        It gains where rows are announced all the time, and go one by one.
+    loads_whole_vectors
+        It loses where vectors of 64 bytes are loaded in halves.
+    is_given_half_vectors
+        It gains from vectors of 64 bytes, but LLVM gives it half of these.
+    takes_turns
+        It has vectors of 64 bytes, and gains where two of them take turns.
+    """
+
+    waits_at_pages: bool = False
+    fetches_little: bool = False
+    reads_rows_one_by_one: bool = False
+    loads_whole_vectors: bool = False
+    is_given_half_vectors: bool = False
+    takes_turns: bool = False
+
+
+_MEASURED = {
+    "znver4": _Measured(waits_at_pages=True),
+    "znver5": _Measured(fetches_little=True, reads_rows_one_by_one=True, loads_whole_vectors=True),
+    "emeraldrapids": _Measured(fetches_little=True, is_given_half_vectors=True, takes_turns=True),
+}
+"""By LLVM's names of processors."""
 
 
 @functools.cache
@@ -67,13 +91,13 @@ def rounds_at_once() -> bool:
 @functools.cache
 def waits_at_pages() -> bool:
     """Whether it reads memory sooner where the first lines of the next pages are announced."""
-    return _name() in _WAITING_AT_PAGES
+    return _measured().waits_at_pages
 
 
 @functools.cache
 def fetches_little() -> bool:
     """Whether it reads one array sooner where each line is announced, not just where pages begin."""
-    return _name() in _FETCHING_LITTLE
+    return _measured().fetches_little
 
 
 @functools.cache
@@ -82,7 +106,7 @@ def reads_rows_one_by_one() -> bool:
 
     Others read them in groups, and the next group while they write one.
     """
-    return _name() in _READING_ROWS_ONE_BY_ONE
+    return _measured().reads_rows_one_by_one
 
 
 def reads_faster_from_many_places() -> bool:
@@ -96,19 +120,23 @@ def reads_faster_from_many_places() -> bool:
 @functools.cache
 def prefers_half_vectors() -> bool:
     """Whether vectors of half the length serve loops that wait for the caches."""
-    return _name() not in _LOADING_WHOLE_VECTORS
+    return not _measured().loads_whole_vectors
 
 
 @functools.cache
 def is_given_half_vectors() -> bool:
     """Whether LLVM uses vectors of half the length by itself, though whole ones are faster."""
-    return _name() in _GIVEN_HALF_VECTORS
+    return _measured().is_given_half_vectors
 
 
 @functools.cache
 def takes_turns_in_long_vectors() -> bool:
     """Whether elementary functions are computed sooner of two vectors of 64 bytes in turns."""
-    return vector_bytes() == _WIDTHS["+avx512f"] and _name() in _TAKING_TURNS
+    return vector_bytes() == _WIDTHS["+avx512f"] and _measured().takes_turns
+
+
+def _measured() -> _Measured:
+    return _MEASURED.get(_name(), _Measured())
 
 
 def _name() -> str:
