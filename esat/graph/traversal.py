@@ -46,8 +46,10 @@ def postorder_of(roots: Iterable[Key], children: Callable[[Key], Iterable[Key]])
 def ancestors(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Variable]:
     """All Variables the outputs depend on, inputs first; nothing beyond ``stop``."""
 
+    ends = _quickly(stop)
+
     def operands(variable: Variable) -> Sequence[Variable]:
-        return () if variable.owner is None or variable in stop else variable.owner.inputs
+        return () if variable.owner is None or variable in ends else variable.owner.inputs
 
     return postorder_of(outputs, operands)
 
@@ -55,13 +57,20 @@ def ancestors(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> li
 def toposort(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Apply]:
     """Apply nodes the outputs depend on, each after those that feed it; nothing beyond ``stop``."""
 
+    ends = _quickly(stop)
+
     def feeding(node: Apply) -> list[Apply]:
         return [
-            variable.owner for variable in node.inputs if variable.owner is not None and variable not in stop
+            variable.owner for variable in node.inputs if variable.owner is not None and variable not in ends
         ]
 
-    roots = [variable.owner for variable in outputs if variable.owner is not None and variable not in stop]
+    roots = [variable.owner for variable in outputs if variable.owner is not None and variable not in ends]
     return postorder_of(roots, feeding)
+
+
+def _quickly(stop: Container[Variable]) -> Container[Variable]:
+    """The same, so that looking for a Variable takes no longer the more there are."""
+    return frozenset(stop) if isinstance(stop, (list, tuple)) else stop
 
 
 def inputs_of(outputs: Iterable[Variable]) -> list[Variable]:

@@ -7,10 +7,12 @@ with weights or without; so are products with their Hessians.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
+from esat.graph.traversal import postorder_of
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.linalg.rows_product import DTYPES, RowsProduct
@@ -20,6 +22,9 @@ from esat.phases.laziness import find_guards
 
 MAXIMUM_NODES = 64
 """Nodes of the function between the products at most."""
+
+MAXIMUM_WALK = 4 * MAXIMUM_NODES
+"""Elementwise nodes that are looked at before a product: what the function reads may be elementwise too."""
 
 
 def join_row_products(graph: FunctionGraph, rules: KernelRules) -> FunctionGraph:
@@ -69,11 +74,14 @@ def _join(graph: FunctionGraph, node: Apply, rules: KernelRules, guards: Mapping
         return False
     if matrix is None or not _is_matrix(matrix):
         return False
-    for product in _products(graph, matrix):
+    before = _elementwise_before(graph, factors, rules)
+    if before is None:
+        return False
+    for product in _products(graph, before, matrix):
         if guards.get(product) != guards.get(node):
             continue
-        middle = _Middle(graph, product.outputs[0], rules)
-        if not middle.take_in(factors) or not middle.nodes:
+        middle = _middle(graph, product.outputs[0], before)
+        if middle is None:
             continue
         column = product.inputs[1] if product.inputs[0] is matrix else _turned(graph, product.inputs[0])
         function, kept = middle.function(factors, middle.read_by_others(node))
@@ -104,24 +112,94 @@ def _turned(graph: FunctionGraph, variable: Variable) -> Variable:
     return _transposed(graph, variable) or dimshuffle(variable, (1, 0))
 
 
-def _products(graph: FunctionGraph, matrix: Variable) -> list[Apply]:
-    """The products of a matrix with columns, or of rows with the transposed matrix."""
-    found = []
-    for user, place in graph.clients[matrix]:
-        if user == "output":
-            continue
-        if _is_product(user) and place == 0 and user.inputs[1].tensor_type.broadcastable[1]:
-            found.append(user)
-        elif isinstance(user.op, DimShuffle) and user.op.order == (1, 0):
-            found += [
-                reader
-                for reader, position in graph.clients[user.outputs[0]]
-                if reader != "output"
-                and _is_product(reader)
-                and position == 1
-                and reader.inputs[0].tensor_type.broadcastable[0]
-            ]
-    return found
+def _elementwise_before(
+    graph: FunctionGraph, variable: Variable, rules: KernelRules
+) -> dict[Apply, None] | None:
+    """The elementwise nodes over vectors that a variable is computed by, each after those that feed it.
+
+    They end where anything else begins. None where there are more than :data:`MAXIMUM_WALK`.
+    """
+    found: set[Apply] = set()
+
+    def feeding(node: Apply) -> list[Apply]:
+        before = [operand.owner for operand in node.inputs if operand not in graph.input_set]
+        return [one for one in before if one is not None and is_wanted(one)]
+
+    def is_wanted(node: Apply) -> bool:
+        if len(found) > MAXIMUM_WALK or not _is_elementwise(node, rules):
+            return False
+        found.add(node)
+        return True
+
+    start = variable.owner
+    if start is None or variable in graph.input_set or not is_wanted(start):
+        return None
+    ordered = postorder_of([start], feeding)
+    return None if len(found) > MAXIMUM_WALK else dict.fromkeys(ordered)
+
+
+def _is_elementwise(node: Apply, rules: KernelRules) -> bool:
+    if not rules.supported(node) or not _is_vector(node.outputs[0]):
+        return False
+    return node.op.family is Family.ELEMENTWISE or isinstance(node.op, DimShuffle)
+
+
+def _products(graph: FunctionGraph, before: Iterable[Apply], matrix: Variable) -> list[Apply]:
+    """The products that nodes read: of a matrix with columns, or of rows with the transposed matrix."""
+    operands = (operand for node in before for operand in node.inputs if operand not in graph.input_set)
+    found = dict.fromkeys(operand.owner for operand in operands)
+    return [node for node in found if node is not None and _is_product_of(graph, node, matrix)]
+
+
+def _is_product_of(graph: FunctionGraph, node: Apply, matrix: Variable) -> bool:
+    if not _is_product(node):
+        return False
+    left, right = node.inputs
+    if left is matrix:
+        return right.tensor_type.broadcastable[1]
+    return _transposed(graph, right) is matrix and left.tensor_type.broadcastable[0]
+
+
+def _middle(graph: FunctionGraph, products: Variable, before: Mapping[Apply, None]) -> _Middle | None:
+    """Those of the nodes before a variable that depend on products; None if anything else between does."""
+    after = {products}
+    nodes: dict[Apply, None] = {}
+    for node in before:
+        if not after.isdisjoint(node.inputs):
+            after.update(node.outputs)
+            nodes[node] = None
+    operands = {operand for node in nodes for operand in node.inputs}
+    if len(nodes) > MAXIMUM_NODES or not all(map(_is_vector, operands)):
+        return None
+    others = [operand for node in before for operand in node.inputs if operand.owner not in before]
+    if _depends(graph, [other for other in others if other is not products], products):
+        return None
+    return _Middle(graph, products, nodes)
+
+
+def _depends(graph: FunctionGraph, variables: Iterable[Variable], source: Variable) -> bool:
+    """Whether one of some variables is computed from another one.
+
+    Looked for from both ends in turns, which takes as long as the shorter of both ways: what else is computed
+    from the source, and from what the variables are, may be most of the graph.
+    """
+    above, below = set(variables), {source}
+    if source in above:
+        return True
+    upwards, downwards = deque(above), deque(below)
+    while upwards and downwards:
+        variable = upwards.popleft()
+        node = None if variable in graph.input_set else variable.owner
+        operands = [] if node is None else [one for one in node.inputs if one not in above]
+        users = [user for user, _ in graph.clients[downwards.popleft()] if user != "output"]
+        outputs = [one for user in users for one in user.outputs if one not in below]
+        if not below.isdisjoint(operands) or not above.isdisjoint(outputs):
+            return True
+        above.update(operands)
+        below.update(outputs)
+        upwards.extend(operands)
+        downwards.extend(outputs)
+    return False
 
 
 @dataclass
@@ -131,53 +209,16 @@ class _Middle:
     Attributes
     ----------
     nodes
-        The nodes from the one to the other.
+        The nodes from the one to the other, in order.
     others
         What they read besides, as vectors and scalars.
     """
 
     graph: FunctionGraph
     products: Variable
-    rules: KernelRules
-    nodes: dict[Apply, None] = field(default_factory=dict)
+    nodes: Mapping[Apply, None]
     others: list[Variable] = field(default_factory=list)
     _inputs: dict[Variable, Variable] = field(default_factory=dict)
-
-    def take_in(self, variable: Variable) -> bool:
-        """Take in what lies between the products and a variable; whether that is elementwise altogether."""
-        after = self._dependents()
-        if variable not in after:
-            return False
-        pending: list[Variable] = [variable]
-        found: set[Apply] = set()
-        while pending:
-            current = pending.pop()
-            node = current.owner
-            if current is self.products or current not in after:
-                continue
-            if node is None or not self._is_elementwise(node) or len(found) == MAXIMUM_NODES:
-                return False
-            if node not in found:
-                found.add(node)
-                pending += node.inputs
-        inner = {operand for node in found for operand in node.inputs}
-        if any(not _is_vector(operand) for operand in inner):
-            return False
-        self.nodes = dict.fromkeys(node for node in self.graph.toposort() if node in found)
-        return True
-
-    def _dependents(self) -> set[Variable]:
-        """All that is computed from the products, and they themselves."""
-        found = {self.products}
-        for node in self.graph.toposort():
-            if not found.isdisjoint(node.inputs):
-                found.update(node.outputs)
-        return found
-
-    def _is_elementwise(self, node: Apply) -> bool:
-        if not self.rules.supported(node) or not _is_vector(node.outputs[0]):
-            return False
-        return node.op.family is Family.ELEMENTWISE or isinstance(node.op, DimShuffle)
 
     def read_by_others(self, last: Apply) -> list[Variable]:
         """The products, and what the nodes compute, as far as it is read elsewhere than in ``last``."""

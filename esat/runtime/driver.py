@@ -29,6 +29,9 @@ from esat.runtime.writer import Writer, is_tensor, targets_text, tuple_text
 ALIGNED = 256
 """The bit of ``ndarray.flags.num``."""
 
+OPERANDS = 64
+"""Operands of one expression: Python's compiler descends into each, and has a limit of its own."""
+
 _numbers = itertools.count(1)
 
 
@@ -162,7 +165,9 @@ def _write_lookup(writer: Writer, program: Program, table: SignatureTable, varia
     # What is overwritten is contiguous and aligned already.
     flagged = [writer.names[v] for v in program.leaves if v in read and v not in program.overwritten]
     if flagged:
-        writer.line(f"flags = {' & '.join(f'{name}.flags.num' for name in flagged)}")
+        for start in range(0, len(flagged), OPERANDS):
+            some = " & ".join(f"{name}.flags.num" for name in flagged[start : start + OPERANDS])
+            writer.line(f"flags {'&' * (start > 0)}= {some}")
         copies = [f"{writer.bind('aligned', aligned)}({name})" for name in flagged]
         writer.line(f"if not flags & {ALIGNED}:")
         writer.line(f"    {', '.join(flagged)} = {', '.join(copies)}")
@@ -236,9 +241,9 @@ def _threads_text(writer: Writer, program: Program, number: int, group: Group) -
 def _write_measuring(writer: Writer, group: Group, clock: str, record: str, threads: str) -> None:
     moved_by = () if group.kind == "view" else (*group.inputs, *group.outputs)
     arrays = [variable for variable in moved_by if is_tensor(variable)]
-    moved = " + ".join(f"{writer.operand(variable)}.nbytes" for variable in arrays)
+    moved = tuple_text([f"{writer.operand(variable)}.nbytes" for variable in arrays])
     writer.line(f"stop = {clock}()")
-    writer.line(f"{record}.add(stop - start, {moved or 0}, {threads})")
+    writer.line(f"{record}.add(stop - start, sum({moved}), {threads})")
     writer.line(f"start = {clock}()")
 
 

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 import esat
@@ -14,6 +16,19 @@ def test_orders():
     assert ancestors([outer])[-1] is outer
     assert x not in ancestors([outer], stop=[inner])
     assert inputs_of([outer]) == [x, y]
+
+
+@pytest.mark.parametrize("walk", [ancestors, toposort])
+def test_ends_in_a_list_are_found_as_quickly_as_in_a_set(walk):
+    inputs = [esat.scalar() for _ in range(3000)]
+    total = inputs[0]
+    for variable in inputs[1:]:
+        total = total + variable
+    begin = time.process_time()
+    walk([total], stop=frozenset(inputs))
+    middle = time.process_time()
+    walk([total], stop=inputs)
+    assert time.process_time() - middle < 10 * (middle - begin) + 0.1
 
 
 def test_cycles():

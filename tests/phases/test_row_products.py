@@ -1,9 +1,11 @@
 """Gradients of models linear in their parameters read a matrix once: which graphs, with what results."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from effort import assert_near_linear
 from phases.programs import Program, assert_results, graph_of
 
 import esat
@@ -221,3 +223,43 @@ def test_the_source_shows_the_function() -> None:
     text = esat.compile(graph(JOINED["logistic"])[1]).source()
     assert "sigmoid(products)" in text
     assert "kernel(own_factors" in text
+
+
+def recurrence(steps: int) -> FunctionGraph:
+    matrix, state = esat.matrix("a"), esat.vector("h")
+    value = state
+    for _ in range(steps):
+        value = esat.tanh(matrix @ value)
+    return FunctionGraph([matrix, state], esat.grad(value.sum(), [matrix, state]))
+
+
+def many_regressions(count: int) -> FunctionGraph:
+    matrix, weights = esat.matrix("a"), esat.vector("w")
+    targets = [esat.vector(f"y{place}") for place in range(count)]
+    residuals = [esat.tanh(matrix @ (weights * (place + 2.0))) - one for place, one in enumerate(targets)]
+    return FunctionGraph([matrix, weights, *targets], [matrix.T @ residual for residual in residuals])
+
+
+@pytest.mark.parametrize("make", [recurrence, many_regressions])
+def test_effort_grows_with_the_graph(make: Callable[[int], FunctionGraph]) -> None:
+    def work_of(count: int) -> Callable[[], object]:
+        found = make(count)
+        return lambda: join_row_products(found, codegen)
+
+    assert_near_linear(work_of, 20)
+
+
+def test_each_of_many_regressions_reads_the_matrix_once() -> None:
+    names = [node.op.name for node in join_row_products(many_regressions(5), codegen).toposort()]
+    assert names.count("rows_matmul") == 5
+    assert "matmul" not in names
+
+
+def test_what_is_elementwise_too_but_no_part_of_the_function() -> None:
+    """Vectors that the function reads may be computed at any length; the products only near by."""
+    a, y, w = esat.matrix("a"), esat.vector("y"), esat.vector("w")
+    scale = y
+    for _ in range(100):
+        scale = esat.tanh(scale) + y
+    joined = join_row_products(FunctionGraph([a, y, w], [a.T @ (scale * (a @ w))]), codegen)
+    assert [node.op.name for node in joined.toposort()].count("rows_matmul") == 1

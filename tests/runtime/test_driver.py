@@ -95,3 +95,17 @@ def test_axes_inserted_permuted_and_dropped_are_views(compiled: Build) -> None:
         result = function(data)
         assert result.shape == expected.shape
         assert np.array_equal(result, expected)
+
+
+def test_thousands_of_arguments_and_results(compiled: Build) -> None:
+    """One kernel reads all of them: no expression of the driver may be as deep as there are arrays."""
+    inputs = [tensor(None, None) for _ in range(2000)]
+    total = inputs[0]
+    for variable in inputs[1:]:
+        total = total + variable
+    function = compiled(inputs, [total, *(variable + total for variable in inputs)])
+    data = [np.array([float(place)]) for place in range(len(inputs))]
+    function.measure()
+    first, *others = function(*data)
+    assert first == sum(range(2000))
+    assert np.array_equal(others, np.array(data) + first)
