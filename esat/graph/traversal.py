@@ -45,7 +45,6 @@ def postorder_of(roots: Iterable[Key], children: Callable[[Key], Iterable[Key]])
 
 def ancestors(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Variable]:
     """All Variables the outputs depend on, inputs first; nothing beyond ``stop``."""
-
     ends = _quickly(stop)
 
     def operands(variable: Variable) -> Sequence[Variable]:
@@ -56,7 +55,6 @@ def ancestors(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> li
 
 def toposort(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Apply]:
     """Apply nodes the outputs depend on, each after those that feed it; nothing beyond ``stop``."""
-
     ends = _quickly(stop)
 
     def feeding(node: Apply) -> list[Apply]:
