@@ -41,11 +41,14 @@ class Mode:
     soundness
         The loosest class of rules that may take part.
     node_limit
-        E-nodes at which saturation stops.
-    time_limit
-        Seconds after which saturation stops.
+        E-nodes at which saturation stops; None: a number that grows with the graph.
+    match_limit
+        Matches of all rules at which saturation stops; None: a number that grows with the graph.
     round_limit
-        Rounds of saturation.
+        Rounds of saturation; None: until nothing more is found.
+    time_limit
+        Seconds after which saturation stops; None: never. What the clock ends depends on what else the
+        machine does, so it may be another program each time; the other limits end equal graphs alike.
     extract
         ``area`` (heuristic), ``tree``, or ``optimal`` (integer programming, with a time limit).
     debug
@@ -85,9 +88,10 @@ class Mode:
     strategy: Strategy
     query: Query
     soundness: Soundness
-    node_limit: int
-    time_limit: float
-    round_limit: int
+    node_limit: int | None
+    match_limit: int | None
+    round_limit: int | None
+    time_limit: float | None
     extract: Literal["area", "tree", "optimal"]
     debug: bool
     trace: Writer | None
@@ -154,9 +158,10 @@ _DEFAULTS: Mapping[str, Any] = {
     "strategy": "egraph",
     "query": Query(["fast_run"]),
     "soundness": "real",
-    "node_limit": 100_000,
-    "time_limit": 10.0,
-    "round_limit": 3,
+    "node_limit": None,
+    "match_limit": None,
+    "round_limit": None,
+    "time_limit": None,
     "extract": "area",
     "debug": False,
     "trace": None,

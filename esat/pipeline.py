@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -309,7 +310,8 @@ def _optimize(
         )
         remove_assumptions(result)
     else:
-        budgets = Budgets(mode.node_limit, mode.time_limit, mode.round_limit)
+        seconds = math.inf if mode.time_limit is None else mode.time_limit
+        budgets = Budgets(mode.node_limit, seconds, mode.round_limit, mode.match_limit)
         # Autotuning measures whole calls.
         keeps = mode.invariants and not mode.debug and not mode.autotune
         saturating = SaturationOptimizer(

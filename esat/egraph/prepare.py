@@ -25,7 +25,7 @@ from esat.egraph.loader import LOADING, LOADING_RULES
 from esat.egraph.modules import Module, Relevance, declared_tables, members_of, modules_of, rules_of
 from esat.egraph.pool import POOL
 from esat.egraph.program import SUPERSEDED, Program
-from esat.egraph.rule_compiler import WIDE_SUFFIX, CompiledRules, compile_rules
+from esat.egraph.rule_compiler import RULESET_PREFIX, WIDE_SUFFIX, CompiledRules, compile_rules
 from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph
@@ -137,10 +137,18 @@ class PreparedProgram:
                 joins.setdefault(self.modules[number].ruleset, []).append(self.joins[number])
         return Schedule(
             tuple(step for step in steps if step.rulesets),
+            stabilizing=tuple(name for name in self.rules.rulesets if name in rulesets & self.stabilizing),
             watched=self.program.users_rules,
             joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},
             rules=rules_of(own),
         )
+
+    @cached_property
+    def stabilizing(self) -> frozenset[str]:
+        """The rule sets of the package that hold rules of stabilization."""
+        rules = self.program.selection.rules
+        own = (rule for rule in rules if rule.name not in self.program.users_rules)
+        return frozenset(RULESET_PREFIX + rule.ruleset for rule in own if "stabilize" in rule.tags)
 
     @cached_property
     def joins(self) -> dict[int, Join]:

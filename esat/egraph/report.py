@@ -12,8 +12,8 @@ from esat.records import record
 StopReason = Literal["saturated", "round limit", "match limit", "node limit", "time limit"]
 """Why saturation ended.
 
-``saturated``: no rule had anything to add. ``match limit``: nothing but rules that ran out of fuel or time.
-The other limits are those of the budgets.
+``saturated``: no rule had anything to add. ``match limit``: nothing but rules that had too many matches for
+one run, or the matches of all rules used up their budget. The other limits are those of the budgets.
 """
 
 _TOLD_SECONDS = 0.001
@@ -100,8 +100,8 @@ class SaturationReport:
         Rule sets of which rules were left out in some round, for their matches or their time.
     hurried
         Whether the clock decided anything: another run may find more, or less.
-    warned
-        Whether a warning told of the user's rules that had no end.
+    warning
+        What a warning told of the user's rules that had no end; empty if there was none.
     """
 
     stop_reason: StopReason
@@ -112,7 +112,7 @@ class SaturationReport:
     culprits: tuple[str, ...] = ()
     exhausted: tuple[str, ...] = ()
     hurried: bool = False
-    warned: bool = False
+    warning: str = ""
 
     @property
     def complete(self) -> bool:

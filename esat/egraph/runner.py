@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from esat.egraph.activity import Activity
@@ -67,7 +68,7 @@ class Runner:
     engine
         Holds the rules and the loaded terms.
     schedule, budgets
-        What is known of the rules, and for how long they may run.
+        What is known of the rules, and how much they may do.
     constructors
         Tables whose rows count as e-nodes.
     trace
@@ -77,6 +78,10 @@ class Runner:
     ----------
     nodes
         Counts e-nodes.
+    limits
+        What the budgets are for the e-graph as it was loaded.
+    matches
+        Matches of all rules together.
     round
         Rounds begun.
     log
@@ -100,9 +105,10 @@ class Runner:
         self._started = time.perf_counter()
         self._engine = engine
         self._schedule = schedule
-        self._budgets = budgets
         self._trace = trace
         self.nodes = NodeCount(engine, constructors, schedule.named)
+        self.limits = budgets.limits(self.nodes.exact())
+        self.matches = 0
         self._activity = Activity(schedule, self.nodes.sizes())
         self._forecast = Forecast()
         self._named: dict[str, tuple[tuple[str, ...], bool]] = {}
@@ -128,7 +134,11 @@ class Runner:
 
     def left(self) -> float:
         """Seconds left of the time budget."""
-        return self._budgets.seconds - self.seconds()
+        return self.limits.seconds - self.seconds()
+
+    def grant(self, nodes: int, matches: int) -> None:
+        """Allow so many e-nodes and matches beyond what there are at present."""
+        self.limits = replace(self.limits, nodes=self.nodes.exact() + nodes, matches=self.matches + matches)
 
     def may_take_longer(self, program: str, seconds: float) -> bool:
         """Whether a program is predicted to take longer than so many seconds."""
@@ -169,19 +179,21 @@ class Runner:
         Raises
         ------
         BudgetExhaustedError
-            Before the run, for want of time; after it, when there are too many e-nodes.
+            Before the run, for want of time; after it, when there are too many e-nodes or matches.
         SaturationError
             As :func:`~esat.egraph.saturate.saturate`.
         """
         left = self.left()
-        if left <= 0 or self.may_take_longer(program, left + self._budgets.seconds):
+        if left <= 0 or self.may_take_longer(program, left + self.limits.seconds):
             self.hurried = True
             raise BudgetExhaustedError("time limit")
         before = self.nodes.last
         outcome, seconds = self._execute(program, rulesets)
         self._forecast.record(program, seconds, before)
-        if self.nodes.above(self._budgets.nodes):
+        if self.nodes.above(self.limits.nodes):
             raise BudgetExhaustedError("node limit")
+        if self.matches > self.limits.matches:
+            raise BudgetExhaustedError("match limit")
         return outcome
 
     def complete_types(self) -> None:
@@ -209,6 +221,7 @@ class Runner:
         matches = {name: count for name, count in report.num_matches_per_rule.items() if count}
         outcome = Outcome(bool(report.updated), matches, report)
         if matches:
+            self.matches += sum(matches.values())
             self.log.add(matches, seconds, report)
         if outcome.updated:
             self.nodes.note(matches)

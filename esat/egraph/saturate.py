@@ -9,9 +9,11 @@ What only rules of files read (sizes, structure of matrices, what patterns look 
 derived once a round. All that reducing, flattening and factoring read is ``index``, with the types: forms
 that reduction replaces later are among it, and some programs are found through them alone.
 Reduction is saturated before each flattening step: flattening an unreduced sum never ends for some of them
-(``core.egg``). Between any two steps the budgets are checked. What one step costs is bounded beforehand: a
+(``core.egg``). Rounds go on until one changes nothing, or a budget of e-nodes or matches is used up; both
+grow with the graph, and are checked between any two steps. What one step costs is bounded beforehand: a
 rule set that has shown to explode, or is not trusted, runs with a match limit per rule, and one that is
-predicted to take most of the time left is left out (:mod:`esat.egraph.forecast`).
+predicted to take most of the time left, where a user limits it, is left out (:mod:`esat.egraph.forecast`).
+Rules of stabilization run to their end after what a budget ended.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from esat.egraph.engine import Engine
 from esat.egraph.joins import Counts, Join, Tables
 from esat.egraph.report import RuleLog, SaturationReport, StopReason, Trace, first_names, rule_name
 from esat.egraph.runner import BudgetExhaustedError, Outcome, Runner
-from esat.egraph.schedule import Budgets, RuleStep, Schedule
+from esat.egraph.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, Schedule
 from esat.egraph.terms import TermGraph
 from esat.errors import EsatWarning, SaturationError
 
@@ -47,7 +49,7 @@ _LARGEST_SHARE = 0.5
 """What may take more of the time left than this, or of the e-nodes left, is left out of the round."""
 
 _MOST_RELATED = 40
-"""Times the budget of matches that a user's rule may have of new ones, where its patterns are related."""
+"""Times the fuel that a user's rule may have of new ones, where its patterns are related."""
 
 _MATCHES_A_SECOND = 100_000
 """Matches that a rule may have for each second left: half of what egglog finds, with a new term for each."""
@@ -88,7 +90,7 @@ def saturate(
     engine
         Holds the rules and the loaded terms.
     schedule, budgets
-        What to run, and for how long. The time budget is exceeded by at most one step, whose length the
+        What to run, and how much of it. A budget is exceeded by at most one step, whose length the
         steps before it bound.
     constructors
         Tables whose rows count as e-nodes.
@@ -113,14 +115,13 @@ def saturate(
         When a budget ended a saturation that watched rules still had something to add to; names the rules.
     """
     runner = Runner(engine, schedule, budgets, frozenset(constructors), trace)
-    return _Saturation(engine, schedule, budgets, runner).run()
+    return _Saturation(engine, schedule, runner).run()
 
 
 @dataclass(slots=True)
 class _Saturation:
     engine: Engine
     schedule: Schedule
-    budgets: Budgets
     runner: Runner
     growth: dict[tuple[str, ...], float] = field(default_factory=dict)
     grown_by: dict[tuple[str, ...], RuleLog] = field(default_factory=dict)
@@ -128,11 +129,14 @@ class _Saturation:
     exhausted: set[str] = field(default_factory=set)
     unrun: set[str] = field(default_factory=set)
     held_back: bool = False
+    broken_off: bool = False
     counts: dict[str, Counts] = field(default_factory=dict)
 
     def run(self) -> SaturationReport:
         runner = self.runner
         reason = self.rounds()
+        if reason not in ("saturated", "time limit"):
+            self.stabilize()
         # New terms of an interrupted round have no types yet, and reading out needs them.
         runner.complete_types()
         if runner.nodes.sizes().get("nary-contradiction", 0):
@@ -140,7 +144,7 @@ class _Saturation:
                 "two different constants became equal: a rule is wrong, or a part of the graph has no value "
                 "for any input (0 / 0)"
             )
-        culprits = self.culprits() if reason in ("node limit", "time limit") else ()
+        culprits = self.culprits() if self.broken_off else ()
         report = SaturationReport(
             reason,
             runner.round,
@@ -151,18 +155,38 @@ class _Saturation:
             tuple(sorted(self.exhausted)),
             runner.hurried,
         )
-        return replace(report, warned=self.warn(report))
+        return replace(report, warning=self.warn(report))
 
     def rounds(self) -> StopReason:
         try:
-            while self.runner.round < self.budgets.rounds:
+            while self.runner.round < self.runner.limits.rounds:
                 self.runner.begin_round()
                 self.held_back = False
                 if not self.one_round():
                     return "match limit" if self.held_back else "saturated"
         except BudgetExhaustedError as exhausted:
+            self.broken_off = True
             return exhausted.reason
         return "round limit"
+
+    def stabilize(self) -> None:
+        """Run the rules of stabilization to their end; nothing but a budget of their own breaks it off."""
+        if not self.schedule.stabilizing:
+            return
+        self.runner.grant(LEAST_NODES, LEAST_MATCHES)
+        try:
+            while self.stabilizing_round():
+                pass
+        except BudgetExhaustedError:
+            return
+
+    def stabilizing_round(self) -> bool:
+        """Run one round of the rules of stabilization; whether anything changed."""
+        self.step("esat-known", _KNOWN)
+        changed = self.run_together(self.schedule.stabilizing)
+        changed |= self.step("esat-lift", _LIFT)
+        changed |= self.normalize()
+        return self.step("esat-facts", _CLOSE) or changed
 
     def one_round(self) -> bool:
         """Run one round; whether anything changed."""
@@ -250,7 +274,7 @@ class _Saturation:
     def run_alone(self, ruleset: str, rules: RuleStep) -> bool:
         """Run one rule set, with a match limit where it needs one; whether anything changed."""
         runner = self.runner
-        fuel = self.budgets.matches if rules.fuel is None else rules.fuel
+        fuel = runner.limits.fuel if rules.fuel is None else rules.fuel
         least = fuel if rules.from_nodes is None else rules.from_nodes
         limited = ruleset in self.limited or (rules.fuel is not None and runner.nodes.above(least))
         rulesets = self.without_large_joins(ruleset)
@@ -295,11 +319,11 @@ class _Saturation:
 
     def most_matches(self, join: Join) -> float:
         """New matches that a rule may have in a run: fewer where its patterns are unrelated."""
-        budgets = self.budgets
+        limits = self.runner.limits
         if not join.is_related:
-            return budgets.matches
-        nodes = _LARGEST_SHARE * (budgets.nodes - self.runner.nodes.exact())
-        limit = min(_MOST_RELATED * budgets.matches, nodes / join.terms if join.terms else math.inf)
+            return limits.fuel
+        nodes = _LARGEST_SHARE * (limits.nodes - self.runner.nodes.exact())
+        limit = min(_MOST_RELATED * limits.fuel, nodes / join.terms if join.terms else math.inf)
         soon = _MATCHES_A_SECOND * self.runner.left()
         if soon < limit:
             self.runner.hurried = True
@@ -351,20 +375,19 @@ class _Saturation:
         worst = max(self.growth, key=lambda ruleset: self.growth[ruleset])
         return first_names(self.grown_by[worst].statistics(), 3)
 
-    def warn(self, report: SaturationReport) -> bool:
-        """Tell of watched rules that had no end; whether there was anything to tell."""
+    def warn(self, report: SaturationReport) -> str:
+        """Tell of watched rules that had no end; what there was to tell."""
         if report.complete or not (self.unrun or self.schedule.watched):
-            return False
+            return ""
         matched = [rule for log in (self.runner.previous, self.runner.recent) for rule in log.statistics()]
         watched = [rule for rule in matched if rule.name in self.schedule.watched and rule.matches]
         watched.sort(key=lambda rule: -rule.matches)
         names = list(dict.fromkeys([*sorted(self.unrun), *(rule.name for rule in watched)]))[:3]
-        if names:
-            warnings.warn(
-                f"saturation ended by its {report.stop_reason} at {report.nodes} e-nodes; "
-                f"these rules still had something to add: {', '.join(names)}",
-                EsatWarning,
-                stacklevel=4,
-            )
-            return True
-        return False
+        if not names:
+            return ""
+        message = (
+            f"saturation ended by its {report.stop_reason} at {report.nodes} e-nodes; "
+            f"these rules still had something to add: {', '.join(names)}"
+        )
+        warnings.warn(message, EsatWarning, stacklevel=4)
+        return message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
@@ -15,26 +16,61 @@ if TYPE_CHECKING:
     from esat.egraph.modules import Module
 
 
+LEAST_NODES, NODES_A_NODE = 5_000, 40
+"""E-nodes that saturation may always come to, and those for each e-node that was loaded.
+
+Graphs whose rules have an end come to two to seven times the e-nodes they were loaded with."""
+
+LEAST_MATCHES, MATCHES_A_NODE = 100_000, 1_000
+"""Matches that all rules together may always have, and those for each e-node that was loaded.
+
+Graphs whose rules have an end need 20 to 60 for each."""
+
+
 @record(frozen=True, slots=True)
 class Budgets:
-    """Limits of one saturation.
+    """Limits of one saturation: of what it does, so that equal graphs end alike on any machine.
 
     Attributes
     ----------
     nodes
-        E-nodes.
+        E-nodes; None: as many as :data:`LEAST_NODES` and :data:`NODES_A_NODE` make.
     seconds
-        Wall time.
+        Wall time. What the clock ends depends on what else the machine does.
     rounds
-        Rounds.
+        Rounds; None: no limit.
     matches
-        Fuel of a rule set once it has shown to explode.
+        Matches of all rules together; None: as many as :data:`LEAST_MATCHES` and :data:`MATCHES_A_NODE` make.
+    fuel
+        Matches of a rule in one run, once its rule set has shown to explode.
     """
 
-    nodes: int = 100_000
-    seconds: float = 5.0
-    rounds: int = 8
-    matches: int = 5_000
+    nodes: int | None = None
+    seconds: float = math.inf
+    rounds: int | None = None
+    matches: int | None = None
+    fuel: int = 5_000
+
+    def limits(self, loaded: int) -> Limits:
+        """What these budgets are for a graph that was loaded as so many e-nodes."""
+        return Limits(
+            LEAST_NODES + NODES_A_NODE * loaded if self.nodes is None else self.nodes,
+            self.seconds,
+            math.inf if self.rounds is None else self.rounds,
+            LEAST_MATCHES + MATCHES_A_NODE * loaded if self.matches is None else self.matches,
+            self.fuel,
+        )
+
+
+@record(frozen=True, slots=True)
+class Limits:
+    """Budgets of one graph; see there."""
+
+    nodes: int
+    seconds: float
+    rounds: float
+    matches: int
+    fuel: int
 
 
 @record(frozen=True, slots=True)
@@ -92,6 +128,8 @@ class Schedule:
     check_types
         Compute types after every step, for debugging: the error about a rule that changed a type then names
         only rules of the step that did it.
+    stabilizing
+        Rule sets that run to their end, whatever budget ended the others: right numbers depend on them.
     watched
         Names of rules that are reported when they have no end: those of users.
     joins
@@ -104,6 +142,7 @@ class Schedule:
     steps: tuple[RuleStep, ...] = ()
     core: bool = True
     check_types: bool = False
+    stabilizing: tuple[str, ...] = ()
     watched: frozenset[str] = frozenset()
     joins: Mapping[str, tuple[Join, ...]] = field(default_factory=dict)
     rules: Mapping[str, tuple[Module, ...]] = field(default_factory=dict)

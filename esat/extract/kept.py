@@ -26,7 +26,7 @@ from esat.storage import Store, default_directory, digest_of
 VARIABLE = "ESAT_EGRAPH_CACHE"
 """Environment variable: with the value 0, e-graphs are neither kept nor taken from disk."""
 
-LARGEST = 50_000
+LARGEST = 500_000
 """E-nodes of the largest e-graph that is kept."""
 
 _INDICES = ("operator", "class_of", "operand_start", "operands", "attribute", "class_start", "term_class")
@@ -51,11 +51,8 @@ class KeptGraphs:
         return self._store.load(key, _decoded)
 
     def save(self, key: str, arrays: EGraphArrays, report: SaturationReport) -> None:
-        """Keep an e-graph, unless chance had a part in it or it is very large.
-
-        Where rules of the user had no end, the warning about them is worth saturating again.
-        """
-        if report.hurried or report.warned or arrays.node_count > LARGEST:
+        """Keep an e-graph, unless the clock had a part in it or it is very large."""
+        if report.hurried or arrays.node_count > LARGEST:
             return
         self._store.save(key, _encoded(arrays, report))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
@@ -15,7 +16,7 @@ from esat.egraph.program import Program
 from esat.egraph.report import SaturationReport, Trace
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
-from esat.errors import OptimizerError
+from esat.errors import EsatWarning, OptimizerError
 from esat.extract.cost import CostModel
 from esat.extract.decode import decode
 from esat.extract.explain import Explanation, explain
@@ -219,6 +220,8 @@ def saturated(
             key = graph_key(program, budgets, [*declarations, *told.all_texts()])
             known = kept.load(key)
         if known is not None:
+            if known[1].warning:
+                warnings.warn(known[1].warning, EsatWarning, stacklevel=2)
             return SaturatedGraph(known[0], terms, plan), known[1]
     from esat.extract.searching import searched  # the engine, which a kept e-graph does without
 

@@ -61,9 +61,10 @@ def searched(
         with stage("load"):
             loading.into(engine)
         with stage("saturate"):
-            limits = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
+            if budgets.rounds is not None:
+                budgets = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
             schedule = program.prepared.schedule_for(terms, check_types)
-            report = saturate(engine, schedule, limits, program.constructors, trace)
+            report = saturate(engine, schedule, budgets, program.constructors, trace)
         with stage("read out"):
             declared = (record.name for record in undeclared)
             names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}

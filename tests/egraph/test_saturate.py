@@ -78,7 +78,7 @@ def test_an_explosive_rule_cannot_starve_the_rest():
 def test_a_rule_set_that_explodes_is_limited_from_then_on():
     engine = engine_with(PAIRS, count=45)
     schedule = Schedule((RuleStep(("grow",)),))
-    report = saturate(engine, schedule, Budgets(nodes=20_000, rounds=10, matches=500), CONSTRUCTORS)
+    report = saturate(engine, schedule, Budgets(nodes=20_000, rounds=10, fuel=500), CONSTRUCTORS)
     assert report.stop_reason == "match limit"
     assert 1600 < report.nodes < 10_000
 

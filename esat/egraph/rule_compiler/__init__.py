@@ -14,6 +14,6 @@ any n-ary sum that are exponentials, in any order, positive or negative. In proc
 """
 
 from esat.egraph.rule_compiler.compiled import Chunk, CompiledRules
-from esat.egraph.rule_compiler.driver import WIDE_SUFFIX, compile_rules
+from esat.egraph.rule_compiler.driver import RULESET_PREFIX, WIDE_SUFFIX, compile_rules
 
-__all__ = ["WIDE_SUFFIX", "Chunk", "CompiledRules", "compile_rules"]
+__all__ = ["RULESET_PREFIX", "WIDE_SUFFIX", "Chunk", "CompiledRules", "compile_rules"]
