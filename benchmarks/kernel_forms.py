@@ -186,7 +186,8 @@ def generated(inputs: list[Variable], output: Variable) -> tuple[Callable[..., N
     kernel = lower(group)
     passed = [group.inputs[place] for place in kernel.operands]
     # Every case is written so that the kernel takes just these inputs; their order may differ.
-    order = [inputs.index(variable) for variable in passed]
+    places = {variable: place for place, variable in enumerate(inputs)}
+    order = [places[variable] for variable in passed]
     return compile_kernel(kernel).function, order
 
 

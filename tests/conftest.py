@@ -4,9 +4,12 @@ import os
 import signal
 
 import pytest
+from comparisons_guard import guard_comparisons
 
 # What a test says of saturation must hold of this process, not of the one that filled the user's cache.
 os.environ.setdefault("ESAT_EGRAPH_CACHE", "0")
+
+guard_comparisons()
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_sizes_that_a_graph_asks_for_are_found():
         v.reshape((5, 5)) @ v[:5],
     )
     for output in asking:
-        given = [variable for variable in (x, v) if variable in inputs_of([output])]
+        given = [variable for variable in (x, v) if variable in set(inputs_of([output]))]
         esat.compile(esat.Graph(given, [output]), "debug")
 
 

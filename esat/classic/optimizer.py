@@ -10,6 +10,7 @@ from typing import IO
 from esat.classic.profile import Laps, OptimizerProfile
 from esat.errors import OptimizerError
 from esat.graph import FunctionGraph
+from esat.graph.operators import comparing_nodes
 
 
 class Optimizer:
@@ -28,9 +29,10 @@ class Optimizer:
         """Attach what is required, then apply; this is what esat calls."""
         begin = time.perf_counter()
         before, validate, callback = len(fgraph), fgraph.validate_seconds, fgraph.callback_seconds
-        self.add_requirements(fgraph)
-        # Users' own may return anything.
-        answer: object = self.apply(fgraph)
+        with comparing_nodes():
+            self.add_requirements(fgraph)
+            # Users' own may return anything.
+            answer: object = self.apply(fgraph)
         profile = OptimizerProfile(self.label, type(self).__name__)
         if isinstance(answer, OptimizerProfile):
             profile = answer

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
-from weakref import WeakKeyDictionary
+from collections.abc import Sequence
+from weakref import ref
 
 import numpy as np
 
@@ -27,32 +27,34 @@ class ExpectedSizes:
 
     def __init__(self, shapes: Expected = ()) -> None:
         self._shapes = shapes
-        self._known: MutableMapping[Variable, Sizes] = WeakKeyDictionary()
+        # Variables that a rewrite drops are not kept for this. A WeakKeyDictionary compares them by `==`;
+        # here they are found by identity: a Variable has one reference without a callback.
+        self._known: dict[ref[Variable], Sizes] = {}
 
     def begin(self, graph: FunctionGraph) -> None:
         """From here on the inputs are those of this graph."""
         self._known.clear()
         for variable, shape in zip(graph.inputs, self._shapes, strict=False):
             if shape is not None and isinstance(variable.type, TensorType):
-                self._known[variable] = _admitted(variable.type, shape)
+                self._known[ref(variable)] = _admitted(variable.type, shape)
             elif shape is not None and isinstance(variable.type, SparseType):
-                self._known[variable] = shape[:2]
+                self._known[ref(variable)] = shape[:2]
 
     def of(self, variable: Variable) -> Sizes:
         """Size of each axis of a tensor, None where nothing tells."""
-        known = self._known.get(variable)
+        known = self._known.get(ref(variable))
         if known is None:
             for ancestor in postorder_of([variable], self._unknown_inputs):
-                if ancestor not in self._known:
+                if ref(ancestor) not in self._known:
                     self._learn(ancestor)
-            known = self._known[variable]
+            known = self._known[ref(variable)]
         return known
 
     def _unknown_inputs(self, variable: Variable) -> list[Variable]:
         node = variable.owner
-        if node is None or variable in self._known:
+        if node is None or ref(variable) in self._known:
             return []
-        return [operand for operand in node.inputs if operand not in self._known]
+        return [operand for operand in node.inputs if ref(operand) not in self._known]
 
     def _learn(self, variable: Variable) -> None:
         """Sizes from those of the operands, by the op's own typing rule."""
@@ -70,15 +72,15 @@ class ExpectedSizes:
             for output, result in zip(node.outputs, results, strict=False):
                 if output is variable and isinstance(result, TensorType) and result.ndim == type.ndim:
                     found = result.shape
-        self._known[variable] = found
+        self._known[ref(variable)] = found
 
     def _stand_in(self, variable: Variable) -> Variable:
         if isinstance(variable.type, SparseType) and not isinstance(variable, Constant):
-            rows, columns = self._known[variable]
+            rows, columns = self._known[ref(variable)]
             return Variable(SparseType(variable.type.format, variable.type.dtype, (rows, columns)))
         if isinstance(variable, Constant) or not isinstance(variable.type, TensorType):
             return variable
-        return Variable(variable.type.with_shape(self._known[variable]))
+        return Variable(variable.type.with_shape(self._known[ref(variable)]))
 
 
 def _admitted(type: TensorType, shape: tuple[int, ...]) -> Sizes:

@@ -29,7 +29,8 @@ class ReplacementTrace(Feature):
         self, graph: FunctionGraph, client: Client, old: Variable, new: Variable, reason: str
     ) -> None:
         # A replacement changes all uses of a Variable, one after the other.
-        if self._last != (old, new, reason):
+        last = self._last
+        if last is None or last[0] is not old or last[1] is not new or last[2] != reason:
             self._last = (old, new, reason)
             self._write(f"{reason or 'replaced'}: {_shown(old)} -> {_shown(new)}")
 

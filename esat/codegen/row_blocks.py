@@ -13,7 +13,8 @@ Without AVX-512 it has no such kernels, and products are made in tiles of regist
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from math import prod
 from typing import Any
@@ -43,6 +44,7 @@ from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import granted_threads
 from esat.codegen.threads.choice import Choices
 from esat.graph import Apply, FunctionGraph, Variable
+from esat.graph.identity import is_among
 from esat.graph.op import Array
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.row_blocks import RowBlocks, is_sum_over_rows, is_turned
@@ -120,7 +122,8 @@ class _Lowering:
         self.leaves = op.body.inputs[: op.leaves]
         self.others = op.body.inputs[op.leaves :]
         self.results = [output for output in op.body.outputs if output in of_rows]
-        self.sums = [output for output in op.body.outputs if output not in of_rows]
+        sums = [output for output in op.body.outputs if output not in of_rows]
+        self.sums = {output: number for number, output in enumerate(sums)}
         self.scratch: list[Variable] = []
         self.products: list[Apply] = []
         self.places: dict[Variable, Matrix] = {}
@@ -150,7 +153,7 @@ class _Lowering:
         )
         return Layers(kernel, tuple(self.scratch), tuple(self.sums), tuple(self.products))
 
-    def _function(self, group: Group, dying: Collection[Variable]) -> FunctionStep:
+    def _function(self, group: Group, dying: AbstractSet[Variable]) -> FunctionStep:
         """A kernel, in place where it reads scratch that nothing reads afterwards."""
         function = lower(group)
         for number, place in overwritable(function):
@@ -170,13 +173,13 @@ class _Lowering:
         turned = is_turned(node.inputs[0]), is_turned(node.inputs[1])
         output = node.outputs[0]
         is_sum = is_sum_over_rows(node)
-        written = Matrix("sum", self.sums.index(output)) if is_sum else self._written(output)
+        written = Matrix("sum", self.sums[output]) if is_sum else self._written(output)
         return ProductStep(self.places[left], self.places[right], turned, written)
 
     def _written(self, variable: Variable) -> Matrix:
         """Where a step writes to."""
         if variable in self.sums:
-            total, rank = self.sums.index(variable), variable.tensor_type.ndim
+            total, rank = self.sums[variable], variable.tensor_type.ndim
             matrix = Matrix("part", len(self.scratch), rank, total)
         elif variable in self.places:
             return self.places[variable]
@@ -250,7 +253,9 @@ class Sizes:
             SMALL_PRODUCT // max(*products, 1) // _MULTIPLE * _MULTIPLE,
             BLOCK_BYTES // (max(across, 1) * itemsize) // _MULTIPLE * _MULTIPLE,
         )
-        self._scratch = [(variable in layers.sums, shapes[variable][-1]) for variable in layers.scratch]
+        self._scratch = [
+            (is_among(variable, layers.sums), shapes[variable][-1]) for variable in layers.scratch
+        ]
         # What is summed in a product, None for the rows of a block, and its columns.
         self._products = [
             (None if is_sum_over_rows(node) else shapes[node.inputs[0]][1], shapes[node.outputs[0]][1])
@@ -306,7 +311,7 @@ class RowBlocksRoutine:
         self._threads = threads
         self._link = link
         self._known: dict[tuple[Shape, ...], tuple[Sizes, list[Array]]] = {}
-        self.is_sum = [output in self.layers.sums for output in op.body.outputs]
+        self.is_sum = [is_among(output, self.layers.sums) for output in op.body.outputs]
         self.compiled = compile_layers(self.layers.kernel)
 
     def source(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from esat.graph import Apply, Constant, SharedVariable, Variable, toposort
+from esat.graph.identity import is_among
 from esat.graph.printing import outputs_of
 from esat.records import record
 
@@ -116,7 +117,7 @@ def diagram_of(graph: Any) -> Diagram:
                 diagram.arrows.append(Arrow(tail, key, kind, about, mark))
         for output in node.outputs:
             old = overwrites.get(output)
-            if old is not None and old not in node.inputs:
+            if old is not None and not is_among(old, node.inputs):
                 tail = keys.get(old) or _leaf(diagram, keys, old)
                 about = f"{output} is written over {old}"
                 diagram.arrows.append(Arrow(tail, key, "overwrite", about))

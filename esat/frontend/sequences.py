@@ -105,7 +105,7 @@ def diff(operand: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: 
     if n < 0:
         raise ParameterError(describe("diff", [variable.type], f"differences are not taken {n} times"))
     ends = [None if end is None else _end(end, variable, index) for end in (prepend, append)]
-    if ends != [None, None]:
+    if any(end is not None for end in ends):
         parts = [part for part in (ends[0], variable, ends[1]) if part is not None]
         variable = concatenate(parts, index)
     before = (slice(None),) * index

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Iterable
 
 from esat.graph.traversal import toposort
 from esat.graph.variables import SharedVariable, Variable
@@ -15,7 +15,7 @@ class StreamState(SharedVariable):
     __slots__ = ()
 
 
-def advanced(results: Iterable[Variable], stop: Container[Variable]) -> dict[SharedVariable, Variable]:
+def advanced(results: Iterable[Variable], stop: Collection[Variable]) -> dict[SharedVariable, Variable]:
     """State of each stream that a graph draws from -> the state after the last of its draws there.
 
     Draws of the same stream that the graph does not need may come between, and are then made for the state.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from esat.errors import DtypeError, GraphError, ShapeError, UserLine, describe
 from esat.graph.callers import caller
-from esat.graph.operators import Operators
+from esat.graph.operators import Operators, same_node
 from esat.graph.registry import function_named
 from esat.graph.sparse_type import SparseType, holds_sparse
 from esat.graph.types import TensorType, Type
@@ -118,7 +118,7 @@ class Methods(Operators):
         return iter([self[position] for position in range(shape[0])])
 
     def __contains__(self, item: Any) -> bool:
-        raise GraphError("a Variable has no elements before it is computed; use esat.any(esat.eq(x, item))")
+        raise GraphError("a Variable has no elements before it is computed; use esat.any(x == item)")
 
     def __array__(self, *arguments: Any, **options: Any) -> Any:
         raise DtypeError(f"{self} has no value before it is computed; use esat's functions, not NumPy's")
@@ -132,7 +132,13 @@ class Methods(Operators):
         return None if owner is None else owner.where
 
     def __bool__(self) -> bool:
-        raise self._no_value("bool", "use esat.where, esat.ifelse, & and |, or esat.eq", "truth value")
+        same = same_node(self)
+        if same is not None:
+            return same
+        advice = (
+            "use esat.where, esat.ifelse, & and |; whether two Variables are the same one is asked by `is`"
+        )
+        raise self._no_value("bool", advice, "truth value")
 
     def __float__(self) -> float:
         raise self._no_value("float", "x.astype('float64') converts it, x.evaluate(...) computes it")

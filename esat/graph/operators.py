@@ -1,19 +1,73 @@
 """Python's operators on Variables, as one table of op names.
 
-Equality and hashing stay those of identity: a Variable is a node of a graph, and ``y == a``
-asks whether two nodes are the same one. Use ``esat.eq`` for the elementwise comparison.
+``==`` and ``!=`` compare the elements, as NumPy's do, and hashing is that of identity: Variables are keys of
+dictionaries and elements of sets, which ask for identity first and for equality only where two hashes are the
+same. Whether two Variables are the same node of a graph is asked by ``is``. So that no comparison is silently
+false, the truth value of one is an error, except within optimizers: see :func:`comparing_nodes`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakValueDictionary
 
+from esat.errors import DtypeError, EsatError, describe
+from esat.graph.callers import user_line
 from esat.graph.registry import function_named, op_named
 from esat.graph.sparse_type import holds_sparse
 
 if TYPE_CHECKING:
     from esat.graph.variables import Variable
+
+Asked: TypeAlias = WeakValueDictionary[int, "Variable"]
+"""Comparisons of two Variables, by their identity."""
+
+_asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def comparing_nodes() -> Iterator[None]:
+    """Within, ``if y == a:`` asks whether two Variables are the same node, as optimizers of Theano's do.
+
+    The comparison itself is elementwise still, so that optimizers can build graphs of it; only its truth
+    value, an error elsewhere, is that of ``y is a``.
+    """
+    token = _asked.set(WeakValueDictionary())
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def same_node(comparison: Operators) -> bool | None:
+    """The truth value of ``y == a`` or ``y != a`` within :func:`comparing_nodes`; None where it has none."""
+    asked = _asked.get()
+    found = None if asked is None else asked.get(id(comparison))
+    if found is not comparison or found is None or found.owner is None:
+        return None
+    node = found.owner
+    # Operands that were converted first are Variables of their own, as two of different types are anyway.
+    left, right = node.inputs
+    return (left is right) is (node.op.name == "eq")
+
+
+def _compare(name: str, left: Any, right: Any) -> Any:
+    if right is None:
+        reason = "None is no number; whether there is a Variable is asked by `x is None`"
+        raise DtypeError(describe(name, [left.type, right], reason, user_line()))
+    asked = _asked.get()
+    if asked is None or not isinstance(right, Operators):
+        return _apply(name, left, right)
+    try:
+        result = _apply(name, left, right)
+    except EsatError:  # shapes, or types, that do not compare
+        return (left is right) is (name == "eq")
+    asked[id(result)] = result
+    return result
 
 
 def _apply(name: str, *operands: Any) -> Variable:
@@ -91,6 +145,16 @@ class Operators:
 
     def __abs__(self) -> Variable:
         return _apply("abs", self)
+
+    def __eq__(self, other: object) -> Variable:  # type: ignore[override]
+        result: Variable = _compare("eq", self, other)
+        return result
+
+    def __ne__(self, other: object) -> Variable:  # type: ignore[override]
+        result: Variable = _compare("ne", self, other)
+        return result
+
+    __hash__ = object.__hash__
 
     def __lt__(self, other: Any) -> Variable:
         return _apply("lt", self, other)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
+from esat.graph.identity import place_of
 from esat.graph.variables import Apply, Variable
 
 
@@ -156,8 +157,9 @@ def _effect_text(node: Apply, overwrites: Mapping[Variable, Variable]) -> str:
         old = overwrites.get(output)
         if old is None or place in destroyed:
             continue
-        if old in node.inputs:
-            destroyed[place] = (node.inputs.index(old),)
+        read = place_of(old, node.inputs)
+        if read is not None:
+            destroyed[place] = (read,)
         else:
             named[place] = str(old)
     if destroyed or named:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 from esat.errors import CycleError
@@ -43,9 +44,9 @@ def postorder_of(roots: Iterable[Key], children: Callable[[Key], Iterable[Key]])
     return order
 
 
-def ancestors(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Variable]:
+def ancestors(outputs: Iterable[Variable], stop: Collection[Variable] = ()) -> list[Variable]:
     """All Variables the outputs depend on, inputs first; nothing beyond ``stop``."""
-    ends = _quickly(stop)
+    ends = _hashed(stop)
 
     def operands(variable: Variable) -> Sequence[Variable]:
         return () if variable.owner is None or variable in ends else variable.owner.inputs
@@ -53,9 +54,9 @@ def ancestors(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> li
     return postorder_of(outputs, operands)
 
 
-def toposort(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> list[Apply]:
+def toposort(outputs: Iterable[Variable], stop: Collection[Variable] = ()) -> list[Apply]:
     """Apply nodes the outputs depend on, each after those that feed it; nothing beyond ``stop``."""
-    ends = _quickly(stop)
+    ends = _hashed(stop)
 
     def feeding(node: Apply) -> list[Apply]:
         return [
@@ -66,9 +67,9 @@ def toposort(outputs: Iterable[Variable], stop: Container[Variable] = ()) -> lis
     return postorder_of(roots, feeding)
 
 
-def _quickly(stop: Container[Variable]) -> Container[Variable]:
-    """The same, so that looking for a Variable takes no longer the more there are."""
-    return frozenset(stop) if isinstance(stop, (list, tuple)) else stop
+def _hashed(variables: Collection[Variable]) -> AbstractSet[Variable] | Mapping[Variable, object]:
+    """Variables as what finds them by identity."""
+    return variables if isinstance(variables, AbstractSet | Mapping) else frozenset(variables)
 
 
 def inputs_of(outputs: Iterable[Variable]) -> list[Variable]:

@@ -9,8 +9,23 @@ from esat.records import record
 
 GroupKind: TypeAlias = Literal["kernel", "library", "view"]
 
-Path: TypeAlias = tuple[tuple[Variable, bool], ...]
-"""Bool scalars, and the values all of them must have; each has a value where those before it have theirs."""
+
+@record(frozen=True, eq=False, slots=True)
+class Condition:
+    """A bool scalar, and the value it must have. The same scalar and value make equal conditions."""
+
+    scalar: Variable
+    value: bool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condition) and self.scalar is other.scalar and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((self.scalar, self.value))
+
+
+Path: TypeAlias = tuple[Condition, ...]
+"""Conditions that must all hold; each scalar has a value where those before it have theirs."""
 
 Guard: TypeAlias = tuple[Path, ...]
 """Alternatives, of which one must hold for something to be needed; without any it is needed always."""
@@ -18,7 +33,7 @@ Guard: TypeAlias = tuple[Path, ...]
 
 def conditions_of(guard: Guard) -> tuple[Variable, ...]:
     """The bool scalars that a guard reads, each once."""
-    return tuple(dict.fromkeys(condition for path in guard for condition, _ in path))
+    return tuple(dict.fromkeys(condition.scalar for path in guard for condition in path))
 
 
 @record(frozen=True, eq=False, slots=True)

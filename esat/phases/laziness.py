@@ -8,7 +8,7 @@ from itertools import combinations, takewhile
 
 from esat.graph import Apply, Variable
 from esat.ops.control import IfElse
-from esat.phases.group import Guard, Path
+from esat.phases.group import Condition, Guard, Path, conditions_of
 
 MOST_ALTERNATIVES = 8
 """Alternatives of a guard. Of more, only what all of them begin with is asked."""
@@ -70,7 +70,7 @@ def find_guards(nodes: Sequence[Apply], outputs: Iterable[Variable]) -> dict[App
         if isinstance(node.op, IfElse):
             sides = node.op.branches(node.inputs)
             for side, chosen in zip(sides, (True, False), strict=True):
-                narrowed = tuple(_and(path, node.inputs[0], chosen) for path in guard or ((),))
+                narrowed = tuple(_and(path, Condition(node.inputs[0], chosen)) for path in guard or ((),))
                 for variable in side:
                     want(variable, narrowed)
         rest = node.inputs[: len(node.inputs) - sum(map(len, sides))]
@@ -81,18 +81,18 @@ def find_guards(nodes: Sequence[Apply], outputs: Iterable[Variable]) -> dict[App
 
 def _known(guard: Guard, made: Mapping[Variable, int], number: int, places: Mapping[Variable, int]) -> Guard:
     """A guard as far as its conditions are computed before the node of a number."""
-    late = {condition for path in guard for condition, _ in path if made[condition] >= number}
+    late = {scalar for scalar in conditions_of(guard) if made[scalar] >= number}
     if not late:
         return guard
-    shorter = [tuple(takewhile(lambda pair: pair[0] not in late, path)) for path in guard]
+    shorter = [tuple(takewhile(lambda condition: condition.scalar not in late, path)) for path in guard]
     if () in shorter:
         return ()
     return reduce(lambda one, other: _either(one, other, places), [(path,) for path in shorter])
 
 
-def _and(path: Path, condition: Variable, value: bool) -> Path:
+def _and(path: Path, condition: Condition) -> Path:
     """A path with one more condition."""
-    return path if (condition, value) in path else (*path, (condition, value))
+    return path if condition in path else (*path, condition)
 
 
 def _either(one: Guard, other: Guard, places: Mapping[Variable, int]) -> Guard:
@@ -103,7 +103,7 @@ def _either(one: Guard, other: Guard, places: Mapping[Variable, int]) -> Guard:
         return ()
 
     def in_order(paths: Iterable[Path]) -> list[Path]:
-        return sorted(paths, key=lambda path: [(places[condition], value) for condition, value in path])
+        return sorted(paths, key=lambda path: [(places[one.scalar], one.value) for one in path])
 
     paths = in_order({*one, *other})
     while joined := _joined(paths):
@@ -124,7 +124,7 @@ def _joined(paths: Iterable[Path]) -> tuple[tuple[Path, Path], Path] | None:
         if set(shorter) <= set(longer):
             return (one, other), shorter
         # Needed for both sides of a choice: needed where the choice is.
-        if one[:-1] == other[:-1] and one[-1][0] is other[-1][0]:
+        if one[:-1] == other[:-1] and one[-1].scalar is other[-1].scalar:
             return (one, other), one[:-1]
     return None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 
 from esat.errors import CompileError
@@ -140,7 +141,7 @@ def plan_memory(
 
 def _reuse(
     steps: Sequence[Group],
-    given: Collection[Variable],
+    given: AbstractSet[Variable],
     roots: Roots,
     last_use: Mapping[Variable, int],
     facts: ShapeFacts,
@@ -158,7 +159,7 @@ def _reuse(
     buffer = {variable: variable for variable in given}
     ends = {variable: last_use[variable] for variable in given}
     for number, group in enumerate(steps):
-        dying = [v for v in group.inputs if v in buffer and ends[buffer[v]] == number]
+        dying = {v for v in group.inputs if v in buffer and ends[buffer[v]] == number}
         if group.kind != "kernel" or not dying:
             continue
         busy = {taken[output] for output in group.outputs if output in taken}

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from typing import TypeAlias
 
 from esat.graph import FunctionGraph, SharedVariable, Variable
+from esat.graph.identity import place_of
 from esat.phases.destroy import DestroyPlan
 from esat.phases.effects import Effect, Permissions, effects_of_groups
 from esat.phases.group import Group
@@ -73,7 +74,9 @@ def plan_overwrites(
     for number, output, variable in offers:
         if output in taken:
             continue
-        if plan.destroy(number, effects[number].inputs.index(variable)) is None:
+        place = place_of(variable, effects[number].inputs)
+        assert place is not None
+        if plan.destroy(number, place) is None:
             taken[output] = variable
     after: dict[Group, list[Group]] = {}
     for first, second in plan.constraints():

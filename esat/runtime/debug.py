@@ -9,6 +9,7 @@ import numpy as np
 
 from esat.errors import DebugError, EsatError
 from esat.graph.evaluate import evaluate
+from esat.graph.identity import is_among
 from esat.phases.assumptions import check_assumptions
 from esat.phases.debug import GraphChecker, difference, guard
 from esat.runtime.checks import in_order
@@ -54,7 +55,7 @@ class DebugExecutable(Executable):
         for own, variable, argument, kept in zip(
             self.graph.inputs, graph.inputs, arguments, before, strict=True
         ):
-            if own in self.donated:
+            if is_among(own, self.donated):
                 continue
             if isinstance(argument, np.ndarray) and difference(argument, kept, exact=True):
                 raise DebugError(f"debug mode: the program changed its argument {variable}")

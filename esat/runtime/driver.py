@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
@@ -194,10 +195,10 @@ def _write_out_check(writer: Writer, program: Program) -> None:
     count = len(program.graph.outputs) - len(program.updated)
     outputs = program.graph.outputs[:count]
     bases = {place: variable for variable, place in program.result_places.items()}
-    known = []
+    known, told = [], frozenset(program.record_facts)
     for place, output in enumerate(outputs):
         fact: Fact = ("shape", bases.get(place, output))
-        known.append(writer.fact(fact) if fact in program.record_facts else "None")
+        known.append(writer.fact(fact) if fact in told else "None")
     others = [writer.names[v] for v in (*program.graph.inputs, *program.shared) if is_tensor(v)]
     check = writer.bind("check_out", OutCheck([output.type for output in outputs]))
     writer.line("if out is not None:")
@@ -247,7 +248,7 @@ def _write_measuring(writer: Writer, group: Group, clock: str, record: str, thre
     writer.line(f"start = {clock}()")
 
 
-def _guarded(writer: Writer, group: Group, scratch: Collection[Variable]) -> AbstractContextManager[None]:
+def _guarded(writer: Writer, group: Group, scratch: AbstractSet[Variable]) -> AbstractContextManager[None]:
     """The place of a step that runs under conditions only.
 
     Where it does not run, its results are None, or scratch with anything in it.
@@ -258,7 +259,7 @@ def _guarded(writer: Writer, group: Group, scratch: Collection[Variable]) -> Abs
         if output not in scratch:
             writer.line(f"{writer.names[output]} = None")
     tests = [
-        " and ".join(("" if value else "not ") + writer.operand(condition) for condition, value in path)
+        " and ".join(("" if one.value else "not ") + writer.operand(one.scalar) for one in path)
         for path in group.guard
     ]
     return writer.block(f"if {' or '.join(tests)}:")

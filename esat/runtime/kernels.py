@@ -24,6 +24,7 @@ from esat.codegen.loop_ir import Loop, walk
 from esat.codegen.parallel import is_divisible
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.graph import Variable
+from esat.graph.identity import place_of
 from esat.phases.exact import adds_up
 from esat.phases.group import Group
 from esat.runtime.program import KernelCall
@@ -103,7 +104,9 @@ class Kernels:
         kernel = self._kernel(group)
         for number, output in enumerate(group.outputs):
             if output in taken:
-                place = kernel.operands.index(group.inputs.index(taken[output]))
+                read = place_of(taken[output], group.inputs)
+                assert read is not None
+                place = kernel.operands.index(read)
                 kernel = overwrite(kernel, number, place)
         inputs = tuple(group.inputs[place] for place in kernel.operands)
         code = compile_kernel(kernel)

@@ -263,8 +263,7 @@ class Variants:
         self._forget(lambda frames: frames.elsewhere == variant.executable.run)
 
     def _touch(self, variant: Variant) -> None:
-        self._programs.remove(variant)
-        self._programs.append(variant)
+        self._programs = [*(one for one in self._programs if one is not variant), variant]
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self._programs)) or "no further program"

@@ -46,4 +46,4 @@ def test_products_are_ordered_for_the_sizes_given(
     f = esat.compile(esat.Graph(factors, [written]), mode=mode, shapes=shapes)
     last = f.optimized.outputs[0].owner
     assert last is not None
-    assert (last.inputs[0] in f.optimized.inputs) is right_first
+    assert (last.inputs[0] in f.optimized.input_set) is right_first

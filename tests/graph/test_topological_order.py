@@ -50,8 +50,8 @@ def test_refuses_exactly_the_replacements_that_make_cycles(seed):
 
 
 def copy_of(variable, names, graph, trial):
-    if variable in graph.inputs:
-        return trial.inputs[graph.inputs.index(variable)]
+    if variable is graph.inputs[0]:
+        return trial.inputs[0]
     if variable.owner in names:
         return names[variable.owner].outputs[0]
     return esat.tanh(copy_of(variable.owner.inputs[0], names, graph, trial))

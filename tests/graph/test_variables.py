@@ -1,3 +1,5 @@
+import operator
+
 import numpy as np
 import pytest
 
@@ -46,13 +48,85 @@ def test_constants_from_values():
             esat.constant(bad)
 
 
-def test_equality_is_identity():
+def test_variables_are_found_by_identity():
     x = esat.scalar("x")
-    assert x == x
-    assert x != esat.scalar("x")
     assert len({x, x, esat.scalar("x")}) == 2
+    assert {x: 1}[x] == 1
+    assert {(x, 1): 2}[x, 1] == 2
+    assert x in [x, esat.scalar("x")]
+    assert [esat.constant(1.0), x] != [x]
+    one, other = esat.constant(1.0), esat.constant(1.0)
+    assert len({one, other}) == 2
     with pytest.raises(TypeError, match="truth value"):
         bool(x > 0)
+
+
+@pytest.mark.parametrize("compare", [operator.eq, operator.ne])
+def test_comparisons_are_elementwise(compare):
+    x, w = esat.vector("x"), esat.shared(np.array([1.0, 2.0]))
+    values = np.array([0.0, 1.0])
+    for other, number in (
+        (0, 0),
+        (1.0, 1.0),
+        (np.ones(2), np.ones(2)),
+        (np.float64(0), 0.0),
+        (w, w.get_value()),
+    ):
+        for built in (compare(x, other), compare(other, x)):
+            assert isinstance(built, Variable)
+            assert built.dtype == "bool"
+            np.testing.assert_array_equal(built.eval({x: values}), compare(values, number))
+    chosen = np.where(compare(x, 0), 1, 2)
+    assert chosen.eval({x: values}).tolist() == np.where(compare(values, 0), 1, 2).tolist()
+
+
+def test_comparisons_are_never_silently_false():
+    x, y = esat.vector("x"), esat.vector("y")
+    asked = [
+        lambda: bool(x == y), lambda: x == y or 1, lambda: x in [y], lambda: [y].index(x),
+        lambda: [y].count(x), lambda: [y].remove(x), lambda: (y,) == (x,), lambda: not operator.ne(x, y),
+        lambda: x in {"a": y}.values(), lambda: 1 if operator.eq(0, x) else 2,
+    ]  # fmt: skip
+    for ask in asked:
+        with pytest.raises(DtypeError, match=r"asked by `is`\n  at .*test_variables\.py"):
+            ask()
+    reasons = ((None, r"`x is None`\n  at .*_variables\.py"), ("a", "not numeric"), (object(), "not numeric"))
+    for other, reason in reasons:
+        for compare in (operator.eq, operator.ne):
+            with pytest.raises(DtypeError, match=rf"^(eq|ne)(\(.*\))?: .*{reason}"):
+                compare(x, other)
+    with pytest.raises(ShapeError, match=r"^eq\("):
+        operator.eq(esat.tensor("a", shape=(3,)), esat.tensor("b", shape=(4,)))
+
+
+def test_optimizers_may_ask_whether_nodes_are_the_same():
+    x, y, three = esat.vector("x"), esat.vector("y"), esat.tensor("three", shape=(3,))
+    four, state = esat.tensor("four", shape=(4,)), esat.random.state()
+    asked = {}
+
+    class Asks(esat.classic.Optimizer):
+        def apply(self, fgraph):
+            asked["same"] = [bool(x == x), bool(x != y), x in [y, x], [y, x].index(x), bool(three != four)]
+            asked["other"] = [
+                bool(x == y),
+                bool(x != x),
+                x in [y, three],
+                bool(three == four),
+                bool(state == x),
+            ]
+            asked["state"] = [bool(state == state)]
+            asked["built"] = esat.where(x == y, 1, 2)
+            for value in (x == 0, x > y):
+                with pytest.raises(DtypeError, match="truth value"):
+                    bool(value)
+
+    Asks().optimize(esat.FunctionGraph([x], [x + 1]))
+    assert asked["same"] == [True, True, True, 1, True]
+    assert asked["other"] == [False] * 5
+    assert asked["state"] == [True]
+    assert asked["built"].eval({x: np.arange(2.0), y: np.ones(2)}).tolist() == [2, 1]
+    with pytest.raises(DtypeError, match="truth value"):
+        bool(x == y)
 
 
 def test_shared_variables_own_their_value():

@@ -3,6 +3,7 @@ from typing import Any
 import esat
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.phases.fusion import fuse
+from esat.phases.group import Condition
 from esat.phases.laziness import MOST_ALTERNATIVES, find_guards
 
 x, y = esat.matrix("x"), esat.matrix("y")
@@ -25,9 +26,9 @@ def test_what_one_side_alone_needs_is_guarded() -> None:
     result = esat.ifelse(c, inner, other)
     guards = guards_of([result])
     assert guards == {
-        owner(one): (((c, True),),),
-        owner(inner): (((c, True),),),
-        owner(other): (((c, False),),),
+        owner(one): ((Condition(c, True),),),
+        owner(inner): ((Condition(c, True),),),
+        owner(other): ((Condition(c, False),),),
     }
 
 
@@ -47,25 +48,25 @@ def test_choices_within_choices() -> None:
     deep, shared = esat.exp(x), esat.sin(x)
     inner = esat.ifelse(d, deep, shared)
     guards = guards_of([esat.ifelse(c, inner, y), esat.ifelse(c, shared, y)])
-    assert guards[owner(deep)] == (((c, True), (d, True)),)
-    assert guards[owner(inner)] == (((c, True),),)
+    assert guards[owner(deep)] == ((Condition(c, True), Condition(d, True)),)
+    assert guards[owner(inner)] == ((Condition(c, True),),)
     # Two choices by the same condition: it is needed under that condition alone.
-    assert guards[owner(shared)] == (((c, True),),)
+    assert guards[owner(shared)] == ((Condition(c, True),),)
 
 
 def test_what_sides_of_several_choices_need_is_needed_where_one_of_them_is() -> None:
     shared, e = esat.exp(x), esat.scalar("e", dtype="bool")
     guards = guards_of([esat.ifelse(c, shared, y), esat.ifelse(d, y, shared)])
-    assert set(guards[owner(shared)]) == {((c, True),), ((d, False),)}
+    assert set(guards[owner(shared)]) == {(Condition(c, True),), (Condition(d, False),)}
     # For both sides of an inner choice: wherever the outer one asks for it.
     guards = guards_of([esat.ifelse(c, esat.ifelse(d, shared, shared + y), y)])
-    assert guards[owner(shared)] == (((c, True),),)
+    assert guards[owner(shared)] == ((Condition(c, True),),)
     guards = guards_of([esat.ifelse(c, esat.ifelse(d, shared, y), y), esat.ifelse(d, shared, y)])
-    assert guards[owner(shared)] == (((d, True),),)
+    assert guards[owner(shared)] == ((Condition(d, True),),)
     # The condition of an inner choice reads it: it is needed wherever that choice is.
     inner = esat.ifelse(shared[0, 0] > 0.0, shared, y)
     guards = guards_of([esat.ifelse(c, inner, y)])
-    assert guards[owner(shared)] == (((c, True),),)
+    assert guards[owner(shared)] == ((Condition(c, True),),)
     graph = FunctionGraph([x, y, c, d, e], [esat.ifelse(k, shared, y) for k in (c, d, e)], clone=False)
     assert len(find_guards(graph.toposort(), graph.outputs)[owner(shared)]) == 3
 
@@ -80,7 +81,7 @@ def test_guards_of_many_alternatives_are_given_up() -> None:
     assert not find_guards(many.toposort(), many.outputs)
     nested = [esat.ifelse(c, output, y) for output in outputs]
     graph = FunctionGraph([x, y, c, *conditions], nested, clone=False)
-    assert find_guards(graph.toposort(), graph.outputs)[owner(shared)] == (((c, True),),)
+    assert find_guards(graph.toposort(), graph.outputs)[owner(shared)] == ((Condition(c, True),),)
 
 
 def test_kernels_do_not_mix_sides(rules: Any) -> None:

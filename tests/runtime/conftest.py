@@ -31,7 +31,7 @@ class InterpretedKernels:
         return [(o, v) for o in group.outputs for v in group.inputs if o.type == v.type]
 
     def compile(self, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
-        inputs = tuple(variable for variable in group.inputs if variable not in taken.values())
+        inputs = tuple(variable for variable in group.inputs if variable not in set(taken.values()))
 
         def run(*arrays: Any, contiguous: bool) -> None:
             outputs, operands = arrays[: len(group.outputs)], arrays[len(group.outputs) :]

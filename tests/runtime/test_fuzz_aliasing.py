@@ -170,7 +170,7 @@ def test_the_fuzzer_overwrites_what_it_should(compiled: Build) -> None:
         function = Runner(Program(seed), build).function
         pairs = function.overwrites.items()
         seen["shared"] += any(isinstance(old, SharedVariable) for _, old in pairs)
-        seen["donated"] += any(old in function.graph.inputs for _, old in pairs)
+        seen["donated"] += any(old in function.graph.input_set for _, old in pairs)
         by_op = {new for new, _ in pairs if new.owner is not None and new.owner.op.destroy_map}
         seen["result by op"] += any(old.owner is not None and new in by_op for new, old in pairs)
         seen["result by kernel"] += any(old.owner is not None and new not in by_op for new, old in pairs)

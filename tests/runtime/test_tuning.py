@@ -37,7 +37,7 @@ def chain(sizes: tuple[int, ...], right_first: bool) -> esat.Graph:
 def is_right_first(executable: Executable) -> bool:
     last = executable.optimized.outputs[0].owner
     assert last is not None
-    return last.inputs[0] in executable.optimized.inputs
+    return last.inputs[0] in executable.optimized.input_set
 
 
 @pytest.mark.parametrize(

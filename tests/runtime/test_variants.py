@@ -40,7 +40,7 @@ def order(executable: Executable) -> str:
     """Which of the two products of a chain of three has an input on its left."""
     last = executable.optimized.outputs[0].owner
     assert last is not None
-    return "right first" if last.inputs[0] in executable.optimized.inputs else "left first"
+    return "right first" if last.inputs[0] in executable.optimized.input_set else "left first"
 
 
 @pytest.mark.usefixtures("at_once")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.terms import value_of
 from esat.graph import Apply, Variable
+from esat.graph.identity import is_among
 from esat.ops.control import Assert
 
 
@@ -14,7 +15,7 @@ def local_remove_useless_assert(node: Apply) -> Transformed:
     value, *conditions = node.inputs
     left: list[Variable] = []
     for condition in conditions:
-        if value_of(condition) != 1 and condition not in left:
+        if value_of(condition) != 1 and not is_among(condition, left):
             left.append(condition)
     if len(left) == len(conditions):
         return False

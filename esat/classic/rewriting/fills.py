@@ -7,6 +7,7 @@ from esat.classic.rewriting.parts import fitting
 from esat.classic.rewriting.writes import is_zero
 from esat.graph import Apply, Family, Variable
 from esat.graph.constants import constant
+from esat.graph.identity import same_variables
 from esat.graph.registry import op_named
 from esat.ops.cast import Cast, cast
 from esat.ops.contraction import MatMul
@@ -75,7 +76,7 @@ def local_elemwise_alloc(node: Apply) -> Transformed:
         for operand, source in zip(node.inputs, allocs, strict=True)
     )
     filled = [source for source in allocs if source is not None]
-    if everywhere and all(source.inputs[1:] == filled[0].inputs[1:] for source in filled):
+    if everywhere and all(same_variables(source.inputs[1:], filled[0].inputs[1:]) for source in filled):
         return fitting(node, ALLOC(inner, *filled[0].inputs[1:]))
     return False
 

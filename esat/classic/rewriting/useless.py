@@ -28,7 +28,7 @@ def local_ifelse_simplify(node: Apply) -> Transformed:
     for output, yes, no in zip(node.outputs, sides[:half], sides[half:], strict=True):
         side = yes if known or same(yes, no) else no if known is not None else None
         replacements.append(side if side is not None and _stands_for(side, output) else None)
-    return False if None in replacements else replacements
+    return False if any(one is None for one in replacements) else replacements
 
 
 def _stands_for(side: Variable, output: Variable) -> bool:

@@ -6,6 +6,7 @@ from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting, items_of, part_of
 from esat.classic.terms import value_of
 from esat.graph import Apply, Op, Variable
+from esat.graph.identity import same_variables
 from esat.graph.registry import op_named
 from esat.ops.creation import Alloc
 from esat.ops.elementwise.record import Elementwise
@@ -91,7 +92,7 @@ def local_setsubtensor_of_setsubtensor(node: Apply) -> Transformed:
 def _same_place(node: Apply, written: Apply) -> bool:
     """Whether a read or write chooses the part that another one wrote."""
     operands = node.inputs[1:] if isinstance(node.op, Subtensor) else node.inputs[2:]
-    return _entries(node.op) == _entries(written.op) and list(operands) == list(written.inputs[2:])
+    return _entries(node.op) == _entries(written.op) and same_variables(operands, written.inputs[2:])
 
 
 def _entries(op: Op) -> object:

@@ -11,6 +11,7 @@ import numpy as np
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.evaluate import evaluate
 from esat.graph.function_graph import FunctionGraph
+from esat.graph.identity import is_among
 from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -106,7 +107,7 @@ class RowsProduct(Op):
     def _reader(self, variable: Variable) -> Apply:
         """The first node of the function that reads an input."""
         assert self.middle is not None
-        return next(node for node in self.middle.toposort() if variable in node.inputs)
+        return next(node for node in self.middle.toposort() if is_among(variable, node.inputs))
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
