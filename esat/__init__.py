@@ -36,6 +36,9 @@ import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from esat import linalg as linalg
+from esat import random as random
+from esat import sparse as sparse
 from esat.collection import without_collecting as _without_collecting
 from esat.errors import (
     AssertionFailed,
@@ -52,6 +55,7 @@ from esat.errors import (
     IndexingError,
     InputError,
     LinearAlgebraError,
+    MatrixShapeError,
     ModeError,
     OptimizerError,
     ParameterError,
@@ -63,17 +67,15 @@ from esat.frontend import activations as _activations
 from esat.frontend import assembling as _assembling
 from esat.frontend import creation as _creation
 from esat.frontend import elementwise as _elementwise
-from esat.frontend import linalg as linalg
 from esat.frontend import linear as _linear
 from esat.frontend import names as _names
 from esat.frontend import nans as _nans
 from esat.frontend import numeric as _numeric
-from esat.frontend import random as random
 from esat.frontend import reductions as _reductions
+from esat.frontend import running as _running
 from esat.frontend import searching as _searching
 from esat.frontend import sequences as _sequences
 from esat.frontend import shaping as _shaping
-from esat.frontend import sparse as sparse
 from esat.frontend import statistics as _statistics
 from esat.frontend import tensor as _tensor
 from esat.frontend.activations import *  # noqa: F403
@@ -85,8 +87,8 @@ from esat.frontend.gradient import grad, vjp
 from esat.frontend.graph import Graph
 from esat.frontend.indexing import getitem, inc_subtensor, set_subtensor, take, take_along_axis
 from esat.frontend.linear import *  # noqa: F403
+from esat.frontend.methods import astype, shape, size, trace
 from esat.frontend.methods import register_methods as _register_methods
-from esat.frontend.methods import shape, size, trace
 from esat.frontend.names import *  # noqa: F403
 from esat.frontend.nans import *  # noqa: F403
 from esat.frontend.numeric import *  # noqa: F403
@@ -94,6 +96,7 @@ from esat.frontend.numpy_calls import register_numpy_calls as _register_numpy_ca
 from esat.frontend.parameters import check_calls as _check_calls
 from esat.frontend.parameters import check_methods as _check_methods
 from esat.frontend.reductions import *  # noqa: F403
+from esat.frontend.running import *  # noqa: F403
 from esat.frontend.searching import *  # noqa: F403
 from esat.frontend.sequences import *  # noqa: F403
 from esat.frontend.shaping import *  # noqa: F403
@@ -125,12 +128,13 @@ from esat.ops.control import assert_, ifelse, specify_shape
 from esat.ops.cumulative import cumprod, cumsum
 from esat.ops.diagonal import diagonal
 from esat.ops.elementwise.define import elementwise
-from esat.ops.normalization import log_softmax, logsumexp, softmax
+from esat.ops.normalization import log_softmax, softmax
 from esat.ops.sorting import argsort, sort
 from esat.ops.table import register_all as _register_all
 
 if _TYPE_CHECKING:
     from esat import classic as classic
+    from esat import mode as mode
     from esat import rules as rules
     from esat.calibration import calibrate as calibrate
     from esat.classic import optdb as optdb
@@ -141,25 +145,24 @@ if _TYPE_CHECKING:
     from esat.runtime import Executable as Executable
 
 dprint = debugprint
-astype = cast
-array = asarray = _tensor.as_tensor
 
 __all__ = [
     "Apply", "AssertionFailed", "AxisError", "CallError", "CompileError", "Constant", "CycleError",
     "DebugError", "DtypeError",
     "EsatError", "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph",
-    "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "ModeError", "NodeFinder", "Op",
+    "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "MatrixShapeError", "ModeError",
+    "NodeFinder", "Op",
     "OptimizerError", "ParameterError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError",
-    "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort", "array", "asarray",
+    "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort",
     "assert_", "assume", "astype", "cast",
     "cumprod", "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate",
-    "getitem", "grad", "ifelse", "inc_subtensor", "linalg", "log_softmax", "logsumexp", "random",
+    "getitem", "grad", "ifelse", "inc_subtensor", "linalg", "log_softmax", "random",
     "set_subtensor", "shape", "shared", "size", "softmax", "sort", "sparse", "specify_shape", "take",
     "take_along_axis", "trace", "verify_grad", "vjp",
 ]  # fmt: skip
 for _part in (
     _activations, _assembling, _creation, _elementwise, _linear, _names, _nans, _numeric, _reductions,
-    _searching, _sequences, _shaping, _statistics, _tensor,
+    _running, _searching, _sequences, _shaping, _statistics, _tensor,
 ):  # fmt: skip
     __all__ += _part.__all__
 
@@ -173,7 +176,7 @@ _LATER = {
     "pydotprint": "esat.drawing",
     "save_html": "esat.drawing",
 }
-_MODULES = ("classic", "rules")
+_MODULES = ("classic", "mode", "rules")
 
 
 def __getattr__(name: str) -> _Any:

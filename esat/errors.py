@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from numpy.exceptions import AxisError as NumpyAxisError
 from numpy.linalg import LinAlgError
 
 UserLine = tuple[str, int]
@@ -38,8 +39,8 @@ class ShapeError(EsatError, ValueError):
     """Operands whose ranks or sizes do not fit, found while building or while running."""
 
 
-class AxisError(ShapeError):
-    """An axis out of range, repeated, or not an integer."""
+class AxisError(ShapeError, NumpyAxisError):
+    """An axis out of range, repeated, or not an integer; as NumPy's, an IndexError and a ValueError."""
 
 
 class IndexingError(ShapeError, IndexError):
@@ -48,6 +49,10 @@ class IndexingError(ShapeError, IndexError):
 
 class LinearAlgebraError(EsatError, LinAlgError):
     """A matrix that an op cannot take: singular, not positive definite, or one it does not converge on."""
+
+
+class MatrixShapeError(ShapeError, LinearAlgebraError):
+    """Operands that are no matrices, or not square, where an op takes such; a LinAlgError as NumPy's."""
 
 
 class CallError(EsatError, TypeError):

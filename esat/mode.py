@@ -27,8 +27,8 @@ Strategy = Literal["egraph", "greedy"]
 class Mode:
     """How to compile.
 
-    ``Mode("fast_run")`` is a predefined mode; keyword arguments change single settings, and
-    :meth:`including`, :meth:`requiring` and :meth:`excluding` its query.
+    ``Mode("fast_run")`` is a predefined mode, ``Mode("FAST_RUN")`` the same; keyword arguments change single
+    settings, and :meth:`including`, :meth:`requiring` and :meth:`excluding` its query.
 
     Attributes
     ----------
@@ -201,9 +201,10 @@ def mode_names() -> tuple[str, ...]:
 
 
 def _predefined(name: str) -> dict[str, Any]:
-    settings = _PREDEFINED.get(name)
-    if settings is None:
-        close = difflib.get_close_matches(name, _PREDEFINED, 1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
+    known = {predefined.lower(): predefined for predefined in _PREDEFINED}
+    if name.lower() not in known:
+        close = difflib.get_close_matches(name.lower(), known, 1)
+        hint = f" (did you mean {known[close[0]]!r}?)" if close else ""
         raise ModeError(f"no mode is named {name!r}{hint}; there are {', '.join(_PREDEFINED)}")
-    return {"name": name, **_DEFAULTS, "machine": machine_profile(), **settings}
+    name = known[name.lower()]
+    return {"name": name, **_DEFAULTS, "machine": machine_profile(), **_PREDEFINED[name]}

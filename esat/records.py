@@ -8,7 +8,6 @@ result of a process that finds all kernels on disk (Python 3.11, Zen 3), which c
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass
 from reprlib import recursive_repr
@@ -50,9 +49,7 @@ else:
             if slots:
                 made.__getstate__, made.__setstate__ = _state, _set_state
             for name in own:
-                setattr(made, name, _later(made, name))
-            if "__init__" in own:
-                made.__signature__ = _Signature()
+                setattr(made, name, _Unwritten(made, name))
             return made
 
         return make
@@ -89,29 +86,14 @@ def _set_state(self: Any, state: Sequence[Any]) -> None:
         object.__setattr__(self, one.name, value)
 
 
-def _later(owner: type, name: str) -> Callable[..., Any]:
-    """A method that writes the one it stands for, and calls it."""
+class _Unwritten:
+    """Stands for a method until it is asked for: called, or inspected."""
 
-    def method(self: Any, *arguments: Any, **named: Any) -> Any:
-        return _written(owner, name)(self, *arguments, **named)
+    def __init__(self, owner: type, name: str) -> None:
+        self.owner, self.name = owner, name
 
-    method.__name__, method.__qualname__ = name, f"{owner.__qualname__}.{name}"
-    method.__module__ = owner.__module__
-    return method
-
-
-class _Signature:
-    """The signature of a class whose ``__init__`` may not have been written."""
-
-    def __get__(self, instance: object, owner: type) -> inspect.Signature:
-        for one in owner.__mro__:
-            initialize = vars(one).get("__init__")
-            if initialize is not None:
-                break
-        if isinstance(vars(one).get("__signature__"), _Signature):
-            initialize = _written(one, "__init__")
-        signature = inspect.signature(initialize or object.__init__)
-        return signature.replace(parameters=list(signature.parameters.values())[1:])
+    def __get__(self, instance: object, owner: type) -> Any:
+        return _written(self.owner, self.name).__get__(instance, owner)
 
 
 def _written(owner: type, name: str) -> Any:

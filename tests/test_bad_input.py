@@ -90,7 +90,7 @@ def test_operands_that_are_no_tensors_are_named_with_the_op() -> None:
 SPARSE = {
     "sum": esat.sum, "inv": esat.linalg.inv, "getitem": lambda s: s[0], "reshape": lambda s: s.reshape((3,)),
     "gt": lambda s: s > 0, "concatenate": lambda s: esat.concatenate([s, s]), "median": esat.median,
-    "switch": lambda s: esat.where(s, 1, 2), "einsum": lambda s: esat.einsum("ij->", s), "sort": esat.sort,
+    "where": lambda s: esat.where(s, 1, 2), "einsum": lambda s: esat.einsum("ij->", s), "sort": esat.sort,
     "add": lambda s: s + 1,
 }  # fmt: skip
 

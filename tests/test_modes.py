@@ -265,3 +265,15 @@ def test_assertions_about_sizes_are_asked_even_if_a_sum_needs_them_to_fit(mode):
     np.testing.assert_array_equal(function(np.ones(3), np.full(3, 2.0)), np.ones(3))
     with pytest.raises((esat.AssertionFailed, esat.ShapeError), match="sizes"):
         function(np.ones(3), np.ones(4))
+
+
+@pytest.mark.parametrize("mode", mode_names())
+def test_names_in_capitals(mode):
+    """As Theano writes them: FAST_RUN."""
+    assert Mode(mode.upper()) == Mode(mode.lower()) == Mode(mode)
+    assert Mode(mode.upper()).name == mode
+
+
+def test_what_is_close_to_a_mode():
+    with pytest.raises(ModeError, match=r"'DEBUG_MODE' .*did you mean 'debug'"):
+        Mode("DEBUG_MODE")

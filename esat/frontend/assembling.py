@@ -26,14 +26,14 @@ __all__ = ["append", "column_stack", "delete", "diagflat", "insert", "pad", "uns
 PadMode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 
 
-def append(x: Any, values: Any, axis: Any = None) -> Variable:
-    """``values`` after the elements of ``x`` along ``axis``; with None, all of both as a vector."""
-    return concatenate([x, values], axis)
+def append(arr: Any, values: Any, axis: Any = None) -> Variable:
+    """``values`` after the elements of ``arr`` along ``axis``; with None, all of both as a vector."""
+    return concatenate([arr, values], axis)
 
 
-def column_stack(tensors: Sequence[Any]) -> Variable:
+def column_stack(tup: Sequence[Any]) -> Variable:
     """Vectors as columns, and matrices, side by side."""
-    variables = [as_variable(atleast_1d(tensor)) for tensor in tensors]
+    variables = [as_variable(atleast_1d(tensor)) for tensor in tup]
     return hstack([dimshuffle(v, (0, "x")) if v.tensor_type.ndim == 1 else v for v in variables])
 
 
@@ -54,19 +54,19 @@ def unstack(x: Any, axis: int = 0) -> tuple[Variable, ...]:
     return tuple(subtensor(variable, (*before, place)) for place in range(size))
 
 
-def diagflat(x: Any, k: int = 0) -> Variable:
-    """The matrix with all elements of ``x`` on diagonal ``k``, zeros elsewhere."""
-    return diag(ravel(x), k)
+def diagflat(v: Any, k: int = 0) -> Variable:
+    """The matrix with all elements of ``v`` on diagonal ``k``, zeros elsewhere."""
+    return diag(ravel(v), k)
 
 
-def delete(x: Any, places: Any, axis: Any = None) -> Variable:
+def delete(arr: Any, obj: Any, axis: Any = None) -> Variable:
     """The array without the given places along ``axis``; with None, of the flattened array.
 
     Parameters
     ----------
-    x
+    arr
         A Variable or array.
-    places
+    obj
         Integers known when the graph is built, or a slice.
 
     Raises
@@ -74,24 +74,24 @@ def delete(x: Any, places: Any, axis: Any = None) -> Variable:
     ShapeError
         When the size of the axis is not known.
     """
-    variable, index = _along("delete", x, axis)
+    variable, index = _along("delete", arr, axis)
     size = variable.tensor_type.shape[index]
     if size is None:
         raise ShapeError(describe("delete", [variable.type], f"the size of axis {index} is not known"))
-    kept = np.delete(np.arange(size), places)
+    kept = np.delete(np.arange(size), obj)
     return take(variable, kept, index)
 
 
-def insert(x: Any, place: int, values: Any, axis: Any = None) -> Variable:
-    """The array with ``values`` before one place along ``axis``; with None, of the flattened array.
+def insert(arr: Any, obj: int, values: Any, axis: Any = None) -> Variable:
+    """The array with ``values`` before one obj along ``axis``; with None, of the flattened array.
 
     Into a vector the elements of ``values`` are put one after the other; otherwise they broadcast to one
     place along ``axis``.
     """
-    variable, index = _along("insert", x, axis)
+    variable, index = _along("insert", arr, axis)
     before = (slice(None),) * index
-    first = subtensor(variable, (*before, slice(None, place)))
-    last = subtensor(variable, (*before, slice(place, None)))
+    first = subtensor(variable, (*before, slice(None, obj)))
+    last = subtensor(variable, (*before, slice(obj, None)))
     new = cast(values, variable.tensor_type.dtype)
     if variable.tensor_type.ndim == 1:
         return concatenate([first, ravel(atleast_1d(new)), last])
@@ -107,12 +107,12 @@ def _along(name: str, x: Any, axis: Any) -> tuple[Variable, int]:
     return variable, normalize_axis(name, 0 if axis is None else axis, variable.tensor_type.ndim)
 
 
-def pad(x: Any, pad_width: Any, mode: PadMode = "constant", constant_values: Any = 0) -> Variable:
+def pad(array: Any, pad_width: Any, mode: PadMode = "constant", constant_values: Any = 0) -> Variable:
     """The array with more elements before and after each axis.
 
     Parameters
     ----------
-    x
+    array
         A Variable or array.
     pad_width
         How many: a number, a pair (before, after) for all axes, or a pair for each axis.
@@ -120,7 +120,8 @@ def pad(x: Any, pad_width: Any, mode: PadMode = "constant", constant_values: Any
         ``"constant"``; ``"edge"``, the elements at the ends; ``"reflect"`` and ``"symmetric"``, what is seen
         in a mirror at their centers or on their borders; ``"wrap"``, the array again.
     constant_values
-        A number or scalar, for ``"constant"``.
+        For ``"constant"``: a number or scalar, a pair of them (before, after) for all axes, or one for each
+        axis.
 
     Raises
     ------
@@ -129,7 +130,7 @@ def pad(x: Any, pad_width: Any, mode: PadMode = "constant", constant_values: Any
     ShapeError
         For widths that do not fit the axes.
     """
-    variable = as_variable(x)
+    variable = as_variable(array)
     rank = variable.tensor_type.ndim
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         reason = "a mode is constant, edge, reflect, symmetric or wrap"
@@ -142,20 +143,53 @@ def pad(x: Any, pad_width: Any, mode: PadMode = "constant", constant_values: Any
     if any(width < 0 for pair in widths for width in pair):
         raise ParameterError(describe("pad", [f"pad_width={pad_width!r}"], "a width is negative"))
     if mode == "constant":
-        return _surrounded(variable, widths, constant_values)
+        return _surrounded(variable, widths, _constants(variable, constant_values))
     for axis, (before, after) in enumerate(widths):
         if before or after:
             variable = take(variable, _source(size_of(variable, axis), before, after, mode), axis)
     return variable
 
 
-def _surrounded(variable: Variable, widths: list[list[int]], value: Any) -> Variable:
+def _constants(variable: Variable, given: Any) -> Sequence[tuple[Any, Any]]:
+    """What stands before and after the elements along each axis."""
+    rank = variable.tensor_type.ndim
+    pairs: Sequence[Any] = given if isinstance(given, (tuple, list)) else [given]
+    if len(pairs) == 2 and not any(isinstance(pair, (tuple, list)) for pair in pairs):
+        pairs = [pairs]
+    pairs = [tuple(p) if isinstance(p, (tuple, list)) else (p,) for p in pairs]
+    pairs = [pair * 2 if len(pair) == 1 else pair for pair in pairs]
+    if len(pairs) == 1:
+        pairs = pairs * rank
+    if len(pairs) != rank or any(len(pair) != 2 for pair in pairs):
+        reason = f"constant_values {given!r} are not one pair for each of {rank} axes"
+        raise ShapeError(describe("pad", [variable.type], reason))
+    return pairs
+
+
+def _surrounded(variable: Variable, widths: list[list[int]], values: Sequence[tuple[Any, Any]]) -> Variable:
+    if any(value is not values[0][0] for pair in values for value in pair):
+        return _surrounded_by_several(variable, widths, values)
+    value = values[0][0] if values else 0
     sizes = sizes_of(variable)
     add = op_named("add")
     wider = [add(size, before + after) for size, (before, after) in zip(sizes, widths, strict=True)]
     whole = alloc(cast(value, variable.tensor_type.dtype), *wider)
     inner = tuple(slice(before, add(size, before)) for size, (before, _) in zip(sizes, widths, strict=True))
     return set_subtensor(subtensor(whole, inner), variable) if inner else variable
+
+
+def _surrounded_by_several(
+    variable: Variable, widths: list[list[int]], values: Sequence[tuple[Any, Any]]
+) -> Variable:
+    """Axis by axis, as NumPy does it: corners have the value of the last axis."""
+    for axis, (width, pair) in enumerate(zip(widths, values, strict=True)):
+        sizes: list[Any] = list(sizes_of(variable))
+        ends = []
+        for number, value in zip(width, pair, strict=True):
+            sizes[axis] = number
+            ends.append(alloc(cast(value, variable.tensor_type.dtype), *sizes))
+        variable = concatenate([ends[0], variable, ends[1]], axis)
+    return variable
 
 
 def _source(size: Variable, before: int, after: int, mode: PadMode) -> Variable:

@@ -6,18 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, ShapeError, describe
+from esat.errors import DtypeError, ParameterError, ShapeError, describe
+from esat.frontend.shaping import broadcast_arrays
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import normalize_dtype
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
-from esat.ops.creation import alloc, arange, eye, tri
+from esat.ops.creation import alloc, arange, check_device, eye, tri
 from esat.ops.diagonal import diag
 from esat.ops.dimshuffle import dimshuffle
+from esat.ops.promotion import common_dtype, is_weak
 from esat.ops.shape import size_of
 from esat.ops.vectors import as_sizes
+from esat.ops.view import moveaxis
 
 __all__ = [
     "alloc", "arange", "diag", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "identity",
@@ -25,70 +28,105 @@ __all__ = [
 ]  # fmt: skip
 
 
-def full(shape: Any, value: Any, dtype: Any = None) -> Variable:
-    """A new array of ``shape``, filled with ``value`` (a number or Variable that broadcasts to it).
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Variable:
+    """A new array of ``shape``, filled with ``fill_value`` (a number or Variable that broadcasts to it).
 
     Parameters
     ----------
     shape
         An integer, a sequence of integers and integer scalars, or an integer vector of known length.
-    value
+    fill_value
         What to fill it with.
     dtype
         By default that of the value.
+    device
+        None or "cpu".
     """
-    filling = as_variable(value) if dtype is None else cast(value, dtype)
+    check_device("full", device)
+    filling = as_variable(fill_value) if dtype is None else cast(fill_value, dtype)
     return alloc(filling, *as_sizes("full", shape))
 
 
-def zeros(shape: Any, dtype: Any = "float64") -> Variable:
-    """A new array of ``shape`` filled with zeros."""
-    return alloc(constant(0, dtype), *as_sizes("zeros", shape))
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Variable:
+    """A new array of ``shape`` filled with zeros, by default of float64."""
+    return _filled("zeros", shape, 0, dtype, device)
 
 
-def empty(shape: Any, dtype: Any = "float64") -> Variable:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Variable:
     """As :func:`zeros`: what NumPy leaves to chance is zero here."""
-    return zeros(shape, dtype)
+    return _filled("empty", shape, 0, dtype, device)
 
 
-def ones(shape: Any, dtype: Any = "float64") -> Variable:
-    """A new array of ``shape`` filled with ones."""
-    return alloc(constant(1, dtype), *as_sizes("ones", shape))
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Variable:
+    """A new array of ``shape`` filled with ones, by default of float64."""
+    return _filled("ones", shape, 1, dtype, device)
 
 
-def identity(n: Any, dtype: Any = "float64") -> Variable:
+def _filled(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Variable:
+    check_device(name, device)
+    return alloc(constant(value, _dtype(dtype)), *as_sizes(name, shape))
+
+
+def _dtype(dtype: Any) -> str:
+    """A dtype, float64 for None, as NumPy takes it where nothing else says one."""
+    return "float64" if dtype is None else normalize_dtype(dtype)
+
+
+def identity(n: Any, dtype: Any = None) -> Variable:
     """The square matrix of ``n`` rows with ones on its diagonal, zeros elsewhere."""
     return eye(n, dtype=dtype)
 
 
-def full_like(model: Any, value: Any, dtype: Any = None) -> Variable:
-    """An array of the shape of ``model`` filled with ``value``, in ``dtype`` or that of ``model``."""
-    variable = as_variable(model)
-    target = variable.tensor_type.dtype if dtype is None else normalize_dtype(dtype)
-    filling = cast(value, target)
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, device: Any = None
+) -> Variable:
+    """An array of the shape of ``a`` (or of ``shape``) filled with a value, in ``dtype`` or that of ``a``."""
+    check_device("full_like", device)
+    variable = as_variable(a)
+    filling = cast(fill_value, variable.tensor_type.dtype if dtype is None else dtype)
+    if shape is not None:
+        return alloc(filling, *as_sizes("full_like", shape))
     filled: Variable = op_named("fill")(variable, filling)
     return filled
 
 
-def zeros_like(model: Any, dtype: Any = None) -> Variable:
-    """Zeros of the shape of ``model``, in ``dtype`` or that of ``model``."""
-    return full_like(model, 0, dtype)
+def zeros_like(a: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Variable:
+    """Zeros of the shape of ``a``, or of ``shape``, in ``dtype`` or that of ``a``."""
+    return full_like(a, 0, dtype, shape=shape, device=device)
 
 
-def empty_like(model: Any, dtype: Any = None) -> Variable:
+def empty_like(prototype: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Variable:
     """As :func:`zeros_like`: what NumPy leaves to chance is zero here."""
-    return zeros_like(model, dtype)
+    return full_like(prototype, 0, dtype, shape=shape, device=device)
 
 
-def ones_like(model: Any, dtype: Any = None) -> Variable:
-    """Ones of the shape of ``model``, in ``dtype`` or that of ``model``."""
-    return full_like(model, 1, dtype)
+def ones_like(a: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Variable:
+    """Ones of the shape of ``a``, or of ``shape``, in ``dtype`` or that of ``a``."""
+    return full_like(a, 1, dtype, shape=shape, device=device)
 
 
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Variable:
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
     """``num`` numbers at equal distances from ``start`` to ``stop``, or one step short of it.
 
-    Of arrays that broadcast against each other, the numbers stand along a new first axis.
+    Parameters
+    ----------
+    start, stop
+        Numbers, or arrays that broadcast against each other.
+    num
+        How many.
+    endpoint
+        Whether ``stop`` is the last of them.
+    retstep
+        Whether to return a pair: the numbers, and their distance.
+    dtype
+        Of the numbers; those of an integer dtype are rounded down.
+    axis
+        The axis of the result along which they stand.
+    device
+        None or "cpu".
 
     Raises
     ------
@@ -97,36 +135,65 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
     DtypeError
         For a ``num`` that is no integer.
     """
+    check_device("linspace", device)
+    numbers, distance = _spaced("linspace", start, stop, num, endpoint)
+    if dtype is not None:
+        if np.dtype(normalize_dtype(dtype)).kind in "iu":
+            numbers = op_named("floor")(numbers)
+        numbers = cast(numbers, dtype)
+    numbers = moveaxis(numbers, 0, axis)
+    return (numbers, distance) if retstep else numbers
+
+
+def _spaced(name: str, start: Any, stop: Any, num: int, endpoint: bool) -> tuple[Variable, Variable]:
+    """Numbers at equal distances along a new first axis, and their distance, NaN where there is none."""
     if not isinstance(num, (int, np.integer)):
-        raise DtypeError(describe("linspace", [f"num={num!r}"], "the number of steps is an integer"))
+        raise DtypeError(describe(name, [f"num={num!r}"], "the number of steps is an integer"))
     if num < 0:
-        raise ShapeError(describe("linspace", [f"num={num}"], "the number of steps is negative"))
+        raise ShapeError(describe(name, [f"num={num}"], "the number of steps is negative"))
     add, sub, mul, div = (op_named(name) for name in ("add", "sub", "mul", "div"))
-    first, last = mul(start, 1.0), mul(stop, 1.0)
-    distance = div(sub(last, first), max(num - 1 if endpoint else num, 1))
+    computed = common_dtype(name, [start, stop])
+    if np.dtype(computed).kind not in "fc":
+        computed = "float64"
+    first, last = cast(start, computed), cast(stop, computed)
+    steps_between = num - 1 if endpoint else num
+    difference = sub(last, first)
+    distance = div(difference, max(steps_between, 1))
     counted = cast(arange(num, dtype="int64"), distance.tensor_type.dtype)
     steps = dimshuffle(counted, (0, *["x"] * distance.tensor_type.ndim))
     numbers: Variable = add(mul(steps, distance), first)
     if endpoint and num > 1:
         # Rounding must not move the last number off the bound.
         numbers = op_named("switch")(op_named("eq")(steps, num - 1), last, numbers)
-    return numbers if dtype is None else cast(numbers, dtype)
+    if steps_between <= 0:
+        distance = op_named("fill")(distance, constant(np.nan, distance.tensor_type.dtype))
+    return numbers, distance
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
+    axis: int = 0,
+) -> Variable:  # fmt: skip
+    """``base``, which may be an array, to the powers that :func:`linspace` gives."""
+    bases = as_variable(base) if not is_weak(base) else base
+    if isinstance(bases, Variable) and bases.tensor_type.ndim:
+        first, last, _ = broadcast_arrays(start, stop, bases)
+        exponents = _spaced("logspace", first, last, num, endpoint)[0]
+    else:
+        exponents = _spaced("logspace", start, stop, num, endpoint)[0]
+    powers: Variable = op_named("pow")(bases, exponents)
+    return moveaxis(powers if dtype is None else cast(powers, dtype), 0, axis)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Variable:
-    """``base`` to the powers that :func:`linspace` gives."""
-    powers: Variable = op_named("pow")(base, linspace(start, stop, num, endpoint))
-    return powers if dtype is None else cast(powers, dtype)
-
-
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Variable:
     """``num`` numbers in one ratio from ``start`` to ``stop``, real numbers of one sign that are not zero."""
     switch, eq = op_named("switch"), op_named("eq")
-    first, last = op_named("mul")(start, 1.0), op_named("mul")(stop, 1.0)
+    first, last = as_variable(start), as_variable(stop)
     if "c" in (first.tensor_type.kind, last.tensor_type.kind):
         raise DtypeError(describe("geomspace", [first.type, last.type], "takes real numbers"))
+    first, last = cast(first, "float64"), cast(last, "float64")
     sign = op_named("sign")(first)
     lowest, highest = (op_named("log10")(op_named("div")(bound, sign)) for bound in (first, last))
     numbers = op_named("mul")(sign, logspace(lowest, highest, num, endpoint))
@@ -135,18 +202,18 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     numbers = switch(eq(steps, 0), first, numbers)
     if endpoint and num > 1:
         numbers = switch(eq(steps, num - 1), last, numbers)
-    return numbers if dtype is None else cast(numbers, dtype)
+    return moveaxis(numbers if dtype is None else cast(numbers, dtype), 0, axis)
 
 
-def tril(matrix: Any, k: int = 0) -> Variable:
+def tril(m: Any, k: int = 0) -> Variable:
     """The matrices in the last two axes with zeros above diagonal ``k``; a vector is every row of one."""
-    variable = _matrices("tril", matrix)
+    variable = _matrices("tril", m)
     return _masked(variable, _triangle(variable, k), keep=True)
 
 
-def triu(matrix: Any, k: int = 0) -> Variable:
+def triu(m: Any, k: int = 0) -> Variable:
     """The matrices in the last two axes with zeros below diagonal ``k``; a vector is every row of one."""
-    variable = _matrices("triu", matrix)
+    variable = _matrices("triu", m)
     return _masked(variable, _triangle(variable, k - 1), keep=False)
 
 
@@ -173,23 +240,41 @@ def _masked(variable: Variable, mask: Variable, keep: bool) -> Variable:
     return masked
 
 
-def meshgrid(*vectors: Any, indexing: str = "xy") -> list[Variable]:
-    """One array for each vector, all of the shape of the grid, that varies along its own axis only.
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Variable, ...]:
+    """One array for each vector, of the shape of the grid, that varies along its own axis only.
+
+    Parameters
+    ----------
+    xi
+        Vectors, or scalars for axes of size 1.
+    copy
+        Means nothing: results are Variables of their own.
+    sparse
+        Whether the arrays have size 1 along all axes but their own.
+    indexing
+        "xy", where the first vector varies along the second axis, and the second along the first; or "ij".
 
     Raises
     ------
     ShapeError
-        For operands of more than one axis, or another ``indexing`` than ``"xy"`` and ``"ij"``.
+        For operands of more than one axis.
+    ParameterError
+        For another ``indexing``.
     """
-    variables = [as_variable(vector) for vector in vectors]
-    if indexing not in ("xy", "ij") or any(variable.tensor_type.ndim != 1 for variable in variables):
-        types = [variable.type for variable in variables]
-        raise ShapeError(describe("meshgrid", types, 'takes vectors, and indexing "xy" or "ij"'))
+    variables = [as_variable(vector) for vector in xi]
+    if any(variable.tensor_type.ndim > 1 for variable in variables):
+        raise ShapeError(describe("meshgrid", [v.type for v in variables], "takes vectors"))
+    if indexing not in ("xy", "ij"):
+        raise ParameterError(describe("meshgrid", [f"indexing={indexing!r}"], "an indexing is xy or ij"))
+    variables = [v if v.tensor_type.ndim else dimshuffle(v, ("x",)) for v in variables]
     order = list(range(len(variables)))
     if indexing == "xy" and len(order) > 1:
         order[:2] = 1, 0
-    sizes = [size_of(variables[position], 0) for position in order]
-    return [
-        alloc(dimshuffle(variable, [0 if place == own else "x" for place in order]), *sizes)
+    lifted = [
+        dimshuffle(variable, [0 if place == own else "x" for place in order])
         for own, variable in enumerate(variables)
     ]
+    if sparse:
+        return tuple(lifted)
+    sizes = [size_of(variables[position], 0) for position in order]
+    return tuple(alloc(variable, *sizes) for variable in lifted)

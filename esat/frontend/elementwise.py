@@ -15,6 +15,7 @@ from esat.ops.elementwise.arithmetic import (
     mod,
     mul,
     neg,
+    nextafter,
     positive,
     reciprocal,
     sign,
@@ -34,7 +35,6 @@ from esat.ops.elementwise.comparison import (
     signbit,
 )
 from esat.ops.elementwise.complex import (
-    angle,
     conj,
     imag,
     real,
@@ -126,7 +126,7 @@ from esat.ops.elementwise.trigonometric import (
 )
 
 __all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "and_", "angle", "arccos", "arccosh", "arcsin", "arcsinh",
+    "abs", "absolute", "acos", "acosh", "add", "and_", "arccos", "arccosh", "arcsin", "arcsinh",
     "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copy", "copysign", "cos", "cosh", "deg2rad",
@@ -136,10 +136,10 @@ __all__ = [
     "int_div", "inv", "invert", "isfinite", "isinf", "isnan", "j0", "j1", "le", "left_shift", "less",
     "less_equal", "lgamma", "log", "log1mexp", "log1p", "log2", "log10", "log_cosh", "log_ndtr", "logaddexp",
     "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "maximum", "minimum",
-    "mod", "mul", "multiply", "ndtr", "ne", "neg", "negative", "neq", "not_equal", "or_", "polygamma",
-    "positive", "pow", "power", "psi", "rad2deg", "radians", "real", "reciprocal", "remainder",
+    "mod", "mul", "multiply", "ndtr", "ne", "neg", "negative", "neq", "nextafter", "not_equal", "or_",
+    "polygamma", "positive", "pow", "power", "psi", "rad2deg", "radians", "real", "reciprocal", "remainder",
     "right_shift", "rint", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh", "softplus", "sqr", "sqrt",
-    "square", "sub", "subtract", "switch", "tan", "tanh", "true_div", "true_divide", "trunc", "where",
+    "square", "sub", "subtract", "switch", "tan", "tanh", "true_div", "true_divide", "trunc",
     "xlogy", "xor",
 ]  # fmt: skip
 
@@ -165,7 +165,6 @@ and_ = bitwise_and
 or_ = bitwise_or
 xor = bitwise_xor
 bitwise_invert = bitwise_not = invert
-where = switch
 acos = arccos
 asin = arcsin
 atan = arctan

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from esat.errors import GraphError, describe
+from esat.errors import GraphError, ParameterError, describe
 from esat.graph.op import as_variable
+from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.axes import normalize_axis
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
@@ -18,11 +19,14 @@ from esat.ops.index.advanced import (
 from esat.ops.index.along import take_along_axis
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor, is_basic, subtensor
 from esat.ops.promotion import is_weak
+from esat.ops.shape import size_of
 from esat.ops.vectors import MakeVector, make_vector
 from esat.ops.view import flatten
 from esat.records import record
 
 __all__ = ["at", "getitem", "inc_subtensor", "set_subtensor", "take", "take_along_axis"]
+
+TakeMode = Literal["raise", "wrap", "clip"]
 
 
 def getitem(operand: Any, index: Any) -> Variable:
@@ -158,17 +162,37 @@ def at(operand: Any) -> At:
     return At(as_variable(operand))
 
 
-def take(operand: Any, indices: Any, axis: Any = None) -> Variable:
+def take(a: Any, indices: Any, axis: Any = None, *, mode: TakeMode = "raise") -> Variable:
     """The elements (or the parts across ``axis``) that integer ``indices`` of any rank name.
+
+    Parameters
+    ----------
+    a
+        A Variable or array.
+    indices
+        Integers.
+    axis
+        The axis; None takes from all elements as a vector.
+    mode
+        What indices out of range do: "raise"; "wrap", they go around; or "clip", they name the last place, or
+        the first where they are negative.
 
     Raises
     ------
+    ParameterError
+        For another ``mode``.
     IndexingError
         At run time for an index out of range, or at once where it is known.
     """
-    variable = as_variable(operand)
+    variable = as_variable(a)
     if axis is None:
         variable, axis = flatten(variable), 0
     index = normalize_axis("take", axis, variable.tensor_type.ndim)
+    if mode not in ("raise", "wrap", "clip"):
+        raise ParameterError(describe("take", [f"mode={mode!r}"], "a mode is raise, wrap or clip"))
+    if mode != "raise":
+        size = size_of(variable, index)
+        wrapped = op_named("mod")(indices, size) if mode == "wrap" else None
+        indices = wrapped or op_named("clip")(indices, 0, op_named("sub")(size, 1))
     chosen = indices if isinstance(indices, (int, slice)) else as_variable(indices)
     return getitem(variable, (*[slice(None)] * index, chosen))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from esat.frontend import linalg_functions as _functions
+from esat.frontend import matrices as _matrices
+from esat.frontend import norms as _norms
 from esat.frontend.linalg_functions import *  # noqa: F403
-from esat.frontend.linear import kron, matmul, outer, tensordot, vecdot
-from esat.frontend.methods import trace
+from esat.frontend.linear import kron, matmul
+from esat.frontend.matrices import *  # noqa: F403
+from esat.frontend.norms import *  # noqa: F403
 from esat.frontend.shaping import matrix_transpose
-from esat.ops.diagonal import diagonal
 
-__all__ = ["diagonal", "kron", "matmul", "matrix_transpose", "outer", "tensordot", "trace", "vecdot"]
-__all__ += _functions.__all__
+__all__ = ["kron", "matmul", "matrix_transpose"]
+__all__ += _functions.__all__ + _matrices.__all__ + _norms.__all__

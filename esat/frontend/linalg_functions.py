@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from esat.errors import AxisError, DtypeError, ShapeError, describe
+from esat.errors import DtypeError, MatrixShapeError, ParameterError, ShapeError, describe
 from esat.frontend import reductions
 from esat.frontend.linear import matmul
-from esat.frontend.shaping import moveaxis
+from esat.frontend.shaping import expand_dims, flip, swapaxes
 from esat.graph.op import Op, as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
-from esat.ops.axes import normalize_axes, ordered_axes
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
+from esat.ops.index.along import take_along_axis
+from esat.ops.index.basic import subtensor
 from esat.ops.linalg.algebra import conjugated, identity_like
 from esat.ops.linalg.factor import LU, QR, Cholesky, QRMode
 from esat.ops.linalg.functions import BLOCK_DIAGONAL, EXPONENTIAL
@@ -29,12 +30,13 @@ from esat.ops.linalg.record import check_matrices, check_square
 from esat.ops.linalg.solve import SOLVE, CholeskySolve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues, Triangle
 from esat.ops.promotion import common_dtype
+from esat.ops.shape import size_of
+from esat.ops.sorting import argsort, sort
 
 __all__ = [
     "block_diag",
     "cho_solve",
     "cholesky",
-    "cond",
     "det",
     "eigh",
     "eigvalsh",
@@ -42,10 +44,9 @@ __all__ = [
     "inv",
     "lstsq",
     "lu",
-    "matrix_norm",
     "matrix_power",
+    "matrix_rank",
     "multi_dot",
-    "norm",
     "pinv",
     "qr",
     "slogdet",
@@ -53,10 +54,11 @@ __all__ = [
     "solve_triangular",
     "svd",
     "svdvals",
-    "vector_norm",
 ]
 
 Trans = Literal[0, 1, 2, "N", "T", "C"]
+
+_NOT_GIVEN: Any = object()
 
 
 def solve(a: Any, b: Any) -> Variable:
@@ -149,8 +151,37 @@ def cholesky(a: Any, upper: bool = False) -> Variable:
     return result
 
 
+class QRResult(NamedTuple):
+    """Orthonormal columns, and an upper triangle."""
+
+    Q: Variable
+    R: Variable
+
+
+class SlogdetResult(NamedTuple):
+    """Sign of a determinant, and logarithm of its absolute value."""
+
+    sign: Variable
+    logabsdet: Variable
+
+
+class EighResult(NamedTuple):
+    """Ascending eigenvalues, and orthonormal eigenvectors in columns."""
+
+    eigenvalues: Variable
+    eigenvectors: Variable
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors in columns, descending singular values, right singular vectors in rows."""
+
+    U: Variable
+    S: Variable
+    Vh: Variable
+
+
 def qr(a: Any, mode: QRMode = "reduced") -> Any:
-    """Orthonormal columns ``q`` and an upper triangular ``r`` with ``a = q @ r``.
+    """Orthonormal columns ``Q`` and an upper triangular ``R`` with ``a = Q @ R``.
 
     Parameters
     ----------
@@ -160,7 +191,8 @@ def qr(a: Any, mode: QRMode = "reduced") -> Any:
         "reduced": ``(..., m, k)`` and ``(..., k, n)``, ``k = min(m, n)``; "complete": ``(..., m, m)`` and
         ``(..., m, n)``; "r": only the reduced ``r``.
     """
-    return QR(mode)(a)
+    found = QR(mode)(a)
+    return found if mode == "r" else QRResult(*found)
 
 
 def lu(a: Any, permute_l: bool = False) -> tuple[Variable, ...]:
@@ -185,7 +217,7 @@ def inv(a: Any) -> Variable:
     return result
 
 
-def pinv(a: Any, rcond: float | None = None, hermitian: bool = False) -> Variable:
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN) -> Variable:
     """The Moore-Penrose inverse: ``(..., m, n)`` gives ``(..., n, m)``.
 
     Parameters
@@ -193,12 +225,31 @@ def pinv(a: Any, rcond: float | None = None, hermitian: bool = False) -> Variabl
     a
         Matrices.
     rcond
-        Singular values up to this fraction of the largest are taken for zero; by default NumPy's choice.
+        Singular values up to this fraction of the largest are taken for zero, a number, or one for each
+        matrix; by default NumPy's choice.
     hermitian
-        Whether ``a`` may be taken for Hermitian.
+        Whether the matrix may be taken for Hermitian.
+    rtol
+        Another name of ``rcond``; None for the rounding error times the larger size.
+
+    Raises
+    ------
+    ParameterError
+        For both.
     """
-    result: Variable = PseudoInverse(None if rcond is None else float(rcond), bool(hermitian))(a)
-    return result
+    if rtol is not _NOT_GIVEN and rcond is not None:
+        raise ParameterError(describe("pinv", [f"rcond={rcond!r}", f"rtol={rtol!r}"], "takes one of the two"))
+    by_size = rtol is None
+    fraction = rcond if rtol is _NOT_GIVEN else rtol
+    if fraction is None or isinstance(fraction, (int, float, np.number)):
+        known = None if fraction is None else float(fraction)
+        result: Variable = PseudoInverse(known, bool(hermitian), by_size)(a)
+        return result
+    left, values, right = svd(a, False, True, hermitian)
+    known_as_zero = op_named("le")(values, expand_dims(values[..., 0], -1) * expand_dims(fraction, -1))
+    inverted = op_named("switch")(known_as_zero, 0, op_named("reciprocal")(values))
+    weighted = expand_dims(inverted, -1) * conjugated(swapaxes(left, -1, -2))
+    return matmul(conjugated(swapaxes(right, -1, -2)), weighted)
 
 
 def det(a: Any) -> Variable:
@@ -207,20 +258,18 @@ def det(a: Any) -> Variable:
     return result
 
 
-def slogdet(a: Any) -> tuple[Variable, Variable]:
+def slogdet(a: Any) -> SlogdetResult:
     """Sign and natural logarithm of the absolute value of the determinant; 0 and -inf where singular."""
-    sign, logarithm = SLOGDET(a)
-    return sign, logarithm
+    return SlogdetResult(*SLOGDET(a))
 
 
-def eigh(a: Any, UPLO: Triangle = "L") -> tuple[Variable, Variable]:  # noqa: N803
+def eigh(a: Any, UPLO: Triangle = "L") -> EighResult:  # noqa: N803
     """Ascending eigenvalues ``(..., n)`` and orthonormal eigenvectors, in columns, of Hermitian matrices.
 
     Only the triangle ``UPLO`` is read. The gradient is the one along Hermitian changes; that by vectors
     takes distinct eigenvalues.
     """
-    values, vectors = Eigenvectors(UPLO)(a)
-    return values, vectors
+    return EighResult(*Eigenvectors(UPLO)(a))
 
 
 def eigvalsh(a: Any, UPLO: Triangle = "L") -> Variable:  # noqa: N803
@@ -242,11 +291,23 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     compute_uv
         Whether to compute ``u`` and ``vh``.
     hermitian
-        Only False: for Hermitian matrices use :func:`eigh`.
+        Whether ``a`` may be taken for Hermitian, of which only the lower triangle is read.
     """
     if hermitian:
-        raise DtypeError(describe("svd", ["hermitian=True"], "use esat.linalg.eigh for Hermitian matrices"))
-    return SVD(bool(full_matrices))(a) if compute_uv else SingularValues()(a)
+        return _of_hermitian(a, compute_uv)
+    return SVDResult(*SVD(bool(full_matrices))(a)) if compute_uv else SingularValues()(a)
+
+
+def _of_hermitian(a: Any, compute_uv: bool) -> Any:
+    """Singular values are absolute eigenvalues, singular vectors eigenvectors but for their signs."""
+    if not compute_uv:
+        return flip(sort(op_named("abs")(eigvalsh(a))), -1)
+    eigenvalues, vectors = eigh(a)
+    order = flip(argsort(op_named("abs")(eigenvalues)), -1)
+    eigenvalues = take_along_axis(eigenvalues, order, -1)
+    vectors = take_along_axis(vectors, expand_dims(order, -2), -1)
+    signed = vectors * expand_dims(op_named("sign")(eigenvalues), -2)
+    return SVDResult(vectors, op_named("abs")(eigenvalues), conjugated(swapaxes(signed, -1, -2)))
 
 
 def svdvals(x: Any) -> Variable:
@@ -255,15 +316,15 @@ def svdvals(x: Any) -> Variable:
     return result
 
 
-def expm(a: Any) -> Variable:
+def expm(A: Any) -> Variable:  # noqa: N803
     """The matrix exponential of square matrices, as ``scipy.linalg.expm``."""
-    result: Variable = EXPONENTIAL(a)
+    result: Variable = EXPONENTIAL(A)
     return result
 
 
-def block_diag(*arrays: Any) -> Variable:
+def block_diag(*arrs: Any) -> Variable:
     """Matrices along the diagonal of a matrix of zeros; vectors and scalars become single rows."""
-    blocks = [as_variable(array) for array in arrays]
+    blocks = [as_variable(array) for array in arrs]
     rows = [
         dimshuffle(block, (*["x"] * (2 - block.tensor_type.ndim), *range(block.tensor_type.ndim)))
         for block in blocks
@@ -322,7 +383,7 @@ def multi_dot(arrays: Sequence[Any]) -> Variable:
     return result
 
 
-def lstsq(a: Any, b: Any, rcond: float | None = None) -> Variable:
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Variable, Variable, Variable, Variable]:
     """The least-squares solution of smallest norm of ``a @ x = b``, by the pseudo-inverse.
 
     Parameters
@@ -337,101 +398,69 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> Variable:
 
     Returns
     -------
-    ``x`` alone: rank and singular values are those of :func:`svdvals`.
+    The solution ``(n,)`` or ``(n, k)``; for each right side the sum of the squares of ``b - a @ x``, or
+    nothing where the rank is less than ``n`` or ``m <= n``; the rank, an int32 scalar; the singular values.
     """
     matrix, sides = as_variable(a), as_variable(b)
     check_matrices("lstsq", [matrix])
+    if matrix.tensor_type.ndim != 2 or sides.tensor_type.ndim not in (1, 2):
+        reason = "takes one matrix, and right sides as a vector or in the columns of a matrix"
+        raise MatrixShapeError(describe("lstsq", [matrix.type, sides.type], reason))
     known = [v if v.tensor_type.kind in "fc" else cast(v, "float64") for v in (matrix, sides)]
     dtype = common_dtype("lstsq", known)
-    inverse = PseudoInverse(None if rcond is None else float(rcond), by_size=rcond is None)
-    return matmul(inverse(cast(matrix, dtype)), cast(sides, dtype))
+    matrix, sides = cast(matrix, dtype), cast(sides, dtype)
+    inverse = PseudoInverse(None if rcond is None else float(rcond), by_size=rcond is None)(matrix)
+    solution = matmul(inverse, sides)
+    values = svdvals(matrix)
+    rows, columns = size_of(matrix, 0), size_of(matrix, 1)
+    rank = _rank(values, _rounding(values, rows, columns) if rcond is None else rcond)
+    rest = sides - matmul(matrix, solution)
+    squares = reductions.sum(op_named("sqr")(op_named("abs")(rest)), 0, keepdims=rest.tensor_type.ndim == 1)
+    determined = op_named("logical_and")(op_named("eq")(rank, columns), op_named("gt")(rows, columns))
+    number = op_named("switch")(determined, size_of(squares, 0), 0)
+    return solution, subtensor(squares, (slice(0, number),)), cast(rank, "int32"), values
 
 
-def cond(x: Any, p: Any = None) -> Variable:
-    """The condition number: the norm of ``x`` times that of its inverse.
-
-    Parameters
-    ----------
-    x
-        ``(..., m, n)``; square unless ``p`` is None, 2 or -2.
-    p
-        None or 2: largest singular value by the smallest; -2: the inverse of that; else as for :func:`norm`.
-    """
-    matrix = as_variable(x)
-    check_matrices("cond", [matrix])
-    if p in (None, 2, -2):
-        values = svdvals(matrix)
-        first, last = values[..., 0], values[..., -1]
-        ratio: Variable = op_named("div")(*((last, first) if p == -2 else (first, last)))
-        return ratio
-    check_square("cond", matrix, [matrix])
-    return matrix_norm(matrix, ord=p) * matrix_norm(inv(matrix), ord=p)
-
-
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:
-    """Norm of vectors or matrices, as ``numpy.linalg.norm``.
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Variable:  # noqa: N803
+    """How many singular values are greater than a tolerance; int64, one for each matrix.
 
     Parameters
     ----------
-    x
-        A Variable or array; integers are computed in float64.
-    ord
-        None: the Euclidean norm of all elements along ``axis``. Over one axis: a number p, inf, -inf or 0.
-        Over two: "fro", "nuc", 1, -1 (column sums), inf, -inf (row sums), 2, -2 (singular values).
-    axis
-        One axis, two, or None: then all, of which there are one or two if ``ord`` is given.
-    keepdims
-        Whether the axes stay with size 1.
+    A
+        Matrices; of a vector or number, whether it is not zero throughout.
+    tol
+        The tolerance, a number or one for each matrix.
+    hermitian
+        Whether the matrices may be taken for Hermitian.
+    rtol
+        The tolerance over the largest singular value; by default the rounding error times the larger size.
 
     Raises
     ------
-    AxisError
-        For an axis out of range, or ``ord`` over more than two axes.
-    DtypeError
-        For an ``ord`` that is no norm of so many axes.
+    ParameterError
+        For both tolerances.
     """
-    variable = as_variable(x)
-    rank = variable.tensor_type.ndim
-    axes = tuple(range(rank)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    if ord is None and (axis is None or len(axes) == 2):
-        return reductions.norm(variable, None, tuple(axes), keepdims)
-    if len(axes) == 1:
-        return vector_norm(variable, axes[0], keepdims, 2 if ord is None else ord)
-    if len(axes) != 2:
-        raise AxisError(describe("norm", [variable.type], f"ord={ord!r} is a norm of one axis or two"))
-    first, second = ordered_axes("norm", axes, rank)
-    kept = matrix_norm(moveaxis(variable, (first, second), (-2, -1)), True, ord)
-    restored = moveaxis(kept, (-2, -1), (first, second))
-    order = tuple(index for index in range(rank) if index not in (first, second))
-    return restored if keepdims else dimshuffle(restored, order)
+    matrix = as_variable(A)
+    if tol is not None and rtol is not None:
+        shown = [f"tol={tol!r}", f"rtol={rtol!r}"]
+        raise ParameterError(describe("matrix_rank", shown, "takes one of the two"))
+    if matrix.tensor_type.ndim < 2:
+        return cast(reductions.any(matrix), "int64")
+    values = svd(matrix, compute_uv=False, hermitian=hermitian)
+    if tol is not None:
+        return reductions.count_nonzero(op_named("gt")(values, expand_dims(tol, -1)), -1)
+    if rtol is None:
+        return _rank(values, _rounding(values, size_of(matrix, -2), size_of(matrix, -1)))
+    return _rank(values, expand_dims(rtol, -1))
 
 
-def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Variable:
-    """Vector norm over an axis, the elements along several, or all; ``ord`` a number p, inf, -inf or 0."""
-    variable = as_variable(x)
-    if isinstance(ord, str) or ord is None:
-        raise DtypeError(describe("vector_norm", [variable.type], f"ord={ord!r} is no norm of vectors"))
-    axes = normalize_axes("vector_norm", axis, variable.tensor_type.ndim)
-    real = cast(variable, "float64") if variable.tensor_type.kind in "biu" else variable
-    return reductions.norm_over(real, ord, axes, keepdims)
+def _rounding(values: Variable, rows: Variable, columns: Variable) -> Variable:
+    """The rounding error times the larger size."""
+    larger = cast(op_named("maximum")(rows, columns), values.tensor_type.dtype)
+    rounding: Variable = larger * float(np.finfo(values.tensor_type.numpy_dtype).eps)
+    return rounding
 
 
-def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Variable:
-    """Norm of the matrices in the last two axes; ``ord`` as for :func:`norm` over two axes."""
-    variable = as_variable(x)
-    check_matrices("matrix_norm", [variable])
-    rank = variable.tensor_type.ndim
-    rows, columns = rank - 2, rank - 1
-    if ord in ("fro", None):
-        return reductions.norm(variable, "fro", (rows, columns), keepdims)
-    if ord in (2, -2, "nuc"):
-        combine = reductions.sum if ord == "nuc" else reductions.max if ord == 2 else reductions.min
-        single = combine(svdvals(variable), -1)
-        return dimshuffle(single, (*range(rank - 2), "x", "x")) if keepdims else single
-    if ord not in (1, -1, np.inf, -np.inf):
-        raise DtypeError(describe("matrix_norm", [variable.type], f"ord={ord!r} is no norm of matrices"))
-    real = cast(variable, "float64") if variable.tensor_type.kind in "biu" else variable
-    summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = reductions.sum(op_named("abs")(real), summed, None, True)
-    extreme = (reductions.max if ord > 0 else reductions.min)(sums, compared, True)
-    return extreme if keepdims else dimshuffle(extreme, tuple(range(rank - 2)))
+def _rank(values: Variable, fraction: Any) -> Variable:
+    """How many of descending numbers along the last axis are greater than a fraction of the first."""
+    return reductions.count_nonzero(op_named("gt")(values, expand_dims(values[..., 0], -1) * fraction), -1)

@@ -17,6 +17,7 @@ from esat.ops.contraction import MATMUL, matmul
 from esat.ops.control import specify_shape
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.join import join
+from esat.ops.promotion import common_dtype
 from esat.ops.reduction import SUM, reduce
 from esat.ops.shape import element_count, size_of, sizes_of
 from esat.ops.view import expand_dims, flatten, moveaxis, reshape, squeeze, transpose
@@ -27,16 +28,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def dot(left: Any, right: Any) -> Variable:
+def dot(a: Any, b: Any) -> Variable:
     """``numpy.dot``: matrix product up to rank 2, product with a scalar, else the sum over the last axis of
-    ``left`` and the last but one of ``right``.
+    ``a`` and the last but one of ``b``.
 
     Raises
     ------
     ShapeError
         When the sizes of the contracted axes are known to differ.
     """
-    first, second = as_variable(left), as_variable(right)
+    first, second = as_variable(a), as_variable(b)
     ranks = first.tensor_type.ndim, second.tensor_type.ndim
     if 0 in ranks:
         product: Variable = op_named("mul")(first, second)
@@ -46,38 +47,64 @@ def dot(left: Any, right: Any) -> Variable:
     return tensordot(first, second, ([ranks[0] - 1], [ranks[1] - 2]))
 
 
-def vdot(left: Any, right: Any) -> Variable:
+def vdot(a: Any, b: Any) -> Variable:
     """Sum of the products of all elements, the first operand's conjugated; ``numpy.vdot``."""
-    first = as_variable(left)
+    first = as_variable(a)
     if first.tensor_type.kind == "c":
         first = op_named("conj")(first)
-    return matmul(_as_vector(first), _as_vector(as_variable(right)))
+    return matmul(_as_vector(first), _as_vector(as_variable(b)))
 
 
-def vecdot(left: Any, right: Any, axis: int = -1) -> Variable:
-    """Sum of products along one axis, the first operand's conjugated; other axes broadcast."""
-    first = as_variable(left)
-    if first.tensor_type.kind == "c":
-        first = op_named("conj")(first)
-    products = op_named("mul")(first, right)
-    return cast(reduce(SUM, products, axis), products.tensor_type.dtype)
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Variable:
+    """Sum of products along one axis, the first operand's conjugated; other axes broadcast.
+
+    Raises
+    ------
+    ShapeError
+        When the sizes of the axis differ, also where one is 1.
+    """
+    first, second = as_variable(x1), as_variable(x2)
+    dtype = common_dtype("vecdot", [first, second])
+    moved = [moveaxis(cast(operand, dtype), axis, -1) for operand in (first, second)]
+    sizes = [operand.tensor_type.shape[-1] for operand in moved]
+    if None not in sizes and sizes[0] != sizes[1]:
+        reason = f"vectors of {sizes[0]} and {sizes[1]} elements"
+        raise ShapeError(describe("vecdot", [first.type, second.type], reason))
+    if sizes[0] != sizes[1]:
+        # An axis known to have one element would be spread along one that turns out to have more.
+        size = sizes[0] if sizes[1] is None else sizes[1]
+        moved = [specify_shape(v, (*[None] * (v.tensor_type.ndim - 1), size)) for v in moved]
+    if moved[0].tensor_type.kind == "c":
+        moved[0] = op_named("conj")(moved[0])
+    return cast(reduce(SUM, op_named("mul")(*moved), -1), dtype)
 
 
-def matvec(matrices: Any, vectors: Any) -> Variable:
+def matvec(x1: Any, x2: Any) -> Variable:
     """Products ``(..., m, n) @ (..., n)`` of matrices and vectors, axes before them broadcast."""
-    return squeeze(matmul(matrices, expand_dims(vectors, -1)), -1)
+    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
 
 
-def vecmat(vectors: Any, matrices: Any) -> Variable:
+def vecmat(x1: Any, x2: Any) -> Variable:
     """Products ``conj((..., n)) @ (..., n, m)`` of vectors and matrices, axes before them broadcast."""
-    rows = as_variable(vectors)
+    rows = as_variable(x1)
     if rows.tensor_type.kind == "c":
         rows = op_named("conj")(rows)
-    return squeeze(matmul(expand_dims(rows, -2), matrices), -2)
+    return squeeze(matmul(expand_dims(rows, -2), x2), -2)
 
 
-def cross(left: Any, right: Any, axis: int = -1) -> Variable:
-    """Vector products of the vectors of three elements along ``axis``; other axes broadcast.
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Variable:
+    """Vector products of vectors of three elements; other axes broadcast.
+
+    Parameters
+    ----------
+    a, b
+        Variables or arrays.
+    axisa, axisb, axisc
+        The axes of the vectors in ``a``, in ``b`` and in the result.
+    axis
+        In place of all three.
 
     Raises
     ------
@@ -85,19 +112,23 @@ def cross(left: Any, right: Any, axis: int = -1) -> Variable:
         When the size of the axis is not 3; at run time, where it was not known.
     """
     moved = []
-    for operand in (as_variable(left), as_variable(right)):
-        last = moveaxis(operand, axis, -1)
+    axes = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    for operand, place in zip((as_variable(a), as_variable(b)), axes, strict=False):
+        last = moveaxis(operand, place, -1)
+        if last.tensor_type.shape[-1] not in (None, 3):
+            reason = f"vectors along axis {place} have {last.tensor_type.shape[-1]} elements, not 3"
+            raise ShapeError(describe("cross", [operand.type], reason))
         moved.append(specify_shape(last, (*[None] * (last.tensor_type.ndim - 1), 3)))
     one, other = ([operand[..., place] for place in range(3)] for operand in moved)
     mul, sub = op_named("mul"), op_named("sub")
     pairs = ((1, 2), (2, 0), (0, 1))
     parts = [expand_dims(sub(mul(one[i], other[j]), mul(one[j], other[i])), -1) for i, j in pairs]
-    return moveaxis(join(parts, -1), -1, axis)
+    return moveaxis(join(parts, -1), -1, axes[2])
 
 
-def inner(left: Any, right: Any) -> Variable:
+def inner(a: Any, b: Any) -> Variable:
     """Sum over the last axes of both; ``numpy.inner``."""
-    first, second = as_variable(left), as_variable(right)
+    first, second = as_variable(a), as_variable(b)
     ranks = first.tensor_type.ndim, second.tensor_type.ndim
     if 0 in ranks:
         product: Variable = op_named("mul")(first, second)
@@ -105,9 +136,9 @@ def inner(left: Any, right: Any) -> Variable:
     return tensordot(first, second, ([ranks[0] - 1], [ranks[1] - 1]))
 
 
-def outer(left: Any, right: Any) -> Variable:
+def outer(a: Any, b: Any) -> Variable:
     """All products of an element of one and an element of the other, as a matrix."""
-    first, second = _as_vector(as_variable(left)), _as_vector(as_variable(right))
+    first, second = _as_vector(as_variable(a)), _as_vector(as_variable(b))
     product: Variable = op_named("mul")(dimshuffle(first, (0, "x")), dimshuffle(second, ("x", 0)))
     return product
 
@@ -138,15 +169,15 @@ def batched_dot(left: Any, right: Any) -> Variable:
     return dimshuffle(product, kept)
 
 
-def tensordot(left: Any, right: Any, axes: Any = 2) -> Variable:
-    """Sum of products over pairs of axes; the other axes of ``left`` come first, then those of ``right``.
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Variable:
+    """Sum of products over pairs of axes; the other axes of ``a`` come first, then those of ``b``.
 
     Parameters
     ----------
-    left, right
+    a, b
         Variables or arrays.
     axes
-        The number of last axes of ``left`` that go with the first of ``right``, or two sequences of axes
+        The number of last axes of ``a`` that go with the first of ``b``, or two sequences of axes
         (or two axes) that go together.
 
     Raises
@@ -156,7 +187,7 @@ def tensordot(left: Any, right: Any, axes: Any = 2) -> Variable:
     AxisError
         For an axis out of range or named twice.
     """
-    first, second = as_variable(left), as_variable(right)
+    first, second = as_variable(a), as_variable(b)
     pairs = _axis_pairs(first, second, axes)
     for one, other in zip(*pairs, strict=True):
         sizes = first.tensor_type.shape[one], second.tensor_type.shape[other]
@@ -232,9 +263,9 @@ def as_matrix(
     return reshape(moved, (*sizes, element_count(operand, rows), element_count(operand, columns)))
 
 
-def kron(left: Any, right: Any) -> Variable:
+def kron(a: Any, b: Any) -> Variable:
     """Kronecker product; ``numpy.kron``."""
-    first, second = as_variable(left), as_variable(right)
+    first, second = as_variable(a), as_variable(b)
     first, second = equalize_ranks([first, second])
     rank = first.tensor_type.ndim
     if 2 * rank > MAXIMUM_RANK:
@@ -242,4 +273,4 @@ def kron(left: Any, right: Any) -> Variable:
     one = dimshuffle(first, [axis for index in range(rank) for axis in (index, "x")])
     other = dimshuffle(second, [axis for index in range(rank) for axis in ("x", index)])
     sizes = zip(sizes_of(first), sizes_of(second), strict=True)
-    return reshape(op_named("mul")(one, other), [op_named("mul")(a, b) for a, b in sizes])
+    return reshape(op_named("mul")(one, other), [op_named("mul")(one, other) for one, other in sizes])

@@ -13,6 +13,7 @@ from esat.graph.op import as_variable
 from esat.graph.registry import register_functions
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
+from esat.ops.creation import check_device
 from esat.ops.cumulative import cumprod, cumsum
 from esat.ops.diagonal import diagonal
 from esat.ops.dimshuffle import dimshuffle
@@ -21,20 +22,38 @@ from esat.ops.sorting import argsort, sort
 from esat.ops.vectors import shape_vector
 
 
-def shape(operand: Any) -> Variable:
+def shape(a: Any) -> Variable:
     """The sizes as an int64 vector; a Constant where the type knows all of them."""
-    return shape_vector(as_variable(operand))
+    return shape_vector(as_variable(a))
 
 
-def size(operand: Any, axis: int | None = None) -> Variable:
+def size(a: Any, axis: int | None = None) -> Variable:
     """The number of elements, or of those along an axis, as an int64 scalar; a Constant where it is known."""
-    variable = as_variable(operand)
+    variable = as_variable(a)
     return element_count(variable) if axis is None else size_of(variable, axis)
 
 
-def trace(operand: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
-    """The sum of diagonal ``offset`` of the matrices in two axes."""
-    return reductions.sum(diagonal(operand, offset, axis1, axis2), -1)
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Variable:
+    """The sum of diagonal ``offset`` of the matrices in two axes, in ``dtype`` if it is given."""
+    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Variable:
+    """The elements converted to ``dtype``.
+
+    Parameters
+    ----------
+    x
+        A Variable or array.
+    dtype
+        A dtype.
+    copy
+        Means nothing: the result is a Variable of its own, or ``x``.
+    device
+        None or "cpu".
+    """
+    check_device("astype", device)
+    return cast(x, dtype)
 
 
 def conj(operand: Any) -> Variable:

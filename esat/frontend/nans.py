@@ -43,38 +43,38 @@ def count(variable: Variable, axis: Any, keepdims: bool = False) -> Variable:
     return reductions.sum(op_named("eq")(variable, variable), axis, None, keepdims)
 
 
-def nansum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
+def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
     """Sum over ``axis`` of what is not NaN."""
-    return reductions.sum(replaced(x, 0), axis, dtype, keepdims)
+    return reductions.sum(replaced(a, 0), axis, dtype, keepdims)
 
 
-def nanprod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
     """Product over ``axis`` of what is not NaN."""
-    return reductions.prod(replaced(x, 1), axis, dtype, keepdims)
+    return reductions.prod(replaced(a, 1), axis, dtype, keepdims)
 
 
-def nancumsum(x: Any, axis: Any = None, dtype: Any = None) -> Variable:
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Variable:
     """Running sums along ``axis`` of what is not NaN, or of all elements in C order."""
-    return cumsum(replaced(x, 0), axis, dtype)
+    return cumsum(replaced(a, 0), axis, dtype)
 
 
-def nancumprod(x: Any, axis: Any = None, dtype: Any = None) -> Variable:
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Variable:
     """Running products along ``axis`` of what is not NaN, or of all elements in C order."""
-    return cumprod(replaced(x, 1), axis, dtype)
+    return cumprod(replaced(a, 1), axis, dtype)
 
 
-def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
     """Mean over ``axis`` of what is not NaN; integers in float64."""
-    variable = as_variable(x)
+    variable = as_variable(a)
     if not has_nans(variable):
         return reductions.mean(variable, axis, dtype, keepdims)
     total = nansum(variable, axis, dtype, keepdims)
     return divided(total, count(variable, axis, keepdims))
 
 
-def nanvar(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
     """Variance over ``axis`` of what is not NaN; NaN where there are no more such elements than ``ddof``."""
-    variable = as_variable(x)
+    variable = as_variable(a)
     if not has_nans(variable):
         return reductions.var(variable, axis, dtype, ddof, keepdims)
     variable = variable if dtype is None else cast(variable, dtype)
@@ -92,20 +92,20 @@ def nanvar(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     return result
 
 
-def nanstd(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
     """Standard deviation over ``axis`` of what is not NaN: the square root of :func:`nanvar`."""
-    deviation: Variable = op_named("sqrt")(nanvar(x, axis, dtype, ddof, keepdims))
+    deviation: Variable = op_named("sqrt")(nanvar(a, axis, dtype, ddof, keepdims))
     return deviation
 
 
-def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def nanmax(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Largest element over ``axis`` that is not NaN."""
-    return _extremum(x, axis, keepdims, -np.inf)
+    return _extremum(a, axis, keepdims, -np.inf)
 
 
-def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def nanmin(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Smallest element over ``axis`` that is not NaN."""
-    return _extremum(x, axis, keepdims, np.inf)
+    return _extremum(a, axis, keepdims, np.inf)
 
 
 def _extremum(x: Any, axis: Any, keepdims: bool, replacement: float) -> Variable:
@@ -119,7 +119,7 @@ def _extremum(x: Any, axis: Any, keepdims: bool, replacement: float) -> Variable
     return result
 
 
-def nanargmax(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def nanargmax(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """int64 index of the first largest element that is not NaN, along one axis or in the flattened array.
 
     Raises
@@ -127,12 +127,12 @@ def nanargmax(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     AssertionFailed
         At run time, when all elements along the axis are NaN.
     """
-    return _argument("nanargmax", x, axis, keepdims, -np.inf)
+    return _argument("nanargmax", a, axis, keepdims, -np.inf)
 
 
-def nanargmin(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def nanargmin(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """int64 index of the first smallest element that is not NaN; see :func:`nanargmax`."""
-    return _argument("nanargmin", x, axis, keepdims, np.inf)
+    return _argument("nanargmin", a, axis, keepdims, np.inf)
 
 
 def _argument(name: str, x: Any, axis: Any, keepdims: bool, replacement: float) -> Variable:

@@ -94,11 +94,54 @@ def call_numpy(
     shown = [*_shown(arguments), *(f"{keyword}=..." for keyword in keywords)]
     if not callable(own):
         raise DtypeError(describe(called, shown, f"{_NO_VALUE}; esat has no {name}"))
+    given, named = _as_own(function, own, arguments, keywords)
     try:
-        inspect.signature(own).bind(*arguments, **keywords)
+        inspect.signature(own).bind(*given, **named)
     except TypeError as error:
         raise DtypeError(describe(called, shown, f"esat's {name}: {error}")) from None
-    return own(*arguments, **keywords)
+    return own(*given, **named)
+
+
+def _as_own(
+    function: Callable[..., Any],
+    own: Callable[..., Any],
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any],
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a function of NumPy as those of the function here of the same name.
+
+    What is given by its place goes by its name from where parameters differ: NumPy's functions have more of
+    them. One that has its default there and is unknown here says nothing, as ``out=None``, and is left out.
+    """
+    try:
+        bound = inspect.signature(function).bind(*arguments, **keywords)
+        theirs = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return list(arguments), dict(keywords)
+    ours = list(inspect.signature(own).parameters.values())
+    known = {parameter.name for parameter in ours}
+    given: list[Any] = []
+    named: dict[str, Any] = {}
+    for place, parameter in enumerate(theirs):
+        if parameter.name not in bound.arguments:
+            continue
+        value = bound.arguments[parameter.name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            given.extend(value)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            named.update(value)
+        elif place == len(given) < len(ours) and _by_place(parameter, ours[place]):
+            given.append(value)
+        elif parameter.name in known or value is not parameter.default:
+            named[parameter.name] = value
+    return given, named
+
+
+def _by_place(theirs: inspect.Parameter, ours: inspect.Parameter) -> bool:
+    """Whether a parameter of NumPy's is the one at the same place here."""
+    if ours.kind is ours.POSITIONAL_ONLY or theirs.default is theirs.empty is ours.default:
+        return True
+    return ours.kind is ours.POSITIONAL_OR_KEYWORD and ours.name == theirs.name
 
 
 def _shown(operands: Sequence[Any]) -> list[str]:

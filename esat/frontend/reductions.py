@@ -6,65 +6,67 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import AxisError, DtypeError, describe
+from esat.errors import AxisError, DtypeError, ParameterError, ShapeError, describe
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import normalize_dtype
 from esat.graph.variables import Variable
-from esat.ops import reduction
-from esat.ops.axes import normalize_axes, normalize_axis
+from esat.ops import normalization, reduction
+from esat.ops.axes import normalize_axes, normalize_axis, ordered_axes
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.promotion import common_dtype
 from esat.ops.reduction import reduce
 from esat.ops.shape import element_count
+from esat.ops.view import squeeze
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "max", "mean", "min",
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "logsumexp", "max", "mean",
+    "min",
     "norm", "prod", "ptp", "std", "sum", "var",
 ]  # fmt: skip
 
 
-def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
+def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
     """Sum over ``axis`` (an int, a tuple, or None for all); booleans and integers in 64 bits, as NumPy."""
-    return reduce(reduction.SUM, x, axis, dtype, keepdims)
+    return reduce(reduction.SUM, a, axis, dtype, keepdims)
 
 
-def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
+def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
     """Product over ``axis`` (an int, a tuple, or None for all); booleans and integers in 64 bits."""
-    return reduce(reduction.PROD, x, axis, dtype, keepdims)
+    return reduce(reduction.PROD, a, axis, dtype, keepdims)
 
 
-def max(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def max(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Largest element over ``axis``; NaN where one is NaN. The gradient is shared by equal elements."""
-    return reduce(reduction.MAX, x, axis, None, keepdims)
+    return reduce(reduction.MAX, a, axis, None, keepdims)
 
 
-def min(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def min(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Smallest element over ``axis``; NaN where one is NaN. The gradient is shared by equal elements."""
-    return reduce(reduction.MIN, x, axis, None, keepdims)
+    return reduce(reduction.MIN, a, axis, None, keepdims)
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def any(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Whether some element over ``axis`` is not zero; bool."""
-    return reduce(reduction.ANY, x, axis, None, keepdims)
+    return reduce(reduction.ANY, a, axis, None, keepdims)
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def all(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Whether every element over ``axis`` is not zero; bool."""
-    return reduce(reduction.ALL, x, axis, None, keepdims)
+    return reduce(reduction.ALL, a, axis, None, keepdims)
 
 
-def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def argmax(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """int64 index of the first largest element along one axis, or in the flattened array; NaN counts as
     largest."""
-    return _argument(reduction.ARGMAX, x, axis, keepdims)
+    return _argument(reduction.ARGMAX, a, axis, keepdims)
 
 
-def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def argmin(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """int64 index of the first smallest element along one axis, or in the flattened array; NaN counts as
     smallest."""
-    return _argument(reduction.ARGMIN, x, axis, keepdims)
+    return _argument(reduction.ARGMIN, a, axis, keepdims)
 
 
 def _argument(reducer: reduction.Reducer, x: Any, axis: Any, keepdims: bool) -> Variable:
@@ -74,9 +76,9 @@ def _argument(reducer: reduction.Reducer, x: Any, axis: Any, keepdims: bool) -> 
     return reduce(reducer, variable, axis, None, keepdims)
 
 
-def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
+def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
     """Mean over ``axis``: integers in float64, float16 summed in float32, as NumPy; NaN of nothing."""
-    variable = as_variable(x)
+    variable = as_variable(a)
     given = variable.tensor_type.dtype
     computed, result = _mean_dtypes(given, dtype)
     axes = normalize_axes("mean", axis, variable.tensor_type.ndim)
@@ -98,12 +100,22 @@ def divided(total: Variable, count: Variable) -> Variable:
     return quotient
 
 
-def var(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    correction: float | None = None,
+) -> Variable:  # fmt: skip
     """Variance over ``axis``: mean squared distance from the mean, the divisor being ``count - ddof``.
 
-    Integers are computed in float64. The result is real, also for complex numbers.
+    Integers are computed in float64. The result is real, also for complex numbers. ``correction`` is another
+    name of ``ddof``.
+
+    Raises
+    ------
+    ParameterError
+        When both are given.
     """
-    variable = as_variable(x)
+    ddof = corrected("var", ddof, correction)
+    variable = as_variable(a)
     if dtype is not None or variable.tensor_type.kind in "biu":
         variable = cast(variable, dtype if dtype is not None else "float64")
     if variable.tensor_type.kind not in "fc":
@@ -121,39 +133,130 @@ def var(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bo
     return divided(reduce(reduction.SUM, squares, axes, None, keepdims), freedom)
 
 
-def std(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    correction: float | None = None,
+) -> Variable:  # fmt: skip
     """Standard deviation over ``axis``: the square root of :func:`var`."""
-    deviation: Variable = op_named("sqrt")(var(x, axis, dtype, ddof, keepdims))
+    ddof = corrected("std", ddof, correction)
+    deviation: Variable = op_named("sqrt")(var(a, axis, dtype, ddof, keepdims))
     return deviation
 
 
-def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def corrected(name: str, ddof: float, correction: float | None) -> float:
+    """What a variance takes from its divisor, given under one of two names."""
+    if correction is None:
+        return ddof
+    if ddof:
+        shown = [f"ddof={ddof!r}", f"correction={correction!r}"]
+        raise ParameterError(describe(name, shown, "takes one of the two"))
+    return correction
+
+
+def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Largest minus smallest element over ``axis``."""
-    spread: Variable = op_named("sub")(max(x, axis, keepdims), min(x, axis, keepdims))
+    spread: Variable = op_named("sub")(max(a, axis, keepdims), min(a, axis, keepdims))
     return spread
 
 
-def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Number of elements over ``axis`` that are not zero; int64."""
-    return reduce(reduction.SUM, cast(x, "bool"), axis, None, keepdims)
+    return reduce(reduction.SUM, cast(a, "bool"), axis, None, keepdims)
 
 
-def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Variable:
-    """Mean over ``axis`` weighted by ``weights`` (the shape of ``x``, or a vector along one axis)."""
-    if weights is None:
-        return mean(x, axis, None, keepdims)
-    variable, factors = as_variable(x), as_variable(weights)
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
+    """Mean over ``axis`` weighted by ``weights``.
+
+    Parameters
+    ----------
+    a
+        A Variable or array; integers are computed in float64.
+    axis
+        An axis, a tuple of them, or None for all.
+    weights
+        An array of the shape of ``a``, or of the sizes of ``axis``; by default all weigh the same.
+    returned
+        Whether to return a pair: the mean, and the sum of the weights.
+    keepdims
+        Whether the reduced axes stay, with size 1.
+
+    Raises
+    ------
+    ShapeError
+        For weights of another rank.
+    """
+    variable = as_variable(a)
     rank = variable.tensor_type.ndim
-    if factors.tensor_type.ndim == 1 and rank != 1:
-        index = normalize_axis("average", axis, rank)
-        factors = dimshuffle(factors, ["x" if other != index else 0 for other in range(rank)])
-        factors = op_named("fill")(variable, factors)
-    if variable.tensor_type.kind in "biu":
-        variable = cast(variable, "float64")
-    factors = cast(factors, common_dtype("average", [variable, factors]))
-    total = sum(op_named("mul")(variable, factors), axis, None, keepdims)
-    quotient: Variable = op_named("div")(total, sum(factors, axis, None, keepdims))
-    return quotient
+    axes = normalize_axes("average", axis, rank)
+    if weights is None:
+        average = mean(variable, axes, None, keepdims)
+        total: Any = cast(element_count(variable, axes), average.tensor_type.dtype)
+    else:
+        factors = _weights(variable, as_variable(weights), axis, axes)
+        given = [variable, factors, *([np.float64(0)] if variable.tensor_type.kind in "biu" else [])]
+        dtype = common_dtype("average", given)
+        total = sum(factors, axes, dtype, keepdims)
+        weighted = op_named("mul")(cast(variable, dtype), cast(factors, dtype))
+        average = op_named("div")(sum(weighted, axes, None, keepdims), total)
+    return (average, op_named("fill")(average, total)) if returned else average
+
+
+def _weights(variable: Variable, weights: Variable, axis: Any, axes: tuple[int, ...]) -> Variable:
+    """Weights in the shape of what they weigh."""
+    rank = variable.tensor_type.ndim
+    if weights.tensor_type.ndim == rank:
+        return weights
+    if axis is None or weights.tensor_type.ndim != len(axes):
+        reason = "weights have the shape of the array, or the sizes of its axes that are averaged over"
+        raise ShapeError(describe("average", [variable.type, weights.type], reason))
+    given = ordered_axes("average", axis if isinstance(axis, (tuple, list)) else (axis,), rank)
+    placed = dimshuffle(weights, [given.index(place) if place in given else "x" for place in range(rank)])
+    filled: Variable = op_named("fill")(variable, placed)
+    return filled
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
+    """``log(sum(b * exp(a)))`` over ``axis``, without overflow.
+
+    Parameters
+    ----------
+    a
+        A Variable or array; integers are computed in float64.
+    axis
+        An axis, a tuple of them, or None for all.
+    b
+        Factors that broadcast against ``a``; by default 1.
+    keepdims
+        Whether the reduced axes stay, with size 1.
+    return_sign
+        Whether to return a pair: the logarithm of the absolute value of the sum, and its sign. Without it
+        the logarithm of a negative sum is NaN.
+    """
+    if b is None and not return_sign:
+        return normalization.logsumexp(a, axis, keepdims)
+    dtype = common_dtype("logsumexp", [a, *([] if b is None else [b])])
+    exponents = cast(a, reduction.float_dtype(dtype))
+    axes = normalize_axes("logsumexp", axis, exponents.tensor_type.ndim)
+    if b is None:
+        found = normalization.logsumexp(exponents, axes, keepdims)
+        return found, op_named("fill")(found, cast(1, found.tensor_type.dtype))
+    mul, switch = op_named("mul"), op_named("switch")
+    factors = cast(b, exponents.tensor_type.dtype)
+    # What counts nothing must not be the largest, nor infinite.
+    exponents = switch(op_named("eq")(factors, 0), -np.inf, exponents)
+    highest = max(exponents, axes, keepdims=True)
+    shift = switch(op_named("isfinite")(highest), highest, 0)
+    terms = mul(factors, op_named("exp")(op_named("sub")(exponents, shift)))
+    total = sum(terms, axes, None, keepdims)
+    sign, size = op_named("sign")(total), op_named("log")(op_named("abs")(total))
+    size = op_named("add")(size, shift if keepdims else squeeze(shift, axes))
+    if return_sign:
+        return size, sign
+    return switch(op_named("lt")(sign, 0), np.nan, size)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, ParameterError, ShapeError, describe
+from esat.errors import CallError, DtypeError, ParameterError, ShapeError, describe
 from esat.frontend import reductions
 from esat.frontend.creation import linspace, zeros
 from esat.frontend.indexing import inc_subtensor, take
@@ -28,18 +28,18 @@ from esat.ops.view import reshape
 
 __all__ = [
     "argwhere", "bincount", "compress", "digitize", "flatnonzero", "histogram", "interp", "isin",
-    "nonzero", "searchsorted", "unravel_index",
+    "nonzero", "searchsorted", "unravel_index", "where",
 ]  # fmt: skip
 
 
-def flatnonzero(x: Any) -> Variable:
+def flatnonzero(a: Any) -> Variable:
     """The int64 places of the elements that are not zero in the flattened array."""
-    variable = as_variable(x)
+    variable = as_variable(a)
     chosen: Variable = arange(element_count(variable))[ravel(cast(variable, "bool"))]
     return chosen
 
 
-def nonzero(x: Any) -> tuple[Variable, ...]:
+def nonzero(a: Any) -> tuple[Variable, ...]:
     """The int64 places of the elements that are not zero: one vector an axis.
 
     Raises
@@ -47,15 +47,33 @@ def nonzero(x: Any) -> tuple[Variable, ...]:
     ShapeError
         For a scalar.
     """
-    variable = as_variable(x)
+    variable = as_variable(a)
     if variable.tensor_type.ndim == 0:
         raise ShapeError(describe("nonzero", [variable.type], "takes an array of at least one axis"))
     return unravel_index(flatnonzero(variable), sizes_of(variable))
 
 
-def argwhere(x: Any) -> Variable:
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """Elements of ``x`` where the condition is true, of ``y`` where it is false; see :func:`esat.switch`.
+
+    With the condition alone the places where it is true, as :func:`esat.nonzero` gives them.
+
+    Raises
+    ------
+    CallError
+        When only one of ``x`` and ``y`` is given.
+    """
+    if x is None and y is None:
+        return nonzero(condition)
+    if x is None or y is None:
+        raise CallError(describe("where", [condition], "takes both x and y, or neither"))
+    chosen: Variable = op_named("switch")(condition, x, y)
+    return chosen
+
+
+def argwhere(a: Any) -> Variable:
     """The places of the elements that are not zero, each a row; :func:`nonzero` transposed."""
-    variable = as_variable(x)
+    variable = as_variable(a)
     if variable.tensor_type.ndim == 0:
         return stack(nonzero(ravel(variable)), 1)[:, :0]
     return stack(nonzero(variable), 1)
@@ -70,14 +88,19 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Variable, ...]:
     return tuple(reversed(places))
 
 
-def compress(condition: Any, x: Any, axis: Any = None) -> Variable:
+def compress(condition: Any, a: Any, axis: Any = None) -> Variable:
     """The places along ``axis``, or the elements, where a vector as long as it is not zero."""
-    variable = ravel(x) if axis is None else as_variable(x)
+    variable = ravel(a) if axis is None else as_variable(a)
     return take(variable, flatnonzero(condition), 0 if axis is None else axis)
 
 
-def isin(element: Any, test_elements: Any, invert: bool = False) -> Variable:
-    """Whether each element equals one of ``test_elements``, of any shape; or none, with ``invert``."""
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Variable:
+    """Whether each element equals one of ``test_elements``, of any shape; or none, with ``invert``.
+
+    That all are different (``assume_unique``), and how NumPy searches (``kind``), change nothing.
+    """
     variable, tests = as_variable(element), ravel(test_elements)
     column = dimshuffle(variable, (*range(variable.tensor_type.ndim), "x"))
     found = reductions.any(op_named("eq")(column, tests), -1)
@@ -149,13 +172,17 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Variable:
 
 
 def histogram(
-    x: Any, bins: Any = 10, range: tuple[Any, Any] | None = None, density: bool = False, weights: Any = None
+    a: Any,
+    bins: Any = 10,
+    range: tuple[Any, Any] | None = None,
+    density: bool | None = None,
+    weights: Any = None,
 ) -> tuple[Variable, Variable]:
     """How many elements lie in each bin, and the bounds of the bins.
 
     Parameters
     ----------
-    x
+    a
         Real numbers, of any shape; they must be some where neither ``range`` nor bounds are given.
     bins
         The number of bins of one width, or a vector of ascending bounds. A bin has its lower bound, the last
@@ -178,7 +205,7 @@ def histogram(
     DtypeError
         For complex numbers.
     """
-    values = ravel(_ordered_numbers("histogram", x))
+    values = ravel(_ordered_numbers("histogram", a))
     bounds = _bounds(values, bins, range)
     mul, switch = op_named("mul"), op_named("switch")
     number = op_named("sub")(size_of(bounds, 0), 1)
@@ -207,7 +234,8 @@ def _bounds(values: Variable, bins: Any, range: tuple[Any, Any] | None) -> Varia
         dtype = "float64"
     lowest, highest = cast(lowest, dtype), cast(highest, dtype)
     half = op_named("switch")(op_named("eq")(lowest, highest), np.asarray(0.5, dtype), 0)
-    return linspace(lowest - half, highest + half, int(bins) + 1)
+    spaced: Variable = linspace(lowest - half, highest + half, int(bins) + 1)
+    return spaced
 
 
 def interp(

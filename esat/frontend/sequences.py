@@ -86,7 +86,7 @@ def _part(name: str, left: Variable, right: Variable, mode: Part) -> Variable:
     return subtensor(whole, (slice(before, op_named("add")(before, longer)),))
 
 
-def diff(operand: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Variable:
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Variable:
     """Differences of neighbours along ``axis``, taken ``n`` times; of booleans, whether they differ.
 
     Parameters
@@ -99,7 +99,7 @@ def diff(operand: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: 
     ParameterError
         For a negative ``n``.
     """
-    variable = as_variable(operand)
+    variable = as_variable(a)
     rank = variable.tensor_type.ndim
     index = normalize_axis("diff", axis, rank)
     if n < 0:
@@ -126,7 +126,7 @@ def _end(end: Any, variable: Variable, axis: int) -> Variable:
     return alloc(given, *sizes)
 
 
-def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Variable:
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Variable:
     """Differences of neighbours in the flattened array, with more elements before and after them.
 
     Raises
@@ -134,7 +134,7 @@ def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Variable:
     DtypeError
         For booleans.
     """
-    variable = as_variable(x)
+    variable = as_variable(ary)
     if variable.tensor_type.kind == "b":
         raise DtypeError(describe("ediff1d", [variable.type], "booleans have no differences"))
     differences = diff(ravel(variable))
@@ -212,15 +212,15 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, period: float =
 
 
 def gradient(
-    f: Any, *spacing: Any, axis: Any = None, edge_order: Literal[1, 2] = 1
-) -> Variable | list[Variable]:
+    f: Any, *varargs: Any, axis: Any = None, edge_order: Literal[1, 2] = 1
+) -> Variable | tuple[Variable, ...]:
     """Derivatives from samples: second order differences inside, one-sided ones at the ends.
 
     Parameters
     ----------
     f
         The samples; integers are computed in float64. Each axis needs at least ``edge_order + 1`` of them.
-    spacing
+    varargs
         The distance of samples, by default 1; one scalar for all axes, or for each axis a scalar or a vector
         of coordinates.
     axis
@@ -250,14 +250,14 @@ def gradient(
     axes = normalize_axes("gradient", axis, rank)
     if isinstance(axis, (tuple, list)):
         axes = tuple(normalize_axis("gradient", one, rank) for one in axis)
-    spacings = spacing or (1.0,)
+    spacings = varargs or (1.0,)
     if len(spacings) == 1 and as_variable(spacings[0]).tensor_type.ndim == 0:
         spacings = spacings * len(axes)
     if len(spacings) != len(axes):
-        reason = f"{len(spacing)} spacings for {len(axes)} axes"
+        reason = f"{len(varargs)} spacings for {len(axes)} axes"
         raise AxisError(describe("gradient", [samples.type], reason))
     found = [_derivative(samples, h, one, edge_order) for h, one in zip(spacings, axes, strict=True)]
-    return found if (axis is None and rank != 1) or isinstance(axis, (tuple, list)) else found[0]
+    return tuple(found) if (axis is None and rank != 1) or isinstance(axis, (tuple, list)) else found[0]
 
 
 def _derivative(samples: Variable, spacing: Any, axis: int, order: int) -> Variable:

@@ -13,6 +13,7 @@ from esat.graph.registry import op_named
 from esat.graph.variables import Constant, Variable
 from esat.ops.axes import normalize_axes, normalize_axis
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
+from esat.ops.cast import cast
 from esat.ops.creation import alloc
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.advanced import advanced_subtensor
@@ -62,17 +63,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def ravel(operand: Any) -> Variable:
+def ravel(a: Any) -> Variable:
     """All elements as a vector, in C order."""
-    return flatten(operand)
+    return flatten(a)
 
 
-def matrix_transpose(operand: Any) -> Variable:
+def matrix_transpose(x: Any) -> Variable:
     """The matrices in the last two axes, transposed."""
-    return swapaxes(operand, -1, -2)
+    return swapaxes(x, -1, -2)
 
 
-def broadcast_to(operand: Any, shape: Any) -> Variable:
+def broadcast_to(array: Any, shape: Any) -> Variable:
     """A new array of ``shape``, along whose axes those of size 1 are repeated.
 
     Raises
@@ -80,15 +81,17 @@ def broadcast_to(operand: Any, shape: Any) -> Variable:
     ShapeError
         When an axis has neither size 1 nor the size asked for.
     """
-    return alloc(operand, *as_sizes("broadcast_to", shape))
+    return alloc(array, *as_sizes("broadcast_to", shape))
 
 
-def broadcast_arrays(*operands: Any) -> list[Variable]:
+def broadcast_arrays(*operands: Any) -> tuple[Variable, ...]:
     """The operands, repeated along axes of size 1 until all have one shape."""
+    if not operands:
+        return ()
     variables = equalize_ranks([as_variable(operand) for operand in operands])
     broadcast_types("broadcast_arrays", [variable.tensor_type for variable in variables])
     sizes = [_common_size(variables, axis) for axis in range(variables[0].tensor_type.ndim)]
-    return [alloc(variable, *sizes) for variable in variables]
+    return tuple(alloc(variable, *sizes) for variable in variables)
 
 
 def _common_size(variables: Sequence[Variable], axis: int) -> Variable:
@@ -101,12 +104,12 @@ def _common_size(variables: Sequence[Variable], axis: int) -> Variable:
 
 def _atleast(operands: Sequence[Any], order: dict[int, tuple[int | str, ...]], rank: int) -> Any:
     variables = [as_variable(operand) for operand in operands]
-    lifted = [
+    lifted = tuple(
         variable
         if variable.tensor_type.ndim >= rank
         else dimshuffle(variable, order[variable.tensor_type.ndim])
         for variable in variables
-    ]
+    )
     return lifted[0] if len(lifted) == 1 else lifted
 
 
@@ -125,15 +128,18 @@ def atleast_3d(*operands: Any) -> Any:
     return _atleast(operands, {0: ("x", "x", "x"), 1: ("x", 0, "x"), 2: (0, 1, "x")}, 3)
 
 
-def concatenate(tensors: Sequence[Any], axis: Any = 0) -> Variable:
-    """The arrays one after the other along ``axis``; with None, all of their elements as a vector."""
-    variables = _listed("concatenate", tensors)
+def concatenate(arrays: Sequence[Any], axis: Any = 0, *, dtype: Any = None) -> Variable:
+    """The arrays one after the other along ``axis``; with None, all of their elements as a vector.
+
+    They are cast to ``dtype`` if it is given.
+    """
+    variables = _listed("concatenate", arrays, dtype)
     if axis is None:
         return join([flatten(variable) for variable in variables], 0)
     return join(variables, axis)
 
 
-def _listed(name: str, tensors: Any) -> list[Variable]:
+def _listed(name: str, tensors: Any, dtype: Any = None) -> list[Variable]:
     """The arrays of a sequence, or those along the first axis of one array."""
     if isinstance(tensors, Variable) and tensors.tensor_type.shape[:1] in ((), (None,)):
         raise ShapeError(describe(name, [tensors.type], "takes a sequence of arrays, not a Variable"))
@@ -145,18 +151,18 @@ def _listed(name: str, tensors: Any) -> list[Variable]:
         raise DtypeError(describe(name, [tensors], "takes a sequence of arrays")) from error
     if not variables:
         raise ShapeError(describe(name, [], "there are no arrays"))
-    return variables
+    return variables if dtype is None else [cast(variable, dtype) for variable in variables]
 
 
-def stack(tensors: Sequence[Any], axis: int = 0) -> Variable:
-    """Arrays of one shape put one after the other along a new axis.
+def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Variable:
+    """Arrays of one shape put one after the other along a new axis, cast to ``dtype`` if it is given.
 
     Raises
     ------
     ShapeError
         When ranks or known sizes differ.
     """
-    variables = _listed("stack", tensors)
+    variables = _listed("stack", arrays, dtype)
     ranks = {variable.tensor_type.ndim for variable in variables}
     if len(ranks) != 1:
         types = [variable.type for variable in variables]
@@ -165,41 +171,42 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Variable:
     return join([expand_dims(variable, index) for variable in variables], index)
 
 
-def hstack(tensors: Sequence[Any]) -> Variable:
-    """Arrays one after the other along the second axis, vectors along their only one."""
-    lifted = [atleast_1d(tensor) for tensor in _listed("hstack", tensors)]
+def hstack(tup: Sequence[Any], *, dtype: Any = None) -> Variable:
+    """Arrays one after the other along the second axis, vectors along their only one; see
+    :func:`concatenate`."""
+    lifted = [atleast_1d(tensor) for tensor in _listed("hstack", tup, dtype)]
     return join(lifted, 0 if lifted[0].tensor_type.ndim == 1 else 1)
 
 
-def vstack(tensors: Sequence[Any]) -> Variable:
-    """Arrays one after the other along the first axis, vectors as rows."""
-    return join([atleast_2d(tensor) for tensor in _listed("vstack", tensors)], 0)
+def vstack(tup: Sequence[Any], *, dtype: Any = None) -> Variable:
+    """Arrays one after the other along the first axis, vectors as rows; cast to ``dtype`` if it is given."""
+    return join([atleast_2d(tensor) for tensor in _listed("vstack", tup, dtype)], 0)
 
 
-def dstack(tensors: Sequence[Any]) -> Variable:
+def dstack(tup: Sequence[Any]) -> Variable:
     """Arrays one after the other along the third axis."""
-    return join([atleast_3d(tensor) for tensor in _listed("dstack", tensors)], 2)
+    return join([atleast_3d(tensor) for tensor in _listed("dstack", tup)], 2)
 
 
-def hsplit(operand: Any, indices_or_sections: Any) -> list[Variable]:
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Variable]:
     """Parts along the second axis, or the only one; see :func:`split`."""
-    variable = as_variable(operand)
+    variable = as_variable(ary)
     return split(variable, indices_or_sections, 0 if variable.tensor_type.ndim == 1 else 1)
 
 
-def vsplit(operand: Any, indices_or_sections: Any) -> list[Variable]:
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Variable]:
     """Parts along the first axis; see :func:`split`."""
-    return split(operand, indices_or_sections, 0)
+    return split(ary, indices_or_sections, 0)
 
 
-def dsplit(operand: Any, indices_or_sections: Any) -> list[Variable]:
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Variable]:
     """Parts along the third axis; see :func:`split`."""
-    return split(operand, indices_or_sections, 2)
+    return split(ary, indices_or_sections, 2)
 
 
-def array_split(operand: Any, indices_or_sections: Any, axis: int = 0) -> list[Variable]:
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Variable]:
     """Parts along ``axis`` as by :func:`split`, of sizes that may differ by one."""
-    variable = as_variable(operand)
+    variable = as_variable(ary)
     index = normalize_axis("array_split", axis, variable.tensor_type.ndim)
     if not isinstance(indices_or_sections, (int, np.integer)):
         return split(variable, indices_or_sections, index)
@@ -218,10 +225,10 @@ concat = concatenate
 permute_dims = transpose
 
 
-def tile(operand: Any, repetitions: Any) -> Variable:
+def tile(A: Any, reps: Any) -> Variable:  # noqa: N803
     """The array repeated as a whole, so many times along each axis; ``numpy.tile``."""
-    variable = as_variable(operand)
-    counts = list(as_sizes("tile", repetitions))
+    variable = as_variable(A)
+    counts = list(as_sizes("tile", reps))
     missing = len(counts) - variable.tensor_type.ndim
     if missing > 0:
         variable = expand_dims(variable, tuple(range(missing)))
@@ -240,12 +247,12 @@ def _repeated(variable: Variable, axis: int, count: Variable, place: int) -> Var
     return reshape(spread, [*sizes[:axis], op_named("mul")(count, sizes[axis]), *sizes[axis + 1 :]])
 
 
-def repeat(operand: Any, repeats: Any, axis: Any = None) -> Variable:
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Variable:
     """Each element, or each place along ``axis``, repeated; ``numpy.repeat``.
 
     Parameters
     ----------
-    operand
+    a
         A Variable or array; flattened when ``axis`` is None.
     repeats
         How often: an integer scalar, or a vector with one integer for each place.
@@ -257,7 +264,7 @@ def repeat(operand: Any, repeats: Any, axis: Any = None) -> Variable:
     ShapeError
         For counts of rank 2 or more, or as many as do not fit the axis.
     """
-    variable, counts = as_variable(operand), as_variable(repeats)
+    variable, counts = as_variable(a), as_variable(repeats)
     if axis is None:
         variable, axis = flatten(variable), 0
     variable = atleast_1d(variable)
@@ -274,19 +281,19 @@ def repeat(operand: Any, repeats: Any, axis: Any = None) -> Variable:
     return advanced_subtensor(variable, (*[slice(None)] * index, places))
 
 
-def roll(operand: Any, shift: Any, axis: Any = None) -> Variable:
+def roll(a: Any, shift: Any, axis: Any = None) -> Variable:
     """Elements moved by ``shift`` places along ``axis`` (or in the flattened array); the last come first.
 
     Parameters
     ----------
-    operand
+    a
         A Variable or array.
     shift
         An integer or integer scalar; a sequence of them for several axes.
     axis
         An axis, a sequence of axes, or None.
     """
-    variable = as_variable(operand)
+    variable = as_variable(a)
     if axis is None:
         return reshape(roll(flatten(atleast_1d(variable)), shift, 0), sizes_of(variable))
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
@@ -312,9 +319,9 @@ def _rolled(variable: Variable, distance: Any, axis: int) -> Variable:
     )
 
 
-def flip(operand: Any, axis: Any = None) -> Variable:
+def flip(m: Any, axis: Any = None) -> Variable:
     """A view with the order of elements reversed along ``axis`` (an int, a tuple, or None for all)."""
-    variable = as_variable(operand)
+    variable = as_variable(m)
     axes = normalize_axes("flip", axis, variable.tensor_type.ndim)
     backwards = slice(None, None, -1)
     return subtensor(
@@ -323,23 +330,23 @@ def flip(operand: Any, axis: Any = None) -> Variable:
     )
 
 
-def fliplr(operand: Any) -> Variable:
+def fliplr(m: Any) -> Variable:
     """A view with the second axis reversed."""
-    return flip(operand, 1)
+    return flip(m, 1)
 
 
-def flipud(operand: Any) -> Variable:
+def flipud(m: Any) -> Variable:
     """A view with the first axis reversed."""
-    return flip(operand, 0)
+    return flip(m, 0)
 
 
-def rot90(operand: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Variable:
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Variable:
     """The array turned by ``k`` right angles, from the first of ``axes`` towards the second."""
     turns = k % 4
     if turns == 0:
-        return as_variable(operand)
+        return as_variable(m)
     if turns == 2:
-        return flip(operand, axes)
+        return flip(m, axes)
     if turns == 1:
-        return swapaxes(flip(operand, axes[1]), *axes)
-    return flip(swapaxes(operand, *axes), axes[1])
+        return swapaxes(flip(m, axes[1]), *axes)
+    return flip(swapaxes(m, *axes), axes[1])

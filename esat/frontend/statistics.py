@@ -24,7 +24,7 @@ from esat.ops.index.along import take_along_axis
 from esat.ops.promotion import common_dtype, is_weak
 from esat.ops.shape import element_count, size_of
 from esat.ops.sorting import sort
-from esat.ops.view import expand_dims, reshape, transpose
+from esat.ops.view import expand_dims, reshape, squeeze, transpose
 
 __all__ = [
     "corrcoef", "cov", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
@@ -52,12 +52,12 @@ Between = Callable[[Variable, Variable, Variable], Variable]
 """What lies between two elements, so far from the first as the third operand says."""
 
 
-def quantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Variable:
+def quantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Variable:
     """The values below which the fractions ``q`` of the elements over ``axis`` lie; NaN where one is NaN.
 
     Parameters
     ----------
-    x
+    a
         Real numbers; integers are computed in float64.
     q
         Fractions between 0 and 1: a number, a scalar or a vector, whose axis comes first in the result.
@@ -77,34 +77,34 @@ def quantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims:
     ParameterError
         For another method, or a number ``q`` out of its range.
     """
-    return _quantile("quantile", x, q, axis, method, keepdims, ignored=False)
+    return _quantile("quantile", a, q, axis, method, keepdims, ignored=False)
 
 
-def percentile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Variable:
+def percentile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Variable:
     """:func:`quantile` of the fractions ``q / 100``."""
-    return _quantile("percentile", x, _hundredth(q), axis, method, keepdims, ignored=False)
+    return _quantile("percentile", a, _hundredth(q), axis, method, keepdims, ignored=False)
 
 
-def nanquantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Variable:
+def nanquantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Variable:
     """:func:`quantile` of what is not NaN."""
-    return _quantile("nanquantile", x, q, axis, method, keepdims, ignored=True)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, ignored=True)
 
 
 def nanpercentile(
-    x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Variable:
     """:func:`quantile` of the fractions ``q / 100`` of what is not NaN."""
-    return _quantile("nanpercentile", x, _hundredth(q), axis, method, keepdims, ignored=True)
+    return _quantile("nanpercentile", a, _hundredth(q), axis, method, keepdims, ignored=True)
 
 
-def median(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def median(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """The middle element over ``axis``, or the mean of the two in the middle; NaN where one is NaN."""
-    return _reduced("median", x, 0.5, axis, "linear", keepdims, ignored=False)
+    return _reduced("median", a, 0.5, axis, "linear", keepdims, ignored=False)
 
 
-def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def nanmedian(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """:func:`median` of what is not NaN."""
-    return _reduced("nanmedian", x, 0.5, axis, "linear", keepdims, ignored=True)
+    return _reduced("nanmedian", a, 0.5, axis, "linear", keepdims, ignored=True)
 
 
 def _hundredth(q: Any) -> Any:
@@ -214,14 +214,14 @@ def _mean(first: Variable, second: Variable, weight: Variable) -> Variable:
 
 
 def cov(
-    x: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None,
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Variable:  # fmt: skip
-    """Covariances of variables, each a row of ``x``, from their observations in its columns.
+    """Covariances of variables, each a row of ``m``, from their observations in its columns.
 
     Parameters
     ----------
-    x
+    m
         A matrix, or a vector for one variable, whose variance is a scalar then; computed in float64.
     y
         More variables of the same form.
@@ -233,16 +233,21 @@ def cov(
         What to take from that number, in place of ``bias``.
     fweights, aweights
         Vectors with a weight for each observation: how often it was made, and how much it counts.
+    dtype
+        What is computed in; by default the common dtype of ``m``, ``y`` and float64.
 
     Raises
     ------
     ShapeError
         For arrays of more than two axes.
     """
-    rows = _variables(x, rowvar)
-    single = as_variable(x).tensor_type.ndim <= 1 and y is None
+    if dtype is None:
+        dtype = common_dtype(
+            "cov", [as_variable(part) for part in (m, y) if part is not None] + [np.float64(0)]
+        )
+    rows = _variables(m, rowvar, dtype)
     if y is not None:
-        rows = concatenate([rows, _variables(y, rowvar)], 0)
+        rows = concatenate([rows, _variables(y, rowvar, dtype)], 0)
     freedom = (0 if bias else 1) if ddof is None else ddof
     weights = fweights if aweights is None else aweights
     if fweights is not None and aweights is not None:
@@ -259,23 +264,22 @@ def cov(
             factor = total - freedom * reductions.sum(op_named("mul")(weights, aweights)) / total
     other = op_named("conj")(weighted) if weighted.tensor_type.kind == "c" else weighted
     product = dot(centered, transpose(other))
-    divisor = cast(op_named("maximum")(factor, 0), "float64")
+    divisor = cast(op_named("maximum")(factor, 0), op_named("real")(product).tensor_type.dtype)
     covariance: Variable = op_named("div")(product, divisor)
-    return covariance[0, 0] if single else covariance
+    return squeeze(covariance)
 
 
-def _variables(x: Any, rowvar: bool) -> Variable:
+def _variables(x: Any, rowvar: bool, dtype: Any) -> Variable:
     variable = as_variable(x)
     if variable.tensor_type.ndim > 2:
         raise ShapeError(describe("cov", [variable.type], "takes at most two axes"))
-    variable = cast(variable, common_dtype("cov", [variable, np.float64(0)]))
-    lifted: Variable = atleast_2d(variable)
+    lifted: Variable = atleast_2d(cast(variable, dtype))
     return lifted if rowvar or variable.tensor_type.ndim < 2 else transpose(lifted)
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Variable:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Variable:
     """Correlation coefficients of variables: their covariances (:func:`cov`) over the standard deviations."""
-    covariance = cov(x, y, rowvar)
+    covariance = cov(x, y, rowvar, dtype=dtype)
     if covariance.tensor_type.ndim == 0:
         return covariance / covariance
     deviation = op_named("sqrt")(op_named("real")(diagonal(covariance)))

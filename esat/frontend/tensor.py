@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from esat.errors import DtypeError, ShapeError
+from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
-from esat.graph.types import TensorType
+from esat.graph.types import DTYPES, TensorType
 from esat.graph.variables import Variable
 
 __all__ = [
+    "array",
     "as_tensor",
+    "asarray",
     "col",
     "constant",
     "matrix",
@@ -54,8 +56,11 @@ def tensor(
     ShapeError
         When none of the three is given, or more than one.
     DtypeError
-        For a dtype esat does not know.
+        For a dtype esat does not know, or a name that is one.
     """
+    if isinstance(name, str) and name in DTYPES:
+        reason = f"the name comes first; for a tensor of {name} write tensor(dtype={name!r}, ...)"
+        raise DtypeError(describe("tensor", [repr(name)], reason))
     if name is not None and not isinstance(name, str):
         raise DtypeError(f"the name of a Variable is a string, not {name!r}; pass dtype= and shape= by name")
     if sum(given is not None for given in (shape, broadcastable, ndim)) != 1:
@@ -124,6 +129,31 @@ def as_tensor(value: Any, dtype: Any = None) -> Variable:
         value = stack([as_tensor(item) for item in value])
     variable = as_variable(value)
     return variable if dtype is None else cast(variable, dtype)
+
+
+def asarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Variable:
+    """As :func:`as_tensor`. What ``copy`` says means nothing: nobody can change a Variable.
+
+    Parameters
+    ----------
+    a
+        A Variable, array, number or nested list of them.
+    dtype
+        Of the result; by default NumPy's choice.
+    device
+        None or "cpu".
+    """
+    from esat.ops.creation import check_device
+
+    check_device("asarray", device)
+    return as_tensor(a, dtype)
+
+
+def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0) -> Variable:
+    """As :func:`asarray`, with new axes in front up to ``ndmin`` of them."""
+    from esat.ops.broadcasting import pad_rank
+
+    return pad_rank(asarray(object, dtype), ndmin)
 
 
 def _contains_variable(value: Any) -> bool:

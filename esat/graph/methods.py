@@ -274,7 +274,7 @@ class Methods(Operators):
 
     def reshape(self, *shape: Any, ndim: int | None = None) -> Variable:
         """The elements in C order under another shape, given as one argument or several."""
-        return self._call("reshape", shape[0] if len(shape) == 1 else shape, ndim)
+        return self._call("reshape", shape[0] if len(shape) == 1 else shape, ndim=ndim)
 
     def transpose(self, *axes: Any) -> Variable:
         """The axes permuted, given as one argument or several; by default reversed."""

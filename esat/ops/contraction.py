@@ -102,12 +102,12 @@ def _fold_batch(gradient: Variable, operand: Variable) -> Variable:
     return sum_to(gradient, (*operand.tensor_type.broadcastable[:-2], False, False))
 
 
-def matmul(left: Any, right: Any) -> Variable:
+def matmul(x1: Any, x2: Any) -> Variable:
     """Matrix product as ``numpy.matmul``: vectors are lifted to matrices and the axis dropped again.
 
     Parameters
     ----------
-    left, right
+    x1, x2
         Variables, arrays or nested lists of rank at least 1.
 
     Raises
@@ -117,9 +117,9 @@ def matmul(left: Any, right: Any) -> Variable:
     DtypeError
         For operands that are not numeric.
     """
-    dtypes = operand_dtypes("matmul", np.matmul, [left, right])
+    dtypes = operand_dtypes("matmul", np.matmul, [x1, x2])
     first, second = (
-        cast(wrap("matmul", value, dtype), dtype) for value, dtype in zip((left, right), dtypes, strict=True)
+        cast(wrap("matmul", value, dtype), dtype) for value, dtype in zip((x1, x2), dtypes, strict=True)
     )
     ranks = first.tensor_type.ndim, second.tensor_type.ndim
     if 0 in ranks:

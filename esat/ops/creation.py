@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, ShapeError, describe
+from esat.errors import DtypeError, ParameterError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type, normalize_dtype
@@ -95,10 +96,12 @@ ALLOC = Alloc()
 class ARange(Op):
     """The numbers ``start, start + step, ...`` below ``stop``, from three scalars.
 
+    The scalars keep their own dtypes: how many numbers there are is counted before they are cast.
+
     Attributes
     ----------
     dtype
-        Of the operands and the result.
+        Of the result.
     """
 
     dtype: str
@@ -109,35 +112,58 @@ class ARange(Op):
     def properties(self) -> tuple[object, ...]:
         return (self.dtype,)
 
-    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        return tuple(cast(value, self.dtype) for value in inputs)
-
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
-        if any(variable.tensor_type.ndim for variable in inputs):
-            types = [variable.type for variable in inputs]
+        types = [variable.tensor_type for variable in inputs]
+        if any(type.ndim for type in types):
             raise ShapeError(describe(self.name, types, "start, stop and step are scalars"))
+        if any(type.kind == "c" for type in types):
+            raise DtypeError(describe(self.name, types, "complex numbers have no order"))
         known = [variable.data for variable in inputs if isinstance(variable, Constant)]
-        length = self.perform(known)[0].size if len(known) == 3 else None
+        length = self._length(_bounds(known)) if len(known) == 3 else None
         return (TensorType(self.dtype, shape=(length,)),)
 
-    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        bounds: list[Any] = [array[()] for array in inputs]
-        if bounds[2] == 0:
-            # NumPy says that something is too large, or divides by zero, as the dtype may be.
+    def _length(self, bounds: Sequence[Any]) -> int:
+        """How many numbers there are, by NumPy's formula."""
+        start, stop, step = bounds
+        if step == 0:
             raise ShapeError(describe(self.name, bounds, "the step is 0"))
         try:
             with np.errstate(all="ignore"):
+                length: int = max(0, math.ceil((stop - start) / step))
+        except (ValueError, OverflowError) as error:
+            raise ShapeError(describe(self.name, bounds, "the numbers cannot be counted")) from error
+        if length > np.iinfo(np.intp).max // 16:
+            raise ShapeError(describe(self.name, bounds, f"{length} numbers are too many for an array"))
+        if self.dtype == "bool" and length > 2:
+            raise DtypeError(describe(self.name, bounds, f"there are no {length} booleans to count with"))
+        return length
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        bounds = _bounds(inputs)
+        self._length(bounds)
+        try:
+            with np.errstate(all="ignore"):
                 numbers: Array = np.arange(*bounds, dtype=self.dtype)
-        except (ValueError, ZeroDivisionError, OverflowError) as error:
+        except (ValueError, OverflowError, MemoryError) as error:
             raise ShapeError(describe(self.name, bounds, str(error))) from error
         return (numbers,)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
-        if cotangent is None:
+        if cotangent is None or cotangent.tensor_type.kind not in "fc":
             return [None, None, None]
         numbers = arange(size_of(cotangent, 0), dtype=self.dtype)
-        return [reduce(SUM, cotangent), None, reduce(SUM, op_named("mul")(cotangent, numbers))]
+        by_start, by_step = cotangent, op_named("mul")(cotangent, numbers)
+        start, step = (
+            cast(reduce(SUM, part), operand.tensor_type.dtype) if operand.tensor_type.kind == "f" else None
+            for part, operand in ((by_start, node.inputs[0]), (by_step, node.inputs[2]))
+        )
+        return [start, None, step]
+
+
+def _bounds(scalars: Sequence[Array]) -> list[Any]:
+    """Scalars as numbers: integers of Python's, which do not wrap around, and floats of their own dtypes."""
+    return [scalar[()] if scalar.dtype.kind == "f" else int(scalar) for scalar in scalars]
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -197,50 +223,70 @@ def alloc(value: Any, *sizes: Any) -> Variable:
     return result
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Variable:
+def arange(
+    start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
+) -> Variable:
     """Numbers from ``start`` (0 when only one bound is given) up to but without ``stop``, as NumPy's.
 
     Parameters
     ----------
     start, stop, step
-        Numbers or scalar Variables.
+        Numbers or scalar Variables; integers of any dtype do not wrap around.
     dtype
         Of the result; by default NumPy's choice.
+    device
+        None or "cpu".
 
     Raises
     ------
     ShapeError
-        For an operand that is no scalar, or a step of 0.
+        For an operand that is no scalar, a step of 0, or more numbers than an array can hold.
+    DtypeError
+        For a bound that is no real number.
     """
-    if stop is None:
-        start, stop = 0, start
+    check_device("arange", device)
+    if start is None and stop is None:
+        raise DtypeError(describe("arange", [], "takes a bound"))
+    if start is None or stop is None:
+        start, stop = 0, stop if start is None else start
     values = (start, stop, step)
     if dtype is None:
-        examples = [1 if type(v) is int else 1.0 if type(v) is float else _one(v) for v in values]
-        dtype = np.arange(*examples).dtype
-    target = normalize_dtype(dtype)
-    if target.startswith("complex"):
-        raise DtypeError(describe("arange", values, "complex numbers have no order"))
-    if target == "bool":
-        raise DtypeError(describe("arange", values, "booleans cannot be counted with"))
-    result: Variable = ARange(target)(*values)
+        dtype = np.arange(*map(_one, values)).dtype
+    result: Variable = ARange(normalize_dtype(dtype))(*values)
     return result
 
 
 def _one(value: Any) -> Any:
-    dtype = as_variable(value).tensor_type.numpy_dtype
-    return np.ones((), dtype)[()]
+    """A number of the kind and dtype of a bound, whose range of integers of Python's is that of int64."""
+    if type(value) in (int, float):
+        return 1 if type(value) is int and abs(value) < 2**63 else 1.0
+    return np.ones((), as_variable(value).tensor_type.numpy_dtype)[()]
 
 
-def eye(rows: Any, columns: Any = None, k: Any = 0, dtype: Any = "float64") -> Variable:
-    """A ``rows`` by ``columns`` matrix (by default square) with ones on diagonal ``k``, zeros elsewhere."""
-    op = DiagonalMatrix("eye", "Eye", normalize_dtype(dtype))
-    result: Variable = op(rows, rows if columns is None else columns, k)
-    return result
+def check_device(name: str, device: Any) -> None:
+    """See that an array is asked for where arrays are: None or "cpu".
+
+    Raises
+    ------
+    ParameterError
+        For another device.
+    """
+    if device is not None and device != "cpu":
+        raise ParameterError(describe(name, [f"device={device!r}"], "arrays are on the device cpu"))
 
 
-def tri(rows: Any, columns: Any = None, k: Any = 0, dtype: Any = "float64") -> Variable:
-    """A ``rows`` by ``columns`` matrix (by default square) with ones on and below diagonal ``k``."""
-    op = DiagonalMatrix("tri", "Tri", normalize_dtype(dtype))
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Variable:  # noqa: N803
+    """An ``N`` by ``M`` matrix (by default square) with ones on diagonal ``k``, zeros elsewhere."""
+    check_device("eye", device)
+    return _diagonal_matrix("eye", "Eye", N, M, k, dtype)
+
+
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Variable:  # noqa: N803
+    """An ``N`` by ``M`` matrix (by default square) with ones on and below diagonal ``k``."""
+    return _diagonal_matrix("tri", "Tri", N, M, k, dtype)
+
+
+def _diagonal_matrix(name: str, constructor: str, rows: Any, columns: Any, k: Any, dtype: Any) -> Variable:
+    op = DiagonalMatrix(name, constructor, "float64" if dtype is None else normalize_dtype(dtype))
     result: Variable = op(rows, rows if columns is None else columns, k)
     return result

@@ -58,14 +58,14 @@ class Cumulative(AlongAxis):
         return derivative
 
 
-def cumsum(operand: Any, axis: Any = None, dtype: Any = None) -> Variable:
+def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Variable:
     """Running sums along ``axis``, or of all elements in C order."""
-    return _accumulate("cumsum", "CumSum", operand, axis, dtype)
+    return _accumulate("cumsum", "CumSum", a, axis, dtype)
 
 
-def cumprod(operand: Any, axis: Any = None, dtype: Any = None) -> Variable:
+def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Variable:
     """Running products along ``axis``, or of all elements in C order."""
-    return _accumulate("cumprod", "CumProd", operand, axis, dtype)
+    return _accumulate("cumprod", "CumProd", a, axis, dtype)
 
 
 def _accumulate(name: str, constructor: str, operand: Any, axis: Any, dtype: Any) -> Variable:

@@ -103,7 +103,7 @@ class DiagonalOf(Op):
         return f"{self.name}{{{self.offset}}}"
 
 
-def diagonal(operand: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
     """Diagonal ``offset`` of the matrices in two axes, as the last axis of the result.
 
     Raises
@@ -113,7 +113,7 @@ def diagonal(operand: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
     ShapeError
         For an operand of fewer than two axes.
     """
-    variable = as_variable(operand)
+    variable = as_variable(a)
     rank = variable.tensor_type.ndim
     if rank < 2:
         raise ShapeError(describe("diagonal", [variable.type], "takes an array of at least two axes"))
@@ -123,7 +123,7 @@ def diagonal(operand: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
     return result
 
 
-def diag(operand: Any, k: int = 0) -> Variable:
+def diag(v: Any, k: int = 0) -> Variable:
     """Diagonal ``k`` of a matrix, or the matrix with a vector on it, as ``numpy.diag``.
 
     Raises
@@ -131,7 +131,7 @@ def diag(operand: Any, k: int = 0) -> Variable:
     ShapeError
         For an operand that is neither vector nor matrix.
     """
-    variable = as_variable(operand)
+    variable = as_variable(v)
     if variable.tensor_type.ndim == 2:
         return diagonal(variable, k)
     result: Variable = DiagonalOf(int(k))(variable)

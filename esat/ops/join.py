@@ -164,12 +164,12 @@ def join(tensors: Sequence[Any], axis: int = 0) -> Variable:
     return result
 
 
-def split(operand: Any, indices_or_sections: Any, axis: int = 0) -> list[Variable]:
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Variable]:
     """Parts of an array along ``axis``: so many equal ones, or those between the given indices.
 
     Parameters
     ----------
-    operand
+    ary
         A Variable or array.
     indices_or_sections
         The number of equal parts, or a sequence of integers and integer scalars where to cut.
@@ -181,7 +181,7 @@ def split(operand: Any, indices_or_sections: Any, axis: int = 0) -> list[Variabl
     ShapeError
         When the size is not divisible by the number of parts (at run time where it is unknown).
     """
-    variable = as_variable(operand)
+    variable = as_variable(ary)
     index = normalize_axis("split", axis, variable.tensor_type.ndim)
     before = [slice(None)] * index
     if isinstance(indices_or_sections, (int, np.integer)):

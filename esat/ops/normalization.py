@@ -112,19 +112,19 @@ SOFTMAX = Normalization("softmax", "Softmax", ())
 LOG_SOFTMAX = Normalization("log_softmax", "LogSoftmax", ())
 
 
-def softmax(operand: Any, axis: Any = None) -> Variable:
+def softmax(x: Any, axis: Any = None) -> Variable:
     """``exp(x) / sum(exp(x))`` over ``axis`` (an int, a tuple, or None for all), as SciPy's softmax."""
-    return _normalize(SOFTMAX, operand, axis)
+    return _normalize(SOFTMAX, x, axis)
 
 
-def log_softmax(operand: Any, axis: Any = None) -> Variable:
+def log_softmax(x: Any, axis: Any = None) -> Variable:
     """``x - log(sum(exp(x)))`` over ``axis`` (an int, a tuple, or None for all), as SciPy's log_softmax."""
-    return _normalize(LOG_SOFTMAX, operand, axis)
+    return _normalize(LOG_SOFTMAX, x, axis)
 
 
-def logsumexp(operand: Any, axis: Any = None, keepdims: bool = False) -> Variable:
+def logsumexp(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """``log(sum(exp(x)))`` over ``axis`` (an int, a tuple, or None for all), without overflow."""
-    variable = as_variable(operand)
+    variable = as_variable(a)
     axes = normalize_axes("logsumexp", axis, variable.tensor_type.ndim)
     result: Variable = Reduction(LOGSUMEXP, axes, bool(keepdims))(variable)
     return result

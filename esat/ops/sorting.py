@@ -51,25 +51,28 @@ class Sort(AlongAxis):
         return Work(flops=2.0 * float(comparisons), bytes=general.bytes, calls=1)
 
 
-def sort(operand: Any, axis: Any = -1, kind: Kind = None) -> Variable:
+def sort(a: Any, axis: Any = -1, kind: Kind = None, *, stable: bool | None = None) -> Variable:
     """The elements in ascending order along ``axis``; None sorts all of them as a vector.
 
-    Every ``kind`` is the stable one.
+    Every ``kind`` is the stable one, and ``stable`` means nothing.
     """
-    _check_kind("sort", kind)
-    return apply_along(Sort, "sort", "Sort", operand, axis)
+    _check_kind("sort", kind, stable)
+    return apply_along(Sort, "sort", "Sort", a, axis)
 
 
-def argsort(operand: Any, axis: Any = -1, kind: Kind = None) -> Variable:
+def argsort(a: Any, axis: Any = -1, kind: Kind = None, *, stable: bool | None = None) -> Variable:
     """The int64 places of the elements in ascending order along ``axis``, equal ones in their order.
 
-    Every ``kind`` is the stable one.
+    Every ``kind`` is the stable one, and ``stable`` means nothing.
     """
-    _check_kind("argsort", kind)
-    return apply_along(Sort, "argsort", "ArgSort", operand, axis, scalar_axis=True)
+    _check_kind("argsort", kind, stable)
+    return apply_along(Sort, "argsort", "ArgSort", a, axis, scalar_axis=True)
 
 
-def _check_kind(name: str, kind: Kind) -> None:
+def _check_kind(name: str, kind: Kind, stable: bool | None) -> None:
     known = get_args(get_args(Kind)[0])
     if kind is not None and kind not in known:
         raise ParameterError(describe(name, [f"kind={kind!r}"], f"a kind is one of {', '.join(known)}"))
+    if kind is not None and stable is not None:
+        shown = [f"kind={kind!r}", f"stable={stable!r}"]
+        raise ParameterError(describe(name, shown, "takes one of the two"))

@@ -73,17 +73,19 @@ class Reshape(Op):
         return f"reshape{{{','.join('?' if size is None else str(size) for size in self.shape)}}}"
 
 
-def reshape(operand: Any, shape: Any, ndim: int | None = None) -> Variable:
-    """The elements of ``operand``, in C order, under another shape.
+def reshape(a: Any, shape: Any, *, ndim: int | None = None, copy: bool | None = None) -> Variable:
+    """The elements of ``a``, in C order, under another shape.
 
     Parameters
     ----------
-    operand
+    a
         A Variable or array.
     shape
         An integer, a sequence of integers and integer scalars, or an integer vector; one size may be -1.
     ndim
         Length of a ``shape`` vector whose type does not know it.
+    copy
+        Means nothing: nobody can change a Variable.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def reshape(operand: Any, shape: Any, ndim: int | None = None) -> Variable:
         When the number of elements is known not to fit (else at run time), for two unknown sizes (-1),
         or for a negative size.
     """
-    variable = as_variable(operand)
+    variable = as_variable(a)
     source = variable.tensor_type
     sizes = as_sizes("reshape", shape, ndim)
     known = [known_size(size) for size in sizes]
@@ -142,7 +144,7 @@ def flatten(operand: Any, ndim: int = 1) -> Variable:
     return reshape(variable, (*(size_of(variable, axis) for axis in range(ndim - 1)), -1))
 
 
-def transpose(operand: Any, axes: Any = None) -> Variable:
+def transpose(a: Any, axes: Any = None) -> Variable:
     """Permute the axes; by default reverse them.
 
     Raises
@@ -150,7 +152,7 @@ def transpose(operand: Any, axes: Any = None) -> Variable:
     AxisError
         When ``axes`` is not a permutation of the operand's.
     """
-    variable = as_variable(operand)
+    variable = as_variable(a)
     rank = variable.tensor_type.ndim
     if axes is None:
         return dimshuffle(variable, tuple(reversed(range(rank))))
@@ -161,7 +163,7 @@ def transpose(operand: Any, axes: Any = None) -> Variable:
     return dimshuffle(variable, order)
 
 
-def squeeze(operand: Any, axis: Any = None) -> Variable:
+def squeeze(a: Any, axis: Any = None) -> Variable:
     """Drop axes of size 1: those given, or all that the type knows to have size 1.
 
     Of an array without axes, axis 0 or -1 may be dropped as well, as in NumPy.
@@ -171,7 +173,7 @@ def squeeze(operand: Any, axis: Any = None) -> Variable:
     ShapeError
         When a given axis is known to have another size; at run time when it turns out to.
     """
-    variable = as_variable(operand)
+    variable = as_variable(a)
     type = variable.tensor_type
     if axis is None:
         dropped = tuple(index for index, flag in enumerate(type.broadcastable) if flag)
@@ -183,9 +185,9 @@ def squeeze(operand: Any, axis: Any = None) -> Variable:
     return dimshuffle(variable, tuple(index for index in range(type.ndim) if index not in dropped))
 
 
-def expand_dims(operand: Any, axis: Any) -> Variable:
+def expand_dims(a: Any, axis: Any) -> Variable:
     """Insert axes of size 1 at the given places of the result."""
-    variable = as_variable(operand)
+    variable = as_variable(a)
     given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     rank = variable.tensor_type.ndim + len(given)
     places = ordered_axes("expand_dims", given, rank)
@@ -193,9 +195,9 @@ def expand_dims(operand: Any, axis: Any) -> Variable:
     return dimshuffle(variable, tuple("x" if place in places else next(old) for place in range(rank)))
 
 
-def swapaxes(operand: Any, axis1: int, axis2: int) -> Variable:
+def swapaxes(a: Any, axis1: int, axis2: int) -> Variable:
     """Exchange two axes."""
-    variable = as_variable(operand)
+    variable = as_variable(a)
     order = list(range(variable.tensor_type.ndim))
     (first,) = ordered_axes("swapaxes", (axis1,), len(order))
     (second,) = ordered_axes("swapaxes", (axis2,), len(order))
@@ -203,7 +205,7 @@ def swapaxes(operand: Any, axis1: int, axis2: int) -> Variable:
     return dimshuffle(variable, tuple(order))
 
 
-def moveaxis(operand: Any, source: Any, destination: Any) -> Variable:
+def moveaxis(a: Any, source: Any, destination: Any) -> Variable:
     """Move axes to other places; the others keep their order.
 
     Raises
@@ -211,7 +213,7 @@ def moveaxis(operand: Any, source: Any, destination: Any) -> Variable:
     AxisError
         When the numbers of sources and destinations differ, or an axis is bad.
     """
-    variable = as_variable(operand)
+    variable = as_variable(a)
     rank = variable.tensor_type.ndim
     sources = ordered_axes("moveaxis", source if isinstance(source, (tuple, list)) else (source,), rank)
     places = ordered_axes(

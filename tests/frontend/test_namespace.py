@@ -1,3 +1,6 @@
+import importlib
+import inspect
+import pydoc
 import subprocess
 import sys
 
@@ -41,3 +44,36 @@ def test_importing_loads_no_compiler():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+MODULES = ["esat.linalg", "esat.random", "esat.sparse", "esat.mode", "esat.rules", "esat.classic"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_are_imported_by_name(name):
+    module = importlib.import_module(name)
+    assert module is getattr(esat, name.removeprefix("esat."))
+    assert module.__name__ == name
+
+
+def test_the_command_line_of_the_documents():
+    program = (
+        "import esat; esat.optdb.query(esat.mode.predefined_optimizers['Stabilization']).print_summary()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("SeqOptimizer optdb")
+
+
+@pytest.mark.parametrize("name", [name for name in esat.__all__ if isinstance(getattr(esat, name), esat.Op)])
+def test_an_op_is_shown_as_a_function(name):
+    op = getattr(esat, name)
+    parameters = inspect.signature(op).parameters.values()
+    assert len(parameters) == op.arity
+    assert all(parameter.kind is parameter.POSITIONAL_ONLY for parameter in parameters)
+    shown = pydoc.plain(pydoc.render_doc(op))
+    assert f"{op.name}({', '.join(p.name for p in parameters)})" in shown
+    assert "Each element of the result" in shown
+    assert "Attributes" not in shown
+    record = type(op)
+    assert list(inspect.signature(record).parameters)[:3] == ["name", "arity", "numpy"]
+    assert (record.__doc__ or "").startswith(("An op", "A comp", "The ", "``"))

@@ -53,3 +53,13 @@ def test_as_tensor():
     assert esat.as_tensor([1, 2]).data.tolist() == [1, 2]
     assert esat.as_tensor(x, "float32").dtype == "float32"
     assert esat.evaluate(esat.as_tensor([[x, 1.0], [2.0, x]]), {x: 5.0}).tolist() == [[5, 1], [2, 5]]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float32", "int64", "complex128"])
+def test_a_dtype_is_no_name(dtype):
+    """PyTensor's constructors take the dtype first."""
+    for call in (
+        lambda: esat.tensor(dtype, shape=(3,)), lambda: esat.matrix(dtype), lambda: esat.scalar(dtype),
+    ):  # fmt: skip
+        with pytest.raises(DtypeError, match=rf"tensor\('{dtype}'\): the name comes first.*dtype='{dtype}'"):
+            call()

@@ -197,6 +197,11 @@ copysign: Elementwise = Elementwise(
     facts=Facts(keeps_finite=True),
 )  # fmt: skip
 
+# The next number of the dtype from the first operand towards the second.
+nextafter = Elementwise(
+    "nextafter", 2, np.nextafter, None, lambda inputs, output, cotangent: [cotangent, None], flops=4.0
+)
+
 OPS: tuple[Elementwise, ...] = (
     add,
     sub,
@@ -212,4 +217,5 @@ OPS: tuple[Elementwise, ...] = (
     sqr,
     reciprocal,
     copysign,
+    nextafter,
 )

@@ -15,6 +15,7 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.cast import cast
 from esat.ops.elementwise.code import Code, anything, expression
+from esat.ops.elementwise.description import Documentation, Signature
 from esat.ops.elementwise.facts import ANY, FINITE, NO_FACTS, Facts, SignRule
 from esat.ops.promotion import Loops, SciPyLoops, operand_dtypes, resolve_dtype, wrap
 from esat.records import record
@@ -77,6 +78,10 @@ class Elementwise(Op):
     facts: Facts = NO_FACTS
     constructor: str = ""
     family: Family = field(default=Family.ELEMENTWISE, init=False)
+    __signature__ = Signature()
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = Documentation(cls.__doc__, cls.__doc__ or "")  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         if not self.constructor:
@@ -179,6 +184,9 @@ class Elementwise(Op):
             unbroadcast(part, operand) if part is not None and operand.tensor_type.kind in "fc" else None
             for part, operand in zip(parts, node.inputs, strict=True)
         ]
+
+
+Elementwise.__doc__ = Documentation(Elementwise.__doc__)  # type: ignore[assignment]
 
 
 def no_gradient(name: str, inputs: Sequence[Variable], reason: str, node: Apply | None) -> GradientError:

@@ -16,19 +16,19 @@ from esat.ops.shape import size_of
 from esat.ops.view import flatten
 
 
-def take_along_axis(operand: Any, indices: Any, axis: Any) -> Variable:
-    """At each place of ``indices`` the element of ``operand`` that it names along ``axis``.
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Variable:
+    """At each place of ``indices`` the element of ``arr`` that it names along ``axis``.
 
     Parameters
     ----------
-    operand
+    arr
         A Variable or array.
     indices
         Integers, of the operand's rank; sizes along the other axes as the operand's, or 1.
     axis
         The axis; None takes from all elements as a vector, ``indices`` then being one.
     """
-    variable, places, index = _aligned("take_along_axis", operand, indices, axis)
+    variable, places, index = _aligned("take_along_axis", arr, indices, axis)
     entries = (ARRAY,) * variable.tensor_type.ndim
     result: Variable = AdvancedSubtensor(entries)(variable, *_grid(variable, places, index))
     return result

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, LinearAlgebraError, ShapeError, describe
+from esat.errors import DtypeError, LinearAlgebraError, MatrixShapeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType
 from esat.graph.variables import Variable
@@ -38,7 +38,7 @@ class MatrixOp(Op):
             if reason[1:2].islower():  # not "SVD"
                 reason = reason[:1].lower() + reason[1:]
             # NumPy has one class for what the values forbid and for what the sizes do.
-            kind = ShapeError if "square" in reason else LinearAlgebraError
+            kind = MatrixShapeError if "square" in reason else LinearAlgebraError
             raise kind(describe(self.name, _shown(arrays), reason)) from error
         except ValueError as error:
             raise ShapeError(describe(self.name, _shown(arrays), str(error))) from error
@@ -80,19 +80,19 @@ def real_dtype(dtype: str) -> str:
 
 
 def check_matrices(name: str, inputs: Sequence[Variable]) -> None:
-    """Raise ShapeError unless every operand has at least two axes."""
+    """Raise MatrixShapeError unless every operand has at least two axes."""
     types = [variable.tensor_type for variable in inputs]
     if any(type.ndim < 2 for type in types):
-        raise ShapeError(describe(name, types, "takes matrices, in the last two axes"))
+        raise MatrixShapeError(describe(name, types, "takes matrices, in the last two axes"))
 
 
 def check_square(name: str, operand: Variable, inputs: Sequence[Variable]) -> int | None:
-    """The size of a square operand, where known. Raises ShapeError when it cannot be square."""
+    """The size of a square operand, where known. Raises MatrixShapeError when it cannot be square."""
     check_matrices(name, [operand])
     rows, columns = operand.tensor_type.shape[-2:]
     if None not in (rows, columns) and rows != columns:
         types = [variable.type for variable in inputs]
-        raise ShapeError(
+        raise MatrixShapeError(
             describe(name, types, f"a matrix of {rows} rows and {columns} columns is not square")
         )
     return rows if rows is not None else columns

@@ -1,0 +1,111 @@
+"""Norms of vectors and matrices, and what is computed from singular values, after ``numpy.linalg``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from esat.errors import AxisError, DtypeError, describe
+from esat.frontend import reductions
+from esat.frontend.linalg_functions import inv, svdvals
+from esat.frontend.shaping import moveaxis
+from esat.graph.op import as_variable
+from esat.graph.registry import op_named
+from esat.graph.variables import Variable
+from esat.ops.axes import normalize_axes, ordered_axes
+from esat.ops.cast import cast
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.linalg.record import check_matrices, check_square
+
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+
+
+def cond(x: Any, p: Any = None) -> Variable:
+    """The condition number: the norm of ``x`` times that of its inverse.
+
+    Parameters
+    ----------
+    x
+        ``(..., m, n)``; square unless ``p`` is None, 2 or -2.
+    p
+        None or 2: largest singular value by the smallest; -2: the inverse of that; else as for :func:`norm`.
+    """
+    matrix = as_variable(x)
+    check_matrices("cond", [matrix])
+    if p in (None, 2, -2):
+        values = svdvals(matrix)
+        first, last = values[..., 0], values[..., -1]
+        ratio: Variable = op_named("div")(*((last, first) if p == -2 else (first, last)))
+        return ratio
+    check_square("cond", matrix, [matrix])
+    return matrix_norm(matrix, ord=p) * matrix_norm(inv(matrix), ord=p)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:
+    """Norm of vectors or matrices, as ``numpy.linalg.norm``.
+
+    Parameters
+    ----------
+    x
+        A Variable or array; integers are computed in float64.
+    ord
+        None: the Euclidean norm of all elements along ``axis``. Over one axis: a number p, inf, -inf or 0.
+        Over two: "fro", "nuc", 1, -1 (column sums), inf, -inf (row sums), 2, -2 (singular values).
+    axis
+        One axis, two, or None: then all, of which there are one or two if ``ord`` is given.
+    keepdims
+        Whether the axes stay with size 1.
+
+    Raises
+    ------
+    AxisError
+        For an axis out of range, or ``ord`` over more than two axes.
+    DtypeError
+        For an ``ord`` that is no norm of so many axes.
+    """
+    variable = as_variable(x)
+    rank = variable.tensor_type.ndim
+    axes = tuple(range(rank)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    if ord is None and (axis is None or len(axes) == 2):
+        return reductions.norm(variable, None, tuple(axes), keepdims)
+    if len(axes) == 1:
+        return vector_norm(variable, axes[0], keepdims, 2 if ord is None else ord)
+    if len(axes) != 2:
+        raise AxisError(describe("norm", [variable.type], f"ord={ord!r} is a norm of one axis or two"))
+    first, second = ordered_axes("norm", axes, rank)
+    kept = matrix_norm(moveaxis(variable, (first, second), (-2, -1)), True, ord)
+    restored = moveaxis(kept, (-2, -1), (first, second))
+    order = tuple(index for index in range(rank) if index not in (first, second))
+    return restored if keepdims else dimshuffle(restored, order)
+
+
+def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Variable:
+    """Vector norm over an axis, the elements along several, or all; ``ord`` a number p, inf, -inf or 0."""
+    variable = as_variable(x)
+    if isinstance(ord, str) or ord is None:
+        raise DtypeError(describe("vector_norm", [variable.type], f"ord={ord!r} is no norm of vectors"))
+    axes = normalize_axes("vector_norm", axis, variable.tensor_type.ndim)
+    real = cast(variable, "float64") if variable.tensor_type.kind in "biu" else variable
+    return reductions.norm_over(real, ord, axes, keepdims)
+
+
+def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Variable:
+    """Norm of the matrices in the last two axes; ``ord`` as for :func:`norm` over two axes."""
+    variable = as_variable(x)
+    check_matrices("matrix_norm", [variable])
+    rank = variable.tensor_type.ndim
+    rows, columns = rank - 2, rank - 1
+    if ord in ("fro", None):
+        return reductions.norm(variable, "fro", (rows, columns), keepdims)
+    if ord in (2, -2, "nuc"):
+        combine = reductions.sum if ord == "nuc" else reductions.max if ord == 2 else reductions.min
+        single = combine(svdvals(variable), -1)
+        return dimshuffle(single, (*range(rank - 2), "x", "x")) if keepdims else single
+    if ord not in (1, -1, np.inf, -np.inf):
+        raise DtypeError(describe("matrix_norm", [variable.type], f"ord={ord!r} is no norm of matrices"))
+    real = cast(variable, "float64") if variable.tensor_type.kind in "biu" else variable
+    summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = reductions.sum(op_named("abs")(real), summed, None, True)
+    extreme = (reductions.max if ord > 0 else reductions.min)(sums, compared, True)
+    return extreme if keepdims else dimshuffle(extreme, tuple(range(rank - 2)))

@@ -1,0 +1,8 @@
+"""Linear algebra under the names of ``numpy.linalg`` and ``scipy.linalg``."""
+
+from __future__ import annotations
+
+from esat.frontend import linalg as _functions
+from esat.frontend.linalg import *  # noqa: F403
+
+__all__ = _functions.__all__

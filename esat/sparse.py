@@ -1,0 +1,8 @@
+"""Sparse matrices: constructors, products, and elementwise functions of what is stored."""
+
+from __future__ import annotations
+
+from esat.frontend import sparse as _functions
+from esat.frontend.sparse import *  # noqa: F403
+
+__all__ = _functions.__all__
