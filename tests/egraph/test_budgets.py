@@ -1,4 +1,4 @@
-"""What ends saturation: nothing more to find, or budgets that grow with the graph; never the clock by itself."""
+"""What ends saturation: nothing more to find, or budgets that grow with the graph; the clock never does."""
 
 import math
 import warnings
