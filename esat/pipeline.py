@@ -38,7 +38,7 @@ from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
 from esat.phases.row_blocks import join_row_blocks
 from esat.phases.row_products import join_row_products
 from esat.profile import Profile
-from esat.rules import RULES
+from esat.rules import RULES, RuleFile
 from esat.runtime import Executable
 from esat.runtime.debug import DebugExecutable
 from esat.runtime.invariants import keep_invariants
@@ -280,8 +280,10 @@ def _checker(graph: FunctionGraph, mode: Mode) -> GraphChecker:
 
 def _options(mode: Mode, rules: RuleSources, shapes: Expected) -> RuleOptions:
     sources = list(rules) if isinstance(rules, Iterable) and not isinstance(rules, str) else [rules]
-    extra = tuple(RULES.read(source) for source in sources)
-    return RuleOptions(mode.soundness, extra, _machine(mode), shapes)
+    extra: list[RuleFile] = []
+    for source in sources:
+        extra.append(RULES.read(source, extra))
+    return RuleOptions(mode.soundness, tuple(extra), _machine(mode), shapes)
 
 
 def _machine(mode: Mode) -> MachineProfile:

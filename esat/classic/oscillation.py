@@ -20,6 +20,8 @@ REPEATED = 4
 class ReplacementLog(Feature):
     """Notes what is replaced by what, and by whom, while it is attached to a graph."""
 
+    one_of_a_kind = False  # an equilibrium inside another one watches its own optimizers
+
     def __init__(self) -> None:
         import networkx
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from dataclasses import field
 
@@ -85,19 +86,28 @@ class RuleSource:
 
 
 class RulePhase(Optimizer):
-    """An equilibrium of rules on the graph in the form that rules speak of."""
+    """An equilibrium of rules on the graph in the form that rules speak of.
+
+    Rules that did not come to rest had their turn: going on would let the graph grow by a factor in each pass
+    of the equilibrium around it.
+    """
 
     name = "rules"
 
     def __init__(self, optimizers: Iterable[LocalOptimizer | Optimizer]) -> None:
         self.inner = EquilibriumOptimizer(optimizers, name=self.name)
+        self._restless: weakref.ref[FunctionGraph] | None = None
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
+        if self._restless is not None and self._restless() is fgraph:
+            return OptimizerProfile(self.inner.label, "EquilibriumOptimizer")
         for sizes in {rule.sizes for rule in self.inner.locals if isinstance(rule, CheaperRule)}:
             sizes.begin(fgraph)
         KeepReducedAxes().optimize(fgraph)
         profile = self.inner.optimize(fgraph)
         DropReducedAxes().optimize(fgraph)
+        if profile.note:
+            self._restless = weakref.ref(fgraph)
         return profile
 
     def summary(self) -> list[str]:

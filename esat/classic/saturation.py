@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from esat.classic.trace import ReplacementTrace, Writer
 from esat.egraph.program import program_for
 from esat.egraph.report import SaturationReport, StepTrace, Trace
 from esat.egraph.schedule import Budgets
+from esat.errors import CompileError, EsatWarning, RuleError
 from esat.extract.kept import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport, Stage, optimize
@@ -28,7 +30,7 @@ from esat.graph import FunctionGraph, Variable
 from esat.ops.control import IfElse
 from esat.phases.branches import join_branches, separate_branches
 from esat.phases.destroy import Supervisor, permissions_of
-from esat.rules.database import RuleDatabase
+from esat.rules.database import RuleDatabase, RuleSelection
 from esat.rules.query import Query
 
 
@@ -78,6 +80,9 @@ class SaturationOptimizer:
     ) -> tuple[FunctionGraph, OptimizationReport, OptimizerProfile]:
         """The cheapest equal graph found. The given one may be changed on the way.
 
+        Where rules that users added to the database break an e-graph off, which no check of their text can
+        foresee, they are left out with a warning.
+
         Raises
         ------
         RuleError, OptimizerError, SaturationError, CompileError
@@ -88,32 +93,41 @@ class SaturationOptimizer:
         stage = _recording(stage, profile.parts, laps)
         with stage("query"):
             plan = saturation_plan(self.database, self.query, self.options)
-            selection = self.rules.query(
-                self.query, soundness=self.options.soundness, extra=self.options.extra
-            )
+            selection = self._selection()
         equalities = self._prepare(graph, plan, profile, stage)
-        with stage("compile rules"):
-            program = program_for(selection, strict=self.options.soundness == "exact")
         lazy = any(isinstance(node.op, IfElse) for node in graph.apply_nodes)
         if lazy:
             _tidy.optimize(graph)
             separate_branches(graph)
 
         trace = Trace(counts_steps=self.trace is not None)
-        result, report = optimize(
-            graph,
-            program,
-            self.budgets,
-            machine=self.options.machine,
-            method=self.method,
-            shapes=self.options.shapes,
-            equalities=equalities,
-            stage=stage,
-            trace=trace,
-            kept=kept_graphs() if self.watch is None else None,
-            check_types=self.watch is not None,
-            keeps=self.keeps and not lazy,  # what runs under conditions is not kept
-        )
+
+        def attempt(selection: RuleSelection) -> tuple[FunctionGraph, OptimizationReport]:
+            with stage("compile rules"):
+                program = program_for(selection, strict=self.options.soundness == "exact")
+            return optimize(
+                graph,
+                program,
+                self.budgets,
+                machine=self.options.machine,
+                method=self.method,
+                shapes=self.options.shapes,
+                equalities=equalities,
+                stage=stage,
+                trace=trace,
+                kept=kept_graphs() if self.watch is None else None,
+                check_types=self.watch is not None,
+                keeps=self.keeps and not lazy,  # what runs under conditions is not kept
+            )
+
+        try:
+            result, report = attempt(selection)
+        except (RuleError, CompileError) as error:
+            if self.watch is not None or not self.rules.users_files():
+                raise
+            reason = f"rules that were added break this compilation, which leaves them out: {error}"
+            warnings.warn(reason, EsatWarning, stacklevel=2)
+            result, report = attempt(self._selection(users=False))
         if lazy:
             _join(result)
         if report.saturation is not None:
@@ -136,6 +150,12 @@ class SaturationOptimizer:
         profile.end(whole.lap())
         report = replace(report, nodes_before=profile.nodes_before, rules=rules, resizing=resizing)
         return result, report, profile
+
+    def _selection(self, users: bool = True) -> RuleSelection:
+        """The rules that take part, with those that users added to the database or without."""
+        return self.rules.query(
+            self.query, soundness=self.options.soundness, extra=self.options.extra, users=users
+        )
 
     def _prepare(
         self, graph: FunctionGraph, plan: SaturationPlan, profile: OptimizerProfile, stage: Stage

@@ -44,7 +44,9 @@ _SUBSUMED = "(subsume ("
 def with_twins(texts: Sequence[str]) -> list[str]:
     """The texts of a program, with twin relations declared after their constructors, and filled."""
     names = {part[: part.index(" ")] for text in texts for part in text.split(_SUBSUMED)[1:]}
-    declaration = re.compile(rf"\(constructor ({'|'.join(sorted(names))}) (\([^()]*\))[^()]*\)")
+    declaration = re.compile(
+        rf"\(constructor ({'|'.join(map(re.escape, sorted(names)))}) (\([^()]*\))[^()]*\)"
+    )
     filled = [_filling_twins(text) if _SUBSUMED in text else text for text in texts]
     return [declaration.sub(rf"\g<0> (relation {TWIN}\1 \2)", text) if names else text for text in filled]
 

@@ -61,9 +61,10 @@ class Tables:
         """Operands and value of the rows that rules see, a table column in each row of the array."""
         columns = self._columns.get(name)
         if columns is None:
-            rows = [row for row in self._tables[name].rows if not row.subsumed]
+            table = self._tables[name]
+            rows = [row for row in table.rows if not row.subsumed]
             numbers = [[*map(hash, row.inputs), hash(row.output)] for row in rows]
-            columns = np.array(numbers, np.int64).reshape(len(rows), -1).T
+            columns = np.array(numbers, np.int64).reshape(len(rows), len(table.input_sorts) + 1).T
             self._columns[name] = columns
         return columns
 

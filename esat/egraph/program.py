@@ -81,7 +81,7 @@ _programs: OrderedDict[str, Program] = OrderedDict()
 
 def program_for(selection: RuleSelection, strict: bool = False) -> Program:
     """The program of a rule selection; the last few are remembered."""
-    signature = _signature(tuple(map(id, registered_ops())))
+    signature = signature_of_registered()
     digest = program_digest(selection, signature, strict)
     known = _programs.get(digest)
     if known is None:
@@ -89,6 +89,11 @@ def program_for(selection: RuleSelection, strict: bool = False) -> Program:
         while len(_programs) > PROGRAMS_KEPT:
             _programs.popitem(last=False)
     return known
+
+
+def signature_of_registered() -> Signature:
+    """The signature of all ops that are registered now."""
+    return _signature(tuple(map(id, registered_ops())))
 
 
 @lru_cache(maxsize=2)

@@ -5,8 +5,8 @@
 README.md.
 
 For users: `load(path_or_text)`, `add(text)`, `remove(name)`, `list(query)`, `show(name)`, and `check`,
-which tries rules on samples. That one lives in `esat.soundness`, which stands behind this room and needs
-it: handing it on, only when it is asked for, is the one exception from the order of imports.
+which tries rules on samples. That one lives in `esat.soundness`, and what admits texts in `esat.egraph`,
+which stand behind this room and need it: both are imported only when they are asked for.
 """
 
 import importlib

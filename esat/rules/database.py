@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable
+import importlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from esat.errors import RuleError
+from esat.forks import GATE
 from esat.records import record
 from esat.rules.kept_files import read_files
 from esat.rules.query import Query
+from esat.rules.reader import position_of, subforms
 from esat.rules.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Soundness, read_rules
+from esat.rules.signature import declared_names
 from esat.rules.spelling import suggestion
 from esat.storage import digest_of
 
@@ -59,31 +62,94 @@ class RuleSelection:
         return digest_of(parts)
 
 
+class AddedRules(tuple[str, ...]):
+    """Names of the rules that a text added; takes all of it back, at once or after a ``with`` block."""
+
+    text: str
+    _database: RuleDatabase
+
+    @classmethod
+    def of(cls, file: RuleFile, database: RuleDatabase) -> AddedRules:
+        added = cls(dict.fromkeys(rule.report_name for rule in file.rules))
+        added.text = file.file
+        added._database = database
+        return added
+
+    def remove(self) -> None:
+        """Forget the text: its rules, rule sets and declarations. A second time does nothing.
+
+        Raises
+        ------
+        RuleError
+            Where a text added later uses what this one declares.
+        """
+        if self._database.has_text(self.text):
+            self._database.remove(self.text)
+
+    def __enter__(self) -> AddedRules:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+Check = Callable[[RuleFile, Sequence[RuleFile]], None]
+"""Raises RuleError for a text that cannot be taken beside others."""
+
+
+def _admit(file: RuleFile, others: Sequence[RuleFile]) -> None:
+    """Checks texts against ops and egglog, which stand behind this room."""
+    importlib.import_module("esat.egraph.admission").admit(file, others)
+
+
 class RuleDatabase:
     """Named rules, from files and texts; thread-safe.
 
     The package's own files are read when first needed. Rules added later do not change functions
     that were compiled before.
+
+    Parameters
+    ----------
+    directory
+        Where the package's own files are.
+    check
+        What users' texts are checked with when they come.
     """
 
-    def __init__(self, directory: Path | None = None) -> None:
+    def __init__(self, directory: Path | None = None, check: Check = _admit) -> None:
         self._directory = directory
-        self._files: list[RuleFile] | None = None
+        self._check = check
+        self._files: tuple[RuleFile, ...] | None = None
         self._selections: dict[tuple[Query, Soundness], RuleSelection] = {}
         self._added = 0
-        self._lock = threading.RLock()
+        self._lock = GATE.lock()
 
-    def _loaded(self) -> list[RuleFile]:
+    def files(self) -> tuple[RuleFile, ...]:
+        """All files and texts, those of the package first."""
         with self._lock:
             if self._files is None:
                 paths = sorted(self._directory.glob("*.egg")) if self._directory else []
-                self._files = read_files(paths)
+                self._files = tuple(read_files(paths))
             return self._files
+
+    def users_files(self) -> tuple[RuleFile, ...]:
+        """What users added."""
+        return tuple(file for file in self.files() if not self._is_own(file))
+
+    def has_text(self, text: str) -> bool:
+        """Whether users added a text or file of this name and did not remove it."""
+        return any(file.file == text for file in self.users_files())
+
+    def _is_own(self, file: RuleFile) -> bool:
+        return self._directory is not None and Path(file.file).parent == self._directory
 
     def load(
         self, source: str | Path, *, tags: Iterable[str] = (), soundness: Soundness = "real"
-    ) -> tuple[str, ...]:
+    ) -> AddedRules:
         """Add the rules of a file, or of a text, and return their names.
+
+        All of it is added, or nothing: what cannot be compiled is refused here, whatever the graph.
+        What is returned takes it back: ``added.remove()``, or ``with esat.rules.add(...):``.
 
         Parameters
         ----------
@@ -98,42 +164,81 @@ class RuleDatabase:
         Raises
         ------
         RuleError
-            With file, line and column, when the text cannot be read or a name is taken.
+            With file, line and column, when the text cannot be read, names what does not exist, gives
+            operands of a wrong number or sort, declares anew what the package has, or a name is taken.
         """
-        file = _tagged(self._read(source, tags, soundness))
-        with self._lock:
-            taken = {rule.name: rule for known in self._loaded() for rule in known.rules}
-            for rule in file.rules:
-                if rule.name in taken:
-                    raise rule.error(f"the name is taken by the rule at {taken[rule.name].position}")
-            self._loaded().append(file)
-            self._selections.clear()
-        return tuple(dict.fromkeys(rule.report_name for rule in file.rules))
+        # The gate before the lock: who holds the lock keeps forks waiting.
+        with GATE.busy(), self._lock:
+            file = _tagged(self._read(source, tags, soundness))
+            if self.has_text(file.file):
+                raise RuleError("this file is added already; remove it first", file.file)
+            self._require_admissible(file, ())
+            self._replace((*self.files(), file))
+            return AddedRules.of(file, self)
 
-    def add(self, text: str, *, tags: Iterable[str] = (), soundness: Soundness = "real") -> tuple[str, ...]:
+    def add(self, text: str, *, tags: Iterable[str] = (), soundness: Soundness = "real") -> AddedRules:
         """Add rules given as text; see :meth:`load`."""
         return self.load(text, tags=tags, soundness=soundness)
 
     def remove(self, name: str) -> None:
-        """Forget a rule (both directions of a birewrite). Raises RuleError for an unknown name."""
-        self.find(name)
+        """Forget a rule (both directions of a birewrite), or all that a text or a file of users said.
+
+        With the last rule of a text its declarations go, too.
+
+        Parameters
+        ----------
+        name
+            Of a rule, or of a text: the path of the file, or what messages call it (``<rules 1>``).
+
+        Raises
+        ------
+        RuleError
+            For an unknown name, or where another text uses what this one declares.
+        """
         with self._lock:
-            self._files = [_reduced(file, lambda rule: rule.report_name != name) for file in self._loaded()]
-            self._selections.clear()
+            if self.has_text(name):
+                left = tuple(file for file in self.files() if file.file != name or self._is_own(file))
+                (gone,) = (file for file in self.users_files() if file.file == name)
+                _require_unused(gone, left)
+                self._replace(left)
+                return
+            rules = self.find(name)
+            names = {rule.report_name for rule in rules}
+            left = tuple(_reduced(file, lambda rule: rule.report_name not in names) for file in self.files())
+            emptied = [
+                now
+                for now, before in zip(left, self.files(), strict=True)
+                if before.rules and not now.rules and not self._is_own(now)
+            ]
+            for file in emptied:
+                _require_unused(file, [other for other in left if other is not file])
+            self._replace(tuple(file for file in left if file not in emptied))
+
+    def _replace(self, files: tuple[RuleFile, ...]) -> None:
+        self._files = files
+        self._selections.clear()
+
+    def _require_admissible(self, file: RuleFile, beside: Sequence[RuleFile]) -> None:
+        """Raise for a text that cannot stand beside what there is, and other texts."""
+        known = (*self.files(), *beside)
+        taken = {rule.name: rule for one in known for rule in one.rules}
+        for rule in file.rules:
+            if rule.name in taken:
+                raise rule.error(f"the name is taken by the rule at {taken[rule.name].position}")
+        self._check(file, (*self.users_files(), *beside))
 
     def _read(self, source: str | Path, tags: Iterable[str], soundness: Soundness) -> RuleFile:
-        with self._lock:
-            self._added += 1
-            known = [ruleset for file in self._loaded() for ruleset in file.rulesets]
-            name = f"<rules {self._added}>"
-        chosen = tuple(tags)
+        self._added += 1
+        known = [ruleset for file in self.files() for ruleset in file.rulesets]
+        name = f"<rules {self._added}>"
+        chosen = _checked_tags(tags)
         return read_rules(source, tags=chosen, soundness=soundness, file=name, rulesets=known)
 
     def list(self, query: Query | None = None) -> tuple[Rule, ...]:
         """All rules, or those a Query selects."""
         if query is not None:
             return self.query(query).rules
-        return tuple(rule for file in self._loaded() for rule in file.rules)
+        return tuple(rule for file in self.files() for rule in file.rules)
 
     def find(self, name: str) -> tuple[Rule, ...]:
         """The rules of a name: one, or the two directions of a birewrite."""
@@ -155,6 +260,7 @@ class RuleDatabase:
         *,
         soundness: Soundness = "real",
         extra: Iterable[RuleFile] = (),
+        users: bool = True,
     ) -> RuleSelection:
         """The rules whose tags a Query selects and whose soundness class is admitted.
 
@@ -166,10 +272,12 @@ class RuleDatabase:
             The loosest class admitted.
         extra
             Rule files of one compilation, taken whole where their class is admitted.
+        users
+            Whether what users added takes part.
         """
         extra = tuple(extra)
-        if extra:
-            return self._select(query, soundness, extra)
+        if extra or not users:
+            return self._select(query, soundness, extra, users)
         with self._lock:
             # Most compilations ask the same; the digest of a selection stays with it.
             known = self._selections.get((query, soundness))
@@ -179,7 +287,9 @@ class RuleDatabase:
                 known = self._selections[query, soundness] = self._select(query, soundness)
             return known
 
-    def _select(self, query: Query, soundness: Soundness, extra: Iterable[RuleFile] = ()) -> RuleSelection:
+    def _select(
+        self, query: Query, soundness: Soundness, extra: Iterable[RuleFile] = (), users: bool = True
+    ) -> RuleSelection:
         admitted = SOUNDNESS_CLASSES[: SOUNDNESS_CLASSES.index(soundness) + 1]
 
         def selected(rule: Rule) -> bool:
@@ -189,13 +299,50 @@ class RuleDatabase:
         def admissible(rule: Rule) -> bool:
             return rule.soundness in admitted
 
-        files = [_reduced(file, selected) for file in self._loaded()]
+        files = [_reduced(file, selected) for file in self.files() if users or self._is_own(file)]
         files += [_reduced(file, admissible) for file in extra]
         return RuleSelection(tuple(file for file in files if file.rules or file.declarations))
 
-    def read(self, source: str | Path) -> RuleFile:
-        """Read rules for one compilation, without adding them."""
-        return self._read(source, (), "real")
+    def read(self, source: str | Path, beside: Sequence[RuleFile] = ()) -> RuleFile:
+        """Read rules for one compilation, without adding them.
+
+        Parameters
+        ----------
+        source
+            As for :meth:`load`.
+        beside
+            Other texts of the same compilation.
+
+        Raises
+        ------
+        RuleError
+            As :meth:`load`.
+        """
+        with GATE.busy(), self._lock:
+            file = self._read(source, (), "real")
+            self._require_admissible(file, beside)
+            return file
+
+
+def _checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    given = tuple(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else (tags,)
+    if isinstance(tags, str) or not all(isinstance(tag, str) for tag in given):
+        raise RuleError(f"tags are given as a list of names, not {tags!r}")
+    return given
+
+
+def _require_unused(gone: RuleFile, left: Iterable[RuleFile]) -> None:
+    """Raise if files that are left use what one that goes declares."""
+    declared = {str(name) for form in gone.declarations for name in declared_names(form)}
+    if not declared:
+        return
+    for file in left:
+        forms = [*file.declarations, *(form for rule in file.rules for form in (*rule.body, *rule.head))]
+        for part in (part for form in forms for part in subforms(form)):
+            for item in part:
+                if isinstance(item, str) and item in declared:
+                    place = position_of(item)
+                    raise place.error(f"{item}, which {gone.file} declares, is used here; remove this first")
 
 
 def _tagged(file: RuleFile) -> RuleFile:

@@ -230,7 +230,7 @@ def expand(sexp: Sexp) -> Sexp:
     if name not in MACROS:
         if items == sexp:
             return sexp
-        return Form.at(items, sexp.position, sexp.source) if isinstance(sexp, Form) else items
+        return Form.at(items, sexp.position, sexp.text, sexp.span) if isinstance(sexp, Form) else items
     arity, macro = MACROS[name]
     if len(items) - 1 != arity:
         raise position_of(sexp).error(f"the macro {name} takes {arity} operands, got {len(items) - 1}")

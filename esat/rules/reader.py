@@ -53,17 +53,29 @@ class Atom(str):
 
 
 class Form(tuple[Sexp, ...]):
-    """A parenthesised list read from a file; `source` is its text, comments included."""
+    """A parenthesised list read from a file.
+
+    It stands between two offsets of the whole text, which all forms of that text share: with copies of their
+    own, nested forms would take memory by the square of their depth.
+    """
 
     position: Position
-    source: str
+    text: str
+    span: tuple[int, int]
 
     @classmethod
-    def at(cls, items: Iterable[Sexp], position: Position, source: str) -> Form:
+    def at(cls, items: Iterable[Sexp], position: Position, text: str, span: tuple[int, int]) -> Form:
         form = cls(items)
         form.position = position
-        form.source = source
+        form.text = text
+        form.span = span
         return form
+
+    @property
+    def source(self) -> str:
+        """Its text, comments included."""
+        start, end = self.span
+        return self.text[start:end]
 
 
 def position_of(sexp: Sexp) -> Position:
@@ -79,6 +91,8 @@ _TOKEN = re.compile(
       | (?P<symbol>[^\s()";]+)""",
     re.VERBOSE | re.DOTALL,
 )
+MOST_NESTED = 60
+"""Forms inside each other; what reads, prints and compiles them goes down by recursion, and egglog too."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf)\Z|NaN\Z")
 
 
@@ -128,6 +142,17 @@ def _tokens(text: str, start: Position) -> Iterator[tuple[str, str, int, Positio
         yield kind, match.group(), offset, position
 
 
+def _require_encodable(text: str, start: Position) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        before = text[: error.start]
+        line = before.count("\n")
+        column = error.start - before.rfind("\n") if line else start.column + error.start
+        position = Position(start.file, start.line + line, column)
+        raise position.error(f"the character {text[error.start]!a} cannot be encoded as UTF-8") from None
+
+
 def read_forms(text: str, file: str = "", line: int = 1, column: int = 1) -> tuple[Form, ...]:
     """The top-level forms of egglog text.
 
@@ -141,20 +166,24 @@ def read_forms(text: str, file: str = "", line: int = 1, column: int = 1) -> tup
     Errors
     ------
     RuleError
-        On unbalanced parentheses, an unfinished string, or an atom outside every form, with its position.
+        On unbalanced parentheses, an unfinished string, an atom outside every form, forms nested too deeply,
+        or characters that UTF-8 cannot encode, with its position.
     """
+    _require_encodable(text, Position(file, line, column))
     top: list[Sexp] = []
     # One (items, offset, position) per parenthesis still open, the top level first.
     open_forms: list[tuple[list[Sexp], int, Position]] = [(top, 0, UNKNOWN_POSITION)]
     for kind, token, offset, position in _tokens(text, Position(file, line, column)):
         items = open_forms[-1][0]
         if token == "(":
+            if len(open_forms) > MOST_NESTED:
+                raise position.error(f"forms are nested more than {MOST_NESTED} deep here")
             open_forms.append(([], offset, position))
         elif token == ")":
             if len(open_forms) == 1:
                 raise position.error("this closing parenthesis matches no opening one")
             items, start, opened = open_forms.pop()
-            open_forms[-1][0].append(Form.at(items, opened, text[start : offset + 1]))
+            open_forms[-1][0].append(Form.at(items, opened, text, (start, offset + 1)))
         elif len(open_forms) == 1:
             raise position.error(f"expected a form in parentheses, found the {kind} {token}")
         else:

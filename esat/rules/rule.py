@@ -11,6 +11,7 @@ variable with the right side; a birewrite becomes two of them, ``name=>`` and ``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -43,14 +44,18 @@ DEFAULT_RULESET = "user"
 ROOT = "root"
 """The variable that a rewrite's left side is bound to."""
 
-_DECLARATIONS = frozenset(
-    {"sort", "datatype", "datatype*", "constructor", "function", "relation", "let", "set", "union"}
-)
+_DECLARATIONS = frozenset({"sort", "datatype", "datatype*", "constructor", "function", "relation", "set"})
 _COMMANDS = frozenset(
     {"run", "run-schedule", "check", "extract", "push", "pop", "print-size", "print-function", "print-stats"}
     | {"include", "input", "output", "fail", "simplify", "prove", "delete", "subsume", "panic"}
-    | {"unstable-combined-ruleset", "let-scheduler"}
+    | {"unstable-combined-ruleset", "let-scheduler", "set-option", "print-overall-statistics"}
 )
+_NO_FACTS = frozenset({"let", "union"})
+"""Forms about terms of one graph, which texts of rules know nothing of."""
+_NOT_IN_NAMES = re.compile(r'["#\\\x00-\x1f\x7f-\x9f\ud800-\udfff]|\((?=(?:subsume|delete|function)\b)')
+"""What names of rules do not hold: they stand in quotes in texts that are searched for actions."""
+RULESET_ENDINGS = ("-expanding", "-wide")
+"""End the rule sets that the compiler makes."""
 _OPTIONS: dict[str, frozenset[str]] = {
     "rewrite": frozenset({":when", ":ruleset", ":name", ":soundness", ":subsume"}),
     "birewrite": frozenset({":when", ":ruleset", ":name", ":soundness"}),
@@ -210,8 +215,10 @@ def _options(form: Form, start: int, positional: str) -> _Options:
 
 def shortened(sexp: Sexp, width: int = 60) -> str:
     """`sexp` as text for a message."""
-    text = sexp if isinstance(sexp, str) else (sexp.source if isinstance(sexp, Form) else str(sexp))
-    text = " ".join(text.split())
+    if isinstance(sexp, Form):
+        start, end = sexp.span
+        sexp = sexp.text[start : min(end, start + 4 * width)]
+    text = " ".join((sexp if isinstance(sexp, str) else str(sexp)).split())
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
@@ -281,12 +288,15 @@ class _FileReader:
 
     def _is_fact(self, form: Form) -> bool:
         """Whether `form` is a ground fact such as ``(lossless 1 2)``: nothing egglog gives a meaning to."""
-        known = _COMMANDS | _OPTIONS.keys()
-        return bool(head_of(form)) and head_of(form) not in known and not suggestion(head_of(form), known)
+        known = _COMMANDS | _OPTIONS.keys() | _NO_FACTS
+        head = head_of(form)
+        return bool(head) and is_variable(head) and head not in known and not suggestion(head, known)
 
     def _refuse(self, form: Form, kind: str) -> NoReturn:
         if kind in _COMMANDS:
             raise form.position.error(f"{kind} is a command; a rule file holds rules and declarations only")
+        if kind in _NO_FACTS:
+            raise form.position.error(f"{kind} speaks of the terms of one graph; rules hold for all graphs")
         known = (*_OPTIONS, *_DECLARATIONS)
         raise form.position.error(f"unknown form {kind or shortened(form)}{suggestion(kind, known)}")
 
@@ -296,6 +306,9 @@ class _FileReader:
         if not is_variable(name):
             raise position.error("ruleset expects a name")
         assert isinstance(name, str)
+        if "." in name or name.endswith(RULESET_ENDINGS):
+            endings = " or ".join(RULESET_ENDINGS)
+            raise position_of(name).error(f"the name of a rule set has no '.' and does not end in {endings}")
         if name in self.rulesets:
             before = self.rulesets[name].position
             raise position.error(f"the rule set {name} is declared twice, before at {before}")
@@ -328,13 +341,16 @@ class _FileReader:
     def _name(self, form: Form, options: _Options) -> str:
         value = options.values.get(":name")
         if value is None:
-            name = f"{Path(self.file).name}:{form.position.line}:{form.position.column}"
+            file = _NOT_IN_NAMES.sub("_", Path(self.file).name)
+            name = f"{file}:{form.position.line}:{form.position.column}"
         elif is_string(value) and string_value(value):
             name = string_value(value)
         else:
             raise position_of(value).error(':name expects a string in quotes, such as :name "neg-neg"')
-        if "#" in name or any(character in name for character in '"\\\n'):
-            raise position_of(value or form).error("a rule name holds no '#', quote, backslash or line break")
+        if _NOT_IN_NAMES.search(name):
+            raise position_of(value or form).error(
+                "a rule name holds no '#', quote, backslash, line break, or the beginning of an action"
+            )
         if name in self.names:
             raise form.position.error(f"the rule name {name!r} is taken by the rule at {self.names[name]}")
         self.names[name] = form.position

@@ -17,7 +17,7 @@ ReduceSum        ``Operator(("T", "i64"), dtype="same", broadcast="(| #0 #1)")``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from esat.records import record
@@ -93,14 +93,38 @@ def declared_signature(declarations: Iterable[Form]) -> dict[str, Operator]:
     """The constructors, functions and relations that a rule file declares; their typing is unknown."""
     found: dict[str, Operator] = {}
     for form in declarations:
-        kind = head_of(form)
-        if kind not in ("constructor", "function", "relation") or len(form) < 3:
-            continue
-        name, operands = form[1], form[2]
-        result = form[3] if kind != "relation" and len(form) > 3 else "Unit"
-        if isinstance(name, str) and isinstance(result, str) and not isinstance(operands, str):
-            found[name] = Operator(tuple(str(sort) for sort in operands), result)
+        for name, operands, result in _declared_tables(form):
+            if isinstance(name, str) and isinstance(result, str) and not isinstance(operands, str):
+                found[name] = Operator(tuple(str(sort) for sort in operands), result)
     return found
+
+
+def _declared_tables(form: Form) -> Iterator[tuple[Sexp, Sexp, Sexp]]:
+    """Name, operands and result of each table that a form declares."""
+    match form:
+        case ("relation", name, operands, *_):
+            yield name, operands, "Unit"
+        case ("constructor" | "function", name, operands, result, *_):
+            yield name, operands, result
+        case ("datatype", sort, *variants):
+            yield from ((variant[0], variant[1:], sort) for variant in variants if head_of(variant))
+        case ("datatype*", *sorts):
+            for one in sorts:
+                if head_of(one) and head_of(one) != "sort":
+                    yield from ((variant[0], variant[1:], one[0]) for variant in one[1:] if head_of(variant))
+
+
+def declared_names(form: Form) -> Iterator[Sexp]:
+    """What a form declares: sorts and tables. Of a ground fact there is none."""
+    match form:
+        case ("sort" | "datatype", name, *_):
+            yield name
+        case ("datatype*", *sorts):
+            for one in sorts:
+                if not isinstance(one, str) and one:
+                    yield one[1] if one[0] == "sort" and len(one) > 1 else one[0]
+    for name, _, _ in _declared_tables(form):
+        yield name
 
 
 _KEYWORD_FORMS = frozenset({"=", "!=", "let", "set", "union", "subsume", "delete", "panic", "unstable-fn"})

@@ -121,12 +121,15 @@ def test_counts_agree_with_enumeration(name):
     chooser = random.Random(name)
     for _ in range(20):
         rows = {
-            table: {(chooser.randrange(6), chooser.randrange(6)) for _ in range(chooser.randrange(1, 25))}
+            table: {(chooser.randrange(6), chooser.randrange(6)) for _ in range(chooser.randrange(25))}
             for table in "ABC"
         }
         patterns = tuple(Pattern(table, (*variables, "")) for table, variables in PATTERNS[name])
         join = Join(name, "", patterns, 0, True)
-        tables = Tables({name: FakeTable([FakeRow(row) for row in own]) for name, own in rows.items()})
+        subsumed = [FakeRow((7, 7), subsumed=True)]  # which rules do not see
+        tables = Tables(
+            {name: FakeTable([*map(FakeRow, own), *subsumed], ["T", "T"]) for name, own in rows.items()}
+        )
         expected = enumerated(rows, patterns, {})
         assert join.matches(tables, MOST_JOINED) == expected
         if name in ("triangle", "square", "two circles"):
@@ -162,7 +165,29 @@ class FakeTable:
     """A table as egglog shows it."""
 
     rows: list[FakeRow]
+    input_sorts: list[str]
 
 
 def table(columns, rows):
-    return FakeTable([FakeRow((number,) * columns, number) for number in range(rows)])
+    return FakeTable([FakeRow((number,) * columns, number) for number in range(rows)], ["T"] * columns)
+
+
+@pytest.mark.parametrize("rows", [[], [FakeRow((1, 2), 3, subsumed=True)]], ids=["none", "subsumed"])
+def test_tables_without_live_rows_have_no_matches(rows):
+    tables = Tables({"A": FakeTable(rows, ["T", "T"]), "B": table(1, 5)})
+    assert tables.columns("A").shape == (3, 0)
+    for variables in ("xyz", "xxz", "x y"):
+        related = (Pattern("A", tuple(variables)), Pattern("B", ("x", "")), Pattern("A", ("y", "x", "")))
+        assert Join("none", "", related, 1, True).matches(tables) == 0
+        assert Join("none", "", related, 1, True).matches(tables, MOST_JOINED) == 0
+
+
+def test_rules_that_match_only_what_a_rule_subsumed_do_not_end_a_compilation():
+    rules = """
+(rewrite (Exp x) (Reciprocal (Exp (Neg x))) :subsume :name "all-exponentials-t")
+(rule ((= a (Exp x)) (= b (Exp y)) (= c (Exp z))) ((Maximum a (Maximum b c))) :name "of-three-t")
+"""
+    x = esat.vector("x")
+    outputs = [esat.exp(x * float(k + 2)) for k in range(60)]
+    report = saturation(rules, x, outputs)
+    assert {rule.name: rule.matches for rule in report.rules}["all-exponentials-t"] >= 60

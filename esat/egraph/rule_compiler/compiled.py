@@ -48,7 +48,7 @@ class Chunk:
 
 def _as_written(text: str) -> str:
     """Generated text with the variables named as the user wrote them."""
-    return re.sub(r"(?<![^\s(])\?(?!%)(?=\S)", "", text)
+    return re.sub(r"(?<![^\s(])(?:\?(?!%)|@)(?=\S)", "", text)
 
 
 def _culprit(rule: Rule, offending: str, reason: str) -> Sexp:

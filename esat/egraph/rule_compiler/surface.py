@@ -118,7 +118,7 @@ def _is_term(sexp: Sexp, signature: Signature) -> bool:
     return name[0].isupper()
 
 
-def _renamer() -> Callable[[Sexp], Sexp]:
+def renamer() -> Callable[[Sexp], Sexp]:
     """Prefixes variables with a question mark; every wildcard becomes a variable of its own."""
     wildcards = count(1)
 
@@ -142,8 +142,8 @@ def prepare(rule: Rule, signature: Signature, keep_squares: bool = False) -> Sur
     RuleError
         If the head uses a variable that nothing binds. (egglog would not notice: a type guard binds it.)
     """
-    _require_bound(rule)
-    rename = _renamer()
+    require_bound(rule)
+    rename = renamer()
     body: list[Sexp] = [rename(fact) for fact in rule.body]
     head = tuple(rename(action) for action in rule.head)
     if not keep_squares:
@@ -156,7 +156,8 @@ def prepare(rule: Rule, signature: Signature, keep_squares: bool = False) -> Sur
     return SurfaceRule(rule, tuple(patterns), tuple(guards), head, signature)
 
 
-def _require_bound(rule: Rule) -> None:
+def require_bound(rule: Rule) -> None:
+    """Raise a RuleError if the head uses a variable that nothing binds."""
     bound = {str(name) for fact in rule.body for name in _variables(fact)}
     for action in rule.head:
         for name in _variables(action):
