@@ -18,14 +18,15 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import log2, prod
 
-from esat.egraph.matrices import BY_CONSTRUCTOR, instance
+from esat.egraph.matrices import instance
 from esat.egraph.program import SUPERSEDED
 from esat.egraph.terms import OpaqueOp
+from esat.errors import EsatError
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_counts, plan_ops
 from esat.extract.structured_cost import normal_seconds, structured_seconds
 from esat.extract.value import IMPOSSIBLE, Value
-from esat.graph import Family, Op
+from esat.graph import Family, Op, TensorType, Variable
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.contraction import MATMUL, MatMul
@@ -238,8 +239,8 @@ class CostModel:
         ]
         if isinstance(known.op, NormalProduct):
             return normal_seconds(self.machine, ranked[0])
-        if constructor in BY_CONSTRUCTOR and not result.shape:
-            result = result._replace(shape=(1.0,) * known.operand_ranks[0])
+        if not result.shape:
+            result = result._replace(shape=(1.0,) * _result_rank(known.op, ranked))
         return self._instance(known.op, ranked, result)
 
     def _instance(self, op: Op, operands: Sequence[Value], result: Value) -> float:
@@ -307,3 +308,13 @@ class CostModel:
     @cached_property
     def _named(self) -> dict[str, Op]:
         return {op.name: op for op in registered_ops()}
+
+
+def _result_rank(op: Op, operands: Sequence[Value]) -> int:
+    """Number of axes of an op's result, by its typing rule; 0 where types of operands alone do not tell."""
+    types = [TensorType(DTYPES[operand.dtype], shape=(None,) * len(operand.shape)) for operand in operands]
+    try:
+        result = op.infer_types([Variable(type) for type in types])[0]
+    except EsatError:
+        return 0
+    return result.ndim if isinstance(result, TensorType) else 0

@@ -228,6 +228,9 @@ class _Body:
         self.computed.update(zip(node.outputs, copied.outputs, strict=True))
 
     def _operand(self, variable: Variable, role: Role) -> Variable:
+        """What stands for an operand: a kernel reads matrices as they are stored, or turned once."""
+        while role == "other" and is_turned(variable) and is_turned(_source(variable)):
+            variable = _source(_source(variable))
         if role == "constant":
             return variable
         if role == "turned row" or (role == "other" and is_turned(variable)):

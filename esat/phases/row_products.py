@@ -109,7 +109,8 @@ def _transposed(graph: FunctionGraph, variable: Variable) -> Variable | None:
 
 def _turned(graph: FunctionGraph, variable: Variable) -> Variable:
     """The transpose of a matrix, without turning it twice."""
-    return _transposed(graph, variable) or dimshuffle(variable, (1, 0))
+    matrix = _transposed(graph, variable)
+    return dimshuffle(variable, (1, 0)) if matrix is None else matrix
 
 
 def _elementwise_before(

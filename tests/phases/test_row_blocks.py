@@ -281,3 +281,15 @@ def test_sizes_that_do_not_fit_name_the_line(place: int) -> None:
     with pytest.raises(ShapeError, match=r"do not match|must be equal") as raised:
         function(*given)
     assert "test_row_blocks.py" in str(raised.value)
+
+
+@pytest.mark.parametrize("mode", ["o2", "greedy", "fast_compile"])
+def test_weights_that_are_turned_twice_or_more(mode: str) -> None:
+    """Modes without rules about views leave transposes of transposes to the phase."""
+    x, y, v = esat.matrix("x"), esat.vector("y"), esat.matrix("v")
+    layers = esat.tanh(esat.tanh(x @ v.T.T) @ v.T.T.T)
+    by_inverse = esat.grad((esat.linalg.inv(x @ x.T + 2.0) @ y).sum(), x)
+    values = {x: RNG.standard_normal((40, 40)), y: RNG.standard_normal(40), v: RNG.standard_normal((40, 3))}
+    expected = esat.evaluate([layers, by_inverse], values)
+    function = esat.compile(esat.Graph(list(values), [layers, by_inverse]), mode)
+    assert_results(function(*values.values()), tuple(expected), 1e-9)

@@ -263,3 +263,13 @@ def test_what_is_elementwise_too_but_no_part_of_the_function() -> None:
         scale = esat.tanh(scale) + y
     joined = join_row_products(FunctionGraph([a, y, w], [a.T @ (scale * (a @ w))]), codegen)
     assert [node.op.name for node in joined.toposort()].count("rows_matmul") == 1
+
+
+@pytest.mark.parametrize("mode", ["o2", "greedy", "fast_run"])
+def test_columns_that_are_turned_first(mode: str) -> None:
+    x, column = esat.matrix("x"), esat.tensor("c", shape=(None, 1))
+    row = esat.tanh(column.T @ x.T)
+    values = {x: np.arange(12.0).reshape(4, 3) / 7.0, column: np.array([[0.5], [-1.0], [2.0]])}
+    function = esat.compile(esat.Graph(list(values), [row @ x, (row @ x).T]), mode)
+    expected = esat.evaluate([row @ x, (row @ x).T], values)
+    assert_results(function(*values.values()), tuple(expected), 1e-12)

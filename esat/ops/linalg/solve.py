@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.graph.op import Array, Op, Work
+from esat.graph.op import Array, Op, Work, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import equalize_ranks
@@ -21,7 +21,7 @@ from esat.ops.linalg.algebra import (
     transposed,
     triangle,
 )
-from esat.ops.linalg.record import MatrixOp, each_matrix, inexact_operands, system_shape
+from esat.ops.linalg.record import MatrixOp, check_matrices, each_matrix, inexact_operands, system_shape
 from esat.records import record
 
 
@@ -30,7 +30,10 @@ class _System(MatrixOp):
     """A square matrix and right sides in the columns of a second one; both have one rank."""
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
-        return equalize_ranks(inexact_operands(self.name, inputs))
+        operands = inexact_operands(self.name, inputs)
+        check_count(self.name, operands, 2)
+        check_matrices(self.name, operands)  # of what a vector is made by axes of size 1 nobody spoke
+        return equalize_ranks(operands)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (inputs[1].tensor_type.with_shape(system_shape(self.name, inputs)),)

@@ -5,7 +5,10 @@ import pytest
 import scipy.linalg
 from oracle import agree
 
+import esat
 from esat import linalg
+from esat.errors import ShapeError
+from esat.ops.linalg.solve import SOLVE
 
 RNG = np.random.default_rng(17)
 DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "bool")
@@ -205,3 +208,22 @@ def test_composites():
 def test_a_large_log_determinant():
     matrix = array("float64", 400, 400) * 1e100
     agree(linalg.slogdet, np.linalg.slogdet, matrix, static=(True,))
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        esat.linalg.solve,
+        esat.linalg.solve_triangular,
+        lambda a, b: esat.linalg.cho_solve((a, True), b),
+        SOLVE,
+    ],
+)
+def test_systems_take_matrices(solve):
+    name = r"^(solve|solve_triangular|cho_solve)\("
+    for matrix in (esat.vector(), esat.scalar(), esat.tensor("one", shape=(1,))):
+        for sides in (esat.vector(), esat.matrix()):
+            with pytest.raises(ShapeError, match=name + ".*takes matrices"):
+                solve(matrix, sides)
+    with pytest.raises(ShapeError, match=name + ".*takes matrices"):
+        solve(esat.matrix(), esat.scalar())
