@@ -122,6 +122,7 @@ from esat.graph import (
 )
 from esat.graph.evaluate import evaluate
 from esat.graph.methods import Methods as _Methods
+from esat.graph.registry import reserve_names as _reserve_names
 from esat.ops.assume import assume
 from esat.ops.cast import cast
 from esat.ops.control import assert_, ifelse, specify_shape
@@ -164,6 +165,9 @@ for _part in (
     _activations, _assembling, _creation, _elementwise, _linear, _names, _nans, _numeric, _reductions,
     _running, _searching, _sequences, _shaping, _statistics, _tensor,
 ):  # fmt: skip
+    _shadowed = {*__all__}.intersection(_part.__all__)
+    if _shadowed:
+        raise ImportError(f"{_part.__name__} has names that are taken: {', '.join(sorted(_shadowed))}")
     __all__ += _part.__all__
 
 _LATER = {
@@ -198,6 +202,7 @@ def __dir__() -> list[str]:
 
 
 _register_all()
+_reserve_names(__all__)
 _check_calls(globals(), __all__)
 for _module in (linalg, random, sparse):
     _check_calls(vars(_module), _module.__all__)

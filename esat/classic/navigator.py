@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from esat.classic.local import LocalOptimizer, Transformed
@@ -11,7 +12,7 @@ from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.profile import OptimizerProfile
 from esat.errors import GraphError, OptimizerError
 from esat.graph import Apply, Feature, FunctionGraph, ReplaceValidate, Variable
-from esat.graph.function_graph import replaceable
+from esat.graph.types import may_stand_for
 
 Order = Literal["in_to_out", "out_to_in", "random"]
 ORDERS: tuple[Order, ...] = ("in_to_out", "out_to_in", "random")
@@ -91,8 +92,17 @@ def replacement_pairs(
     """What a local optimizer's answer replaces by what."""
     if answer is False or answer is None:
         return []
-    if isinstance(answer, dict):
+    if isinstance(answer, Mapping):
+        for variable in (*answer.keys(), *answer.values()):
+            if not isinstance(variable, Variable):
+                raise OptimizerError(f"{local} gives {variable!r}, which is not a Variable")
         return [(old, new) for old, new in answer.items() if old is not new]
+    if not isinstance(answer, Sequence) or isinstance(answer, str):
+        shown = answer if isinstance(answer, Variable) else repr(answer)
+        raise OptimizerError(
+            f"{local} gives {shown} for {node}, where a local optimizer gives False, a list of one"
+            " replacement for each output, or a dict of Variables and their replacements"
+        )
     replacements = list(answer)
     if len(replacements) != len(node.outputs):
         raise OptimizerError(
@@ -112,7 +122,7 @@ def replacement_pairs(
 
 def check_replacement(old: Variable, new: Variable, local: LocalOptimizer) -> None:
     """Raise OptimizerError unless the one may stand for the other."""
-    if not replaceable(old.type, new.type):
+    if not may_stand_for(old.type, new.type):
         raise OptimizerError(f"{local} replaces {old} of type {old.type} by {new} of type {new.type}")
 
 

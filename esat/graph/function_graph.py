@@ -10,7 +10,7 @@ from esat.errors import GraphError
 from esat.graph.features import Feature
 from esat.graph.printing import expression_text
 from esat.graph.traversal import ancestors, clone, toposort
-from esat.graph.types import TensorType, Type
+from esat.graph.types import may_stand_for
 from esat.graph.variables import Apply, Constant, SharedVariable, Variable
 
 FeatureKind = TypeVar("FeatureKind", bound=Feature)
@@ -260,23 +260,7 @@ def _copy(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> tuple[list
     return list(fresh.values()), copied
 
 
-def replaceable(old: Type, new: Type) -> bool:
-    """Whether a Variable of one type may stand where one of the other type stood.
-
-    What is known of the sizes may differ, but must not contradict.
-    """
-    if old == new:
-        return True
-    return (
-        isinstance(old, TensorType)
-        and isinstance(new, TensorType)
-        and old.dtype == new.dtype
-        and old.ndim == new.ndim
-        and all(None in pair or pair[0] == pair[1] for pair in zip(old.shape, new.shape, strict=True))
-    )
-
-
 def _check_replacement(old: Variable, new: Variable, reason: str) -> None:
-    if not replaceable(old.type, new.type):
+    if not may_stand_for(old.type, new.type):
         by = f" by {reason}" if reason else ""
         raise GraphError(f"{old} ({old.type}) cannot be replaced{by} with {new} ({new.type}): types differ")

@@ -14,7 +14,7 @@ from esat.errors import CallError, GradientError, ShapeError, describe
 from esat.graph.callers import user_line
 from esat.graph.registry import is_registered, op_named
 from esat.graph.types import Type
-from esat.graph.variables import Apply, Constant, Variable
+from esat.graph.variables import Apply, Constant, Variable, linked
 from esat.records import record
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -104,7 +104,7 @@ class Op:
         """An Apply of this op on ``inputs``, with outputs of the inferred types."""
         operands = self.prepare(inputs)
         outputs = [type.make_variable() for type in self.infer_types(operands)]
-        return Apply(self, operands, outputs)
+        return linked(self, operands, outputs)
 
     def __call__(self, *inputs: Any, **unknown: Any) -> Any:
         """The output of :meth:`make_node`, or a tuple of them when there are several."""

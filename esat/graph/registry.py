@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from esat.errors import GraphError
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _OPS: dict[str, Op] = {}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
+_PUBLIC: set[str] = set()
 
 
 def register_op(op: Op) -> Op:
@@ -43,6 +44,16 @@ def is_registered(op: Op) -> bool:
 def register_functions(functions: Mapping[str, Callable[..., Any]]) -> None:
     """Enter the functions that methods of Variables call, by the methods' names."""
     _FUNCTIONS.update(functions)
+
+
+def reserve_names(names: Iterable[str]) -> None:
+    """Say which names functions of the package have, so that ops of users are not named so."""
+    _PUBLIC.update(names)
+
+
+def is_public(name: str) -> bool:
+    """Whether a function of the package has that name."""
+    return name in _PUBLIC
 
 
 def function_named(name: str) -> Callable[..., Any]:

@@ -173,6 +173,22 @@ class TensorType(Type):
         return f"TensorType({self.dtype!r}, shape={self.shape})"
 
 
+def may_stand_for(old: Type, new: Type) -> bool:
+    """Whether a Variable of one type may stand where one of the other type stood.
+
+    What is known of the sizes may differ, but must not contradict.
+    """
+    if old == new:
+        return True
+    return (
+        isinstance(old, TensorType)
+        and isinstance(new, TensorType)
+        and old.dtype == new.dtype
+        and old.ndim == new.ndim
+        and all(None in pair or pair[0] == pair[1] for pair in zip(old.shape, new.shape, strict=True))
+    )
+
+
 def normalize_dtype(dtype: Any) -> str:
     """The name of a dtype esat knows. Raises DtypeError for any other."""
     if isinstance(dtype, str) and dtype in DTYPE_NUMBER:

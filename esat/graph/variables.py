@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
-from esat.errors import GraphError, UserLine
+from esat.errors import CycleError, EsatError, GraphError, UserLine, describe
 from esat.graph.callers import user_line
 from esat.graph.methods import Methods
-from esat.graph.types import TensorType, Type
+from esat.graph.types import TensorType, Type, may_stand_for
 
 if TYPE_CHECKING:
     from esat.graph.function_graph import Client
@@ -185,12 +185,14 @@ def _own(type: Type, value: Any) -> Any:
 class Apply:
     """The application of an op to inputs.
 
-    The constructor sets ``owner`` and ``index`` of the outputs.
+    The constructor sets ``owner`` and ``index`` of the outputs. What ``op.make_node(...)`` does besides, to
+    convert operands and find the types of results, it does not do: it refuses what is not done.
 
     Raises
     ------
     GraphError
-        When an input or output is not a Variable, or an output already has an owner.
+        When an input or output is not a Variable, or an output already has an owner; when the op takes
+        other operands, or has other results.
     """
 
     __slots__ = ("__weakref__", "inputs", "op", "outputs", "where")
@@ -202,13 +204,24 @@ class Apply:
         outputs: Sequence[Variable],
         where: UserLine | None = None,
     ) -> None:
+        for role, variables in (("inputs", inputs), ("outputs", outputs)):
+            if not isinstance(variables, list | tuple):
+                raise GraphError(f"Apply({op}): {role} are a list of Variables, not {variables!r}")
+        for variable in (*inputs, *outputs):
+            if not isinstance(variable, Variable):
+                raise GraphError(f"Apply({op}): {variable!r} is not a Variable")
+        if not {*inputs}.isdisjoint(outputs):
+            raise CycleError(f"Apply({op}): a result cannot be an operand of its own")
+        _check_application(op, inputs, outputs)
+        self._link(op, inputs, outputs, where)
+
+    def _link(
+        self, op: Op, inputs: Sequence[Variable], outputs: Sequence[Variable], where: UserLine | None
+    ) -> None:
         self.op = op
         self.inputs = list(inputs)
         self.outputs = list(outputs)
         self.where = where if where is not None else user_line()
-        for variable in (*self.inputs, *self.outputs):
-            if not isinstance(variable, Variable):
-                raise GraphError(f"Apply({op}): {variable!r} is not a Variable")
         for position, output in enumerate(self.outputs):
             if output.owner is not None and output.owner is not self:
                 raise GraphError(f"Apply({op}): output {output} already belongs to {output.owner}")
@@ -218,7 +231,7 @@ class Apply:
     def clone_with(self, inputs: Sequence[Variable]) -> Apply:
         """The same op and output types on other inputs of compatible types."""
         outputs = [Variable(output.type, name=output.name) for output in self.outputs]
-        return Apply(self.op, inputs, outputs, self.where)
+        return linked(self.op, inputs, outputs, self.where)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         operands = [(variable.owner or variable, variable.index) for variable in self.inputs]
@@ -231,6 +244,40 @@ class Apply:
     __repr__ = __str__
 
 
+def linked(
+    op: Op, inputs: Sequence[Variable], outputs: Sequence[Variable], where: UserLine | None = None
+) -> Apply:
+    """An Apply of operands and results that are known to be right: the op has made them so."""
+    node = Apply.__new__(Apply)
+    node._link(op, inputs, outputs, where)
+    return node
+
+
+def _check_application(op: Op, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
+    """Raise GraphError unless these can be operands and results of an op, as they are."""
+    if not callable(getattr(op, "make_node", None)):
+        raise GraphError(f"Apply: {op!r} is not an op")
+    shown = [variable.type for variable in inputs]
+    try:
+        operands = op.prepare(inputs)
+        types = op.infer_types(inputs)
+    except NotImplementedError:
+        return  # an op of a user's that says the types of its results in make_node
+    except EsatError as error:
+        raise GraphError(str(error)) from error
+    except (TypeError, ValueError, IndexError) as error:
+        reason = "the op does not take these operands"
+        raise GraphError(describe(f"Apply({op})", shown, reason, user_line())) from error
+    if len(operands) != len(inputs) or any(a is not b for a, b in zip(operands, inputs, strict=True)):
+        wanted = ", ".join(str(operand.type) for operand in operands)
+        reason = f"the op takes operands converted to ({wanted}); call {op}.make_node"
+        raise GraphError(describe(f"Apply({op})", shown, reason, user_line()))
+    found = [output.type for output in outputs]
+    if len(found) != len(types) or not all(map(may_stand_for, found, types)):
+        told = f"the results are of types ({', '.join(map(str, types))}), not ({', '.join(map(str, found))})"
+        raise GraphError(describe(f"Apply({op})", shown, told, user_line()))
+
+
 def _applied(
     op: Op,
     operands: Sequence[tuple[Apply | Variable, int | None]],
@@ -239,7 +286,7 @@ def _applied(
 ) -> Apply:
     """The node that was pickled: an operand that a node computes is that node and the result's position."""
     inputs = [one if isinstance(one, Variable) else _output((), one, index) for one, index in operands]
-    return Apply(op, inputs, [Variable(type, name=name) for type, name in results], where)
+    return linked(op, inputs, [Variable(type, name=name) for type, name in results], where)
 
 
 def _output(nodes: Sequence[Apply], node: Apply, index: int | None) -> Variable:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 
 from esat.graph import Apply, Family, FunctionGraph, Variable
 from esat.graph.op import Op
+from esat.graph.variables import linked
 from esat.ops.accumulate import AccumulateProduct
 from esat.phases.accumulate import accumulate_products
 from esat.phases.destroy import DestroyPlan
@@ -102,7 +103,7 @@ def _rebuilt(graph: FunctionGraph, ops: Mapping[Apply, Op]) -> FunctionGraph:
     for node in graph.toposort():
         operands = [copies.get(variable, variable) for variable in node.inputs]
         outputs = [Variable(output.type, name=output.name) for output in node.outputs]
-        Apply(ops.get(node, node.op), operands, outputs, node.where)
+        linked(ops.get(node, node.op), operands, outputs, node.where)
         for old, new in zip(node.outputs, outputs, strict=True):
             copies.setdefault(old, new)
     outputs = [copies.get(output, output) for output in graph.outputs]

@@ -156,3 +156,31 @@ def test_more_is_allowed_to_be_known_of_sizes(x):
 
     TopoOptimizer(use_y).optimize(graph)
     assert str(graph) == "[add(y, y)]"
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (lambda node: True, "True"),
+        (lambda node: node.inputs[0], "x"),
+        (lambda node: 3, "3"),
+        (lambda node: "xy", "'xy'"),
+        (lambda node: object, "object"),
+        (lambda node: {node.inputs[0]}, "{x}"),
+        (lambda node: {node.outputs[0]: 1.0}, "1.0, which is not a Variable"),
+        (lambda node: {"x": node.inputs[0]}, "'x', which is not a Variable"),
+        (lambda node: [1.0], "1.0, which is not a Variable"),
+        (lambda node: [], "0 replacements for the 1 outputs"),
+    ],
+)
+def test_answers_that_mean_nothing_name_the_optimizer(answer, shown, mode):
+    local = FromFunctionLocalOptimizer(answer, [esat.erf], "odd_one")
+    esat.optdb["canonicalize"].register("odd_one", local, "fast_run")
+    x = esat.vector("x")
+    try:
+        with pytest.raises(OptimizerError, match=f"^odd_one gives .*{shown}"):
+            esat.compile(esat.Graph([x], esat.erf(x)), mode)
+    finally:
+        esat.optdb["canonicalize"].remove("odd_one")
+    assert esat.compile(esat.Graph([x], esat.erf(x)), mode)([0.0]) == [0.0]

@@ -21,6 +21,46 @@ def test_apply_owns_its_outputs():
         Apply(esat.exp, [1.0], [Variable(x.type)])
 
 
+X, M, J = esat.vector("x"), esat.matrix("m"), esat.ivector("i")
+WRONG = {
+    "dtypes": (esat.add, [X, J], [X.type()], r"add.*takes operands converted to .*call add.make_node"),
+    "too few": (esat.add, [X], [X.type()], r"add\(x\): takes 2 operands, not 1"),
+    "ranks": (esat.add, [X, M], [X.type()], r"add\(.*must have one rank"),
+    "dtype of the result": (esat.add, [X, X], [J.type()], r"add.*results are of types \(vector\(float64\)\)"),
+    "rank of the result": (esat.sum(M, 0).owner.op, [M], [M.type()], r"sum.*results are of types"),
+    "no result": (esat.add, [X, X], [], r"add.*results are of types .*, not \(\)"),
+    "no op": (3, [X, X], [X.type()], r"3 is not an op"),
+    "no list": (esat.exp, X, [X.type()], r"exp.*inputs are a list of Variables, not x"),
+    "itself": (esat.exp, [X], [X], r"exp.*cannot be an operand of its own"),
+    "an index of another array": (X[0].owner.op, [], [X.type()], r"subtensor"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_applications_are_refused_when_they_are_made(name):
+    op, inputs, outputs, message = WRONG[name]
+    with pytest.raises(GraphError, match=message):
+        Apply(op, inputs, outputs)
+    assert X.owner is None
+
+
+def test_what_ops_make_can_be_made_by_hand():
+    outputs = [
+        X[1:].sum(), M @ M.T, esat.linalg.solve(M, X), esat.where(X > 0, J, 2.0), esat.concatenate([X, J]),
+        esat.set_subtensor(X[1:3], 1.0), esat.reshape(X, (3, -1)), M[[0, 1], :], esat.sort(X),
+        esat.softmax(M),
+        *esat.linalg.svd(M), esat.arange(esat.shape(M)[0]), esat.zeros((esat.shape(M)[1], 3)), esat.cumsum(X),
+        esat.ifelse(X[0] > 0, X, X + 1), esat.random.normal(esat.random.state(), size=(2,))[1],
+        esat.sparse.dot(esat.sparse.csr_matrix("s"), M), esat.take_along_axis(X, J, 0), esat.tile(X, 3),
+        esat.grad(esat.logsumexp(M @ X), M), esat.cast(X, "int8"), esat.argmax(M, 1), esat.diagonal(M),
+    ]  # fmt: skip
+    nodes = esat.graph.toposort(outputs)
+    assert len(nodes) > 50
+    for node in nodes:
+        made = Apply(node.op, node.inputs, [Variable(output.type) for output in node.outputs])
+        assert made.inputs == node.inputs
+
+
 def test_the_users_line_is_the_one_outside_esat():
     assert esat.mean(esat.vector()).owner.where[0] == __file__
 

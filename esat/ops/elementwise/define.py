@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from esat.errors import GraphError
-from esat.graph.registry import register_op
+from esat.graph.registry import is_public, register_op
+from esat.graph.types import DTYPES
 from esat.ops.elementwise.code import Code
 from esat.ops.elementwise.facts import NO_FACTS, Facts
-from esat.ops.elementwise.record import Elementwise, Gradient
-from esat.ops.promotion import Loops
+from esat.ops.elementwise.record import ZERO, Elementwise, Gradient
+from esat.ops.elementwise.templates import check_code
+from esat.ops.promotion import Loops, SciPyLoops
+
+MOST_OPERANDS = 32
+"""As NumPy's ufuncs have at most."""
+
+TERM_LANGUAGE = frozenset(
+    [
+        "Array", "Cast", "CholeskySolve", "Diag", "Diagonal", "DimShuffle", "Eigh", "Eye", "FnCommon",
+        "FnCount", "FnFactors", "FnForm", "FnHas", "FnHasFactor", "FnMeet", "FnSide", "FnSupport", "FnTerm",
+        "FnValue", "FnWord", "Form", "Forms", "In", "K", "LU", "Line", "MS", "MultisetOfMS", "N", "NaryProd",
+        "NarySum", "Output", "QR", "Reshape", "SVD", "SolveTriangular", "T", "Tri", "Values", "Words",
+    ]
+)  # fmt: skip
+"""What the language of rules means by these names."""
 
 
 def elementwise(
@@ -45,19 +61,22 @@ def elementwise(
     Raises
     ------
     GraphError
-        When the name is taken, or not a name, or the number of operands cannot be told.
+        When the name is taken, by an op or by a function of esat's, or not a name; when the number of
+        operands cannot be told, the code is no template, or another argument is not what an op has.
 
     Examples
     --------
-    >>> softsign = elementwise(
-    ...     "softsign", lambda x: x / (1 + abs(x)), code="{0} / (const(1) + absolute({0}))", dtypes=FLOATS,
+    >>> soft = elementwise(
+    ...     "soft", lambda x: x / (1 + abs(x)), code="{0} / (const(1) + absolute({0}))", dtypes=FLOATS,
     ...     gradient=lambda inputs, output, cotangent: [cotangent / (1 + abs(inputs[0])) ** 2],
     ... )
     """
-    if not name.isidentifier():
+    if not isinstance(name, str) or not name.isidentifier():
         raise GraphError(f"an op cannot be named {name!r}: not an identifier")
-    if typing not in ("same", "bool", "real"):
-        raise GraphError(f"{name}: the dtype of the result is 'same', 'bool' or 'real', not {typing!r}")
+    if is_public(name):
+        raise GraphError(f"an op cannot be named {name!r}: esat has a function of that name")
+    given = {"numpy": numpy, "arity": arity, "code": code, "gradient": gradient}
+    _check(name, given | {"dtypes": dtypes, "typing": typing, "flops": flops, "facts": facts})
     op = Elementwise(
         name,
         arity if arity is not None else _arity(name, numpy),
@@ -69,8 +88,38 @@ def elementwise(
         flops=flops,
         facts=facts,
     )
+    if op.constructor in TERM_LANGUAGE:
+        raise GraphError(f"an op cannot be named {name!r}: in rules {op.constructor} means something else")
+    check_code(name, op.code if isinstance(op.code, Code) else None, op.arity)
     register_op(op)
     return op
+
+
+def _check(name: str, values: Mapping[str, object]) -> None:
+    """Raise GraphError for an argument that is not of the kind it should be."""
+    dtypes, flops, arity, gradient = (values[key] for key in ("dtypes", "flops", "arity", "gradient"))
+    loops = isinstance(dtypes, tuple) and bool(dtypes) and all(one in DTYPES for one in dtypes)
+    demands = (
+        ("numpy", "a function of arrays", callable(values["numpy"])),
+        (
+            "arity",
+            "a number from 1 on",
+            arity is None or (type(arity) is int and 1 <= arity <= MOST_OPERANDS),
+        ),
+        ("code", "text, a Code, or None", isinstance(values["code"], str | Code | None)),
+        ("gradient", "a function, 'zero', or None", callable(gradient) or gradient in (None, ZERO)),
+        (
+            "dtypes",
+            "a ufunc, a tuple of dtypes, or None",
+            loops or isinstance(dtypes, np.ufunc | SciPyLoops | None),
+        ),
+        ("typing", "'same', 'bool' or 'real'", values["typing"] in ("same", "bool", "real")),
+        ("flops", "a number from 0 on", type(flops) in (int, float) and 0 <= float(str(flops)) < math.inf),
+        ("facts", "Facts", isinstance(values["facts"], Facts)),
+    )
+    for argument, wanted, is_met in demands:
+        if not is_met:
+            raise GraphError(f"{name}: {argument} is {wanted}, not {values[argument]!r}")
 
 
 def _arity(name: str, numpy: Callable[..., Any]) -> int:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import esat.egraph
+from esat.egraph.constructors import op_signature
 from esat.errors import DtypeError, GradientError, GraphError
 from esat.frontend.gradient import grad
 from esat.frontend.verify_grad import verify_grad
 from esat.graph import registry
-from esat.ops.elementwise.define import elementwise
+from esat.ops.elementwise.code import Code
+from esat.ops.elementwise.define import TERM_LANGUAGE, elementwise
 from esat.ops.elementwise.facts import Facts
+from esat.ops.elementwise.templates import check_code
 from esat.ops.promotion import FLOATS
 from esat.ops.table import ELEMENTWISE, OPS, register_all
 
@@ -24,6 +30,10 @@ from .samples import assert_same, run, variable
 def own_registry(monkeypatch):
     """Names registered in the test are forgotten after it."""
     monkeypatch.setattr(registry, "_OPS", dict(registry._OPS))
+
+
+def text(name):
+    return (Path(esat.egraph.__file__).parent / name).read_text(encoding="utf-8")
 
 
 def softsign():
@@ -74,6 +84,98 @@ def test_names_that_cannot_be():
         elementwise("text_of_test", np.tanh, typing="text")
     with pytest.raises(GraphError, match="constructor 'Sin' of 'Sin' is taken"):
         elementwise("Sin", np.sin)
+
+
+TEMPLATES = {
+    "foo({0})": r"names foo, which templates do not have",
+    "sqr({0})": r"names sqr, .*did you mean sqrt",
+    "({0} * 2": r"is no expression",
+    "{0} * ": r"is no expression",
+    "{0} + {1}": r"names an operand \{1\}; it has \{0\}",
+    "{x}": r"names an operand \{x\}",
+    "{": r"is no expression",
+    "{0:.2f}": r"formats an operand",
+    "x * 2": r"names x, which templates do not have",
+    "exp": r"names exp",
+    "exp({0}, {0})": r"gives exp 2 operands, not 1",
+    "maximum({0})": r"gives maximum 1 operands, not 2",
+    "select({0} > 0, {0})": r"gives select 2 operands, not 3",
+    "const({0})": r"const\(\.\.\.\) of what is no number",
+    "{0}.real": r"has '.*real', which templates do not have",
+    "{0}[0]": r"which templates do not have",
+    "'a' * {0}": r"which templates do not have",
+    "{0} if {0} > 0 else -{0}": r"which templates do not have",
+    "[{0}]": r"which templates do not have",
+    "(lambda x: x)({0})": r"which templates do not have",
+    "{0}; {0}": r"is no expression",
+    "exp({0})" + "+1" * 100_000: r"is no expression",
+    "(" * 400 + "{0}" + ")" * 400: r"is no expression",
+    "": r"is no expression",
+}
+
+
+@pytest.mark.usefixtures("own_registry")
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda text: text[:20])
+def test_code_is_checked_when_the_op_is_made(template):
+    for code in (template, Code(floating="{0}", signed=template)):
+        with pytest.raises(GraphError, match=r"^wrong_of_test: the code .*" + TEMPLATES[template]):
+            elementwise("wrong_of_test", np.abs, code=code)
+    with pytest.raises(GraphError, match="no op named"):
+        registry.op_named("wrong_of_test")
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_code_of_all_kinds_of_expressions():
+    code = " select(not ({0} > const(-1.5) and isfinite({1})), float32(1), -{0} ** 2 // 3 % {1})"
+    code += " + (inf if False else nan)"
+    with pytest.raises(GraphError, match="templates do not have"):
+        elementwise("branches_of_test", np.add, code=code)
+    op = elementwise("all_of_test", np.add, code=code.replace("(inf if False else nan)", "const(inf) * 1e-3"))
+    assert op.source("float32")
+
+
+def test_templates_of_the_table_pass():
+    for op in ELEMENTWISE:
+        check_code(op.name, op.code, op.arity)
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_names_that_mean_something_already():
+    for name in ("logit", "cumsum", "grad", "matmul", "linalg"):
+        with pytest.raises(GraphError, match=f"named '{name}': esat has a function of that name"):
+            elementwise(name, np.tanh)
+    for name in ("nary_sum", "K", "dim_shuffle", "output", "t", "words", "line"):
+        with pytest.raises(GraphError, match=f"named '{name}': in rules .* means something else"):
+            elementwise(name, np.tanh)
+    own = {op.constructor for op in registry.registered_ops()}
+    program = op_signature().program + "".join(text(name) for name in ("core.egg", "structure.egg"))
+    found = re.findall(r"\((?:sort|constructor|function|relation) ([A-Z]\w*)", program)
+    declared = {*found} - own - {"FACT", "NARY"}  # which stand for several names
+    assert len(declared) > 30
+    assert declared == TERM_LANGUAGE
+
+
+@pytest.mark.usefixtures("own_registry")
+@pytest.mark.parametrize(
+    ("argument", "values"),
+    {
+        "numpy": (5, None, "tanh"),
+        "arity": (0, -1, 1.5, "a", 2**62, True),
+        "code": (3, b"{0}", ["{0}"]),
+        "gradient": (3, "one"),
+        "dtypes": (3, "float64", (), ("float65",), [None]),
+        "typing": (3, "text", None),
+        "flops": ("a", -1.0, float("nan"), float("inf"), None, True),
+        "facts": (3, None, {}),
+    }.items(),
+)
+def test_arguments_that_an_op_does_not_have(argument, values):
+    for value in values:
+        with pytest.raises(GraphError, match=rf"^wrong_of_test: {argument} is .*, not "):
+            elementwise("wrong_of_test", **{"numpy": np.tanh, argument: value})
+    for name in (1, None, b"a", "a b", "", ["a"]):
+        with pytest.raises(GraphError, match="an op cannot be named"):
+            elementwise(name, np.tanh)
 
 
 def test_the_table_registers_all_ops_under_names_of_their_own():
