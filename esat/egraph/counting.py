@@ -57,6 +57,11 @@ class NodeCount:
             self.most += count * terms
         self._is_exact = False
 
+    def forget(self) -> None:
+        """Note that something unknown was added."""
+        self.most = math.inf
+        self._is_exact = False
+
     def exact(self) -> int:
         """E-nodes at present."""
         if not self._is_exact:

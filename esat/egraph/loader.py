@@ -220,7 +220,7 @@ def _add_row(rows: Rows, number: int, form: Term | NaryTerm, type: TermType) -> 
     if isinstance(form, NaryTerm):
         count, split = len(form.above) + len(form.below), len(form.above)
         if count <= COLUMNS:
-            action = _nary_action(form.constructor, split, count)
+            action = nary_action(form.constructor, split, count)
             rows.add(number, type.dtype, type.broadcast, action, (*form.above, *form.below))
             return True
     elif form.constructor == "K":
@@ -230,7 +230,7 @@ def _add_row(rows: Rows, number: int, form: Term | NaryTerm, type: TermType) -> 
     elif len(form.operands) + len(form.attributes) <= COLUMNS and not any(
         isinstance(attribute, float) for attribute in form.attributes
     ):
-        action = _action(form.constructor, len(form.operands), len(form.attributes))
+        action = term_action(form.constructor, len(form.operands), len(form.attributes))
         rows.add(number, type.dtype, type.broadcast, action, (*form.operands, *map(int, form.attributes)))
         return True
     rows.add(number, type.dtype, type.broadcast)
@@ -238,14 +238,16 @@ def _add_row(rows: Rows, number: int, form: Term | NaryTerm, type: TermType) -> 
 
 
 @cache
-def _nary_action(constructor: str, above: int, count: int) -> str:
+def nary_action(constructor: str, above: int, count: int) -> str:
+    """What makes a row a sum or product of so many operands."""
     operands = [f"(N {name})" for name in VARIABLES[:count]]
     sides = (" ".join(["multiset-of", *side]) for side in (operands[:above], operands[above:]))
     return f"(union (N n) ({constructor} {' '.join(f'({side})' for side in sides)}))"
 
 
 @cache
-def _action(constructor: str, operands: int, attributes: int) -> str:
+def term_action(constructor: str, operands: int, attributes: int) -> str:
+    """What makes a row a term of so many operands and literals."""
     parts = [f"(N {name})" for name in VARIABLES[:operands]]
     return f"(union (N n) ({' '.join([constructor, *parts, *VARIABLES[operands : operands + attributes]])}))"
 

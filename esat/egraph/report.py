@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from esat.egraph.algebra.findings import Finding
 from esat.records import record
 
 StopReason = Literal["saturated", "round limit", "match limit", "node limit", "time limit"]
@@ -102,6 +103,8 @@ class SaturationReport:
         Whether the clock decided anything: another run may find more, or less.
     warning
         What a warning told of the user's rules that had no end; empty if there was none.
+    findings
+        Equalities that were recognised and not derived.
     """
 
     stop_reason: StopReason
@@ -113,6 +116,7 @@ class SaturationReport:
     exhausted: tuple[str, ...] = ()
     hurried: bool = False
     warning: str = ""
+    findings: tuple[Finding, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -145,6 +145,18 @@ class Runner:
         nodes, forecast = self.nodes, self._forecast
         return forecast.seconds(program, nodes.most) > seconds < forecast.seconds(program, nodes.exact())
 
+    @property
+    def engine(self) -> Engine:
+        """What the programs run on."""
+        return self._engine
+
+    def note_additions(self) -> None:
+        """Note that rows were added to the engine by other means than a program."""
+        self.changes += 1
+        self.nodes.forget()
+        self._activity = Activity(self._schedule, self.nodes.sizes())
+        self._commands.clear()
+
     # ---- programs that need not run
 
     def is_needless(self, program: str) -> bool:

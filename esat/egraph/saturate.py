@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from esat.egraph.algebra.phase import Algebra
 from esat.egraph.engine import Engine
 from esat.egraph.joins import Counts, Join, Tables
 from esat.egraph.report import RuleLog, SaturationReport, StopReason, Trace, first_names, rule_name
@@ -82,6 +83,7 @@ def saturate(
     budgets: Budgets,
     constructors: Sequence[str],
     trace: Trace | None = None,
+    algebra: Algebra | None = None,
 ) -> SaturationReport:
     """Run rules on a loaded e-graph until nothing changes or a budget is used up.
 
@@ -96,6 +98,8 @@ def saturate(
         Tables whose rows count as e-nodes.
     trace
         Receives one entry a step.
+    algebra
+        Adds, between rounds, what follows from values in finite fields.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def saturate(
         When a budget ended a saturation that watched rules still had something to add to; names the rules.
     """
     runner = Runner(engine, schedule, budgets, frozenset(constructors), trace)
-    return _Saturation(engine, schedule, runner).run()
+    return _Saturation(engine, schedule, runner, algebra).run()
 
 
 @dataclass(slots=True)
@@ -123,6 +127,7 @@ class _Saturation:
     engine: Engine
     schedule: Schedule
     runner: Runner
+    algebra: Algebra | None = None
     growth: dict[tuple[str, ...], float] = field(default_factory=dict)
     grown_by: dict[tuple[str, ...], RuleLog] = field(default_factory=dict)
     limited: set[str] = field(default_factory=set)
@@ -154,6 +159,7 @@ class _Saturation:
             culprits,
             tuple(sorted(self.exhausted)),
             runner.hurried,
+            findings=tuple(self.algebra.findings) if self.algebra is not None else (),
         )
         return replace(report, warning=self.warn(report))
 
@@ -162,12 +168,26 @@ class _Saturation:
             while self.runner.round < self.runner.limits.rounds:
                 self.runner.begin_round()
                 self.held_back = False
-                if not self.one_round():
+                changed = self.one_round()
+                if (self.runner.round == 1 or not changed) and self.extend():
+                    continue
+                if not changed:
                     return "match limit" if self.held_back else "saturated"
         except BudgetExhaustedError as exhausted:
             self.broken_off = True
             return exhausted.reason
         return "round limit"
+
+    def extend(self) -> bool:
+        """Add what the algebra sees and the rules do not; whether there was anything."""
+        runner = self.runner
+        if self.algebra is None or not self.schedule.core:
+            return False
+        runner.complete_types()
+        if not self.algebra.extend(runner.engine):
+            return False
+        runner.note_additions()
+        return True
 
     def stabilize(self) -> None:
         """Run the rules of stabilization to their end; nothing but a budget of their own breaks it off."""

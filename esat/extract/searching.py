@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from esat.egraph.algebra.phase import Algebra
 from esat.egraph.loader import Loading
 from esat.egraph.prepare import prepared_engine
 from esat.egraph.program import Program
@@ -64,7 +65,8 @@ def searched(
             if budgets.rounds is not None:
                 budgets = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
             schedule = program.prepared.schedule_for(terms, check_types)
-            report = saturate(engine, schedule, budgets, program.constructors, trace)
+            algebra = None if program.strict else Algebra(terms, program.constructors)
+            report = saturate(engine, schedule, budgets, program.constructors, trace, algebra)
         with stage("read out"):
             declared = (record.name for record in undeclared)
             names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}

@@ -1,0 +1,46 @@
+"""The loops, compiled or as Python, in which they are for tests: the results are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from esat.egraph.algebra import forest, promise, trees, values
+from esat.native import Library
+from esat.records import record
+
+_LOOPS: tuple[Callable[..., Any], ...] = (
+    trees.choose,
+    values.evaluate,
+    values.condense,
+    forest.unite,
+    forest.unite_pairs,
+    forest.find_all,
+    values.small_fractions,
+    promise.promising,
+)
+
+
+@record(frozen=True)
+class Backend:
+    """The loops in one form, on vectors of int64 and float64."""
+
+    choose: Callable[..., int]
+    evaluate: Callable[..., None]
+    condense: Callable[..., None]
+    unite: Callable[..., None]
+    unite_pairs: Callable[..., None]
+    find_all: Callable[..., None]
+    small_fractions: Callable[..., None]
+    promising: Callable[..., None]
+
+
+PYTHON = Backend(*_LOOPS)
+
+
+@cache
+def compiled() -> Backend:
+    """The loops as machine code, from disk or made at once."""
+    library = Library(_LOOPS)
+    return Backend(*(library.function(loop) for loop in _LOOPS))

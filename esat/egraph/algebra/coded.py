@@ -1,0 +1,46 @@
+"""The e-nodes of an e-graph as loops take them, which :mod:`esat.native` compiles."""
+
+from __future__ import annotations
+
+from esat.native import Arrays, Integers
+from esat.records import record
+
+OPAQUE, POINTWISE, CONSTANT, FILL, SUM, PRODUCT, POWER = range(7)
+"""What an e-node does with the values of its operands.
+
+``OPAQUE``: something unknown with all of them. ``POINTWISE``: something unknown, element by element. ``SUM``,
+``PRODUCT``: of the first operands, minus or divided by the others. ``FILL``: the second operand in the shape
+of the first. ``POWER``: a fixed integer power.
+"""
+
+
+@record(frozen=True, eq=False)
+class Nodes(Arrays):
+    """The e-nodes of an e-graph.
+
+    Attributes
+    ----------
+    class_of, start, operands
+        As of :class:`~esat.egraph.algebra.reading.Reading`.
+    code
+        What each does.
+    number
+        Of sums and products how many operands are positive; of powers the exponent; of constants their place
+        among the constants.
+    seed
+        Stands for the operator, the attributes and the dtype: 62 bits.
+    owner
+        By operand, the e-node that has it.
+    parent_start, parents
+        The e-nodes that have a class as an operand, once for each time they have it.
+    """
+
+    class_of: Integers
+    start: Integers
+    operands: Integers
+    code: Integers
+    number: Integers
+    seed: Integers
+    owner: Integers
+    parent_start: Integers
+    parents: Integers

@@ -1,0 +1,188 @@
+"""Which e-nodes are ring operations, and what the others are to the loops."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from hashlib import blake2b
+
+import numpy as np
+
+from esat.egraph.algebra.coded import CONSTANT, FILL, OPAQUE, POINTWISE, POWER, PRODUCT, SUM, Nodes
+from esat.egraph.algebra.reading import NO_SHAPE, UNKNOWN, Attributes, Integers, Reading
+from esat.graph.registry import registered_ops
+from esat.graph.types import DTYPES
+from esat.ops.elementwise.record import Elementwise
+from esat.records import record
+
+_POSITIVES = {"Add": 2, "Sub": 1, "Neg": 0, "Mul": 2, "Div": 1, "Reciprocal": 0}
+_CODES = {
+    **dict.fromkeys(("Add", "Sub", "Neg", "NarySum"), SUM),
+    **dict.fromkeys(("Mul", "Div", "Reciprocal", "NaryProd"), PRODUCT),
+    **dict.fromkeys(("Pow", "Sqr"), POWER),
+    "Fill": FILL,
+    "K": CONSTANT,
+    "Array": CONSTANT,
+}
+LARGEST_POWER = 64
+"""Of the exponents that are taken apart."""
+
+_KINDS = np.array([ord(np.dtype(name).kind) for name in DTYPES] + [ord("?")])
+"""By number of a dtype; the last one, number -1, is unknown."""
+
+
+@record(frozen=True, eq=False)
+class Coded:
+    """The e-nodes of an e-graph for the loops.
+
+    Attributes
+    ----------
+    nodes
+        Them.
+    constants
+        The floats that ``CONSTANT`` e-nodes stand for, by their numbers.
+    is_constant
+        bool ``(classes,)``: whether all elements have one known value.
+    is_pointwise
+        int64 ``(nodes,)``, 1 for what broadcasts its operands.
+    """
+
+    nodes: Nodes
+    constants: tuple[float, ...]
+    is_constant: np.ndarray
+    is_pointwise: Integers
+
+
+def coded(reading: Reading) -> Coded:
+    """What each e-node is to the loops."""
+    code = np.array([_code_of(name) for name in reading.names], np.int64)[reading.operator]
+    dtype = reading.dtype
+    is_constant = np.isfinite(reading.value) & (dtype > 0)
+    _refuse_shapes(reading, code)
+    is_pointwise = ((code != OPAQUE) & (code != CONSTANT)).astype(np.int64)
+    number = _numbers(reading, code)
+    _refuse_rings(reading, code, is_constant)
+    constants = _constants(reading, code, number, is_constant)
+    _powers(reading, code, number, is_constant)
+    texts = [_seed(name, attributes) for name, attributes in _names(reading)]
+    seed = np.array(texts, np.int64) ^ _dtype_seeds()[dtype[reading.class_of]]
+    order = np.argsort(reading.operands, kind="stable")
+    parent_start = np.zeros(reading.classes + 1, np.int64)
+    np.cumsum(np.bincount(reading.operands, minlength=reading.classes), out=parent_start[1:])
+    nodes = Nodes(
+        reading.class_of,
+        reading.start,
+        reading.operands,
+        code,
+        number,
+        seed,
+        reading.owner,
+        parent_start,
+        reading.owner[order],
+    )
+    return Coded(nodes, constants, is_constant, is_pointwise)
+
+
+def _names(reading: Reading) -> zip[tuple[str, Attributes]]:
+    names = reading.names
+    return zip([names[place] for place in reading.operator.tolist()], reading.attributes, strict=True)
+
+
+def _code_of(name: str) -> int:
+    return _CODES.get(name, POINTWISE if name in _pointwise_ops(len(registered_ops())) else OPAQUE)
+
+
+@cache
+def _pointwise_ops(registered: int) -> frozenset[str]:
+    """Constructors of ops that do the same for every element; ops are registered, but never taken back."""
+    ops = registered_ops()
+    return frozenset(op.constructor for op in ops[:registered] if isinstance(op, Elementwise)) | {"Cast"}
+
+
+@lru_cache(maxsize=1 << 16)
+def _seed(name: str, attributes: Attributes) -> int:
+    return int.from_bytes(blake2b(repr((name, attributes)).encode(), digest_size=8).digest(), "little") >> 2
+
+
+@cache
+def _dtype_seeds() -> Integers:
+    return np.array([_seed(name, ()) for name in (*DTYPES, "")], np.int64)
+
+
+def ranks_of(words: Integers) -> Integers:
+    """int64 ranks that broadcast words mark; 0 for scalars, -1 for what has none yet."""
+    lengths = np.frexp(np.maximum(words, 0).astype(np.float64))[1].astype(np.int64) - 1
+    return np.where(words > 0, lengths, np.where(words == NO_SHAPE, UNKNOWN, 0))
+
+
+def _refuse_shapes(reading: Reading, code: Integers) -> None:
+    """Take for opaque what has an operand of another rank, or of none yet."""
+    ranks = ranks_of(reading.word)
+    own, others = ranks[reading.class_of[reading.owner]], ranks[reading.operands]
+    wrong = (others == UNKNOWN) | ((others != own) & (others != 0))
+    code[reading.owner[wrong]] = OPAQUE
+    code[(reading.word[reading.class_of] == NO_SHAPE) | (reading.dtype[reading.class_of] == UNKNOWN)] = OPAQUE
+
+
+def _numbers(reading: Reading, code: Integers) -> Integers:
+    """Of sums and products, how many operands are positive."""
+    fixed = np.array([_POSITIVES.get(name, 0) for name in reading.names], np.int64)[reading.operator]
+    return np.maximum(fixed, reading.positives)
+
+
+def _refuse_rings(reading: Reading, code: Integers, is_constant: np.ndarray) -> None:
+    """Take for unknown functions what computes with bools, divides integers, or mixes them with floats."""
+    kinds = _KINDS[reading.dtype]
+    own = kinds[reading.class_of]
+    is_inexact = (own == ord("f")) | (own == ord("c"))
+    is_whole = (own == ord("i")) | (own == ord("u"))
+    is_ring = (code == SUM) | (code == PRODUCT) | (code == POWER)
+    divides = np.isin(reading.operator, [n for n, name in enumerate(reading.names) if name in _DIVIDING])
+    divides |= (code == PRODUCT) & (reading.positives > 0) & (np.diff(reading.start) > reading.positives)
+    divides |= (code == PRODUCT) & (np.diff(reading.start) > _numbers(reading, code))
+    wrong = is_ring & ~is_inexact & ~(is_whole & ~divides)
+    owner, operands = reading.owner, reading.operands
+    other, whole = kinds[operands], kinds[reading.class_of[owner]]
+    both = np.isin(other, _INEXACT) & np.isin(whole, _INEXACT)
+    same = reading.dtype[operands] == reading.dtype[reading.class_of[owner]]
+    is_exponent = (code[owner] == POWER) & (np.arange(len(owner)) > reading.start[owner])
+    mixed = ~(same | both | is_constant[operands] | is_exponent)
+    wrong[owner[mixed & is_ring[owner]]] = True
+    wrong |= (code == FILL) & (own == ord("b"))
+    code[wrong] = POINTWISE
+
+
+_DIVIDING = ("Div", "Reciprocal")
+_INEXACT = (ord("f"), ord("c"))
+
+
+def _constants(
+    reading: Reading, code: Integers, number: Integers, is_constant: np.ndarray
+) -> tuple[float, ...]:
+    """Number the constants; arrays whose elements differ, and what is not finite, are leaves."""
+    constants: dict[float, int] = {}
+    for node in np.flatnonzero(code == CONSTANT).tolist():
+        klass = int(reading.class_of[node])
+        if is_constant[klass]:
+            # A class may have several constants that differ by rounding.
+            own = reading.attributes[node][0] if reading.names[reading.operator[node]] == "K" else None
+            value = float(reading.value[klass] if own is None else own)
+            number[node] = constants.setdefault(value, len(constants))
+        else:
+            code[node] = OPAQUE
+    return tuple(constants)
+
+
+def _powers(reading: Reading, code: Integers, number: Integers, is_constant: np.ndarray) -> None:
+    """Exponents; powers that are not integers are unknown functions."""
+    for node in np.flatnonzero(code == POWER).tolist():
+        operands = reading.operands_of(node)
+        if len(operands) == 1:
+            number[node] = 2
+            continue
+        value = float(reading.value[operands[1]]) if is_constant[operands[1]] else 0.5
+        is_whole = value == int(value) and abs(value) <= LARGEST_POWER
+        dtype = int(reading.dtype[reading.class_of[node]])
+        if is_whole and (value >= 0 or _KINDS[dtype] in _INEXACT):
+            number[node] = int(value)
+        else:
+            code[node] = POINTWISE

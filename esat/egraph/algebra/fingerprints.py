@@ -1,0 +1,143 @@
+"""The values of e-nodes and classes at one point in each field."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from esat.egraph.algebra.backend import compiled
+from esat.egraph.algebra.coded import FILL
+from esat.egraph.algebra.coding import Coded, coded
+from esat.egraph.algebra.fields import FIELDS
+from esat.egraph.algebra.lengths import Symbols, lengths
+from esat.egraph.algebra.reading import UNKNOWN, Floats, Integers, Reading
+from esat.egraph.algebra.trees import Choice
+from esat.egraph.algebra.values import Space
+from esat.records import record
+
+
+@record(frozen=True, eq=False)
+class Fingerprints:
+    """What is known of an e-graph's classes and e-nodes.
+
+    Attributes
+    ----------
+    reading, coded
+        The e-graph.
+    chosen, cost, names
+        By class: the e-node of the smallest tree (-1: none), the size of that tree, and a hash of it, by
+        which ties are broken.
+    order
+        The classes that have one, operands first.
+    evaluated
+        The e-nodes that have a value, operands first.
+    values
+        int64 ``(fields, nodes)``: a word for the value of each e-node.
+    lengths
+        int64 ``(classes, ranks)``: equal numbers, equal lengths; -1 for axes of length 1.
+    """
+
+    reading: Reading
+    coded: Coded
+    chosen: Integers
+    cost: Floats
+    names: Integers
+    order: Integers
+    evaluated: Integers
+    values: Integers
+    lengths: Integers
+
+    @cached_property
+    def chosen_list(self) -> list[int]:
+        """:attr:`chosen` for loops in Python."""
+        chosen: list[int] = self.chosen.tolist()
+        return chosen
+
+    @cached_property
+    def code_list(self) -> list[int]:
+        """What the loops do for each e-node, for loops in Python."""
+        code: list[int] = self.coded.nodes.code.tolist()
+        return code
+
+    @cached_property
+    def number_list(self) -> list[int]:
+        """The numbers of e-nodes, for loops in Python."""
+        number: list[int] = self.coded.nodes.number.tolist()
+        return number
+
+    @cached_property
+    def rank(self) -> list[int]:
+        """Places of the classes in an order that depends on what they are, whatever the engine calls them."""
+        rank = np.empty(len(self.names), np.int64)
+        rank[np.argsort(self.names, kind="stable")] = np.arange(len(self.names))
+        places: list[int] = rank.tolist()
+        return places
+
+    @cached_property
+    def shape(self) -> Integers:
+        """int64 ``(classes,)``: equal numbers, equal dtype, broadcast word and lengths."""
+        columns = [self.reading.dtype, self.reading.word, *self.lengths.T]
+        order = np.lexsort(columns)
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = False
+        for column in columns:
+            is_first[1:] |= column[order[1:]] != column[order[:-1]]
+        number = np.empty(len(order), np.int64)
+        number[order] = np.cumsum(is_first) - 1
+        return number
+
+    def is_ring(self, node: int) -> bool:
+        """Whether an e-node's value follows from those of its operands by arithmetic."""
+        return self.code_list[node] >= FILL
+
+    def value_of(self, klass: int) -> tuple[int, int]:
+        """A class's value in each field."""
+        first, second = self.values[:, self.chosen[klass]].tolist()
+        return first, second
+
+
+def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
+    """Choose an e-node for each class, and evaluate all that can be."""
+    backend, code = compiled(), coded(reading)
+    nodes, classes = reading.nodes, reading.classes
+    chosen = np.full(classes, -1, np.int64)
+    names, order = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
+    cost = np.zeros(classes)
+    choice = Choice(
+        chosen,
+        names,
+        cost,
+        order,
+        np.zeros(nodes, np.int64),
+        np.zeros(nodes),
+        np.zeros(nodes, np.int64),
+        np.zeros(nodes, np.int64),
+    )
+    order = order[: backend.choose(code.nodes, choice)]
+    axes, ranks = lengths(reading, code, symbols)
+    axes = axes.reshape(classes, ranks)
+    axes[(reading.word[:, None] >> np.arange(ranks)) & 1 == 1] = UNKNOWN
+    axes[reading.word <= 0] = UNKNOWN
+    evaluated = _evaluated(reading, chosen, order)
+    offset = np.full(nodes, -1, np.int64)
+    offset[evaluated] = np.arange(len(evaluated))
+    count = np.ones(classes, np.int64)
+    sizes = np.ones(classes * max(ranks, 1), np.int64)
+    values = np.zeros((len(FIELDS), nodes), np.int64)
+    for place, field in enumerate(FIELDS):
+        constants = np.array([field.element(value) for value in code.constants], np.int64)
+        elements = np.zeros(len(evaluated), np.int64)
+        space = Space(chosen, sizes, count, offset, constants, elements)
+        backend.evaluate(code.nodes, space, evaluated, field.prime, field.inverse, field.seed)
+        backend.condense(code.nodes, space, evaluated, values[place])
+    return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes)
+
+
+def _evaluated(reading: Reading, chosen: Integers, order: Integers) -> Integers:
+    """The chosen e-nodes, operands first, then the others whose operands have values."""
+    has_value = chosen >= 0
+    open_operands = np.bincount(reading.owner[~has_value[reading.operands]], minlength=reading.nodes)
+    is_other = (open_operands == 0) & has_value[reading.class_of]
+    is_other[chosen[order]] = False
+    return np.concatenate([chosen[order], np.flatnonzero(is_other)])

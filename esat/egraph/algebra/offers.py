@@ -1,0 +1,234 @@
+"""New forms of classes: with strictly fewer operations, and as accurate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+
+from esat.egraph.algebra import expressions
+from esat.egraph.algebra.accuracy import is_as_accurate
+from esat.egraph.algebra.backend import compiled
+from esat.egraph.algebra.coded import FILL, POWER, SUM
+from esat.egraph.algebra.expressions import Constant, Expression, Name, Product, Sum
+from esat.egraph.algebra.factoring import Divisor
+from esat.egraph.algebra.factoring import forms as ways_of
+from esat.egraph.algebra.fingerprints import Fingerprints
+from esat.egraph.algebra.forms import Forms
+from esat.egraph.algebra.polynomials import ONE, Polynomial, atoms_of
+from esat.egraph.algebra.polynomials import number as number_of
+from esat.egraph.algebra.quotients import Quotient
+from esat.egraph.algebra.reading import UNKNOWN
+from esat.graph.types import DTYPES
+from esat.records import record
+
+LONGEST_WRITTEN = 64
+"""Operations of the longest trees that are looked at."""
+_FORMS_OFFERED = 2
+"""Of one class at a time."""
+
+Accuracy = Literal["guarded", "ignored"]
+
+
+@record(frozen=True, slots=True)
+class Offer:
+    """A form of a class.
+
+    Attributes
+    ----------
+    klass
+        The class.
+    expression
+        The form.
+    before, after
+        Operations of the chosen tree and of the form.
+    """
+
+    klass: int
+    expression: Expression
+    before: int
+    after: int
+
+
+def candidates(found: Fingerprints) -> list[int]:
+    """Classes of loaded terms in which something could cancel or be factored, by their ranks."""
+    classes = found.reading.classes
+    kind, stamp, marked = (
+        np.zeros(classes, np.int64),
+        np.full(classes, -1, np.int64),
+        np.zeros(classes, np.int64),
+    )
+    is_constant = found.coded.is_constant.astype(np.int64)
+    compiled().promising(found.coded.nodes, found.order, found.chosen, is_constant, kind, stamp, marked)
+    result = np.flatnonzero((marked == 1) & (found.reading.term != UNKNOWN))
+    return sorted(result.tolist(), key=found.rank.__getitem__)
+
+
+class Offers:
+    """Finds forms for classes of an e-graph.
+
+    Parameters
+    ----------
+    found
+        The e-graph.
+    accuracy
+        Whether forms are left out that lose digits.
+    """
+
+    def __init__(self, found: Fingerprints, accuracy: Accuracy) -> None:
+        self.found, self.forms = found, Forms(found)
+        self._accuracy = accuracy
+        self._divisors: dict[int, list[Divisor]] = {}
+
+    def of(self, classes: Sequence[int]) -> Iterator[Offer]:
+        """Forms of classes, the best ones of each."""
+        forms, rank = self.forms, self.found.rank
+        written = [klass for klass in classes if not forms.is_atom(klass)]
+        for klass in written:
+            form = forms.form(klass)
+            if form.below == ONE and len(form.above) > 1:
+                least = min(atoms_of(form.above), default=UNKNOWN)
+                self._divisors.setdefault(least, []).append((rank[klass], form.above))
+        for klass in written:
+            yield from self._of(klass)
+
+    def _of(self, klass: int) -> Iterator[Offer]:
+        before = self.forms.operations(klass)
+        form = self.forms.form(klass)
+        if not form.above or before > LONGEST_WRITTEN or before < len(atoms_of(*form)):
+            return
+        offered: list[Offer] = []
+        for expression in self._written(klass, form):
+            after = expressions.operations(expression, self._operations)
+            if after < before and rank_free(expression, self.found.rank[klass]):
+                offered.append(Offer(klass, expression, before, after))
+        offered.sort(key=lambda offer: offer.after)
+        yield from [offer for offer in offered if self._is_right(offer, form)][:_FORMS_OFFERED]
+
+    def _operations(self, name: int) -> int:
+        return self.forms.operations(self.forms.classes[name])
+
+    def _written(self, klass: int, form: Quotient) -> Iterator[Expression]:
+        """Ways to write a form down."""
+        above = list(ways_of(form.above, self._divisors_of(klass, form.above)))
+        if form.below == ONE:
+            yield from above
+            return
+        below = min(
+            ways_of(form.below, self._divisors_of(klass, form.below)),
+            key=lambda way: expressions.operations(way, self._operations),
+        )
+        for way in above:
+            sign, top = (
+                (-1, way.below[0])
+                if isinstance(way, Sum) and not way.above and len(way.below) == 1
+                else (1, way)
+            )
+            over = Product((top,), (below,))
+            yield over if sign > 0 else Sum((), (over,))
+
+    def _divisors_of(self, klass: int, polynomial: Polynomial) -> list[Divisor]:
+        own = self.found.rank[klass]
+        found = [
+            divisor
+            for name in sorted(atoms_of(polynomial))
+            for divisor in self._divisors.get(name, ())
+            if divisor[0] != own and len(divisor[1]) <= len(polynomial)
+        ]
+        return sorted(found, key=lambda divisor: (len(divisor[1]), divisor[0]))
+
+    def _is_right(self, offer: Offer, form: Quotient) -> bool:
+        """Whether an offer has the dtype of its class, and numbers that its dtype has, and is accurate."""
+        reading = self.found.reading
+        dtype = np.dtype(DTYPES[int(reading.dtype[offer.klass])])
+        numbers = expressions.numbers(offer.expression)
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            if any(value.denominator != 1 or value > min(limits.max, 1 << 52) for value in numbers):
+                return False
+            return not _divides(offer.expression)
+        named = [int(reading.dtype[self.forms.classes[name]]) for name in expressions.names(offer.expression)]
+        if max(named, default=UNKNOWN) != int(reading.dtype[offer.klass]):
+            return False
+        return self._accuracy == "ignored" or self._is_accurate(offer, form)
+
+    def _is_accurate(self, offer: Offer, form: Quotient) -> bool:
+        """As :func:`is_as_accurate`, of which equal questions are remembered whatever the atoms are."""
+        written = _tree(self.forms, offer.klass)
+        offered = _opened(self.forms, offer.expression)
+        number: dict[int, int] = {}
+        written, offered = _renamed(written, number), _renamed(offered, number)
+        items = tuple(
+            tuple(
+                (
+                    tuple(sorted((number.setdefault(name, len(number)), e) for name, e in monomial)),
+                    coefficient,
+                )
+                for monomial, coefficient in part.items()
+            )
+            for part in form
+        )
+        return is_as_accurate(written, offered, items)
+
+
+def rank_free(expression: Expression, own: int) -> bool:
+    """Whether an expression does without the class it is offered for."""
+    return own not in expressions.names(expression)
+
+
+def _divides(expression: Expression) -> bool:
+    match expression:
+        case Name() | Constant():
+            return False
+        case Sum(above, below):
+            return any(map(_divides, (*above, *below)))
+        case Product(above, below):
+            return bool(below) or any(map(_divides, above))
+
+
+def _tree(forms: Forms, klass: int) -> Expression:
+    """The chosen tree of a class, down to atoms."""
+    found = forms.found
+    if found.coded.is_constant[klass]:
+        value = number_of(float(found.reading.value[klass]))
+        return Constant(value) if value >= 0 else Sum((), (Constant(-value),))
+    if forms.is_atom(klass):
+        return Name(found.rank[klass])
+    node = found.chosen_list[klass]
+    code, number, operands = found.code_list[node], found.number_list[node], found.reading.operands_of(node)
+    if code == FILL:
+        return _tree(forms, operands[1])
+    if code == POWER:
+        base = (_tree(forms, operands[0]),) * abs(number)
+        return Product(base, ()) if number >= 0 else Product((), base)
+    parts = tuple([_tree(forms, operand) for operand in operands])
+    return (Sum if code == SUM else Product)(parts[:number], parts[number:])
+
+
+def _opened(forms: Forms, expression: Expression) -> Expression:
+    """An expression with the trees of the classes that it names."""
+    match expression:
+        case Name(rank):
+            return _tree(forms, forms.classes[rank])
+        case Constant():
+            return expression
+        case _:
+            above, below = (
+                [_opened(forms, part) for part in side] for side in (expression.above, expression.below)
+            )
+            return type(expression)(tuple(above), tuple(below))
+
+
+def _renamed(expression: Expression, number: dict[int, int]) -> Expression:
+    """An expression with its names numbered in the order in which they stand."""
+    match expression:
+        case Name(rank):
+            return Name(number.setdefault(rank, len(number)))
+        case Constant():
+            return expression
+        case _:
+            above, below = (
+                [_renamed(part, number) for part in side] for side in (expression.above, expression.below)
+            )
+            return type(expression)(tuple(above), tuple(below))

@@ -1,0 +1,118 @@
+"""The phase: what it finds in an e-graph is told to the engine, and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
+
+from esat.egraph.algebra.additions import Additions, UnnamedError
+from esat.egraph.algebra.coded import FILL
+from esat.egraph.algebra.findings import Finding
+from esat.egraph.algebra.fingerprints import Fingerprints, fingerprints
+from esat.egraph.algebra.lengths import Symbols
+from esat.egraph.algebra.merges import constants, equal_classes, fits
+from esat.egraph.algebra.offers import Accuracy, Offers, candidates
+from esat.egraph.algebra.reading import read
+from esat.egraph.algebra.wording import Wording
+from esat.egraph.engine import Engine
+from esat.egraph.terms import TermGraph
+from esat.graph.types import DTYPES
+
+
+class Algebra:
+    """What equality of values says of one e-graph, however often it is asked.
+
+    Parameters
+    ----------
+    terms
+        What was loaded.
+    constructors
+        Tables whose rows are e-nodes, those of the terms aside.
+    accuracy
+        Whether forms are left out that lose digits.
+
+    Attributes
+    ----------
+    findings
+        All that was found.
+    """
+
+    def __init__(
+        self, terms: TermGraph, constructors: Collection[str], accuracy: Accuracy = "guarded"
+    ) -> None:
+        self.findings: list[Finding] = []
+        self._terms = terms
+        self._operators = {*constructors, *(term.constructor for term in terms.terms)}
+        self._accuracy = accuracy
+        self._symbols = Symbols.of(terms)
+        self._looked_at: dict[tuple[int, int], int] = {}
+        self._lent: set[tuple[tuple[int, int], int]] = set()
+
+    def extend(self, engine: Engine) -> bool:
+        """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""
+        found = fingerprints(read(engine, self._operators), self._symbols)
+        offers = Offers(found, self._accuracy)
+        additions, wording = Additions(found, offers.forms), Wording(found, offers.forms, self._terms)
+        settled = self._merge(found, offers, additions, wording)
+        new = [klass for klass in candidates(found) if klass not in settled and self._is_new(found, klass)]
+        for offer in offers.of(new):
+            texts = wording.of(offer.klass), wording.expression(offer.expression)
+            finding = Finding("form", *texts, offer.before, offer.after)
+            self._tell(finding, partial(additions.form, offer.klass, offer.expression))
+        self._lend(found, additions)
+        if additions.is_empty:
+            return False
+        additions.load(engine)
+        return True
+
+    def _merge(self, found: Fingerprints, offers: Offers, additions: Additions, wording: Wording) -> set[int]:
+        """Equate classes, and classes with constants; all the classes that this was done to."""
+        settled: set[int] = set()
+        operations = offers.forms.operations
+        for klass, value in constants(found):
+            dtype = DTYPES[int(found.reading.dtype[klass])]
+            if not fits(value, dtype):
+                continue
+            finding = Finding("constant", wording.of(klass), str(value), operations(klass), 0)
+            if self._tell(finding, partial(additions.constant, klass, value)):
+                settled.add(klass)
+        for equal in equal_classes(found):
+            group = [klass for klass in equal if klass not in settled]
+            if len(group) < 2:
+                continue
+            first, *others = sorted(group, key=lambda klass: (found.cost[klass], found.rank[klass]))
+            largest = max(others, key=lambda klass: (operations(klass), found.rank[klass]))
+            counts = operations(largest), operations(first)
+            finding = Finding("equal", wording.of(largest), wording.of(first), *counts)
+            if self._tell(finding, partial(additions.equate, [first, *others])):
+                settled.update(group)
+        return settled
+
+    def _lend(self, found: Fingerprints, additions: Additions) -> None:
+        """Let small trees lend their shapes to fills: what lends the shape of one is computed, if all else
+        goes.
+        """
+        codes = found.coded.nodes.code[found.chosen[found.order]]
+        for klass in sorted(found.order[codes == FILL].tolist(), key=found.rank.__getitem__):
+            shape = found.value_of(klass), int(found.shape[klass])
+            if shape not in self._lent:
+                with suppress(UnnamedError):
+                    additions.lend(klass)
+                self._lent.add(shape)
+
+    def _tell(self, finding: Finding, add: Callable[[int], None]) -> bool:
+        """Add what was found, unless a class has no name; whether it was added."""
+        try:
+            add(len(self.findings))
+        except UnnamedError:
+            return False
+        self.findings.append(finding)
+        return True
+
+    def _is_new(self, found: Fingerprints, klass: int) -> bool:
+        """Whether a class was not looked at before with a tree as small as its present one."""
+        value, cost = found.value_of(klass), int(found.cost[klass])
+        known = self._looked_at.get(value)
+        self._looked_at[value] = cost if known is None else min(known, cost)
+        return known is None or cost < known

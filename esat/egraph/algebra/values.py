@@ -1,0 +1,189 @@
+"""The values of e-nodes in a finite field: loops that :mod:`esat.native` compiles."""
+
+from __future__ import annotations
+
+from esat.egraph.algebra.coded import CONSTANT, FILL, OPAQUE, POWER, PRODUCT, SUM, Nodes
+from esat.egraph.algebra.numbers import mixed, power, product
+from esat.native import Arrays, Integers
+from esat.records import record
+
+
+@record(frozen=True, eq=False)
+class Space(Arrays):
+    """The small arrays that stand for the values of classes.
+
+    Attributes
+    ----------
+    chosen
+        By class, the e-node whose value is the class's.
+    sizes
+        Of the axes, equally many for each class.
+    count
+        Elements of each class.
+    offset
+        By e-node, where its elements begin; -1 for e-nodes that have no value.
+    constants
+        The elements of the field that constants are.
+    values
+        All elements.
+    """
+
+    chosen: Integers
+    sizes: Integers
+    count: Integers
+    offset: Integers
+    constants: Integers
+    values: Integers
+
+
+def evaluate(nodes: Nodes, space: Space, order: Integers, prime: int, inverse: float, seed: int) -> None:
+    """The elements of e-nodes in the order given, operands first, in one field.
+
+    Parameters
+    ----------
+    nodes, order
+        What to evaluate.
+    space
+        Receives the elements.
+    prime, inverse, seed
+        Those of the field.
+    """
+    for place in range(len(order)):
+        node = order[place]
+        base = space.offset[node]
+        count = space.count[nodes.class_of[node]]
+        if nodes.code[node] == OPAQUE:
+            word = mixed(nodes.seed[node] ^ seed)
+            for edge in range(nodes.start[node], nodes.start[node + 1]):
+                below = nodes.operands[edge]
+                other = space.offset[space.chosen[below]]
+                for element in range(space.count[below]):
+                    word = mixed(word ^ space.values[other + element])
+            for element in range(count):
+                space.values[base + element] = mixed(word ^ element) % prime
+        else:
+            for element in range(count):
+                value = pointwise(nodes, space, node, element, prime, inverse)
+                if value < 0:
+                    value = unknown(nodes, space, node, element, seed) % prime
+                space.values[base + element] = value
+
+
+def pointwise(nodes: Nodes, space: Space, node: int, element: int, prime: int, inverse: float) -> int:
+    """One element of an e-node that does the same for all of them; -1 where arithmetic does not say it."""
+    code = nodes.code[node]
+    if code == CONSTANT:
+        return int(space.constants[nodes.number[node]])
+    if code == FILL:
+        return operand(nodes, space, nodes.start[node] + 1, element)
+    if code == SUM:
+        return total(nodes, space, node, element, prime)
+    if code == PRODUCT:
+        return quotient(nodes, space, node, element, prime, inverse)
+    if code == POWER:
+        base = operand(nodes, space, nodes.start[node], element)
+        exponent = nodes.number[node]
+        if exponent >= 0:
+            return power(base, exponent, prime, inverse)
+        if base != 0:
+            return power(power(base, -exponent, prime, inverse), prime - 2, prime, inverse)
+    return -1
+
+
+def total(nodes: Nodes, space: Space, node: int, element: int, prime: int) -> int:
+    """One element of a sum."""
+    result = 0
+    first = nodes.start[node]
+    for edge in range(first, nodes.start[node + 1]):
+        value = operand(nodes, space, edge, element)
+        result = result + value if edge - first < nodes.number[node] else result - value
+        if result >= prime:
+            result -= prime
+        if result < 0:
+            result += prime
+    return result
+
+
+def quotient(nodes: Nodes, space: Space, node: int, element: int, prime: int, inverse: float) -> int:
+    """One element of a product; -1 where a divisor is zero."""
+    result = 1
+    divisor = 1
+    first = nodes.start[node]
+    for edge in range(first, nodes.start[node + 1]):
+        value = operand(nodes, space, edge, element)
+        if edge - first < nodes.number[node]:
+            result = product(result, value, prime, inverse)
+        else:
+            divisor = product(divisor, value, prime, inverse)
+    if divisor == 1:
+        return result
+    if divisor == 0:
+        return -1
+    return product(result, power(divisor, prime - 2, prime, inverse), prime, inverse)
+
+
+def unknown(nodes: Nodes, space: Space, node: int, element: int, seed: int) -> int:
+    """A hash for an element of what is no arithmetic, or of a quotient by what is zero everywhere."""
+    word = mixed(nodes.seed[node] ^ seed)
+    for edge in range(nodes.start[node], nodes.start[node + 1]):
+        word = mixed(word ^ operand(nodes, space, edge, element))
+    return word
+
+
+def operand(nodes: Nodes, space: Space, edge: int, element: int) -> int:
+    """The element of an operand that belongs to an element of the result, under broadcasting."""
+    below = nodes.operands[edge]
+    klass = nodes.class_of[nodes.owner[edge]]
+    base = space.offset[space.chosen[below]]
+    count = space.count[below]
+    if count == 1:
+        return int(space.values[base])
+    if count == space.count[klass]:
+        return int(space.values[base + element])
+    ranks = len(space.sizes) // len(space.count)
+    rest = element
+    place = 0
+    stride = 1
+    for axis in range(ranks - 1, -1, -1):
+        size = space.sizes[klass * ranks + axis]
+        own = space.sizes[below * ranks + axis]
+        if own > 1:
+            place += stride * (rest % size)
+            stride *= own
+        rest = rest // size
+    return int(space.values[base + place])
+
+
+def condense(nodes: Nodes, space: Space, order: Integers, result: Integers) -> None:
+    """A word for the value of each e-node: its element, or a hash of its elements."""
+    for place in range(len(order)):
+        node = order[place]
+        base = space.offset[node]
+        count = space.count[nodes.class_of[node]]
+        word = space.values[base]
+        if count > 1:
+            for element in range(1, count):
+                word = mixed(word ^ space.values[base + element])
+        result[node] = word
+
+
+def small_fractions(elements: Integers, prime: int, limit: int, is_small: Integers) -> None:
+    """Which elements of a field are fractions of small numerator and denominator.
+
+    By Euclid's algorithm, as :func:`~esat.egraph.algebra.fields.small_fraction`, of which the factors
+    alternate in sign: here they are without.
+    """
+    for place in range(len(elements)):
+        above = prime
+        remainder = elements[place]
+        unused = 0
+        factor = 1
+        while remainder > limit and factor <= limit:
+            quotient = above // remainder
+            rest = above - quotient * remainder
+            above = remainder
+            remainder = rest
+            larger = unused + quotient * factor
+            unused = factor
+            factor = larger
+        is_small[place] = 1 if remainder <= limit and factor <= limit else 0

@@ -1,0 +1,70 @@
+"""Classes and expressions as text, for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from esat.egraph.algebra.coded import FILL, POWER, SUM
+from esat.egraph.algebra.expressions import Constant, Expression, Name, Sum
+from esat.egraph.algebra.fingerprints import Fingerprints
+from esat.egraph.algebra.forms import Forms
+from esat.egraph.terms import TermGraph
+
+_DEPTH = 4
+"""Levels of an expression that are written out."""
+
+
+class Wording:
+    """Writes classes down by their chosen e-nodes."""
+
+    def __init__(self, found: Fingerprints, forms: Forms, terms: TermGraph) -> None:
+        self._found, self._forms, self._terms = found, forms, terms
+        self._known: dict[tuple[int, int], str] = {}
+
+    def of(self, klass: int, depth: int = _DEPTH) -> str:
+        """A class."""
+        known = self._known.get((klass, depth))
+        if known is None:
+            known = self._known[klass, depth] = self._worded(klass, depth)
+        return known
+
+    def _worded(self, klass: int, depth: int) -> str:
+        found = self._found
+        node = found.chosen_list[klass]
+        name = found.reading.names[int(found.reading.operator[node])]
+        attributes, operands = found.reading.attributes[node], found.reading.operands_of(node)
+        if name == "In":
+            return str(self._terms.inputs[int(attributes[0])])
+        if found.coded.is_constant[klass]:
+            return f"{float(found.reading.value[klass]):g}"
+        if not operands:
+            return f"{name}({', '.join(map(str, attributes))})"
+        if depth == 0:
+            return "..."
+        shown = [self.of(operand, depth - 1) for operand in operands]
+        code, number = found.code_list[node], found.number_list[node]
+        if code == FILL:
+            return shown[1]
+        if code == POWER:
+            return f"{shown[0]}**{number}"
+        if found.is_ring(node):
+            return _joined(code == SUM, shown[:number], shown[number:])
+        return f"{name}({', '.join(shown)})"
+
+    def expression(self, expression: Expression, depth: int = _DEPTH) -> str:
+        """An expression."""
+        match expression:
+            case Name(rank):
+                return self.of(self._forms.classes[rank], depth)
+            case Constant(value):
+                return str(value) if value.denominator < 1000 else f"{float(value):g}"
+        above, below = (
+            [self.expression(part, depth) for part in side] for side in (expression.above, expression.below)
+        )
+        return _joined(isinstance(expression, Sum), above, below)
+
+
+def _joined(is_sum: bool, above: Sequence[str], below: Sequence[str]) -> str:
+    sign, inverse = (" + ", " - ") if is_sum else (" * ", " / ")
+    start = sign.join(above) if above else ("" if is_sum else "1")
+    return f"({start}{''.join(inverse + part for part in below)})".replace("( - ", "(-")
