@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from esat.egraph.algebra.findings import FOUND, Finding
 from esat.errors import UserLine
 from esat.extract.extraction import Extraction, SaturatedGraph
 from esat.extract.refine import priced_moves
@@ -54,6 +55,8 @@ class Part:
         The user's line it came from, if known.
     alternatives
         Other forms, best first.
+    algebra
+        What no rule derived, but values in finite fields showed: the equality that its form comes from.
     """
 
     form: str
@@ -62,6 +65,7 @@ class Part:
     seconds: float
     where: UserLine | None
     alternatives: tuple[Alternative, ...]
+    algebra: Finding | None = None
 
 
 @record(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class Explanation:
     Attributes
     ----------
     parts
-        Those that have alternatives, or take time.
+        Those that have alternatives, take time, or come from algebra.
     seconds
         Predicted for one call.
     seconds_written
@@ -90,13 +94,17 @@ class Explanation:
             sizes = "x".join(map(str, part.shape)) or "scalar"
             place = f"  ({part.where[0]}:{part.where[1]})" if part.where else ""
             lines.append(f"{part.seconds * 1e6:9.2f} us  {part.form}  [{part.dtype} {sizes}]{place}")
+            if part.algebra is not None:
+                lines.append(f"{'':14}by algebra: {part.algebra}")
             for other in part.alternatives:
                 reason = " (replaced by a stabler form)" if other.replaced else ""
                 lines.append(f"{'':14}not {other.form}: {other.seconds_more * 1e6:+.2f} us{reason}")
         return "\n".join(lines)
 
 
-def explain(extraction: Extraction, seconds_written: float, limit: int = 3) -> Explanation:
+def explain(
+    extraction: Extraction, seconds_written: float, limit: int = 3, findings: Sequence[Finding] = ()
+) -> Explanation:
     """The parts of a choice with the best forms that lost.
 
     Parameters
@@ -107,7 +115,10 @@ def explain(extraction: Extraction, seconds_written: float, limit: int = 3) -> E
         Predicted seconds of the graph as it was written.
     limit
         Alternatives of each part, at most.
+    findings
+        Equalities that saturation recognised, by the numbers that classes have of them.
     """
+    found = extraction.graph.arrays.facts.get(FOUND, {})
     graph, selection = extraction.graph, extraction.selection
     others = _alternatives(extraction, limit)
     places: dict[int, UserLine] = {}
@@ -119,7 +130,8 @@ def explain(extraction: Extraction, seconds_written: float, limit: int = 3) -> E
     for klass in selection.live_classes.tolist():
         node, value = int(selection.chosen[klass]), extraction.values[klass]
         seconds = float(extraction.costs[node])
-        if value is not None and (seconds > 0.0 or klass in others):
+        finding = findings[int(found[klass])] if klass in found else None
+        if value is not None and (seconds > 0.0 or klass in others or finding is not None):
             parts.append(
                 Part(
                     _form(extraction, node, DEPTH),
@@ -128,6 +140,7 @@ def explain(extraction: Extraction, seconds_written: float, limit: int = 3) -> E
                     seconds,
                     places.get(klass),
                     tuple(others.get(klass, ())),
+                    finding,
                 )
             )
     parts.sort(key=lambda part: (-part.seconds, part.form))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.egraph.algebra.findings import Finding
 from esat.egraph.program import Program
 from esat.egraph.report import RuleStatistics, SaturationReport
 from esat.egraph.schedule import Budgets
@@ -128,4 +129,5 @@ def _report(data: dict[str, Any]) -> SaturationReport:
     for name in ("culprits", "exhausted"):
         data[name] = tuple(data[name])
     data["rules"] = tuple(RuleStatistics(**rule) for rule in data["rules"])
+    data["findings"] = tuple(Finding(**finding) for finding in data["findings"])
     return SaturationReport(**data)

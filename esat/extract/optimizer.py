@@ -91,7 +91,8 @@ class OptimizationReport:
         """
         if self.extraction is None:
             raise OptimizerError(f"the {self.strategy} optimizer leaves nothing to compare with")
-        return explain(self.extraction, self.cost_before, limit)
+        findings = self.saturation.findings if self.saturation is not None else ()
+        return explain(self.extraction, self.cost_before, limit, findings)
 
     def __str__(self) -> str:
         lines = [f"Optimizer: {self.strategy}"]

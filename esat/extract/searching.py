@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.phase import Algebra
 from esat.egraph.loader import Loading
 from esat.egraph.prepare import prepared_engine
@@ -26,8 +27,8 @@ from esat.extract.readout import Layout, read_out
 if TYPE_CHECKING:
     from esat.extract.optimizer import Stage
 
-FACTS = ("dt", "bp")
-"""Facts that extraction reads."""
+FACTS = ("dt", "bp", FOUND)
+"""Facts that extraction and explanations read."""
 
 
 def searched(

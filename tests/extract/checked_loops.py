@@ -47,8 +47,9 @@ def _checked(argument: Any) -> Any:
     return argument
 
 
-def _checking(loop: Callable[..., Any]) -> Callable[..., Any]:
+def checking(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """A loop as Python that refuses such indices."""
     return lambda *arguments: loop(*map(_checked, arguments))
 
 
-CHECKED = Backend("checked", *(_checking(getattr(PYTHON, field.name)) for field in fields(PYTHON)[1:]))
+CHECKED = Backend("checked", *(checking(getattr(PYTHON, field.name)) for field in fields(PYTHON)[1:]))

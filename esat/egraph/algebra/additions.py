@@ -11,6 +11,7 @@ from functools import cached_property
 
 from esat.egraph.algebra.expressions import Constant, Expression, Name, Product, Sum
 from esat.egraph.algebra.expressions import names as names_of
+from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.forms import Forms
 from esat.egraph.algebra.polynomials import Coefficient
@@ -19,8 +20,6 @@ from esat.egraph.engine import Engine
 from esat.egraph.loader import nary_action, term_action
 from esat.egraph.rows import COLUMNS, Rows
 
-FOUND = "algebra-found"
-"""The table that says of classes which finding they owe a form to: the number of the first."""
 _FIRST = "algebra-first"
 _RULES = "esat-algebra"
 _PROGRAM = f"""

@@ -6,6 +6,9 @@ from typing import Literal
 
 from esat.records import record
 
+FOUND = "algebra-found"
+"""The table that says of classes which finding they owe a form to: the number of the first."""
+
 FindingKind = Literal["equal", "constant", "form"]
 """Two parts of a graph are equal; a part is a constant; a part has a form with fewer operations."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.egraph.algebra.coded import FILL, POWER, SUM
+from esat.egraph.algebra.coded import FILL, POWER, PRODUCT, SUM
 from esat.egraph.algebra.expressions import Constant, Expression, Name, Sum
 from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.forms import Forms
@@ -41,8 +41,11 @@ class Wording:
             return f"{name}({', '.join(map(str, attributes))})"
         if depth == 0:
             return "..."
-        shown = [self.of(operand, depth - 1) for operand in operands]
         code, number = found.code_list[node], found.number_list[node]
+        if code in (SUM, PRODUCT):  # the engine has no order of its own for what stands on one side
+            sides = operands[:number], operands[number:]
+            operands = [operand for side in sides for operand in sorted(side, key=found.rank.__getitem__)]
+        shown = [self.of(operand, depth - 1) for operand in operands]
         if code == FILL:
             return shown[1]
         if code == POWER:

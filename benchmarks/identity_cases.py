@@ -1,0 +1,185 @@
+"""Expressions that are equal to simpler ones, with the fewest operations that are known to suffice.
+
+Each is a function of a namespace and of variables: the namespace may be ``esat``, NumPy's, or that of any
+library with functions of the same names. Operations are elementwise ones, reductions and products of the
+compiled program; views and fills count nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Build = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One expression.
+
+    Attributes
+    ----------
+    name, family
+        What it is called, and what kind of identity makes it simple.
+    build
+        The expression, of a namespace and of the inputs.
+    inputs
+        A letter each: ``v`` a vector, ``m`` a matrix.
+    fewest
+        Operations of the simplest form.
+    """
+
+    name: str
+    family: str
+    build: Build
+    inputs: str
+    fewest: int
+
+
+def _sigmoid(m: Any, x: Any) -> Any:
+    return 1 / (1 + m.exp(-x)) if not hasattr(m, "sigmoid") else m.sigmoid(x)
+
+
+def _scalars(family: str, cases: dict[str, tuple[Build, int]]) -> list[Identity]:
+    return [Identity(name, family, build, "vvvvv", fewest) for name, (build, fewest) in cases.items()]
+
+
+EXPAND = _scalars(
+    "expand",
+    {
+        "4ab from squares": (lambda m, a, b, c, s, y: (a + b) ** 2 - (a - b) ** 2, 2),
+        "zero from squares": (lambda m, a, b, c, s, y: (a + b) * (a - b) - a * a + b * b, 0),
+        "distribution": (lambda m, a, b, c, s, y: (a + b) * c - a * c - b * c, 0),
+        "cube": (lambda m, a, b, c, s, y: (a + b) ** 3 - a**3 - b**3, 4),
+        "binomial": (
+            lambda m, a, b, c, s, y: (
+                (a + b) ** 4 - a**4 - 4 * a**3 * b - 6 * a * a * b * b - 4 * a * b**3 - b**4
+            ),
+            0,
+        ),
+        "product of sums": (lambda m, a, b, c, s, y: (a + b) * (c + s) - a * c - a * s - b * c, 1),
+        "square of (a - b) plus 2ab": (lambda m, a, b, c, s, y: (a - b) * (a - b) + 2 * a * b, 3),
+        "a*a": (lambda m, a, b, c, s, y: (a + 1) * (a - 1) + 1, 1),
+        "Horner's form minus powers": (
+            lambda m, a, b, c, s, y: (1 + a * (2 + a * (3 + a))) - (1 + 2 * a + 3 * a * a + a**3),
+            0,
+        ),
+    },
+)
+
+FACTOR = _scalars(
+    "factor",
+    {
+        "square of two": (lambda m, a, b, c, s, y: a * a + 2 * a * b + b * b, 2),
+        "square of three": (
+            lambda m, a, b, c, s, y: a * a + b * b + c * c + 2 * a * b + 2 * b * c + 2 * a * c,
+            3,
+        ),
+        "square of a difference": (lambda m, a, b, c, s, y: c * (a * a - 2 * a * b + b * b), 3),
+        "Brahmagupta's identity": (
+            lambda m, a, b, c, s, y: (
+                (a * c - b * s) ** 2 + (a * s + b * c) ** 2 - (a * a + b * b) * (c * c + s * s)
+            ),
+            0,
+        ),
+        "Lagrange's identity": (
+            lambda m, a, b, c, s, y: (a * a + b * b) * (c * c + s * s) - (a * c - b * s) ** 2,
+            4,
+        ),
+        "Horner's form": (lambda m, a, b, c, s, y: 1 + a + a**2 + a**3 + a**4, 7),
+        "two by two": (lambda m, a, b, c, s, y: a * c + a * s + b * c + b * s, 3),
+        "sum of squares": (lambda m, a, b, c, s, y: (a + b) ** 2 + (a - b) ** 2 - 2 * b * b, 2),
+    },
+)
+
+CANCEL = _scalars(
+    "cancel",
+    {
+        "interpolation": (lambda m, a, b, c, s, y: a * (1 - s) + b * s - a, 2),
+        "mixture": (lambda m, a, b, c, s, y: (1 - s) * y + s * y, 0),
+        "affine": (lambda m, a, b, c, s, y: (a - b) * s + b * s - a * s + c, 0),
+        "running mean": (lambda m, a, b, c, s, y: b + (a - b) * s - b * (1 - s), 1),
+        "determinant": (lambda m, a, b, c, s, y: (a + s * b) * y - (c + s * y) * b - (a * y - b * c), 0),
+        "residual": (
+            lambda m, a, b, c, s, y: (
+                (a - b) * c + (c - (a - b)) * (a - b) - 2 * (a - b) * c + (a - b) * (a - b)
+            ),
+            0,
+        ),
+        "difference of fourth powers": (
+            lambda m, a, b, c, s, y: a**4 - b**4 - (a * a - b * b) * (a * a + b * b),
+            0,
+        ),
+        "momentum": (lambda m, a, b, c, s, y: 0.5 * (a + b) + 0.5 * (a - b) - c, 1),
+    },
+)
+
+QUOTIENT = _scalars(
+    "quotient",
+    {
+        "parts of one": (lambda m, a, b, c, s, y: a / (a + b) + b / (a + b), 0),
+        "difference of quotients": (lambda m, a, b, c, s, y: a / b - c / b - (a - c) / b, 0),
+        "sum of reciprocals": (lambda m, a, b, c, s, y: a / (a * b) + c / (b * c) - 2 / b, 0),
+        "quotient of squares": (lambda m, a, b, c, s, y: (a * a - b * b) / (a - b), 1),
+        "quotient of cubes": (lambda m, a, b, c, s, y: (a**3 - b**3) / (a - b), 4),
+        "fifth over third power": (lambda m, a, b, c, s, y: a**5 / a**3 - a * a, 0),
+        "common factor of a quotient": (lambda m, a, b, c, s, y: (a * c + b * c) / (a + b) - c, 0),
+        "partial fractions": (
+            lambda m, a, b, c, s, y: 1 / (a - 1) - 1 / (a + 1) - 2 / (a * a - 1),
+            0,
+        ),
+        "one from parts": (lambda m, a, b, c, s, y: a / (1 + a) + 1 / (1 + a), 0),
+        "lens": (lambda m, a, b, c, s, y: a * b / (a + b) - 1 / (1 / a + 1 / b), 0),
+    },
+)
+
+SHARED = _scalars(
+    "shared",
+    {
+        "squares of sums": (lambda m, a, b, c, s, y: (a + b + c) ** 2 - (a + b) ** 2, 4),
+        "products of a sum": (lambda m, a, b, c, s, y: (a + b + c) * (a + b) - (a + b) * (a + b), 2),
+        "tanh among sums": (
+            lambda m, a, b, c, s, y: 1 - m.tanh(a) ** 2 + m.tanh(a) * (m.tanh(a) - 1) - (1 - m.tanh(a)),
+            0,
+        ),
+        "exponentials": (lambda m, a, b, c, s, y: m.exp(a + b) * m.exp(-a) - m.exp(b), 0),
+    },
+)
+
+GRADIENT = _scalars(
+    "gradient",
+    {
+        "logistic": (lambda m, a, b, c, s, y: s * (1 - y) - (1 - s) * y, 1),
+        "logistic of a sigmoid": (
+            lambda m, a, b, c, s, y: _sigmoid(m, a) * (1 - y) - (1 - _sigmoid(m, a)) * y,
+            2,
+        ),
+        "sigmoid": (lambda m, a, b, c, s, y: _sigmoid(m, a) - _sigmoid(m, a) * _sigmoid(m, a), 3),
+        "two classes": (
+            lambda m, a, b, c, s, y: s * b - s * (s * b + (1 - s) * y),
+            4,
+        ),
+        "swish": (
+            lambda m, a, b, c, s, y: s + a * s * (1 - s) - a * s + a * s * s,
+            0,
+        ),
+        "softmax": (
+            lambda m, a, b, c, s, y: a / (a + b) * (1 - a / (a + b)) - (a * b) / ((a + b) * (a + b)),
+            0,
+        ),
+        "Gaussian": (lambda m, a, b, c, s, y: (-0.5 * ((a - b) / c) ** 2) * 2 / (a - b), 4),
+        "log density": (
+            lambda m, a, b, c, s, y: -(a - b) / c * ((a - b) / c) + (a - b) * (a - b) / (c * c) + 1 / c,
+            1,
+        ),
+        "weight decay": (lambda m, a, b, c, s, y: a - 0.5 * (0.25 * a + b), 3),
+        "put and call": (
+            lambda m, a, b, c, s, y: (a * s - b * c * s) - (b * c * (1 - s) - a * (1 - s)),
+            2,
+        ),
+    },
+)
+
+SCALARS = (*EXPAND, *FACTOR, *CANCEL, *QUOTIENT, *SHARED, *GRADIENT)
+IDENTITIES: tuple[Identity, ...] = SCALARS

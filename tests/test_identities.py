@@ -1,0 +1,116 @@
+"""Expressions that are equal to simpler ones come out in the simpler form, and with the right values."""
+
+import numpy as np
+import pytest
+
+import esat
+from benchmarks.identity_cases import IDENTITIES, Identity
+
+VIEWS = {"dimshuffle", "fill"}
+
+
+class Plain:
+    """The functions of the cases, of NumPy."""
+
+    exp, tanh = np.exp, np.tanh
+
+    @staticmethod
+    def sigmoid(x):
+        return 1 / (1 + np.exp(-x))
+
+
+def operations(function) -> int:
+    return sum(node.op.name not in VIEWS for node in function.optimized.toposort())
+
+
+@pytest.mark.parametrize("case", IDENTITIES, ids=lambda case: f"{case.family}: {case.name}")
+def test_simplest_form(case: Identity) -> None:
+    inputs = [esat.vector(name) for name, _ in zip("abcsy", case.inputs, strict=True)]
+    graph = esat.Graph(inputs, case.build(esat, *inputs), on_unused_input="ignore")
+    function = esat.compile(graph)
+    assert operations(function) <= case.fewest, function.report.saturation.findings
+    points = [np.random.default_rng(seed).uniform(0.3, 2.0, 40) for seed in range(len(inputs))]
+    expected = np.broadcast_to(case.build(Plain, *points), (40,))
+    np.testing.assert_allclose(np.broadcast_to(function(*points), (40,)), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_the_gradient_of_the_logistic_loss_is_the_residual() -> None:
+    x, y, w = esat.matrix("x"), esat.vector("y"), esat.vector("w")
+    p = esat.sigmoid(x @ w)
+    loss = -(y * esat.log(p) + (1 - y) * esat.log(1 - p)).mean()
+    function = esat.compile(esat.Graph([x, y, w], esat.grad(loss, w)))
+    names = sorted(node.op.name for node in function.optimized.toposort())
+    assert names.count("sub") == 1
+    assert names.count("sigmoid") == 1
+    assert not {"log", "reciprocal", "exp", "softplus"} & set(names)
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(30, 4)), rng.integers(0, 2, 30).astype(float), rng.normal(size=4)
+    residual = 1 / (1 + np.exp(-values[0] @ values[2])) - values[1]
+    np.testing.assert_allclose(function(*values), values[0].T @ residual / 30, rtol=1e-12)
+
+
+def test_what_the_algebra_found_is_told() -> None:
+    s, y = esat.vector("s"), esat.vector("y")
+    function = esat.compile(esat.Graph([s, y], s * (1 - y) - (1 - s) * y))
+    (finding,) = function.report.saturation.findings
+    assert (finding.kind, finding.found, finding.before, finding.after) == ("form", "(s - y)", 5, 1)
+    (part,) = function.explain().parts
+    assert part.algebra == finding
+    assert f"by algebra: {finding}" in str(function.explain())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_integers_wrap_around_as_they_did(dtype: str) -> None:
+    a, b = esat.vector("a", dtype=dtype), esat.vector("b", dtype=dtype)
+    pairs = {
+        2: (a + b) * (a + b) - (a - b) * (a - b),
+        0: (a + b) * (a - b) - a * a + b * b,
+        4: (a + b) * (a + b) * (a + b) - a * a * a - b * b * b,
+    }
+    function = esat.compile(esat.Graph([a, b], list(pairs.values())))
+    limits = np.iinfo(dtype)
+    rng = np.random.default_rng(1)
+    left, right = (rng.integers(limits.min, limits.max, 50, dtype=dtype, endpoint=True) for _ in range(2))
+    with np.errstate(over="ignore"):
+        total, difference = left + right, left - right
+        expected = [
+            total * total - difference * difference,
+            total * difference - left * left + right * right,
+            total * total * total - left * left * left - right * right * right,
+        ]
+    for got, want in zip(function(left, right), expected, strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(np.broadcast_to(got, want.shape), want)
+    for fewest, output in pairs.items():
+        single = esat.compile(esat.Graph([a, b], output, on_unused_input="ignore"))
+        assert operations(single) <= fewest
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda a, b: esat.sqrt(a * a) - a,
+        lambda a, b: (1 + 2.0**-40) * b * b - b * b,
+        lambda a, b: (a + 0.1) * 3 - a * 3 - 0.3 + b,
+        lambda a, b: (a + b) ** 2 - a * a - 2.0000001 * a * b - b * b,
+        lambda a, b: a // b * b - a,
+        lambda a, b: esat.exp(a + 3) - 3 * esat.exp(a + 2) + 3 * esat.exp(a + 1) - esat.exp(a),
+        lambda a, b: esat.tanh(a) - esat.tanh(b),
+    ],
+)
+def test_what_is_nearly_equal_stays_apart(build) -> None:
+    a, b = esat.vector("a"), esat.vector("b")
+    function = esat.compile(esat.Graph([a, b], build(a, b), on_unused_input="ignore"))
+    left, right = np.array([-2.5, 0.75, 1e3]), np.array([0.5, -3.0, 2.0])
+    values = esat.evaluate(build(a, b), {a: left[:2], b: right[:2]})
+    np.testing.assert_allclose(
+        np.broadcast_to(function(left[:2], right[:2]), 2), values, rtol=1e-6, atol=1e-13
+    )
+
+
+def test_shapes_of_what_is_zero_are_kept() -> None:
+    a, b = esat.matrix("a"), esat.vector("b")
+    function = esat.compile(esat.Graph([a, b], [(a + b) * 2 - 2 * a - 2 * b, (b + 1) * 2 - 2 * b - 2]))
+    wide, narrow = function(np.ones((3, 4)), np.ones(4))
+    np.testing.assert_array_equal(wide, np.zeros((3, 4)))
+    np.testing.assert_array_equal(narrow, np.zeros(4))
