@@ -14,6 +14,7 @@ from esat.classic.standard import optdb
 from esat.classic.trace import Writer
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile, machine_profile
+from esat.extract.verdicts import ACCURACIES, Accuracy
 from esat.records import record
 from esat.rules import RULES
 from esat.rules.query import Query
@@ -51,6 +52,9 @@ class Mode:
         machine does, so it may be another program each time; the other limits end equal graphs alike.
     extract
         ``area`` (heuristic), ``tree``, or ``optimal`` (integer programming, with a time limit).
+    accuracy
+        What forms are chosen by before time: ``best``, the most accurate form of each value that the rules
+        find; ``written``, none that is less accurate than the graph as it was written; ``ignore``, nothing.
     debug
         Whether every stage is checked against the unoptimized graph, and every call for NaN and Inf.
     samples
@@ -93,6 +97,7 @@ class Mode:
     round_limit: int | None
     time_limit: float | None
     extract: Literal["area", "tree", "optimal"]
+    accuracy: Accuracy
     debug: bool
     trace: Writer | None
     samples: tuple[Any, ...] | None = field(repr=False, compare=False)
@@ -115,6 +120,8 @@ class Mode:
                 raise ModeError(f"a Mode has no setting {key!r}{hint}; it has {', '.join(sorted(known))}")
         for key, value in {**start, **settings}.items():
             object.__setattr__(self, key, value)
+        if self.accuracy not in ACCURACIES:
+            raise ModeError(f"accuracy={self.accuracy!r}: it is 'best', 'written' or 'ignore'")
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
             raise ModeError(f"a kernel runs in one thread or more, or None; not in {self.threads!r}")
         if self.device != "cpu":
@@ -163,6 +170,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "round_limit": None,
     "time_limit": None,
     "extract": "area",
+    "accuracy": "best",
     "debug": False,
     "trace": None,
     "samples": None,

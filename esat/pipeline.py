@@ -317,7 +317,16 @@ def _optimize(
         # Autotuning measures whole calls.
         keeps = mode.invariants and not mode.debug and not mode.autotune
         saturating = SaturationOptimizer(
-            optdb, RULES, mode.query, options, budgets, mode.extract, checker, mode.trace, keeps
+            optdb,
+            RULES,
+            mode.query,
+            options,
+            budgets,
+            mode.extract,
+            checker,
+            mode.trace,
+            keeps,
+            mode.accuracy,
         )
         result, report, details = saturating.optimize(graph, profile.stage)
     details.name = mode.name

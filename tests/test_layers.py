@@ -22,6 +22,7 @@ ORDER = (
     "rules",
     "egraph",
     "extract",
+    "accuracy",
     "phases",
     "classic",
     "soundness",

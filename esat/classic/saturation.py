@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from esat.accuracy.kept import verdicts_on
 from esat.classic.database import SequenceDB
 from esat.classic.equalities import CollectEqualities
 from esat.classic.merge import MergeOptimizer
@@ -26,6 +27,7 @@ from esat.extract.kept import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.optimizer import OptimizationReport, Stage, optimize
 from esat.extract.resize import Resizing
+from esat.extract.verdicts import Accuracy
 from esat.graph import FunctionGraph, Variable
 from esat.ops.control import IfElse
 from esat.phases.branches import join_branches, separate_branches
@@ -63,6 +65,8 @@ class SaturationOptimizer:
         Told of each replacement, and of each step of saturation.
     keeps
         Whether programs keep what depends on constants alone from call to call.
+    accuracy
+        What the choice goes by before time.
     """
 
     database: SequenceDB
@@ -74,6 +78,7 @@ class SaturationOptimizer:
     watch: Watcher | None = None
     trace: Writer | None = None
     keeps: bool = False
+    accuracy: Accuracy = "best"
 
     def optimize(
         self, graph: FunctionGraph, stage: Stage
@@ -118,6 +123,8 @@ class SaturationOptimizer:
                 kept=kept_graphs() if self.watch is None else None,
                 check_types=self.watch is not None,
                 keeps=self.keeps and not lazy,  # what runs under conditions is not kept
+                accuracy=self.accuracy,
+                judge=verdicts_on,
             )
 
         try:

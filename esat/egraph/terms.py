@@ -104,6 +104,8 @@ class TermGraph:
         Whether the structure of matrices may matter (:mod:`esat.egraph.structure`).
     joins
         Of n-ary terms, by number: how the user had put their operands together, as far as that is known.
+    strict
+        N-ary terms of which everything that was put together has to stay so, whatever it costs.
     """
 
     terms: tuple[Term, ...]
@@ -117,6 +119,7 @@ class TermGraph:
     facts: tuple[tuple[int, str], ...] = ()
     structured: bool = False
     joins: Mapping[int, Joins] = field(default_factory=dict)
+    strict: frozenset[int] = frozenset()
 
     def place_of(self, number: int) -> UserLine | None:
         """The user's line that built a term's node, if known."""

@@ -192,7 +192,10 @@ class _Decoder:
         operands = [self._with_rank(operand, type.rank) for operand in term.operands]
         shapes = [self.shapes[operand] for operand in term.operands]
         joins = self.chosen.joins.get(number, ())
-        steps = plan_written(term.constructor, term.operands, shapes, int(term.attributes[0]), joins)
+        strict = number in self.chosen.strict
+        steps = plan_written(
+            term.constructor, term.operands, shapes, int(term.attributes[0]), joins, strict=strict
+        )
         return _follow(steps, operands)
 
     def _dimshuffle(self, term: Term) -> Variable:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from math import fsum
 from typing import Literal
 
@@ -16,20 +18,22 @@ from esat.extract.choose import choose
 from esat.extract.cost import CostModel
 from esat.extract.initial import initial_choice
 from esat.extract.lasting import shares_of_a_call
-from esat.extract.nary import Shape
+from esat.extract.nary import Shape, plan_written, work_of
 from esat.extract.pricing import node_costs
 from esat.extract.selected import selected_terms
 from esat.extract.selection import Selection
 from esat.extract.value import Value
 from esat.extract.values import Hints, class_values
+from esat.extract.verdicts import Accuracy, Verdicts
+from esat.extract.written import WrittenSums
 from esat.records import record
 
 SUPERSEDED_NAMES = (f"{SUPERSEDED}NarySum", f"{SUPERSEDED}NaryProd")
 SUPERSEDED_PENALTY = 1.0e3
-"""Seconds added to e-nodes that a rule replaced for good, so that they are a last resort.
+"""Seconds added to e-nodes that lose digits, so that they are a last resort; the more, the more they lose.
 
-Rules that stabilize subsume what they match: a form that overflows or cancels must not come back
-because it is predicted to be faster.
+Where nothing is known of what e-nodes lose, those count as such that a rule replaced for good: a form that
+overflows or cancels must not come back because it is predicted to be faster.
 """
 
 
@@ -47,17 +51,50 @@ class SaturatedGraph:
         In which form.
     keeps
         Whether programs keep what depends on constants alone from call to call.
+    accuracy
+        What the choice goes by before time.
+    verdicts
+        What e-nodes lose in digits; None where nothing is known.
     """
 
     arrays: EGraphArrays
     terms: TermGraph
     plan: LoadPlan
     keeps: bool = False
+    accuracy: Accuracy = "best"
+    verdicts: Verdicts | None = None
 
     @property
     def roots(self) -> list[int]:
         """Class of each output, in order."""
         return [int(self.arrays.term_class[root]) for root in self.terms.roots]
+
+    @property
+    def strict(self) -> frozenset[int]:
+        """Sums and products of which everything that was written together has to stay together."""
+        return frozenset() if self.verdicts is None or self.accuracy == "ignore" else self.verdicts.strict
+
+    @cached_property
+    def bits_too_many(self) -> FloatArray:
+        """float64 ``(nodes,)``: by how many bits, over all points, an e-node is worse than its class allows."""
+        if self.verdicts is None or self.accuracy == "ignore":
+            return np.zeros(self.arrays.node_count)
+        return self.verdicts.bits_too_many(self.accuracy, self.arrays.class_of)
+
+    @cached_property
+    def penalties(self) -> FloatArray:
+        """float64 ``(nodes,)``: seconds added to each e-node for the choice."""
+        superseded = superseded_nodes(self.arrays)
+        if self.verdicts is None or self.accuracy == "ignore":
+            return np.where(superseded, SUPERSEDED_PENALTY, 0.0)
+        bits = self.bits_too_many
+        marked = np.where(superseded & ~self.verdicts.judged, SUPERSEDED_PENALTY, 0.0)
+        return np.where(bits > 0.0, SUPERSEDED_PENALTY * (1.0 + bits), marked)
+
+    @cached_property
+    def initial(self) -> IntArray:
+        """The selection that the loaded graph itself is; see :func:`initial_choice`."""
+        return initial_choice(self.arrays, self.terms, self.plan)
 
 
 @record(frozen=True, eq=False)
@@ -94,7 +131,7 @@ class Extraction:
         """The chosen e-nodes as terms, with the sizes they were priced with."""
         graph = self.graph
         chosen = self.selection.chosen.tolist()
-        return selected_terms(graph.arrays, chosen, graph.roots, graph.terms, self.values)
+        return selected_terms(graph.arrays, chosen, graph.roots, graph.terms, self.values, graph.strict)
 
 
 def extract(
@@ -130,12 +167,33 @@ def extract(
     costs = node_costs(arrays, values, model)
     if graph.keeps:
         costs *= shares_of_a_call(arrays, values, costs, model.machine)
-    penalties = np.where(superseded_nodes(arrays), SUPERSEDED_PENALTY, 0.0)
-    initial: IntArray = initial_choice(arrays, graph.terms, graph.plan)
+    for node, share in _strict_shares(graph, values):
+        costs[node] *= share
+    penalties = graph.penalties
     selection = choose(
-        arrays, costs + penalties, graph.roots, method=method, time_limit=time_limit, initial=initial
+        arrays, costs + penalties, graph.roots, method=method, time_limit=time_limit, initial=graph.initial
     )
     return Extraction(graph, values, costs, penalties, selection)
+
+
+def _strict_shares(graph: SaturatedGraph, values: Sequence[Value | None]) -> Iterator[tuple[int, float]]:
+    """Sums and products that are computed strictly as written, and how many times the work that takes."""
+    if not graph.strict:
+        return
+    arrays = graph.arrays
+    written = WrittenSums(graph.terms, arrays.term_class.tolist(), graph.initial.tolist())
+    for node in sorted(graph.strict):
+        operands, klass = arrays.operands_of(node).tolist(), int(arrays.class_of[node])
+        known = [values[operand] for operand in operands]
+        shapes = [value.shape for value in known if value is not None]
+        if len(shapes) < len(operands):
+            continue
+        name, positives = arrays.operator_of(node), int(arrays.attributes_of(node)[0])
+        joins = written.joins(name, klass, operands, positives)
+        usual, strict = (
+            work_of(plan_written(name, operands, shapes, positives, joins, strict=flag)) for flag in (False, True)
+        )
+        yield node, strict / usual if usual > 0.0 else 1.0
 
 
 def superseded_nodes(arrays: EGraphArrays) -> NDArray[np.bool_]:

@@ -79,13 +79,20 @@ def plan_product(operands: Sequence[int], shapes: Sequence[Shape], numerators: i
 
 
 def plan_written(
-    constructor: str, operands: Sequence[int], shapes: Sequence[Shape], positives: int, joins: Joins
+    constructor: str,
+    operands: Sequence[int],
+    shapes: Sequence[Shape],
+    positives: int,
+    joins: Joins,
+    *,
+    strict: bool = False,
 ) -> tuple[Step, ...]:
     """As :func:`plan_sum` and :func:`plan_product`, with operands put together as the user did.
 
     A join that would take more work than there is without it is refused, and so are those it is part of. Of
     sums, a join that is a difference is never refused: what cancels has to cancel before something small is
-    added, so that ``(x - max(x)) + 1`` keeps the 1 where ``x`` is huge.
+    added, so that ``(x - max(x)) + 1`` keeps the 1 where ``x`` is huge. A strict plan refuses none:
+    ``x / y / y`` does not become ``x / (y * y)``, which may overflow.
     """
     if not joins:
         if constructor == "NarySum":
@@ -95,7 +102,7 @@ def plan_written(
         left, right = joins[0]
         op = "add" if constructor == "NarySum" else "mul"
         return (Step(op, left, right, broadcast_shape(shapes[left], shapes[right])),)
-    plan = _WrittenPlan(constructor, operands, shapes, positives)
+    plan = _WrittenPlan(constructor, operands, shapes, positives, strict)
     for left, right in joins:
         plan.join(left, right)
     return plan.finish()
@@ -237,9 +244,15 @@ class _WrittenPlan:
     """A plan under construction: parts, which are operands first and then what joins made of them."""
 
     def __init__(
-        self, constructor: str, operands: Sequence[int], shapes: Sequence[Shape], positives: int
+        self,
+        constructor: str,
+        operands: Sequence[int],
+        shapes: Sequence[Shape],
+        positives: int,
+        strict: bool = False,
     ) -> None:
         self._is_sum = constructor == "NarySum"
+        self._strict = strict
         self._plan = _Plan(list(shapes))
         self._parts: list[_Part | None] = [
             _Part(value, value < positives, name) for value, name in enumerate(operands)
@@ -254,14 +267,14 @@ class _WrittenPlan:
             self._parts.append(None)
             return
         pays = self._pays(first, second)
-        before = _work(self._rest()) if pays is None else 0.0
+        before = work_of(self._rest()) if pays is None else 0.0
         self._parts[left] = self._parts[right] = None
         if second.above and not first.above and not any(part and part.above for part in self._parts):
             first, second = second, first  # turned around, the difference needs no change of its sign
         self._parts.append(self._joined(first, second))
         if pays is None:
             step = self._plan.steps[-1]
-            pays = step.op == "sub" or _work([step, *self._rest()]) <= before * (1.0 + _ROUNDING)
+            pays = step.op == "sub" or work_of([step, *self._rest()]) <= before * (1.0 + _ROUNDING)
         if not pays:
             self._plan.steps.pop()
             self._plan.shapes.pop()
@@ -279,7 +292,9 @@ class _WrittenPlan:
         return (*self._plan.steps, *renumbered)
 
     def _pays(self, first: _Part, second: _Part) -> bool | None:
-        """Whether a join takes no more work, where that is seen at once; else None."""
+        """Whether a join is to be, where that is seen at once: it takes no more work; else None."""
+        if self._strict:
+            return True
         if self._shape(first) != self._shape(second):
             return None
         if self._is_sum or (self._all_differ and first.above == second.above):
@@ -317,6 +332,6 @@ class _WrittenPlan:
 _ROUNDING = 1e-9
 
 
-def _work(steps: Sequence[Step]) -> float:
+def work_of(steps: Sequence[Step]) -> float:
     """Additions that a plan takes as long as."""
     return fsum(float(getattr(op_named(step.op), "flops", 1.0)) * prod(step.shape) for step in steps)

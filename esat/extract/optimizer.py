@@ -27,11 +27,14 @@ from esat.extract.pricing import term_costs
 from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, hints_of
 from esat.extract.values import Hints, term_values
+from esat.extract.verdicts import Accuracy, Verdicts
 from esat.graph import FunctionGraph, Variable
 from esat.records import record
 
 Stage = Callable[[str], AbstractContextManager[object]]
 """Times a named stage: a context manager around it."""
+Judge = Callable[[SaturatedGraph], Verdicts]
+"""Tells what the e-nodes of a graph lose in digits."""
 
 
 @record(frozen=True, slots=True)
@@ -136,6 +139,8 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     kept: KeptGraphs | None = None,
     check_types: bool = False,
     keeps: bool = False,
+    accuracy: Accuracy = "best",
+    judge: Judge | None = None,
 ) -> tuple[FunctionGraph, OptimizationReport]:
     """The cheapest graph that the rules prove equal.
 
@@ -165,6 +170,10 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
         Compute types after every step, so that a rule that changed one is found out at once.
     keeps
         Whether the program will keep what depends on constants alone from call to call.
+    accuracy
+        What the choice goes by before time.
+    judge
+        Tells what e-nodes lose in digits; None where nothing is to be known of it.
 
     Raises
     ------
@@ -175,9 +184,12 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
         terms = encode(graph, equalities)
         written = encode(graph) if equalities else terms
     found, saturation = saturated(terms, program, budgets, stage, trace, kept, check_types)
+    found = replace(found, keeps=keeps, accuracy=accuracy)
+    if judge is not None and accuracy != "ignore":
+        with stage("accuracy"):
+            found = replace(found, verdicts=judge(found))
     with stage("extract"):
         model = CostModel(machine or MachineProfile(), terms.opaque)
-        found = replace(found, keeps=keeps)
         extraction = extract(found, model, hints_of(terms, shapes), method)
         chosen, sizes = extraction.terms()
     with stage("decode"):

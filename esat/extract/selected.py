@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -26,6 +26,7 @@ def selected_terms(
     roots: Sequence[int],
     source: TermGraph,
     values: Sequence[Value | None],
+    strict: Collection[int] = (),
 ) -> tuple[TermGraph, list[Shape]]:
     """The chosen e-nodes below the roots as terms, with the sizes they were priced with.
 
@@ -41,6 +42,8 @@ def selected_terms(
         The term DAG that was loaded: its tables and the sizes known of its terms carry over.
     values
         Shape and dtype of each class.
+    strict
+        E-nodes of which everything that was written together has to stay together.
     """
     rows, names, attributes = arrays.lists, arrays.operator_names, arrays.attribute_values
 
@@ -56,6 +59,7 @@ def selected_terms(
     terms: list[Term] = []
     types, shapes = [], []
     joins: dict[int, Joins] = {}
+    strict_terms = []
     for klass in order:
         node, below = chosen[klass], operands(klass)
         name = names[rows.operator[node]]
@@ -63,6 +67,8 @@ def selected_terms(
         type = known.get(klass) or _rule_made_type(arrays, klass)
         if name in _NARY and type.dtype in _ROUNDED:
             joins[len(terms)] = written.joins(name, klass, below, int(term.attributes[0]))
+            if node in strict:
+                strict_terms.append(len(terms))
         terms.append(term)
         types.append(type)
         value = values[klass]
@@ -76,6 +82,7 @@ def selected_terms(
         source.opaque,
         tuple(places.get(klass) for klass in order),
         joins=joins,
+        strict=frozenset(strict_terms),
     )
     selected.verify()
     return selected, shapes

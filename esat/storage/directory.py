@@ -17,7 +17,7 @@ from pathlib import Path
 
 from esat.records import record
 
-KINDS = ("kernel", "egraph", "rules", "choice", "native")
+KINDS = ("kernel", "egraph", "accuracy", "rules", "choice", "native")
 """What entries are; the endings of their files. Other files are left alone."""
 _SUFFIXES = tuple(f".{kind}" for kind in KINDS)
 _TEMPORARY_SUFFIX = ".partial"

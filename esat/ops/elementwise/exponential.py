@@ -93,10 +93,17 @@ def _sigmoid(x: Array) -> Array:
     return value.astype(x.dtype, copy=False)
 
 
+def _wide_sigmoid(x: Array) -> Array:
+    small = np.exp(-np.abs(x))
+    value: Array = np.where(x >= 0, 1, small) / (1 + small)
+    return value
+
+
 # 1 / (1 + exp(-x)).
 sigmoid = Elementwise(
     "sigmoid", 1, _sigmoid, floats("sigmoid({0})"), slope(lambda x, out: out * (1 - out)), FLOATS, flops=12.0,
     facts=Facts(keeps_finite=True, monotone="increasing", lowest=0, highest=1, positive=True),
+    wide=_wide_sigmoid,
 )  # fmt: skip
 
 
@@ -129,6 +136,11 @@ log1mexp = Elementwise(
     facts=Facts(monotone="decreasing", highest=0),
 )  # fmt: skip
 
+def _wide_xlogy(x: Array, y: Array) -> Array:
+    value: Array = np.where((x == 0) & (y == y), 0, x * np.log(y))
+    return value
+
+
 # x * log(y), and zero where x is unless y is NaN.
 xlogy = Elementwise(
     "xlogy", 2, Special("xlogy"),
@@ -136,7 +148,7 @@ xlogy = Elementwise(
     gradient=lambda inputs, output, cotangent: [
         cotangent * log(inputs[1]), cotangent * (inputs[0] / inputs[1]),
     ],
-    dtypes=special_complex("xlogy"), flops=16.0,
+    dtypes=special_complex("xlogy"), flops=16.0, wide=_wide_xlogy,
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (

@@ -41,6 +41,13 @@ def _log_cosh(x: Array) -> Array:
     return value.astype(x.dtype, copy=False)
 
 
+def _wide_log_cosh(x: Array) -> Array:
+    size = np.abs(x)
+    far = size + np.log1p(np.exp(-2 * size)) - np.log(x.dtype.type(2))
+    value: Array = np.where(size < 1, np.log1p(2 * np.sinh(size / 2) ** 2), far)
+    return value
+
+
 # log(cosh(x)).
 log_cosh = Elementwise(
     "log_cosh", 1, _log_cosh,
@@ -50,7 +57,7 @@ log_cosh = Elementwise(
         f"absolute({{0}}) + log1p(exp(const(-2) * absolute({{0}}))) - const({_LN2!r}))"
     ),
     slope(lambda x, out: tanh(x)), FLOATS, flops=50.0,
-    facts=Facts(keeps_finite=True, parity="even", lowest=0),
+    facts=Facts(keeps_finite=True, parity="even", lowest=0), wide=_wide_log_cosh,
 )  # fmt: skip
 
 arcsinh = Elementwise(

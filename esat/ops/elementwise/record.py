@@ -64,6 +64,9 @@ class Elementwise(Op):
         Algebraic facts.
     constructor
         The name in rules; by default the name in CamelCase.
+    wide
+        The function for NumPy's ``longdouble`` and ``clongdouble``, where ``numpy`` has no loop for these or
+        is less accurate there. Without it such ops are judged by their float64 values.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Elementwise(Op):
     flops: float = 1.0
     facts: Facts = NO_FACTS
     constructor: str = ""
+    wide: Callable[..., Any] | None = None
     family: Family = field(default=Family.ELEMENTWISE, init=False)
     __signature__ = Signature()
 

@@ -1,0 +1,95 @@
+"""Verdicts on the e-nodes of a saturated e-graph: evaluated at sample points, beside the graph as written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.accuracy.losses import WORST, Loss, Losses, References
+from esat.accuracy.sample import sample_of
+from esat.accuracy.stacks import Grouping, Numbering, numbered
+from esat.accuracy.truths import Truths
+from esat.accuracy.units import Unit, Units, levels_of, places_of, tiny_values, units_of
+from esat.accuracy.written import Written, as_written
+from esat.extract.arrays import EGraphArrays
+from esat.extract.extraction import SaturatedGraph
+from esat.extract.verdicts import TOLERANCE, OutputAccuracy, Verdicts
+
+FloatArray = NDArray[np.float64]
+
+NOT_JUDGED = OutputAccuracy(0.0, 0.0, 0.0, 0.0, 0)
+_MIXING = ("Reduce", "Softmax", "LogSoftmax", "LogSumExp", "MatMul", "Arg")
+"""What begins the names of operations that join elements."""
+
+
+def judged(graph: SaturatedGraph) -> Verdicts:
+    """What the e-nodes of a graph lose, as far as they can be evaluated.
+
+    It depends on the e-graph and the terms alone: neither on costs nor on sizes that types leave open.
+    """
+    arrays, terms = graph.arrays, graph.terms
+    names = arrays.operator_names
+    tiny = 2 if any(name.startswith(_MIXING) for name in names) else 1
+    places = places_of(tiny_values(arrays, terms, tiny), tiny)
+    units = units_of(arrays, terms, graph.plan, places)
+    used = [unit.result for unit in units.units] + [o for unit in units.units for o in unit.operands]
+    used += [int(klass) for klass in arrays.term_class if klass >= 0]
+    numbering = numbered(places, used)
+    grouping = Grouping(units.units, places, numbering)
+    possible = [grouping.can_evaluate(number) for number in range(len(units.units))]
+    given = _given(units.units, possible, numbering)
+    is_given = [klass in given for klass in range(len(places))]
+    levels = levels_of(units.units, is_given, grouping.can_evaluate)
+    sample = sample_of(terms, places, numbering, given, tiny)
+    truths = Truths(terms, numbering, sample.inputs, sample.drawn, sample.batch)
+    truths.compute(units.units, grouping, levels)
+    references = References(truths, numbering, sample.is_extreme)
+    losses = Losses(terms, numbering, sample.inputs, sample.drawn, sample.batch, references)
+    loss = losses.compute(units.units, grouping, levels)
+    of_nodes, strict = _of_nodes(units, loss, arrays, truths.conflicts)
+    written = as_written(graph, places, numbering, references, sample)
+    outputs = tuple(_output(klass, losses, written, references, numbering) for klass in graph.roots)
+    return Verdicts(*of_nodes, written.moderate, written.extreme, strict, outputs)
+
+
+def _given(units: Sequence[Unit], possible: Sequence[bool], numbering: Numbering) -> set[int]:
+    """Classes that no unit can compute, whose values are drawn like those of inputs."""
+    computed = {unit.result for unit, can in zip(units, possible, strict=True) if can}
+    return {klass for klass, stack in enumerate(numbering.stack) if stack >= 0 and klass not in computed}
+
+
+def _of_nodes(
+    units: Units, loss: Loss, arrays: EGraphArrays, conflicts: Collection[int]
+) -> tuple[tuple[FloatArray, FloatArray], frozenset[int]]:
+    """Losses of e-nodes, and which of them are computed strictly as they were written."""
+    number = np.array(units.of_node, np.int64)
+    found = tuple(np.where(number >= 0, part[number], np.nan) if len(part) else np.full(len(number), np.nan) for part in loss)
+    strict = set()
+    for node, other in units.strict.items():
+        usual = units.of_node[node]
+        gain = loss.moderate[usual] - loss.moderate[other]
+        far_gain = loss.extreme[usual] - loss.extreme[other]
+        if gain > TOLERANCE or (far_gain > TOLERANCE and gain > -TOLERANCE):
+            strict.add(node)
+            found[0][node], found[1][node] = loss.moderate[other], loss.extreme[other]
+    if conflicts:
+        apart = np.isin(arrays.class_of, np.fromiter(conflicts, np.int64))
+        found[0][apart] = found[1][apart] = np.nan
+    return (found[0], found[1]), frozenset(strict)
+
+
+def _output(
+    klass: int, losses: Losses, written: Written, references: References, numbering: Numbering
+) -> OutputAccuracy:
+    best, before = losses.bits_of(klass), written.bits.get(klass)
+    if best is None or before is None:
+        return NOT_JUDGED
+    points = references.points(numbering.stack[klass], int(numbering.row[klass]))
+    if not points.any():
+        return NOT_JUDGED
+    then, now = (np.minimum(bits, WORST)[points] for bits in (before, best))
+    return OutputAccuracy(
+        float(then.mean()), float(now.mean()), float(then.max()), float(now.max()), int(points.sum())
+    )

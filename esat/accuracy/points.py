@@ -1,0 +1,180 @@
+"""Sample points at which programs go wrong: of every magnitude, near one, near each other.
+
+A batch of points is the leading axis of every value. Its first part is *moderate*; the last quarter has
+magnitudes near the ends of the format's range too, where a form need be no better than the one that was
+written. An input depends on its dtype, its position and the inputs before it, not on what is computed of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from math import log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.records import record
+
+Array = NDArray[Any]
+
+POINTS = 96
+"""Points of graphs without axes."""
+POINTS_OF_ARRAYS = 48
+"""Points of others, whose elements differ."""
+_SEED = 20
+_TWINS = (1.001, 1 + 1e-8, 1.001, -1 - 1e-9, 1 + 1e-15, -1.0, 1.0)
+
+
+@record(frozen=True)
+class Magnitudes:
+    """Sizes of numbers of a format.
+
+    Attributes
+    ----------
+    moderate
+        Those whose third power is in range, 0 among them.
+    all
+        Those and extreme ones.
+    largest
+        The largest that is moderate; its inverse is the smallest.
+    near
+        What numbers near one differ from it by.
+    """
+
+    moderate: tuple[float, ...]
+    all: tuple[float, ...]
+    largest: float
+    near: tuple[float, ...]
+
+
+@cache
+def magnitudes_of(dtype: np.dtype[Any]) -> Magnitudes:
+    """The magnitudes for a real floating dtype, from its precision and its range.
+
+    Of float64: 1e-17, 1e-9 and 1e-5, where a number, its square or its third power is lost beside one;
+    40, where exp(-x) is; 90, 400 and 800, where exp(x) is large, has no square, and overflows.
+    """
+    info = np.finfo(dtype)
+    eps, last = float(info.eps), log(float(info.max))
+    largest = float(info.max) ** (1 / 3)
+    digits = -log(eps)
+    moderate = (
+        0.0, eps / 20, eps**0.5 / 15, eps ** (1 / 3), 0.01, 0.3, 0.9, 1.0, 1.0, 1.7, 3.0, digits / 3,
+        1.1 * digits, last / 8, 0.56 * last, 1.13 * last, eps**-0.25, eps**-0.38, 0.07 * eps**-0.5, eps**-0.57,
+        20 / eps,
+    )  # fmt: skip
+    moderate = tuple(size for size in moderate if size == 0 or 1 / largest < size < largest)
+    most = float(info.max)
+    extreme = (float(info.tiny) * 1e3, most**-0.52, most**0.49, most**0.65)
+    near = (7 * eps, -7 * eps, eps**0.57, -(eps**0.57), eps**0.25)
+    return Magnitudes(moderate, (*moderate, *extreme), largest, near)
+
+
+class Points:
+    """Draws inputs, one after the other.
+
+    Parameters
+    ----------
+    batch
+        Number of points.
+    """
+
+    def __init__(self, batch: int) -> None:
+        self.batch = batch
+        self._drawn: list[Array] = []
+
+    @property
+    def calm(self) -> int:
+        """Number of points without extremes."""
+        return self.batch - self.batch // 4
+
+    def draw(self, dtype: np.dtype[Any], shape: tuple[int, ...], signs: Collection[str] = ()) -> Array:
+        """The values of an input at all points.
+
+        Parameters
+        ----------
+        signs
+            What is known of them: names of relations (``positive``, ``integral``, ...).
+
+        Returns
+        -------
+        ``(batch, *shape)``
+        """
+        random = np.random.default_rng([_SEED, len(self._drawn)])
+        full = (self.batch, *shape)
+        if dtype.kind == "b":
+            value: Array = random.random(full) < 0.5
+        elif dtype.kind in "iu":
+            value = random.integers(0 if dtype.kind == "u" else -4, 9, full).astype(dtype)
+            value = _signed(value, signs)
+        elif dtype.kind == "c":
+            part = np.empty(0, dtype).real.dtype
+            value = np.empty(full, dtype)
+            value.real, value.imag = self._real(random, part, shape), self._real(random, part, shape)
+            value[::4].imag, value[1::8].real = 0, 0
+        else:
+            value = _signed(self._real(random, dtype, shape), signs)
+        self._drawn.append(value)
+        return value
+
+    def _real(self, random: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+        sizes = magnitudes_of(dtype)
+        batch, calm, full = self.batch, self.calm, (self.batch, *shape)
+        column = (batch, *[1] * len(shape))
+        levels = np.concatenate(
+            [
+                random.permutation(np.resize(sizes.moderate, calm)),
+                random.permutation(np.resize(sizes.all[::-1], batch - calm)),
+            ]
+        ).reshape(column)
+        is_calm = np.arange(batch).reshape(column) < calm
+        own = np.where(is_calm, random.choice(sizes.moderate, full), random.choice(sizes.all, full))
+        level = np.where(random.random(column) < 0.75, levels * np.exp2(random.uniform(-1, 1, full)), own)
+        value = level * np.where(random.random(full) < 0.5, -1.0, 1.0)
+        near = (random.random(full) < 0.1) & (level != 0)
+        value = np.where(near, np.sign(value) * (1 + random.choice(sizes.near, full)), value)
+        for other in self._drawn:
+            if other.shape == full and other.dtype == dtype:
+                value = self._twins(random, value, other)
+        with np.errstate(over="ignore"):
+            value = value.astype(dtype)
+        return np.where(np.isfinite(value), value, dtype.type(1))
+
+    def _twins(self, random: np.random.Generator, value: Array, other: Array) -> Array:
+        """Values of which every third is close to another input or its opposite, at each magnitude."""
+        sizes = np.abs(other.astype(np.float64).reshape(self.batch, -1)).max(axis=1)
+        places = np.argsort(sizes, kind="stable")[int(random.integers(3)) :: 3]
+        twin, close = np.zeros(self.batch, bool), np.ones(self.batch)
+        twin[places] = True
+        close[places] = np.resize(_TWINS, len(places))
+        column = (self.batch, *[1] * (value.ndim - 1))
+        return np.where(twin.reshape(column), other * close.reshape(column), value)
+
+
+def _signed(value: Array, signs: Collection[str]) -> Array:
+    """Values made to have the signs that are known of them."""
+    if "positive" in signs or "nonnegative" in signs:
+        value = np.abs(value)
+    if "negative" in signs or "nonpositive" in signs:
+        value = -np.abs(value)
+    if "positive" in signs or "negative" in signs:
+        value = np.where(value == 0, value.dtype.type(1 if "positive" in signs else -1), value)
+    return np.rint(value) if "integral" in signs and value.dtype.kind == "f" else value
+
+
+def extreme_points(leaves: Mapping[int, Array], batch: int) -> NDArray[np.bool_]:
+    """At which points an input is extreme, bool ``(batch,)``."""
+    found = np.zeros(batch, np.bool_)
+    for leaf in leaves.values():
+        if leaf.dtype.kind in "fc":
+            largest = magnitudes_of(np.empty(0, leaf.dtype).real.dtype).largest
+            size = np.abs(leaf.reshape(batch, -1)).astype(np.float64)
+            found |= ((size > largest) | ((size < 1 / largest) & (size > 0))).any(axis=1)
+    return found
+
+
+def known_signs(facts: Sequence[tuple[int, str]], term: int) -> list[str]:
+    """Relations that are assumed of a term."""
+    return [fact for number, fact in facts if number == term]

@@ -1,0 +1,92 @@
+"""Where an e-graph is evaluated: values of its inputs at all points."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.accuracy.points import POINTS, POINTS_OF_ARRAYS, Points, extreme_points, known_signs
+from esat.accuracy.roots import roots_of_sums
+from esat.accuracy.stacks import Numbering
+from esat.accuracy.units import Places, open_sizes, places_of, term_units
+from esat.egraph.terms import SCALAR, TermGraph
+from esat.extract.values import term_values
+from esat.graph import TensorType
+from esat.graph.types import DTYPES
+from esat.records import record
+
+Array = NDArray[Any]
+
+MOST_ELEMENTS = 8_000_000
+"""Numbers that the values of all classes may be; of larger e-graphs fewer points are looked at."""
+LEAST_POINTS = 16
+
+
+@record(frozen=True, eq=False)
+class Sample:
+    """Sample points.
+
+    Attributes
+    ----------
+    inputs
+        Values of the inputs that are tensors, ``(batch, ...)``, by their numbers.
+    drawn
+        Those of classes that nothing can compute, by class.
+    batch
+        Number of points.
+    is_extreme
+        bool ``(batch,)``: at which of them an input is extreme.
+    tiny
+        Elements of an axis that has more than one.
+    """
+
+    inputs: Mapping[int, Array]
+    drawn: Mapping[int, Array]
+    batch: int
+    is_extreme: NDArray[np.bool_]
+    tiny: int
+
+
+def sample_of(
+    terms: TermGraph, places: Places, numbering: Numbering, given: Collection[int], tiny: int
+) -> Sample:
+    """The points for the inputs of terms, and for classes whose values are drawn like those of inputs."""
+    elements = sum(
+        count * int(np.prod(shape, dtype=np.int64))
+        for shape, count in zip(numbering.shapes, numbering.counts, strict=True)
+    )
+    usual = POINTS if tiny == 1 else POINTS_OF_ARRAYS
+    points = Points(max(LEAST_POINTS, min(usual, MOST_ELEMENTS // max(elements, 1) // 4 * 4)))
+    inputs = _inputs(terms, points, tiny)
+    drawn = {}
+    for klass in sorted(given):
+        shape, dtype = places.shapes[klass], places.dtypes[klass]
+        assert shape is not None and dtype is not None
+        drawn[klass] = points.draw(dtype, shape)
+    batch = points.batch
+    if tiny == 1 and batch == usual:
+        of_terms = places_of(term_values(terms, open_sizes(terms, tiny)), tiny)
+        roots = roots_of_sums(terms, term_units(terms, of_terms), of_terms, inputs, points.calm)
+        added = len(next(iter(roots.values()))) if roots else 0
+        inputs = {number: np.concatenate([values, roots[number]]) for number, values in inputs.items()} if added else inputs
+        drawn = {klass: np.concatenate([values, values[:added]]) for klass, values in drawn.items()}
+        batch += added
+    return Sample(inputs, drawn, batch, extreme_points(inputs, batch), tiny)
+
+
+def _inputs(terms: TermGraph, points: Points, tiny: int) -> dict[int, Array]:
+    """Values of the inputs that are tensors, by their numbers."""
+    places = {int(term.attributes[0]): number for number, term in enumerate(terms.terms) if term.constructor == "In"}
+    inputs = {}
+    for index, number in sorted(places.items()):
+        type = terms.types[number]
+        if not isinstance(terms.inputs[index].type, TensorType) or 0 in type.shape:
+            continue
+        shape = () if type.broadcast == SCALAR else tuple(1 if size == 1 else tiny for size in type.shape)
+        inputs[index] = points.draw(np.dtype(DTYPES[type.dtype]), shape, known_signs(terms.facts, number))
+    return inputs
+
+

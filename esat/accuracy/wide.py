@@ -1,0 +1,285 @@
+"""Operations in a wider format, with first-order bounds of their errors.
+
+Values are ``longdouble`` (or ``clongdouble``), bools and integers included. An error bound is absolute: how
+far rounding in the wide format, of operands and of the operation itself, may have moved a value; it is
+infinite where nothing is known. Values that are exact have the bound zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.graph.op import Op
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.scipy_functions import Special
+
+Wide = NDArray[Any]
+Bounded = tuple[Wide, Wide]
+"""Values and bounds of their errors, of one shape."""
+Rule = Callable[[Sequence[Wide], Sequence[Wide]], Bounded]
+"""From the values of operands and their bounds to those of a result."""
+
+REAL, COMPLEX = np.longdouble, np.clongdouble
+UNIT = REAL(2.0) ** -63
+"""Relative error of an operation in the wide format, some of which err by more than half a unit."""
+UNIT_OF_DOUBLES = REAL(2.0) ** -49
+"""The same of functions that exist in float64 only."""
+UNDERFLOW = REAL(float(np.finfo(np.float64).smallest_subnormal))
+"""What such functions may lose beyond it."""
+_SMALLEST = np.finfo(REAL).tiny * REAL(2.0) ** 100
+_MOST_BITS = REAL(2.0) ** -40
+"""Relative bound up to which a value is known well enough for two of them to contradict each other."""
+
+
+def add(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    value = xs[0] + xs[1]
+    return value, ts[0] + ts[1] + UNIT * np.abs(value)
+
+
+def subtract(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    value = xs[0] - xs[1]
+    return value, ts[0] + ts[1] + UNIT * np.abs(value)
+
+
+def multiply(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    value = xs[0] * xs[1]
+    sizes = np.abs(xs[0]), np.abs(xs[1])
+    bound = sizes[0] * ts[1] + sizes[1] * ts[0] + ts[0] * ts[1] + UNIT * np.abs(value)
+    # 0 * inf is no error where the zero is exact.
+    return value, _underflown(value, bound, xs)
+
+
+def divide(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    value = xs[0] / xs[1]
+    size = np.abs(value)
+    least = np.abs(xs[1]) - ts[1]
+    bound = np.where(least > 0, (ts[0] + size * ts[1]) / least, np.where(ts[1] > 0, np.inf, 0)) + UNIT * size
+    return value, _underflown(value, bound, xs[:1])
+
+
+def square(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    return multiply((xs[0], xs[0]), (ts[0], ts[0]))
+
+
+def reciprocal(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    return divide((np.ones_like(xs[0]), xs[0]), (np.zeros_like(ts[0]), ts[0]))
+
+
+def exponential(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    value = np.exp(xs[0])
+    size = np.abs(value)
+    return value, _underflown(value, size * np.expm1(ts[0]) + UNIT * size, ())
+
+
+def logarithm(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    value = np.log(xs[0])
+    share = np.where(ts[0] > 0, ts[0] / np.abs(xs[0]), 0)
+    return value, np.where(share < 1, -np.log1p(-share), np.inf) + UNIT * np.abs(value)
+
+
+def same(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    return xs[-1], ts[-1]
+
+
+def negate(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    return -xs[0], ts[0]
+
+
+def absolute(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    return np.abs(xs[0]), ts[0]
+
+
+def switch(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    condition = xs[0] != 0
+    bound = np.where(condition, ts[1], ts[2])
+    return np.where(condition, xs[1], xs[2]), np.where(ts[0] > 0, np.inf, bound)
+
+
+def fill(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    shape = np.broadcast_shapes(xs[0].shape, xs[1].shape)
+    return np.broadcast_to(xs[1], shape), np.broadcast_to(ts[1], shape)
+
+
+def _compared(function: Callable[..., Any]) -> Rule:
+    def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+        error = ts[0] + ts[1]
+        unsure = (error > 0) & (np.abs(xs[0] - xs[1]) <= error)
+        value = function(xs[0], xs[1]).astype(REAL)
+        return value, np.where(unsure, REAL(np.inf), REAL(0))
+
+    return rule
+
+
+def _logical(function: Callable[..., Any]) -> Rule:
+    def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+        value = function(*(x != 0 for x in xs)).astype(REAL)
+        unsure = sum(((t > 0) & (np.abs(x) <= t) for x, t in zip(xs, ts, strict=True)), np.zeros((), bool))
+        return value, np.where(unsure, REAL(np.inf), REAL(0)) + np.zeros(value.shape, REAL)
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "Add": add,
+    "Sub": subtract,
+    "Mul": multiply,
+    "Div": divide,
+    "Sqr": square,
+    "Reciprocal": reciprocal,
+    "Neg": negate,
+    "Abs": absolute,
+    "Identity": same,
+    "Positive": same,
+    "Exp": exponential,
+    "Log": logarithm,
+    "Switch": switch,
+    "Fill": fill,
+    **{
+        name: _compared(function)
+        for name, function in (
+            ("Eq", np.equal),
+            ("Ne", np.not_equal),
+            ("Lt", np.less),
+            ("Le", np.less_equal),
+            ("Gt", np.greater),
+            ("Ge", np.greater_equal),
+        )
+    },
+    **{
+        name: _logical(function)
+        for name, function in (
+            ("LogicalAnd", np.logical_and),
+            ("LogicalOr", np.logical_or),
+            ("LogicalXor", np.logical_xor),
+            ("LogicalNot", np.logical_not),
+        )
+    },
+}
+"""Operations whose bounds have a closed form."""
+
+EXACT = frozenset(
+    """Neg Abs Switch Fill Identity Positive DimShuffle Maximum Minimum Fmax Fmin Clip Sign Floor Ceil Trunc Rint
+    ReduceMax ReduceMin Real Imag Conj Copysign""".split()
+)
+"""Operations that never round."""
+
+
+def rule_of(op: Op) -> Rule | None:
+    """The rule of an elementwise op; None where it cannot be computed in the wide format."""
+    known = RULES.get(op.constructor)
+    if known is not None:
+        return known
+    if not isinstance(op, Elementwise):
+        return None
+    function, unit, underflow = op.wide or op.numpy, UNIT, REAL(0)
+    if op.wide is None and (isinstance(function, Special) or _is_narrow(function)):
+        function, unit, underflow = _in_doubles(function), UNIT_OF_DOUBLES, UNDERFLOW
+    return general(function, REAL(0) if op.constructor in EXACT else unit, underflow)
+
+
+def _is_narrow(function: Callable[..., Any]) -> bool:
+    """Whether a ufunc has no loop for the wide format."""
+    return isinstance(function, np.ufunc) and not any("g" in types for types in function.types)
+
+
+def _in_doubles(function: Callable[..., Any]) -> Callable[..., Any]:
+    def computed(*operands: Wide) -> Any:
+        kinds = (np.complex128 if x.dtype.kind == "c" else np.float64 for x in operands)
+        value = np.asarray(function(*(x.astype(kind) for x, kind in zip(operands, kinds, strict=True))))
+        return value.astype(COMPLEX if value.dtype.kind == "c" else REAL)
+
+    return computed
+
+
+def general(function: Callable[..., Any], unit: Any = UNIT, underflow: Any = REAL(0)) -> Rule:
+    """The rule of any function: its errors follow from moving each operand by its bound."""
+
+    def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+        value = np.asarray(function(*xs))
+        is_number = value.dtype.kind != "b"
+        if not is_number:
+            value = value.astype(REAL)
+        bound = moved(function, xs, ts, value)
+        if is_number:
+            bound = bound + (unit * np.abs(value) + underflow)
+        return value, bound
+
+    return rule
+
+
+def moved(function: Callable[..., Any], xs: Sequence[Wide], ts: Sequence[Wide], value: Wide) -> Wide:
+    """How far the errors of operands may move a result, each by itself."""
+    total = np.zeros(value.shape, REAL)
+    for place, (x, error) in enumerate(zip(xs, ts, strict=True)):
+        if not error.any():
+            continue
+        most = np.zeros(value.shape, REAL)
+        for step in (error, -error) if x.dtype.kind != "c" else (error, -error, 1j * error, -1j * error):
+            other = function(*(y + step if i == place else y for i, y in enumerate(xs)))
+            gap = np.where(other == value, 0, np.abs(other - value))
+            most = np.maximum(most, np.where(np.isnan(gap), np.inf, gap))
+        # An operand without error moves nothing, also where the function is not a number.
+        total = total + np.where(np.broadcast_to(error == 0, value.shape), 0, most)
+    return total
+
+
+def total(xs: Sequence[Wide], ts: Sequence[Wide], positives: int) -> Bounded:
+    """A sum of which all but the first ``positives`` operands are subtracted."""
+    value: Any = REAL(0)
+    bound: Any = REAL(0)
+    size: Any = REAL(0)
+    for place, (x, error) in enumerate(zip(xs, ts, strict=True)):
+        value = value + x if place < positives else value - x
+        bound = bound + error
+        size = size + np.abs(x)
+    return value, bound + len(xs) * UNIT * size
+
+
+def product(xs: Sequence[Wide], ts: Sequence[Wide], positives: int) -> Bounded:
+    """A product, divided by all but the first ``positives`` operands."""
+    start = np.ones_like(xs[0]), np.zeros_like(ts[0])
+    for place, operand in enumerate(zip(xs, ts, strict=True)):
+        rule = multiply if place < positives else divide
+        start = rule((start[0], operand[0]), (start[1], operand[1]))
+    return start
+
+
+def settled(value: Wide, bound: Wide, ts: Sequence[Wide]) -> Bounded:
+    """A result whose bound is a number, and tells whether what is infinite follows from exact operands."""
+    infinite = ~np.isfinite(value)
+    bound = np.where(bound == bound, bound, np.inf)
+    if infinite.any():
+        exact = np.ones(value.shape, np.bool_)
+        for error in ts:
+            known = error == 0
+            if error.ndim < 2 or np.broadcast_shapes(error.shape, value.shape) != value.shape:
+                known = known.reshape(*known.shape[:2], -1).all(axis=2).reshape(
+                    *known.shape[:2], *[1] * (value.ndim - 2)
+                )
+            exact = exact & known
+        bound = np.where(infinite, np.where(exact & (value == value), 0, np.inf), bound)
+    return value, np.asarray(bound, REAL)
+
+
+def contradicts(value: Wide, bound: Wide, other: Wide, other_bound: Wide) -> NDArray[np.bool_]:
+    """Where two values that are both well known are apart."""
+    finite = np.isfinite(value) & np.isfinite(other)
+    apart = finite & (np.abs(value - other) > 8 * (bound + other_bound) + _SMALLEST)
+    sure: NDArray[np.bool_] = (
+        apart & (bound < _MOST_BITS * np.abs(value)) & (other_bound < _MOST_BITS * np.abs(other))
+    )
+    return sure
+
+
+def _underflown(value: Wide, bound: Wide, nonzero: Sequence[Wide]) -> Wide:
+    """The bound where the wide format itself may have underflown: a zero that no operand explains."""
+    low = np.abs(value) < _SMALLEST
+    if not low.any():
+        return bound
+    for operand in nonzero:
+        low = low & (operand != 0)
+    return np.where(low, bound + _SMALLEST, bound)
