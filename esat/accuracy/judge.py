@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from esat.accuracy.losses import WORST, Loss, Losses, References
 from esat.accuracy.sample import sample_of
+from esat.accuracy.scales import scales_of
 from esat.accuracy.stacks import Grouping, Numbering, numbered
 from esat.accuracy.truths import Truths
 from esat.accuracy.units import Unit, Units, levels_of, places_of, tiny_values, units_of
@@ -45,7 +46,8 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     sample = sample_of(terms, places, numbering, given, tiny)
     truths = Truths(terms, numbering, sample.inputs, sample.drawn, sample.batch)
     truths.compute(units.units, grouping, levels)
-    references = References(truths, numbering, sample.is_extreme)
+    scales = scales_of(units.units, grouping, levels, numbering, truths, sample.is_extreme)
+    references = References(truths, numbering, scales, sample.is_extreme)
     losses = Losses(terms, numbering, sample.inputs, sample.drawn, sample.batch, references)
     loss = losses.compute(units.units, grouping, levels)
     of_nodes, strict = _of_nodes(units, loss, arrays, truths.conflicts)

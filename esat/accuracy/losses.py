@@ -28,6 +28,9 @@ FloatArray = NDArray[np.float64]
 TRIALS = 2
 DEAD_ZONE = 3.0
 """Bits at one point that nobody minds."""
+NOTICED = 10.0
+"""Bits beyond it from which on each counts fully; fewer count by their square, so that what order of operations
+gives or takes does not add up over the points."""
 WORST = 60.0
 """Bits of Inf or NaN instead of a number."""
 _NOISE = np.random.default_rng(7).integers(-1, 2, 1 << 14).astype(np.int8)
@@ -49,20 +52,24 @@ class References:
         The truths.
     numbering
         Where they lie.
+    scales
+        What their errors are measured by; see :func:`~esat.accuracy.scales.scales_of`.
     is_extreme
         Which points are extreme.
     """
 
-    def __init__(self, truths: Truths, numbering: Numbering, is_extreme: NDArray[np.bool_]) -> None:
+    def __init__(
+        self, truths: Truths, numbering: Numbering, scales: Sequence[Array], is_extreme: NDArray[np.bool_]
+    ) -> None:
         self.is_extreme = is_extreme
         self._calm, self._wild = (~is_extreme).astype(np.float64), is_extreme.astype(np.float64)
         self._parts: list[tuple[Array, Array, Array, Array]] = []
         with np.errstate(all="ignore"):
-            for value, bound, known, dtype in zip(
-                truths.value, truths.bound, truths.known, numbering.dtypes, strict=True
+            for value, bound, scale, known, dtype in zip(
+                truths.value, truths.bound, scales, truths.known, numbering.dtypes, strict=True
             ):
                 judged = known.reshape(-1, *[1] * (value.ndim - 1)) & (value == value)
-                self._parts.append(_reference(value, bound, judged, dtype))
+                self._parts.append(_reference(value, bound, scale, judged, dtype))
 
     def bits(self, stack: int, rows: Any, values: Array) -> FloatArray:
         """Bits lost at each element, ``(e-nodes, points, ...)``: of the worst trial; 0 where nothing is known.
@@ -93,22 +100,26 @@ class References:
     def loss(self, bits: FloatArray) -> Loss:
         """The losses of e-nodes; at a point the worst element counts."""
         over = np.maximum(bits - DEAD_ZONE, 0.0)
+        over = np.minimum(over, over * over * (1.0 / NOTICED))
         worst = over.reshape(*over.shape[:2], -1).max(axis=2)
         return Loss(worst @ self._calm, worst @ self._wild)
 
 
-def _reference(value: Array, bound: Array, judged: Array, dtype: np.dtype[Any]) -> tuple[Array, Array, Array, Array]:
+def _reference(
+    value: Array, bound: Array, scale: Array, judged: Array, dtype: np.dtype[Any]
+) -> tuple[Array, Array, Array, Array]:
     """The truth in the format, what is missing to it, one over its last place, and where it is known so far."""
     if dtype.kind in "biu":
         rounded = np.where(judged, value, 0).real.astype(dtype)
         return rounded, rounded, rounded, judged & (bound <= 0.1)
     rounded = value.astype(dtype)
     finite = np.isfinite(rounded)
-    size = np.abs(np.where(finite, rounded, 1))
+    most = np.finfo(dtype).max
+    in_range = scale <= most  # else an order of its additions may overflow
+    size = np.maximum(np.abs(np.where(finite, rounded, 1)), np.where(in_range, scale, 0)).astype(most.dtype)
     ulp = np.spacing(size).astype(np.float64)
     rest = (rounded - value).astype(np.complex128 if dtype.kind == "c" else np.float64)
-    most = REAL(np.finfo(dtype).max)
-    sure = np.where(finite, bound <= 4 * ulp, (np.abs(value) - bound > most) | (bound == 0))
+    sure = np.where(finite, (bound <= 4 * ulp) & in_range, (np.abs(value) - bound > most) | (bound == 0))
     return rounded, np.where(finite, rest, 0), 1 / ulp, judged & sure
 
 

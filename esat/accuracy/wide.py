@@ -223,7 +223,7 @@ def moved(function: Callable[..., Any], xs: Sequence[Wide], ts: Sequence[Wide], 
             gap = np.where(other == value, 0, np.abs(other - value))
             most = np.maximum(most, np.where(np.isnan(gap), np.inf, gap))
         # An operand without error moves nothing, also where the function is not a number.
-        total = total + np.where(np.broadcast_to(error == 0, value.shape), 0, most)
+        total = total + np.where(_at_elements(error == 0, value.shape), 0, most)
     return total
 
 
@@ -255,14 +255,18 @@ def settled(value: Wide, bound: Wide, ts: Sequence[Wide]) -> Bounded:
     if infinite.any():
         exact = np.ones(value.shape, np.bool_)
         for error in ts:
-            known = error == 0
-            if error.ndim < 2 or np.broadcast_shapes(error.shape, value.shape) != value.shape:
-                known = known.reshape(*known.shape[:2], -1).all(axis=2).reshape(
-                    *known.shape[:2], *[1] * (value.ndim - 2)
-                )
+            known = _at_elements(error == 0, value.shape)
             exact = exact & known
         bound = np.where(infinite, np.where(exact & (value == value), 0, np.inf), bound)
     return value, np.asarray(bound, REAL)
+
+
+def _at_elements(mask: Wide, shape: tuple[int, ...]) -> Wide:
+    """What holds of an operand at the elements of a result; of one of another shape at a whole point."""
+    if mask.ndim == len(shape) and all(size in (1, wanted) for size, wanted in zip(mask.shape, shape, strict=True)):
+        return mask
+    whole = mask.reshape(*mask.shape[:2], -1).all(axis=2)
+    return whole.reshape(*whole.shape, *[1] * (len(shape) - 2))
 
 
 def contradicts(value: Wide, bound: Wide, other: Wide, other_bound: Wide) -> NDArray[np.bool_]:

@@ -1,0 +1,104 @@
+"""How large the terms are that a sum over axes adds up: what its errors are measured by.
+
+A sum over an axis, or a product of matrices, may cancel whatever its form; another order of the same
+additions is no other form, and none is to be chosen for its luck at the sample points. So errors of such
+values count against the sum of the sizes of their terms (the bound of backward stable summation: N. J. Higham,
+"Accuracy and Stability of Numerical Algorithms", 2nd ed., 2002, section 3.1), and so do those of what is
+linear in them. Sums that are written out, as ``x - y``, are measured by their value: their forms do differ.
+At extreme points, where some order of additions and factors overflows, nothing is said of such values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.accuracy.operations import aligned, fitted
+from esat.accuracy.stacks import Group, Grouping, Numbering
+from esat.accuracy.truths import Truths
+from esat.accuracy.units import Unit
+
+Array = NDArray[Any]
+
+_JOINING = ("ReduceSum", "MatMul")
+_MOVING = ("DimShuffle", "Cast", "Fill", "Neg", "Abs", "Identity")
+_PRODUCTS = ("Mul", "Sqr", "Div", "NaryProd")
+_SUMS = ("Add", "Sub", "NarySum")
+_LINEAR = frozenset((*_JOINING, *_MOVING, *_PRODUCTS, *_SUMS))
+_EXCESS = 4.0
+"""Times its value that a scale has to be before it says anything."""
+
+
+def scales_of(
+    units: Sequence[Unit],
+    grouping: Grouping,
+    levels: Sequence[int],
+    numbering: Numbering,
+    truths: Truths,
+    is_extreme: NDArray[np.bool_],
+) -> list[Array]:
+    """Scales of all values, float64, by stack: at least their size, and infinite where nothing is said."""
+    by_level: dict[int, list[int]] = {}
+    for number, unit in enumerate(units):
+        if levels[number] >= 0 and unit.name in _LINEAR:
+            by_level.setdefault(levels[number], []).append(number)
+    with np.errstate(all="ignore"):
+        sizes = [np.abs(value).astype(np.float64) for value in truths.value]
+        found = _Scales(numbering, sizes, is_extreme)
+        if any(unit.name in _JOINING for unit in units):
+            for level in sorted(by_level):
+                for group in grouping.groups(by_level[level]):
+                    found.spread(group)
+    return found.scale
+
+
+class _Scales:
+    def __init__(self, numbering: Numbering, sizes: list[Array], is_extreme: NDArray[np.bool_]) -> None:
+        self._numbering, self._sizes, self._is_extreme = numbering, sizes, is_extreme
+        self.scale = [size.copy() for size in sizes]
+        self._exceeds = [np.zeros(count, np.bool_) for count in numbering.counts]
+
+    def spread(self, group: Group) -> None:
+        """Let the results of a group have the scales that those of the operands make."""
+        name = group.example.name
+        if name not in _JOINING:
+            moves = np.zeros(len(group.units), np.bool_)
+            for stack, rows in group.operands:
+                moves |= self._exceeds[stack][rows]
+            if not moves.any():
+                return
+            if not moves.all():
+                group = group.part(moves)
+        stack, rows = group.result, group.rows
+        shape = self._numbering.shapes[stack]
+        value = fitted(self._computed(group), shape)
+        value = np.where(value == value, value, np.inf)
+        if name in _JOINING:
+            value = np.array(value)
+            value[:, self._is_extreme] = np.inf
+        new = np.maximum(self.scale[stack][rows], value)
+        self.scale[stack][rows] = new
+        axes = tuple(range(1, new.ndim))
+        self._exceeds[stack][rows] = (new > _EXCESS * self._sizes[stack][rows]).any(axis=axes)
+
+    def _computed(self, group: Group) -> Array:
+        name = group.example.name
+        scales = [self.scale[stack][rows] for stack, rows in group.operands]
+        if name in _JOINING or name in ("DimShuffle", "Fill"):
+            assert group.operation is not None
+            return group.operation.own(scales)
+        if name in _MOVING:
+            return scales[0]
+        scales = aligned(scales)
+        sizes = aligned([self._sizes[stack][rows] for stack, rows in group.operands])
+        if name in _SUMS:
+            parts = (np.where(s > _EXCESS * size, s, 0.0) for s, size in zip(scales, sizes, strict=True))
+            return np.asarray(sum(parts))
+        positives = {"Mul": 2, "Sqr": 1, "Div": 1}.get(name) or int(group.example.attributes[0])
+        result: Any = 1.0
+        for place, (scale, size) in enumerate(zip(scales, sizes, strict=True)):
+            result = result * (scale if place < positives else scale / (size * size))
+        return np.asarray(result * scales[0] if name == "Sqr" else result)
