@@ -115,11 +115,12 @@ def _reference(
     rounded = value.astype(dtype)
     finite = np.isfinite(rounded)
     most = np.finfo(dtype).max
-    in_range = scale <= most  # else an order of its additions may overflow
-    size = np.maximum(np.abs(np.where(finite, rounded, 1)), np.where(in_range, scale, 0)).astype(most.dtype)
+    # What is not in range may overflow in one order of its additions, and in another not.
+    in_range = np.isfinite(scale) & (scale <= np.maximum(np.abs(value), most))
+    size = np.maximum(np.abs(np.where(finite, rounded, 1)), np.where(scale <= most, scale, 0)).astype(most.dtype)
     ulp = np.spacing(size).astype(np.float64)
     rest = (rounded - value).astype(np.complex128 if dtype.kind == "c" else np.float64)
-    sure = np.where(finite, (bound <= 4 * ulp) & in_range, (np.abs(value) - bound > most) | (bound == 0))
+    sure = np.where(finite, bound <= 4 * ulp, (np.abs(value) - bound > most) | (bound == 0)) & in_range
     return rounded, np.where(finite, rest, 0), 1 / ulp, judged & sure
 
 

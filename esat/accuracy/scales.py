@@ -28,6 +28,7 @@ _MOVING = ("DimShuffle", "Cast", "Fill", "Neg", "Abs", "Identity")
 _PRODUCTS = ("Mul", "Sqr", "Div", "NaryProd")
 _SUMS = ("Add", "Sub", "NarySum")
 _LINEAR = frozenset((*_JOINING, *_MOVING, *_PRODUCTS, *_SUMS))
+_LARGEST = np.finfo(np.float64).max
 _EXCESS = 4.0
 """Times its value that a scale has to be before it says anything."""
 
@@ -46,7 +47,7 @@ def scales_of(
         if levels[number] >= 0 and unit.name in _LINEAR:
             by_level.setdefault(levels[number], []).append(number)
     with np.errstate(all="ignore"):
-        sizes = [np.abs(value).astype(np.float64) for value in truths.value]
+        sizes = [np.minimum(np.abs(value), _LARGEST).astype(np.float64) for value in truths.value]
         found = _Scales(numbering, sizes, is_extreme)
         if any(unit.name in _JOINING for unit in units):
             for level in sorted(by_level):
