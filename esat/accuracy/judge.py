@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.losses import WORST, Loss, Losses, References
+from esat.accuracy.losses import Loss, Losses, References
 from esat.accuracy.sample import sample_of
 from esat.accuracy.scales import scales_of
 from esat.accuracy.stacks import Grouping, Numbering, numbered
@@ -48,12 +48,38 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     truths.compute(units.units, grouping, levels)
     scales = scales_of(units.units, grouping, levels, numbering, truths, sample.is_extreme)
     references = References(truths, numbering, scales, sample.is_extreme)
-    losses = Losses(terms, numbering, sample.inputs, sample.drawn, sample.batch, references)
+    counts = np.bincount([unit.result for unit in units.units], minlength=len(places))
+    contested = [counts[members] > 1 for members in numbering.members]
+    losses = Losses(
+        terms,
+        numbering,
+        sample.inputs,
+        sample.drawn,
+        sample.batch,
+        references,
+        is_contested=contested,
+    )
     loss = losses.compute(units.units, grouping, levels)
     of_nodes, strict = _of_nodes(units, loss, arrays, truths.conflicts)
-    written = as_written(graph, places, numbering, references, sample)
+    differ = _classes_that_differ(arrays, *of_nodes)
+    differ[arrays.class_of[list(strict)]] = True
+    written = as_written(graph, numbering, references, sample, differ) if differ.any() else None
     outputs = tuple(_output(klass, losses, written, references, numbering) for klass in graph.roots)
-    return Verdicts(*of_nodes, written.moderate, written.extreme, strict, outputs)
+    nothing = np.full(arrays.class_count, np.inf)
+    before = (nothing, nothing) if written is None else (written.moderate, written.extreme)
+    return Verdicts(of_nodes[0], of_nodes[1], before[0], before[1], strict, outputs)
+
+
+def _classes_that_differ(arrays: EGraphArrays, loss: FloatArray, far: FloatArray) -> NDArray[np.bool_]:
+    """The classes of which some forms lose more than others."""
+    found = np.zeros(arrays.class_count, np.bool_)
+    for values in (loss, far):
+        known = ~np.isnan(values)
+        least, most = np.full(arrays.class_count, np.inf), np.zeros(arrays.class_count)
+        np.minimum.at(least, arrays.class_of[known], values[known])
+        np.maximum.at(most, arrays.class_of[known], values[known])
+        found |= most > least + TOLERANCE
+    return found
 
 
 def _given(units: Sequence[Unit], possible: Sequence[bool], numbering: Numbering) -> set[int]:
@@ -67,7 +93,10 @@ def _of_nodes(
 ) -> tuple[tuple[FloatArray, FloatArray], frozenset[int]]:
     """Losses of e-nodes, and which of them are computed strictly as they were written."""
     number = np.array(units.of_node, np.int64)
-    found = tuple(np.where(number >= 0, part[number], np.nan) if len(part) else np.full(len(number), np.nan) for part in loss)
+    found = tuple(
+        np.where(number >= 0, part[number], np.nan) if len(part) else np.full(len(number), np.nan)
+        for part in loss
+    )
     strict = set()
     for node, other in units.strict.items():
         usual = units.of_node[node]
@@ -83,15 +112,16 @@ def _of_nodes(
 
 
 def _output(
-    klass: int, losses: Losses, written: Written, references: References, numbering: Numbering
+    klass: int, losses: Losses, written: Written | None, references: References, numbering: Numbering
 ) -> OutputAccuracy:
-    best, before = losses.bits_of(klass), written.bits.get(klass)
+    best = losses.bits_of(klass)
+    before = best if written is None else written.bits.get(klass)
     if best is None or before is None:
         return NOT_JUDGED
     points = references.points(numbering.stack[klass], int(numbering.row[klass]))
     if not points.any():
         return NOT_JUDGED
-    then, now = (np.minimum(bits, WORST)[points] for bits in (before, best))
+    then, now = (bits[points] for bits in (before, best))
     return OutputAccuracy(
         float(then.mean()), float(now.mean()), float(then.max()), float(now.max()), int(points.sum())
     )

@@ -88,8 +88,12 @@ def _decoded(payload: memoryview) -> Verdicts:
     numbers = np.frombuffer(body, "<f8", sum(lengths)).astype(np.float64)
     if len(lengths) != 4 or len(body) != numbers.nbytes:
         raise CompileError("kept verdicts are inconsistent")
+    loss, far, written, written_far = np.split(numbers, np.cumsum(lengths)[:-1])
     return Verdicts(
-        *np.split(numbers, np.cumsum(lengths)[:-1]),
+        loss,
+        far,
+        written,
+        written_far,
         frozenset(map(int, head["strict"])),
         tuple(OutputAccuracy(**output) for output in head["outputs"]),
         {int(node): str(text) for node, text in head["places"]},

@@ -8,7 +8,8 @@ randomness in floating-point arithmetic", UCLA CSD-970002, 1997.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,11 +30,10 @@ TRIALS = 2
 DEAD_ZONE = 3.0
 """Bits at one point that nobody minds."""
 NOTICED = 10.0
-"""Bits beyond it from which on each counts fully; fewer count by their square, so that what order of operations
-gives or takes does not add up over the points."""
+"""Bits beyond it from which on each counts fully; fewer count by their square, so that what the order of
+operations gives or takes does not add up over the points."""
 WORST = 60.0
 """Bits of Inf or NaN instead of a number."""
-_NOISE = np.random.default_rng(7).integers(-1, 2, 1 << 14).astype(np.int8)
 
 
 class Loss(NamedTuple):
@@ -41,6 +41,21 @@ class Loss(NamedTuple):
 
     moderate: FloatArray
     extreme: FloatArray
+
+
+class _Reference(NamedTuple):
+    """What the values of one stack are compared with.
+
+    The truth in the format (zero where it is infinite), what is missing to it, one over its last place, where
+    it is known well enough, where it is infinite; and of each class, whether all of it is known and finite.
+    """
+
+    rounded: Array
+    rest: Array
+    scale: Array
+    judged: NDArray[np.bool_]
+    infinite: Array
+    is_plain: NDArray[np.bool_]
 
 
 class References:
@@ -63,65 +78,75 @@ class References:
     ) -> None:
         self.is_extreme = is_extreme
         self._calm, self._wild = (~is_extreme).astype(np.float64), is_extreme.astype(np.float64)
-        self._parts: list[tuple[Array, Array, Array, Array]] = []
+        self._of: list[_Reference] = []
         with np.errstate(all="ignore"):
             for value, bound, scale, known, dtype in zip(
                 truths.value, truths.bound, scales, truths.known, numbering.dtypes, strict=True
             ):
-                judged = known.reshape(-1, *[1] * (value.ndim - 1)) & (value == value)
-                self._parts.append(_reference(value, bound, scale, judged, dtype))
+                judged = known.reshape(-1, *[1] * (value.ndim - 1)) & ~np.isnan(value)
+                self._of.append(_reference(value, bound, scale, judged, dtype))
 
     def bits(self, stack: int, rows: Any, values: Array) -> FloatArray:
-        """Bits lost at each element, ``(e-nodes, points, ...)``: of the worst trial; 0 where nothing is known.
+        """Bits that e-nodes lose at each point, ``(e-nodes, points)``: of the worst trial and element.
 
         Parameters
         ----------
         values
             ``(e-nodes, trials, points, ...)``
         """
-        rounded, rest, scale, judged = (part[rows] for part in self._parts[stack])
+        of = self._of[stack]
+        rounded = of.rounded[rows]
         if values.dtype.kind in "biu":
-            wrong = (values[:, 0] != rounded) & judged
-            return np.where(wrong, WORST, 0.0)
-        difference = (values - rounded[:, None]).astype(rest.dtype) + rest[:, None]
-        gap = np.abs(difference) * scale[:, None]
-        bits = np.log2(gap + 1).max(axis=1)
-        right = (values == rounded[:, None]).all(axis=1)
-        # A difference that is no number is Inf or NaN on one side.
-        bits = np.where(bits < WORST, bits, WORST)
-        return np.where(judged & ~right, bits, 0.0)
+            wrong = (values[:, 0] != rounded) & of.judged[rows]
+            return np.where(wrong.reshape(*wrong.shape[:2], -1).any(axis=2), WORST, 0.0)
+        difference = (values - rounded[:, None]).astype(of.rest.dtype, copy=False)
+        difference += of.rest[rows][:, None]
+        gap = np.abs(difference)
+        gap *= of.scale[rows][:, None]
+        if not of.is_plain[rows].all():
+            infinite = of.infinite[rows][:, None]
+            gap = np.where(infinite != 0, np.where(values == infinite, 0.0, np.inf), gap)
+            gap = np.where(of.judged[rows][:, None], gap, 0.0)
+        worst = gap.reshape(*gap.shape[:3], -1).max(axis=(1, 3))
+        bits = np.log2(worst + 1.0)
+        return np.where(bits < WORST, bits, WORST)  # what is no number is Inf or NaN instead of one
 
     def points(self, stack: int, row: int) -> NDArray[np.bool_]:
         """The moderate points at which all elements of a class are known."""
-        judged = self._parts[stack][3][row]
+        judged = self._of[stack].judged[row]
         found: NDArray[np.bool_] = judged.reshape(len(judged), -1).all(axis=1) & ~self.is_extreme
         return found
 
     def loss(self, bits: FloatArray) -> Loss:
-        """The losses of e-nodes; at a point the worst element counts."""
+        """The losses of e-nodes that lose so many bits at each point."""
         over = np.maximum(bits - DEAD_ZONE, 0.0)
         over = np.minimum(over, over * over * (1.0 / NOTICED))
-        worst = over.reshape(*over.shape[:2], -1).max(axis=2)
-        return Loss(worst @ self._calm, worst @ self._wild)
+        return Loss(over @ self._calm, over @ self._wild)
 
 
-def _reference(
-    value: Array, bound: Array, scale: Array, judged: Array, dtype: np.dtype[Any]
-) -> tuple[Array, Array, Array, Array]:
-    """The truth in the format, what is missing to it, one over its last place, and where it is known so far."""
+def _reference(value: Array, bound: Array, scale: Array, judged: Array, dtype: np.dtype[Any]) -> _Reference:
+    axes = tuple(range(1, value.ndim))
     if dtype.kind in "biu":
+        judged = judged & (bound <= 0.1)
         rounded = np.where(judged, value, 0).real.astype(dtype)
-        return rounded, rounded, rounded, judged & (bound <= 0.1)
+        return _Reference(rounded, rounded, rounded, judged, rounded, np.asarray(judged.all(axis=axes)))
     rounded = value.astype(dtype)
     finite = np.isfinite(rounded)
     most = np.finfo(dtype).max
     # What is not in range may overflow in one order of its additions, and in another not.
     in_range = np.isfinite(scale) & (scale <= np.maximum(np.abs(value), most))
-    size = np.maximum(np.abs(np.where(finite, rounded, 1)), np.where(scale <= most, scale, 0)).astype(most.dtype)
-    ulp = np.spacing(size).astype(np.float64)
+    size = np.maximum(np.abs(np.where(finite, rounded, 1)), np.where(scale <= most, scale, 0))
+    ulp = np.spacing(size.astype(most.dtype)).astype(np.float64)
     rest = (rounded - value).astype(np.complex128 if dtype.kind == "c" else np.float64)
-    sure = np.where(finite, bound <= 4 * ulp, (np.abs(value) - bound > most) | (bound == 0)) & in_range
-    return rounded, np.where(finite, rest, 0), 1 / ulp, judged & sure
+    judged &= np.where(finite, bound <= 4 * ulp, (np.abs(value) - bound > most) | (bound == 0)) & in_range
+    return _Reference(
+        np.where(finite, rounded, 0).astype(dtype),
+        np.where(finite, rest, 0),
+        1 / ulp,
+        judged,
+        np.where(finite, 0, rounded).astype(dtype),
+        (judged & finite).all(axis=axes),
+    )
 
 
 class Losses:
@@ -136,6 +161,8 @@ class Losses:
     judged_as
         For values that are not those of classes: the stack and row of the class that each of them, by stack
         and row, is compared with; a row of -1 stands for none.
+    is_contested
+        By stack, which values are judged; all by default. Others count as right.
     """
 
     def __init__(
@@ -147,10 +174,13 @@ class Losses:
         batch: int,
         references: References,
         judged_as: Sequence[tuple[int, NDArray[np.int64]]] | None = None,
+        is_contested: Sequence[NDArray[np.bool_]] | None = None,
     ) -> None:
         self._terms, self._numbering, self._inputs, self._batch = terms, numbering, inputs, batch
         self._references = references
         self._judged_as = judged_as or [(stack, np.arange(n)) for stack, n in enumerate(numbering.counts)]
+        self._is_contested = is_contested or [np.ones(count, np.bool_) for count in numbering.counts]
+        self._some_unknown = False
         self.value: list[Array] = []
         self.known: list[NDArray[np.bool_]] = []
         self._score: list[FloatArray] = []
@@ -175,8 +205,8 @@ class Losses:
             return None
         with np.errstate(all="ignore"):
             bits = self._references.bits(judge, rows[row : row + 1], self.value[stack][row : row + 1])
-        worst: FloatArray = bits.reshape(self._batch, -1).max(axis=1)
-        return worst
+        found: FloatArray = bits[0]
+        return found
 
     def compute(self, units: Sequence[Unit], grouping: Grouping, levels: Sequence[int]) -> Loss:
         """What each unit loses, from the best forms of its operands; NaN where it is not known.
@@ -193,23 +223,29 @@ class Losses:
         return loss
 
     def _evaluate(self, group: Group, loss: Loss) -> list[int]:
-        ready = np.ones(len(group.units), np.bool_)
-        for stack, rows in group.operands:
-            ready &= self.known[stack][rows]
-        if not ready.all():
+        if self._some_unknown:
+            ready = np.ones(len(group.units), np.bool_)
+            for stack, rows in group.operands:
+                ready &= self.known[stack][rows]
             if not ready.any():
                 return []
-            group = group.part(ready)
+            group = group if ready.all() else group.part(ready)
         value = self._computed(group)
         if value is None:
+            self._some_unknown = True
             return []
         number, rows = group.result, group.rows
+        score, best = self._score[number], self._best[number]
+        if not self._is_contested[number][rows].any():
+            loss.moderate[group.units] = loss.extreme[group.units] = 0.0
+            self.value[number][rows] = value
+            score[rows], best[rows], self.known[number][rows] = 0.0, group.units, True
+            return list(self._numbering.members[number][rows].tolist())
         judge, judge_rows = self._judged_as[number]
         against = judge_rows[rows]
         found = self._references.loss(self._references.bits(judge, against, value))
         loss.moderate[group.units] = np.where(against >= 0, found.moderate, np.nan)
         loss.extreme[group.units] = np.where(against >= 0, found.extreme, np.nan)
-        score, best = self._score[number], self._best[number]
         is_best = best[rows] == group.units
         gain = score[rows] - found.moderate
         better = (gain > TOLERANCE / 4) | (best[rows] < 0)
@@ -220,8 +256,7 @@ class Losses:
             self.value[number][chosen] = value[taken]
             score[chosen], best[chosen] = found.moderate[taken], group.units[taken]
             self.known[number][chosen] = True
-        gained: list[int] = self._numbering.members[number][rows[moved]].tolist()
-        return gained
+        return list(self._numbering.members[number][rows[moved]].tolist())
 
     def _computed(self, group: Group) -> Array | None:
         """Values in all trials, ``(e-nodes, trials, points, ...)``."""
@@ -242,24 +277,24 @@ class Losses:
         else:
             value = group.operation.own(xs)
             if group.operation.rounds:
-                value = _disturbed(group.example.name, xs, value)
+                value = _disturbed(group.example.name, xs, value if value.flags.writeable else value.copy())
         value = fitted(value.astype(dtype, copy=False), shape)
         return value.reshape(count, TRIALS, self._batch, *shape)
 
 
 def _disturbed(name: str, operands: Sequence[Array], value: Array) -> Array:
-    """A result with an error of at most one unit in the last place on its second trials, where it was rounded."""
+    """A result with errors on its second trials where it was rounded: at most one unit in the last place.
+
+    The array may be changed: it is new.
+    """
     if value.dtype.kind not in "fc":
         return value
-    part = np.array(value[1::TRIALS])
-    eps = np.finfo(value.dtype).eps
-    factor = 1 + eps * np.resize(_NOISE, part.shape).astype(np.empty(0, value.dtype).real.dtype)
+    part = value[1::TRIALS]
+    factor = _factors(np.empty(0, value.dtype).real.dtype, part.size).reshape(part.shape)
     exact = _EXACTNESS.get(name.capitalize())
     if exact is not None and value.dtype.kind == "f":
-        xs = [_second(x, value.ndim) for x in operands]
-        factor = np.where(exact(*xs, part), factor.dtype.type(1), factor)
-    value = np.array(value)
-    value[1::TRIALS] = part * factor
+        factor = np.where(exact(*(_second(x, value.ndim) for x in operands), part), 1, factor)
+    part *= factor
     return value
 
 
@@ -268,11 +303,24 @@ def _second(x: Array, rank: int) -> Array:
     return part if part.ndim == rank else part.reshape(*part.shape, *[1] * (rank - part.ndim))
 
 
+def _factors(dtype: np.dtype[Any], count: int) -> Array:
+    """One, or a number next to it, ``count`` times, as chance has it."""
+    factors = _kept_factors(dtype)
+    return factors[:count] if count <= len(factors) else np.resize(factors, count)
+
+
+@cache
+def _kept_factors(dtype: np.dtype[Any]) -> Array:
+    errors = np.random.default_rng(7).integers(-1, 2, 1 << 15).astype(dtype)
+    factors: Array = dtype.type(1) + np.finfo(dtype).eps * errors
+    return factors
+
+
 def _sum_is_exact(x: Array, y: Array, value: Array) -> Array:
     """Whether a sum of two numbers was not rounded (Knuth's two-sum)."""
     part = value - x
-    rest: Array = (x - (value - part)) + (y - part)
-    return rest == 0
+    found: Array = (x - (value - part)) + (y - part) == 0
+    return found
 
 
 def _product_is_exact(x: Array, y: Array, value: Array) -> Array:
@@ -280,7 +328,7 @@ def _product_is_exact(x: Array, y: Array, value: Array) -> Array:
     return exact
 
 
-_EXACTNESS = {
+_EXACTNESS: Mapping[str, Callable[..., Array]] = {
     "Add": _sum_is_exact,
     "Sub": lambda x, y, value: _sum_is_exact(x, -y, value),
     "Mul": _product_is_exact,

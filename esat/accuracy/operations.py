@@ -263,7 +263,8 @@ def _log_softmax(x: Array, axes: tuple[int, ...], weight: float) -> Array:
 
 def _softmax(x: Array, axes: tuple[int, ...], weight: float) -> Array:
     powers = np.exp(x - np.max(x, axis=axes, keepdims=True))
-    return powers / _summed(powers, axes, weight)
+    shares: Array = powers / _summed(powers, axes, weight)
+    return shares
 
 
 _FUNCTIONS: Mapping[str, Callable[[Array, tuple[int, ...], float], Array]] = {
@@ -293,7 +294,9 @@ def leaf_of(
         return np.full(batch, unit.attributes[0]).astype(np.int64), False
     if unit.name == "K":
         data = np.asarray(unit.attributes[0]).astype(DTYPES[int(unit.attributes[1])])
-        folded = bool(unit.attributes[2]) and data.dtype.kind in "fc" and bool(data * 1024 != np.rint(data * 1024))
+        folded = (
+            bool(unit.attributes[2]) and data.dtype.kind in "fc" and bool(data * 1024 != np.rint(data * 1024))
+        )
         return np.broadcast_to(data, (batch,)), folded
     if unit.name == "Array":
         data = np.asarray(terms.arrays[int(unit.attributes[0])].data)

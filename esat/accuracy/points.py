@@ -24,6 +24,8 @@ POINTS = 96
 POINTS_OF_ARRAYS = 48
 """Points of others, whose elements differ."""
 _SEED = 20
+_TWINS_OF = 2
+"""Inputs before it that one is close to at some points."""
 _TWINS = (1.001, 1 + 1e-8, 1.001, -1 - 1e-9, 1 + 1e-15, -1.0, 1.0)
 
 
@@ -60,12 +62,12 @@ def magnitudes_of(dtype: np.dtype[Any]) -> Magnitudes:
     eps, last = float(info.eps), log(float(info.max))
     largest = float(info.max) ** (1 / 3)
     digits = -log(eps)
-    moderate = (
+    sizes = (
         0.0, eps / 20, eps**0.5 / 15, eps ** (1 / 3), 0.01, 0.3, 0.9, 1.0, 1.0, 1.7, 3.0, digits / 3,
-        1.1 * digits, last / 8, 0.56 * last, 1.13 * last, eps**-0.25, eps**-0.38, 0.07 * eps**-0.5, eps**-0.57,
-        20 / eps,
+        1.1 * digits, last / 8, 0.56 * last, 1.13 * last, eps**-0.25, eps**-0.38, 0.07 * eps**-0.5,
+        eps**-0.57, 20 / eps,
     )  # fmt: skip
-    moderate = tuple(size for size in moderate if size == 0 or 1 / largest < size < largest)
+    moderate = tuple(size for size in sizes if size == 0 or 1 / largest < size < largest)
     most = float(info.max)
     extreme = (float(info.tiny) * 1e3, most**-0.52, most**0.49, most**0.65)
     near = (7 * eps, -7 * eps, eps**0.57, -(eps**0.57), eps**0.25)
@@ -135,9 +137,9 @@ class Points:
         value = level * np.where(random.random(full) < 0.5, -1.0, 1.0)
         near = (random.random(full) < 0.1) & (level != 0)
         value = np.where(near, np.sign(value) * (1 + random.choice(sizes.near, full)), value)
-        for other in self._drawn:
-            if other.shape == full and other.dtype == dtype:
-                value = self._twins(random, value, other)
+        alike = [other for other in self._drawn if other.shape == full and other.dtype == dtype]
+        for other in alike[-_TWINS_OF:]:
+            value = self._twins(random, value, other)
         with np.errstate(over="ignore"):
             value = value.astype(dtype)
         return np.where(np.isfinite(value), value, dtype.type(1))

@@ -21,7 +21,7 @@ MOST_SUMS = 12
 MOST_TERMS = 120
 """Terms below all sums that are looked at."""
 _SUMS = ("Add", "Sub")
-_INTEGERS = {2: np.int16, 4: np.int32, 8: np.int64}
+_INTEGERS: dict[int, type[np.signedinteger[Any]]] = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
 @record(frozen=True, eq=False)
@@ -102,7 +102,8 @@ def _steps_below(
     steps = []
     for term in sorted(needed):
         unit, shape = units[term], places.shapes[term]
-        assert unit is not None and shape is not None
+        assert unit is not None
+        assert shape is not None
         steps.append(_Step(term, unit, operation_of(unit, places) if unit.operands else None, shape))
     return steps, computed
 
@@ -141,18 +142,26 @@ def _bisected(
     which = [end[0] for end in ends]
     bits = max(inputs[number].dtype.itemsize for number in moving) * 8
     for _ in range(bits - 11):
-        middle = {number: (low[number] >> 1) + (high[number] >> 1) + (low[number] & high[number] & 1) for number in moving}
+        middle = {
+            number: (low[number] >> 1) + (high[number] >> 1) + (low[number] & high[number] & 1)
+            for number in moving
+        }
         at = {**fixed, **{number: _floats(middle[number], inputs[number].dtype) for number in moving}}
         values = _evaluated(steps, terms, at, len(ends))
-        below = np.array([values[term].reshape(1, len(ends), -1)[0, lane, 0] < 0 for lane, term in zip(lanes, which, strict=True)])
+        below = np.array(
+            [
+                values[term].reshape(1, len(ends), -1)[0, lane, 0] < 0
+                for lane, term in zip(lanes, which, strict=True)
+            ]
+        )
         for number in moving:
             mask = below.reshape(-1, *[1] * (middle[number].ndim - 1))
             low[number] = np.where(mask, middle[number], low[number])
             high[number] = np.where(mask, high[number], middle[number])
-    found = {}
-    for number, values in fixed.items():
-        root = _floats(high[number], values.dtype) if number in high else values
-        found[number] = np.where(np.isfinite(root), root, root.dtype.type(1)) if number in high else root
+    found = dict(fixed)
+    for number in moving:
+        root = _floats(high[number], inputs[number].dtype)
+        found[number] = np.where(np.isfinite(root), root, root.dtype.type(1))
     return found
 
 

@@ -20,7 +20,7 @@ from esat.records import record
 
 Array = NDArray[Any]
 
-MOST_ELEMENTS = 8_000_000
+MOST_ELEMENTS = 1_000_000
 """Numbers that the values of all classes may be; of larger e-graphs fewer points are looked at."""
 LEAST_POINTS = 16
 
@@ -64,14 +64,19 @@ def sample_of(
     drawn = {}
     for klass in sorted(given):
         shape, dtype = places.shapes[klass], places.dtypes[klass]
-        assert shape is not None and dtype is not None
+        assert shape is not None
+        assert dtype is not None
         drawn[klass] = points.draw(dtype, shape)
     batch = points.batch
     if tiny == 1 and batch == usual:
         of_terms = places_of(term_values(terms, open_sizes(terms, tiny)), tiny)
         roots = roots_of_sums(terms, term_units(terms, of_terms), of_terms, inputs, points.calm)
         added = len(next(iter(roots.values()))) if roots else 0
-        inputs = {number: np.concatenate([values, roots[number]]) for number, values in inputs.items()} if added else inputs
+        inputs = (
+            {number: np.concatenate([values, roots[number]]) for number, values in inputs.items()}
+            if added
+            else inputs
+        )
         drawn = {klass: np.concatenate([values, values[:added]]) for klass, values in drawn.items()}
         batch += added
     return Sample(inputs, drawn, batch, extreme_points(inputs, batch), tiny)
@@ -79,7 +84,9 @@ def sample_of(
 
 def _inputs(terms: TermGraph, points: Points, tiny: int) -> dict[int, Array]:
     """Values of the inputs that are tensors, by their numbers."""
-    places = {int(term.attributes[0]): number for number, term in enumerate(terms.terms) if term.constructor == "In"}
+    places = {
+        int(term.attributes[0]): number for number, term in enumerate(terms.terms) if term.constructor == "In"
+    }
     inputs = {}
     for index, number in sorted(places.items()):
         type = terms.types[number]
@@ -88,5 +95,3 @@ def _inputs(terms: TermGraph, points: Points, tiny: int) -> dict[int, Array]:
         shape = () if type.broadcast == SCALAR else tuple(1 if size == 1 else tiny for size in type.shape)
         inputs[index] = points.draw(np.dtype(DTYPES[type.dtype]), shape, known_signs(terms.facts, number))
     return inputs
-
-

@@ -2,8 +2,8 @@
 
 A sum over an axis, or a product of matrices, may cancel whatever its form; another order of the same
 additions is no other form, and none is to be chosen for its luck at the sample points. So errors of such
-values count against the sum of the sizes of their terms (the bound of backward stable summation: N. J. Higham,
-"Accuracy and Stability of Numerical Algorithms", 2nd ed., 2002, section 3.1), and so do those of what is
+values count against the sum of the sizes of their terms (the bound of backward stable summation: Higham, "Accuracy
+and Stability of Numerical Algorithms", 2002, section 3.1), and so do those of what is
 linear in them. Sums that are written out, as ``x - y``, are measured by their value: their forms do differ.
 At extreme points, where some order of additions and factors overflows, nothing is said of such values.
 """
@@ -43,8 +43,8 @@ def scales_of(
 ) -> list[Array]:
     """Scales of all values, float64, by stack: at least their size, and infinite where nothing is said."""
     by_level: dict[int, list[int]] = {}
-    for number, unit in enumerate(units):
-        if levels[number] >= 0 and unit.name in _LINEAR:
+    for number in range(len(units)):
+        if levels[number] >= 0:  # all of them: the groups are those that the truths were computed in
             by_level.setdefault(levels[number], []).append(number)
     with np.errstate(all="ignore"):
         sizes = [np.minimum(np.abs(value), _LARGEST).astype(np.float64) for value in truths.value]
@@ -52,7 +52,8 @@ def scales_of(
         if any(unit.name in _JOINING for unit in units):
             for level in sorted(by_level):
                 for group in grouping.groups(by_level[level]):
-                    found.spread(group)
+                    if group.example.name in _LINEAR:
+                        found.spread(group)
     return found.scale
 
 
@@ -76,7 +77,7 @@ class _Scales:
         stack, rows = group.result, group.rows
         shape = self._numbering.shapes[stack]
         value = fitted(self._computed(group), shape)
-        value = np.where(value == value, value, np.inf)
+        value = np.where(np.isnan(value), np.inf, value)
         if name in _JOINING:
             value = np.array(value)
             value[:, self._is_extreme] = np.inf

@@ -96,9 +96,7 @@ class Group:
     def part(self, mask: NDArray[np.bool_]) -> Group:
         """Some of its units."""
         operands = tuple((stack, rows[mask]) for stack, rows in self.operands)
-        return Group(
-            self.units[mask], self.example, self.operation, self.result, self.rows[mask], operands
-        )
+        return Group(self.units[mask], self.example, self.operation, self.result, self.rows[mask], operands)
 
 
 class Grouping:
@@ -114,6 +112,7 @@ class Grouping:
 
     def __init__(self, units: Sequence[Unit], places: Places, numbering: Numbering) -> None:
         self._units, self._numbering = units, numbering
+        self._groups: dict[tuple[int, ...], list[Group]] = {}
         kinds: dict[object, int] = {}
         self._operations: list[Operation | None] = []
         self._kind = []
@@ -133,11 +132,21 @@ class Grouping:
 
     def can_evaluate(self, number: int) -> bool:
         """Whether a unit is a leaf, or an operation that is known."""
-        return self._operations[self._kind[number]] is not None or self._units[number].name in (*LEAVES, "Size")
+        return self._operations[self._kind[number]] is not None or self._units[number].name in (
+            *LEAVES,
+            "Size",
+        )
 
-    def groups(self, numbers: Iterable[int]) -> Iterator[Group]:
+    def groups(self, numbers: Sequence[int]) -> Sequence[Group]:
         """The units of these numbers in groups, no class twice in one."""
-        waiting = list(numbers)
+        key = tuple(numbers)
+        found = self._groups.get(key)
+        if found is None:
+            found = self._groups[key] = list(self._grouped(key))
+        return found
+
+    def _grouped(self, numbers: Sequence[int]) -> Iterator[Group]:
+        waiting: Sequence[int] = numbers
         while waiting:
             found: dict[int, list[int]] = {}
             taken: set[int] = set()

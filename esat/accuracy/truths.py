@@ -1,14 +1,14 @@
 """The truth of each class: its value in the wide format, with a bound of its error.
 
 Each e-node of a class is evaluated from the truths of its operands. Point by point the class takes the value
-with the smallest bound, so the stable form among its e-nodes is the reference for the others, and no precision
-is needed beyond the wide format's. A finite value is preferred to Inf and NaN: where one form of a class has
-a value, that is the class's.
+with the smallest bound, so the stable form among its e-nodes is the reference for the others, and no more
+precision is needed than the wide format has. A finite value is preferred to Inf and NaN: where one form of a
+class has a value, that is the class's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,7 @@ class Truths:
         self.bound: list[Array] = []
         self.known: list[NDArray[np.bool_]] = []
         self.conflicts: set[int] = set()
+        self._some_unknown = False
         for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True):
             kind = COMPLEX if dtype.kind == "c" else REAL
             self.value.append(np.zeros((count, batch, *shape), kind))
@@ -89,17 +90,20 @@ class Truths:
             return None
         return self.value[stack][row], self.bound[stack][row]
 
-    def _evaluate(self, group: Group) -> list[int]:
+    def _evaluate(self, group: Group) -> Iterable[int]:
         """Evaluate the units of a group whose operands are known; the classes that have become better."""
-        ready = np.ones(len(group.units), np.bool_)
-        for stack, rows in group.operands:
-            ready &= self.known[stack][rows]
-        if not ready.all():
+        if self._some_unknown:
+            ready = np.ones(len(group.units), np.bool_)
+            for stack, rows in group.operands:
+                ready &= self.known[stack][rows]
             if not ready.any():
                 return []
-            group = group.part(ready)
+            group = group if ready.all() else group.part(ready)
         found = self._computed(group)
-        return [] if found is None else self._take(group, *found)
+        if found is None:
+            self._some_unknown = True
+            return []
+        return self._take(group, *found)
 
     def _computed(self, group: Group) -> tuple[Array, Array] | None:
         shape = self._numbering.shapes[group.result]
@@ -130,7 +134,7 @@ class Truths:
         unit = np.finfo(self._numbering.dtypes[group.result]).eps / 2 if found[1] else 0.0
         return value, np.abs(value) * REAL(unit)
 
-    def _take(self, group: Group, value: Array, bound: Array) -> list[int]:
+    def _take(self, group: Group, value: Array, bound: Array) -> Iterable[int]:
         """Let classes take values that are better than theirs; the classes whose users gain by it."""
         number, rows = group.result, group.rows
         fresh = ~self.known[number][rows]
@@ -138,14 +142,14 @@ class Truths:
         members = self._numbering.members[number]
         if fresh.all():
             values[rows], bounds[rows], known[rows] = value, bound, True
-            return members[rows].tolist()
+            return list(members[rows].tolist())
         old, error = values[rows], bounds[rows]
         axes = tuple(range(1, value.ndim))
         apart = (contradicts(value, bound, old, error)).any(axis=axes) & ~fresh
         self.conflicts.update(members[rows[apart]].tolist())
         finite, was_finite = np.isfinite(value), np.isfinite(old)
         better = finite & ~was_finite & (bound < np.inf)
-        better |= (finite | ~was_finite) & (bound < 0.5 * error) & (value == value)
+        better |= (finite | ~was_finite) & (bound < 0.5 * error) & ~np.isnan(value)
         better[fresh] = True
         matters = better & ((error > _GOOD * np.abs(old)) | ~was_finite)
         matters[fresh] = True
@@ -153,5 +157,4 @@ class Truths:
             values[rows] = np.where(better, value, old)
             bounds[rows] = np.where(better, bound, error)
             known[rows] = True
-        gained: list[int] = members[rows[matters.any(axis=axes)]].tolist()
-        return gained
+        return list(members[rows[matters.any(axis=axes)]].tolist())

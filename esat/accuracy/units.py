@@ -83,7 +83,9 @@ def places_of(values: Sequence[Value | None], tiny: int) -> Places:
         else:
             shapes.append(tuple(1 if size == 1.0 else tiny for size in value.shape))
             dtypes.append(_DTYPES[value.dtype])
-    return Places(tuple(shapes), tuple(dtypes), tuple(() if value is None else value.shape for value in values))
+    return Places(
+        tuple(shapes), tuple(dtypes), tuple(() if value is None else value.shape for value in values)
+    )
 
 
 _DTYPES = [np.dtype(name) for name in DTYPES]
@@ -123,9 +125,7 @@ def units_of(arrays: EGraphArrays, terms: TermGraph, plan: LoadPlan, places: Pla
     """What there is to evaluate of a saturated e-graph."""
     found = Units()
     numbers: dict[Unit, int] = {}
-    written = WrittenSums(
-        terms, arrays.term_class.tolist(), initial_choice(arrays, terms, plan).tolist()
-    )
+    written = WrittenSums(terms, arrays.term_class.tolist(), initial_choice(arrays, terms, plan).tolist())
 
     literals = {term.attributes for term in terms.terms if term.constructor == "K"}
 
@@ -160,7 +160,9 @@ def _is_usable(name: str, klass: int, operands: Sequence[int], places: Places) -
     """Whether an e-node may be evaluated: its values have sizes, and it does not need its own class."""
     if not name[0].isupper() or name.startswith("Superseded") or klass in operands:
         return False
-    return places.shapes[klass] is not None and all(places.shapes[operand] is not None for operand in operands)
+    return places.shapes[klass] is not None and all(
+        places.shapes[operand] is not None for operand in operands
+    )
 
 
 def _plain_unit(
@@ -291,5 +293,7 @@ def term_units(terms: TermGraph, places: Places) -> list[Unit | None]:
         elif term.constructor in NARY_FORM:
             found.append(Unit(term.constructor, (), term.operands, number))
         else:
-            found.append(_plain_unit(term.constructor, term.attributes, term.operands, number, terms, places, None))
+            found.append(
+                _plain_unit(term.constructor, term.attributes, term.operands, number, terms, places, None)
+            )
     return found

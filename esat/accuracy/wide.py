@@ -30,30 +30,34 @@ UNIT_OF_DOUBLES = REAL(2.0) ** -49
 """The same of functions that exist in float64 only."""
 UNDERFLOW = REAL(float(np.finfo(np.float64).smallest_subnormal))
 """What such functions may lose beyond it."""
+_NOTHING = REAL(0)
 _SMALLEST = np.finfo(REAL).tiny * REAL(2.0) ** 100
 _MOST_BITS = REAL(2.0) ** -40
 """Relative bound up to which a value is known well enough for two of them to contradict each other."""
 
 
 def add(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``x + y``."""
     value = xs[0] + xs[1]
     return value, ts[0] + ts[1] + UNIT * np.abs(value)
 
 
 def subtract(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``x - y``."""
     value = xs[0] - xs[1]
     return value, ts[0] + ts[1] + UNIT * np.abs(value)
 
 
 def multiply(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``x * y``."""
     value = xs[0] * xs[1]
     sizes = np.abs(xs[0]), np.abs(xs[1])
     bound = sizes[0] * ts[1] + sizes[1] * ts[0] + ts[0] * ts[1] + UNIT * np.abs(value)
-    # 0 * inf is no error where the zero is exact.
     return value, _underflown(value, bound, xs)
 
 
 def divide(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``x / y``; nothing is known where ``y`` may be zero."""
     value = xs[0] / xs[1]
     size = np.abs(value)
     least = np.abs(xs[1]) - ts[1]
@@ -62,44 +66,53 @@ def divide(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
 
 
 def square(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``x * x``."""
     return multiply((xs[0], xs[0]), (ts[0], ts[0]))
 
 
 def reciprocal(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``1 / x``."""
     return divide((np.ones_like(xs[0]), xs[0]), (np.zeros_like(ts[0]), ts[0]))
 
 
 def exponential(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``exp(x)``."""
     value = np.exp(xs[0])
     size = np.abs(value)
     return value, _underflown(value, size * np.expm1(ts[0]) + UNIT * size, ())
 
 
 def logarithm(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``log(x)``; nothing is known where ``x`` may be zero."""
     value = np.log(xs[0])
     share = np.where(ts[0] > 0, ts[0] / np.abs(xs[0]), 0)
     return value, np.where(share < 1, -np.log1p(-share), np.inf) + UNIT * np.abs(value)
 
 
 def same(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """The last operand."""
     return xs[-1], ts[-1]
 
 
 def negate(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``-x``."""
     return -xs[0], ts[0]
 
 
 def absolute(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``abs(x)``."""
     return np.abs(xs[0]), ts[0]
 
 
 def switch(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """``y`` where ``x`` is not zero, else ``z``; nothing is known where it may be."""
     condition = xs[0] != 0
     bound = np.where(condition, ts[1], ts[2])
     return np.where(condition, xs[1], xs[2]), np.where(ts[0] > 0, np.inf, bound)
 
 
 def fill(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """The second operand in the shape of both."""
     shape = np.broadcast_shapes(xs[0].shape, xs[1].shape)
     return np.broadcast_to(xs[1], shape), np.broadcast_to(ts[1], shape)
 
@@ -162,9 +175,12 @@ RULES: dict[str, Rule] = {
 """Operations whose bounds have a closed form."""
 
 EXACT = frozenset(
-    """Neg Abs Switch Fill Identity Positive DimShuffle Maximum Minimum Fmax Fmin Clip Sign Floor Ceil Trunc Rint
-    ReduceMax ReduceMin Real Imag Conj Copysign""".split()
-)
+    {
+        "Neg", "Abs", "Switch", "Fill", "Identity", "Positive", "DimShuffle", "Maximum", "Minimum", "Fmax",
+        "Fmin", "Clip", "Sign", "Floor", "Ceil", "Trunc", "Rint", "ReduceMax", "ReduceMin", "Real", "Imag",
+        "Conj", "Copysign",
+    }
+)  # fmt: skip
 """Operations that never round."""
 
 
@@ -195,7 +211,7 @@ def _in_doubles(function: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
-def general(function: Callable[..., Any], unit: Any = UNIT, underflow: Any = REAL(0)) -> Rule:
+def general(function: Callable[..., Any], unit: Any = UNIT, underflow: Any = _NOTHING) -> Rule:
     """The rule of any function: its errors follow from moving each operand by its bound."""
 
     def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
@@ -251,19 +267,21 @@ def product(xs: Sequence[Wide], ts: Sequence[Wide], positives: int) -> Bounded:
 def settled(value: Wide, bound: Wide, ts: Sequence[Wide]) -> Bounded:
     """A result whose bound is a number, and tells whether what is infinite follows from exact operands."""
     infinite = ~np.isfinite(value)
-    bound = np.where(bound == bound, bound, np.inf)
+    bound = np.where(np.isnan(bound), np.inf, bound)
     if infinite.any():
         exact = np.ones(value.shape, np.bool_)
         for error in ts:
             known = _at_elements(error == 0, value.shape)
             exact = exact & known
-        bound = np.where(infinite, np.where(exact & (value == value), 0, np.inf), bound)
+        bound = np.where(infinite, np.where(exact & ~np.isnan(value), 0, np.inf), bound)
     return value, np.asarray(bound, REAL)
 
 
 def _at_elements(mask: Wide, shape: tuple[int, ...]) -> Wide:
     """What holds of an operand at the elements of a result; of one of another shape at a whole point."""
-    if mask.ndim == len(shape) and all(size in (1, wanted) for size, wanted in zip(mask.shape, shape, strict=True)):
+    if mask.ndim == len(shape) and all(
+        size in (1, wanted) for size, wanted in zip(mask.shape, shape, strict=True)
+    ):
         return mask
     whole = mask.reshape(*mask.shape[:2], -1).all(axis=2)
     return whole.reshape(*whole.shape, *[1] * (len(shape) - 2))

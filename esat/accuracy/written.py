@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from esat.accuracy.losses import Losses, References
 from esat.accuracy.sample import Sample
 from esat.accuracy.stacks import Grouping, Numbering, numbered
-from esat.accuracy.units import Places, levels_of, open_sizes, places_of, term_units
+from esat.accuracy.units import levels_of, open_sizes, places_of, term_units
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.values import term_values
 from esat.records import record
@@ -34,16 +34,22 @@ class Written:
 
 
 def as_written(
-    graph: SaturatedGraph, places: Places, numbering: Numbering, references: References, sample: Sample
+    graph: SaturatedGraph,
+    numbering: Numbering,
+    references: References,
+    sample: Sample,
+    wanted: NDArray[np.bool_],
 ) -> Written:
     """Evaluate each term from the values of its operands as they were written.
 
     Parameters
     ----------
-    places, numbering, references
+    numbering, references
         Of the classes.
     sample
         The points.
+    wanted
+        bool ``(classes,)``: the classes of which it is wanted what their terms lose.
     """
     arrays, terms = graph.arrays, graph.terms
     classes = arrays.term_class.tolist() + [-1] * (len(terms.terms) - len(arrays.term_class))
@@ -59,18 +65,22 @@ def as_written(
     }
     levels = levels_of(units, [term in drawn for term in range(len(classes))], grouping.can_evaluate)
     keys = {key: stack for stack, key in enumerate(zip(numbering.shapes, numbering.dtypes, strict=True))}
-    judged_as = []
+    judged_as, contested = [], []
     for shape, dtype, members in zip(own.shapes, own.dtypes, own.members, strict=True):
         stack = keys.get((shape, dtype), -1)
         owners = [classes[term] for term in members.tolist()]
-        rows = [int(numbering.row[klass]) if klass >= 0 and numbering.stack[klass] == stack else -1 for klass in owners]
+        rows = [
+            int(numbering.row[klass]) if klass >= 0 and numbering.stack[klass] == stack else -1
+            for klass in owners
+        ]
         judged_as.append((max(stack, 0), np.array(rows if stack >= 0 else [-1] * len(owners), np.int64)))
-    losses = Losses(terms, own, sample.inputs, drawn, sample.batch, references, judged_as)
+        contested.append(np.array([klass >= 0 and bool(wanted[klass]) for klass in owners], np.bool_))
+    losses = Losses(terms, own, sample.inputs, drawn, sample.batch, references, judged_as, contested)
     loss = losses.compute(units, grouping, levels)
     moderate, extreme = (np.full(arrays.class_count, np.inf) for _ in range(2))
     for number, unit in enumerate(units):
         klass = classes[unit.result]
-        if klass >= 0 and not np.isnan(loss.moderate[number]):
+        if klass >= 0 and wanted[klass] and not np.isnan(loss.moderate[number]):
             moderate[klass] = min(moderate[klass], loss.moderate[number])
             extreme[klass] = min(extreme[klass], loss.extreme[number])
     bits = {}

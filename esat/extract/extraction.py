@@ -76,14 +76,14 @@ class SaturatedGraph:
 
     @cached_property
     def bits_too_many(self) -> FloatArray:
-        """float64 ``(nodes,)``: by how many bits, over all points, an e-node is worse than its class allows."""
+        """By how many bits, over all points, each e-node is worse than its class allows, float64."""
         if self.verdicts is None or self.accuracy == "ignore":
             return np.zeros(self.arrays.node_count)
         return self.verdicts.bits_too_many(self.accuracy, self.arrays.class_of)
 
     @cached_property
     def penalties(self) -> FloatArray:
-        """float64 ``(nodes,)``: seconds added to each e-node for the choice."""
+        """Seconds added to each e-node for the choice, float64 ``(nodes,)``."""
         superseded = superseded_nodes(self.arrays)
         if self.verdicts is None or self.accuracy == "ignore":
             return np.where(superseded, SUPERSEDED_PENALTY, 0.0)
@@ -191,7 +191,8 @@ def _strict_shares(graph: SaturatedGraph, values: Sequence[Value | None]) -> Ite
         name, positives = arrays.operator_of(node), int(arrays.attributes_of(node)[0])
         joins = written.joins(name, klass, operands, positives)
         usual, strict = (
-            work_of(plan_written(name, operands, shapes, positives, joins, strict=flag)) for flag in (False, True)
+            work_of(plan_written(name, operands, shapes, positives, joins, strict=flag))
+            for flag in (False, True)
         )
         yield node, strict / usual if usual > 0.0 else 1.0
 

@@ -12,8 +12,8 @@ from esat.extract.arrays import BoolArray, FloatArray
 from esat.records import record
 
 Accuracy = Literal["best", "written", "ignore"]
-"""What the choice of forms goes by before time: the most accurate form of each value, one that is no worse than
-the graph as it was written, or nothing."""
+"""What the choice of forms goes by before time: the most accurate form of each value, one that is no worse
+than the graph as it was written, or nothing."""
 ACCURACIES = ("best", "written", "ignore")
 
 TOLERANCE = 16.0
@@ -72,10 +72,12 @@ class Verdicts:
 
     @property
     def judged(self) -> BoolArray:
-        """bool ``(nodes,)``: the e-nodes of which something is known."""
+        """The e-nodes of which something is known, bool ``(nodes,)``."""
         return ~np.isnan(self.loss)
 
-    def bits_too_many(self, accuracy: Accuracy, class_of: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
+    def bits_too_many(
+        self, accuracy: Accuracy, class_of: np.ndarray[tuple[int], np.dtype[np.int64]]
+    ) -> FloatArray:
         """float64 ``(nodes,)``: by how much an e-node is worse than its class allows; 0 for one that is not.
 
         Parameters
@@ -87,15 +89,23 @@ class Verdicts:
         """
         count = len(self.written)
         least, least_far = (_least(values, class_of, count) for values in (self.loss, self.far))
-        allowed = least if accuracy == "best" else np.where(np.isfinite(self.written), np.maximum(self.written, least), np.inf)
-        allowed_far = np.where(np.isfinite(self.written_far), np.maximum(self.written_far, least_far), least_far)
+        allowed = (
+            least
+            if accuracy == "best"
+            else np.where(np.isfinite(self.written), np.maximum(self.written, least), np.inf)
+        )
+        allowed_far = np.where(
+            np.isfinite(self.written_far), np.maximum(self.written_far, least_far), least_far
+        )
         over = np.nan_to_num(self.loss) - allowed[class_of]
         over_far = np.nan_to_num(self.far) - allowed_far[class_of]
         bad = self.judged & ((over > TOLERANCE) | (over_far > TOLERANCE_OF_EXTREMES))
         return np.where(bad, np.maximum(over, 0.0) + np.maximum(over_far, 0.0), 0.0)
 
 
-def _least(values: FloatArray, class_of: np.ndarray[tuple[int], np.dtype[np.int64]], count: int) -> FloatArray:
+def _least(
+    values: FloatArray, class_of: np.ndarray[tuple[int], np.dtype[np.int64]], count: int
+) -> FloatArray:
     """The least of the values of each class; inf where there is none."""
     least = np.full(count, np.inf)
     known = ~np.isnan(values)

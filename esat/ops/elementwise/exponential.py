@@ -137,7 +137,7 @@ log1mexp = Elementwise(
 )  # fmt: skip
 
 def _wide_xlogy(x: Array, y: Array) -> Array:
-    value: Array = np.where((x == 0) & (y == y), 0, x * np.log(y))
+    value: Array = np.where((x == 0) & ~np.isnan(y), 0, x * np.log(y))
     return value
 
 
