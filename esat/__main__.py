@@ -21,6 +21,7 @@ from esat.storage import KINDS, Store, StoredFile, default_directory
 _ENTRIES = {
     "kernel": "kernels",
     "egraph": "e-graphs",
+    "accuracy": "verdicts on accuracy",
     "rules": "sets of compiled rules",
     "choice": "choices",
     "native": "sets of the compiler's own loops",

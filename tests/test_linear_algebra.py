@@ -36,7 +36,7 @@ CASES = {
     "diagonal": (la.solve(esat.diag(esat.exp(d)), b), {d: D, b: B}, set(), {"solve", "diag"}),
     "Woodbury": (la.solve(low_rank, b), {d: D, u: U, v: V, b: B}, {"solve"}, set()),
     "determinant of triangular": (la.det(lower), {a: LOWER / 2}, {"diagonal", "prod"}, {"det"}),
-    "determinant lemma": (la.det(low_rank), {d: D, u: U, v: V}, {"det", "prod"}, set()),
+    "determinant lemma": (la.det(low_rank), {d: D, u: U, v: V}, {"det", "sum", "exp"}, {"prod"}),
     "log of determinant": (esat.log(la.det(lower @ lower.T)), {a: LOWER}, set(), {"det", "slogdet"}),
     "trace of product": (esat.trace(a @ a), {a: A}, {"sum"}, {"matmul", "diagonal"}),
     "transpose of symmetric": (symmetric.T * 2.0, {a: A + A.T}, {"mul"}, {"dimshuffle"}),

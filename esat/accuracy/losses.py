@@ -32,6 +32,7 @@ DEAD_ZONE = 3.0
 NOTICED = 10.0
 """Bits beyond it from which on each counts fully; fewer count by their square, so that what the order of
 operations gives or takes does not add up over the points."""
+_LEAST = float(np.finfo(np.float64).tiny)
 WORST = 60.0
 """Bits of Inf or NaN instead of a number."""
 
@@ -47,7 +48,8 @@ class _Reference(NamedTuple):
     """What the values of one stack are compared with.
 
     The truth in the format (zero where it is infinite), what is missing to it, one over its last place, where
-    it is known well enough, where it is infinite; and of each class, whether all of it is known and finite.
+    it is known well enough, where it is infinite; of each class, whether all of it is known and finite; and
+    how many bits of float64 one bit of the format stands for.
     """
 
     rounded: Array
@@ -56,6 +58,7 @@ class _Reference(NamedTuple):
     judged: NDArray[np.bool_]
     infinite: Array
     is_plain: NDArray[np.bool_]
+    weight: float
 
 
 class References:
@@ -117,10 +120,11 @@ class References:
         found: NDArray[np.bool_] = judged.reshape(len(judged), -1).all(axis=1) & ~self.is_extreme
         return found
 
-    def loss(self, bits: FloatArray) -> Loss:
+    def loss(self, stack: int, bits: FloatArray) -> Loss:
         """The losses of e-nodes that lose so many bits at each point."""
         over = np.maximum(bits - DEAD_ZONE, 0.0)
-        over = np.minimum(over, over * over * (1.0 / NOTICED))
+        over = np.minimum(over, over * over * (1.0 / NOTICED)) * self._of[stack].weight
+        over = np.minimum(over, WORST)
         return Loss(over @ self._calm, over @ self._wild)
 
 
@@ -129,14 +133,15 @@ def _reference(value: Array, bound: Array, scale: Array, judged: Array, dtype: n
     if dtype.kind in "biu":
         judged = judged & (bound <= 0.1)
         rounded = np.where(judged, value, 0).real.astype(dtype)
-        return _Reference(rounded, rounded, rounded, judged, rounded, np.asarray(judged.all(axis=axes)))
+        return _Reference(rounded, rounded, rounded, judged, rounded, np.asarray(judged.all(axis=axes)), 1.0)
     rounded = value.astype(dtype)
     finite = np.isfinite(rounded)
     most = np.finfo(dtype).max
     # What is not in range may overflow in one order of its additions, and in another not.
     in_range = np.isfinite(scale) & (scale <= np.maximum(np.abs(value), most))
     size = np.maximum(np.abs(np.where(finite, rounded, 1)), np.where(scale <= most, scale, 0))
-    ulp = np.spacing(size.astype(most.dtype)).astype(np.float64)
+    # What is smaller has no inverse.
+    ulp = np.maximum(np.spacing(size.astype(most.dtype)).astype(np.float64), _LEAST)
     rest = (rounded - value).astype(np.complex128 if dtype.kind == "c" else np.float64)
     judged &= np.where(finite, bound <= 4 * ulp, (np.abs(value) - bound > most) | (bound == 0)) & in_range
     return _Reference(
@@ -146,6 +151,7 @@ def _reference(value: Array, bound: Array, scale: Array, judged: Array, dtype: n
         judged,
         np.where(finite, 0, rounded).astype(dtype),
         (judged & finite).all(axis=axes),
+        (52 - DEAD_ZONE) / (int(np.finfo(dtype).nmant) - DEAD_ZONE),
     )
 
 
@@ -243,7 +249,7 @@ class Losses:
             return list(self._numbering.members[number][rows].tolist())
         judge, judge_rows = self._judged_as[number]
         against = judge_rows[rows]
-        found = self._references.loss(self._references.bits(judge, against, value))
+        found = self._references.loss(judge, self._references.bits(judge, against, value))
         loss.moderate[group.units] = np.where(against >= 0, found.moderate, np.nan)
         loss.extreme[group.units] = np.where(against >= 0, found.extreme, np.nan)
         is_best = best[rows] == group.units

@@ -142,7 +142,9 @@ class Points:
             value = self._twins(random, value, other)
         with np.errstate(over="ignore"):
             value = value.astype(dtype)
-        return np.where(np.isfinite(value), value, dtype.type(1))
+        # The sign of a zero makes infinities of either sign, which no form is to be judged by.
+        unsigned: Array = np.where(np.isfinite(value), value, dtype.type(1)) + dtype.type(0)
+        return unsigned
 
     def _twins(self, random: np.random.Generator, value: Array, other: Array) -> Array:
         """Values of which every third is close to another input or its opposite, at each magnitude."""

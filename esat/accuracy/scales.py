@@ -2,9 +2,9 @@
 
 A sum over an axis, or a product of matrices, may cancel whatever its form; another order of the same
 additions is no other form, and none is to be chosen for its luck at the sample points. So errors of such
-values count against the sum of the sizes of their terms (the bound of backward stable summation: Higham, "Accuracy
-and Stability of Numerical Algorithms", 2002, section 3.1), and so do those of what is
-linear in them. Sums that are written out, as ``x - y``, are measured by their value: their forms do differ.
+values count against the sum of the sizes of their terms (the bound of backward stable summation: Higham,
+"Accuracy and Stability of Numerical Algorithms", 2002, section 3.1), and so do those of what is linear in
+them. Sums that are written out, as ``x - y``, are measured by their value: their forms do differ.
 At extreme points, where some order of additions and factors overflows, nothing is said of such values.
 """
 

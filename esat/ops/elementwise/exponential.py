@@ -136,6 +136,7 @@ log1mexp = Elementwise(
     facts=Facts(monotone="decreasing", highest=0),
 )  # fmt: skip
 
+
 def _wide_xlogy(x: Array, y: Array) -> Array:
     value: Array = np.where((x == 0) & ~np.isnan(y), 0, x * np.log(y))
     return value

@@ -1,0 +1,179 @@
+"""Kinds of programs in which time alone chose forms that lose all digits."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import esat
+from esat.graph import Variable
+
+mp = mpmath.mp.clone()
+mp.dps = 400
+E, LOG, S = esat.exp, esat.log, esat.sigmoid
+
+
+def p(z: Any) -> Any:
+    return 1 / (1 + E(-z))
+
+
+def truth(z: Any) -> Any:
+    return 1 / (1 + mp.exp(-z))
+
+
+def entropy(z: Any, y: Any) -> Any:
+    return -y * LOG(p(z)) - (1 - y) * LOG(1 - p(z))
+
+
+Case = tuple[Callable[..., list[Variable]], Sequence[Sequence[float]], Callable[..., list[Any]]]
+
+CASES: dict[str, Case] = {
+    "-log p": (lambda z: [-LOG(p(z))], [[-800, -40, 3]], lambda z: [mp.log1p(mp.exp(-z))]),
+    "cross entropy": (
+        lambda z, y: [entropy(z, y)],
+        [[-800, 800, 800, 40], [1, 0, 1, 0]],
+        lambda z, y: [y * mp.log1p(mp.exp(-z)) + (1 - y) * mp.log1p(mp.exp(z))],
+    ),
+    "gradient of cross entropy": (
+        lambda z, y: [esat.grad(entropy(z, y).mean(), z)],
+        [[-800, 800, 40], [1, 0, 0]],
+        lambda z, y: [(truth(z) - y) / 3],
+    ),
+    "log p and p": (lambda z: [LOG(p(z)), p(z)], [[-800, -40]], lambda z: [-mp.log1p(mp.exp(-z)), truth(z)]),
+    "log odds": (lambda z: [LOG(p(z)) - LOG(1 - p(z))], [[-800, 800, 40]], lambda z: [z]),
+    "sigmoid and its quotients": (
+        lambda x: [S(x), 1 / (1 + E(x)), E(x) / (1 + E(x))],
+        [[800, -800]],
+        lambda x: [truth(x), truth(-x), truth(x)],
+    ),
+    "silu and its quotients": (
+        lambda x: [x * S(x), x / (1 + E(-x)), x * E(x) / (1 + E(x))],
+        [[800, -800, -700]],
+        lambda x: [x * truth(x)] * 3,
+    ),
+    "sigmoid and what is missing to one": (
+        lambda x: [S(-x), S(x), 1 - S(x)],
+        [[40, -3]],
+        lambda x: [truth(-x), truth(x), truth(-x)],
+    ),
+    "tanh and its quotient": (
+        lambda x: [esat.tanh(x), esat.sinh(x), esat.cosh(x), esat.sinh(x) / esat.cosh(x)],
+        [[800, -800]],
+        lambda x: [mp.tanh(x), mp.sinh(x), mp.cosh(x), mp.tanh(x)],
+    ),
+    "exp of a difference and its quotient": (
+        lambda x, y: [E(x - y), E(x), E(y), E(x) / E(y)],
+        [[1000], [999]],
+        lambda x, y: [mp.exp(x - y), mp.exp(x), mp.exp(y), mp.exp(x - y)],
+    ),
+    "squares of sine and cosine": (
+        lambda x: [esat.sin(x) ** 2, 1 - esat.cos(x) ** 2, esat.cos(x)],
+        [[1e-9]],
+        lambda x: [mp.sin(x) ** 2, mp.sin(x) ** 2, mp.cos(x)],
+    ),
+    "a product and its expansion": (
+        lambda x, y: [x * (y + 1), x * y, x * y + x],
+        [[3.7], [-1 + 1e-15]],
+        lambda x, y: [x * (y + 1), x * y, x * (y + 1)],
+    ),
+    "one minus the sigmoid of one number": (lambda x: [1 - S(x)], [[50]], lambda x: [truth(-x)]),
+    "a quotient twice": (lambda x, y: [x / y / y], [[1e300], [1e200]], lambda x, y: [x / y / y]),
+    "a quotient in a product": (
+        lambda x, y, z: [x * (esat.sin(y) / y) / z],
+        [[1e200], [1e150], [1e160]],
+        lambda x, y, z: [x * mp.sin(y) / y / z],
+    ),
+    "quotients of quotients": (
+        lambda a, b: [((a / b) / b) / (b + 1)],
+        [[1e300, 3.0], [1e120, 0.7]],
+        lambda a, b: [a / b / b / (b + 1)],
+    ),
+    "masked gradient of a logarithm": (
+        lambda x: [esat.grad(esat.where(x > 0, LOG(x), 0).sum(), x)],
+        [[-1, 0, 2]],
+        lambda x: [1 / x if x > 0 else mp.mpf(0)],
+    ),
+    "masked gradient of a root": (
+        lambda x: [esat.grad(esat.where(x > 0, esat.sqrt(x), 0).sum(), x)],
+        [[-1, 0, 4]],
+        lambda x: [1 / (2 * mp.sqrt(x)) if x > 0 else mp.mpf(0)],
+    ),
+    "masked gradient of a quotient": (
+        lambda x: [esat.grad(esat.where(esat.eq(x, 0.0), 1.0, esat.sin(x) / x).sum(), x)],
+        [[0, 2]],
+        lambda x: [(x * mp.cos(x) - mp.sin(x)) / x**2 if x else mp.mpf(0)],
+    ),
+}
+
+
+def bits_lost(value: float, wanted: Any) -> float:
+    right = float(wanted)
+    if value == right:
+        return 0.0
+    if not np.isfinite(value) or not np.isfinite(right):
+        return 99.0
+    return float(mp.log(abs(mp.mpf(value) - wanted) / mp.mpf(np.spacing(abs(right))) + 1, 2))
+
+
+def worst(function: Any, points: Sequence[Sequence[float]], wanted: Callable[..., list[Any]]) -> float:
+    results = function(*(np.array(values, float).reshape(-1) for values in points))
+    results = results if isinstance(results, tuple) else (results,)
+    truths = [wanted(*map(mp.mpf, point)) for point in zip(*points, strict=True)]
+    return max(
+        bits_lost(value, truths[place][number])
+        for number, result in enumerate(results)
+        for place, value in enumerate(np.ravel(result).tolist())
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_output_loses_digits(name: str) -> None:
+    build, points, wanted = CASES[name]
+    inputs = [esat.vector(f"x{place}") for place in range(len(points))]
+    assert worst(esat.compile(esat.Graph(inputs, build(*inputs))), points, wanted) < 4
+
+
+@pytest.mark.parametrize("name", ["cross entropy", "sigmoid and its quotients", "a quotient twice"])
+def test_it_does_not_depend_on_whether_sizes_are_declared(name: str) -> None:
+    build, points, wanted = CASES[name]
+    inputs = [esat.tensor(f"x{place}", shape=(len(values),)) for place, values in enumerate(points)]
+    assert worst(esat.compile(esat.Graph(inputs, build(*inputs))), points, wanted) < 4
+
+
+def test_time_alone_chooses_where_accuracy_is_ignored() -> None:
+    build, points, wanted = CASES["sigmoid and what is missing to one"]
+    x = esat.vector("x")
+    mode = esat.Mode("fast_run", accuracy="ignore")
+    assert worst(esat.compile(esat.Graph([x], build(x)), mode), points, wanted) > 40
+
+
+def test_a_form_as_accurate_as_written_is_enough_where_it_is_asked_for() -> None:
+    x = esat.vector("x")
+    written = esat.compile(esat.Graph([x], [S(x) * (1 - S(x))]), esat.Mode("fast_run", accuracy="written"))
+    assert [node.op.name for node in written.optimized.toposort()].count("sigmoid") == 1
+    build, points, wanted = CASES["tanh and its quotient"]
+    function = esat.compile(esat.Graph([x], build(x)[:1]), esat.Mode("fast_run", accuracy="written"))
+    assert worst(function, points, lambda x: wanted(x)[:1]) < 4
+
+
+def test_an_unknown_setting_is_an_error() -> None:
+    with pytest.raises(esat.errors.ModeError, match="'best', 'written' or 'ignore'"):
+        esat.Mode("fast_run", accuracy="good")
+
+
+@pytest.mark.parametrize(("dtype", "place"), [("float32", 20.0), ("float16", 9.0), ("float64", 40.0)])
+def test_digits_are_those_of_the_dtype(dtype: str, place: float) -> None:
+    x = esat.vector("x", dtype=dtype)
+    function = esat.compile(esat.Graph([x], [S(-x), S(x), 1 - S(x), LOG(p(x))]))
+    value = np.array([place, -place], dtype)
+    wanted = [truth(mp.mpf(float(v))) for v in value]
+    for result, right in zip(
+        function(value),
+        ([1 - w for w in wanted], wanted, [1 - w for w in wanted], [mp.log(w) for w in wanted]),
+        strict=True,
+    ):
+        np.testing.assert_allclose(
+            result.astype(float), [float(r) for r in right], rtol=4 * np.finfo(dtype).eps
+        )
