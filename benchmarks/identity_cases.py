@@ -181,5 +181,88 @@ GRADIENT = _scalars(
     },
 )
 
+
+def _outer(left: Any, right: Any) -> Any:
+    return left[:, None] * right[None, :]
+
+
+def _matrices(family: str, cases: dict[str, tuple[Build, int]]) -> list[Identity]:
+    return [Identity(name, family, build, "mmmvv", fewest) for name, (build, fewest) in cases.items()]
+
+
+VARIANCE = _matrices(
+    "variance",
+    {
+        "centered sum": (lambda m, a, b, c, x, y: (x - x.mean()).sum(), 0),
+        "mean of squares": (
+            lambda m, a, b, c, x, y: (x * x).mean() - x.mean() ** 2 - ((x - x.mean()) ** 2).mean(),
+            0,
+        ),
+        "covariance": (
+            lambda m, a, b, c, x, y: (
+                (x * y).mean() - x.mean() * y.mean() - ((x - x.mean()) * (y - y.mean())).mean()
+            ),
+            0,
+        ),
+        "mean of a shift": (lambda m, a, b, c, x, y: (x + y.sum()).mean() - y.sum() - x.mean(), 0),
+        "sums of rows and of columns": (
+            lambda m, a, b, c, x, y: a.sum(axis=0).sum() - a.sum(axis=1).sum(),
+            0,
+        ),
+    },
+)
+
+NORMAL = _matrices(
+    "normal equations",
+    {
+        "squared residual": (
+            lambda m, a, b, c, x, y: (
+                (a @ x - y) @ (a @ x - y) - x @ (a.T @ (a @ x)) + 2 * (x @ (a.T @ y)) - y @ y
+            ),
+            0,
+        ),
+        "gradient": (
+            lambda m, a, b, c, x, y: (a.T @ (a @ x) - a.T @ y) @ x - (a @ x - y) @ (a @ x),
+            0,
+        ),
+        "step": (lambda m, a, b, c, x, y: x @ (a.T @ (a @ x - y)) + x @ (a.T @ y) - (a @ x) @ (a @ x), 0),
+    },
+)
+
+TRACE = _matrices(
+    "trace",
+    {
+        "cyclic": (lambda m, a, b, c, x, y: m.trace(a @ b) - m.trace(b @ a), 0),
+        "cyclic of three": (lambda m, a, b, c, x, y: m.trace(a @ b @ c) - m.trace(c @ a @ b), 0),
+        "elementwise": (lambda m, a, b, c, x, y: m.trace(a @ b) - (a * b.T).sum(), 0),
+        "of a commutator": (lambda m, a, b, c, x, y: m.trace(a @ b - b @ a), 0),
+        "of an outer product": (lambda m, a, b, c, x, y: m.trace(_outer(x, y)) - x @ y, 0),
+    },
+)
+
+QUADRATIC = _matrices(
+    "quadratic form",
+    {
+        "adjoint": (lambda m, a, b, c, x, y: x @ (a @ y) - (a.T @ x) @ y, 0),
+        "polarization": (
+            lambda m, a, b, c, x, y: (
+                (x + y) @ (a @ (x + y)) - x @ (a @ x) - y @ (a @ y) - x @ (a @ y) - y @ (a @ x)
+            ),
+            0,
+        ),
+        "symmetric part": (lambda m, a, b, c, x, y: x @ ((a + a.T) @ x) - 2 * (x @ (a @ x)), 0),
+        "outer product": (lambda m, a, b, c, x, y: (x @ (_outer(x, y) @ y)) - (x @ x) * (y @ y), 0),
+        "sum of an outer product": (lambda m, a, b, c, x, y: _outer(x, y).sum() - x.sum() * y.sum(), 0),
+        "square of a sum": (
+            lambda m, a, b, c, x, y: ((a + b) @ (a + b) - a @ a - a @ b - b @ a - b @ b).sum(),
+            0,
+        ),
+        "products of sums": (lambda m, a, b, c, x, y: a @ b + a @ c, 2),
+        "products with a sum of vectors": (lambda m, a, b, c, x, y: a @ x + a @ y, 2),
+        "diagonal matrix": (lambda m, a, b, c, x, y: (m.diag(x) @ y - x * y).sum(), 0),
+    },
+)
+
+MATRICES = (*VARIANCE, *NORMAL, *TRACE, *QUADRATIC)
 SCALARS = (*EXPAND, *FACTOR, *CANCEL, *QUOTIENT, *SHARED, *GRADIENT)
-IDENTITIES: tuple[Identity, ...] = SCALARS
+IDENTITIES: tuple[Identity, ...] = (*SCALARS, *MATRICES)

@@ -12,7 +12,7 @@ VIEWS = {"dimshuffle", "fill"}
 class Plain:
     """The functions of the cases, of NumPy."""
 
-    exp, tanh = np.exp, np.tanh
+    exp, tanh, trace, diag = np.exp, np.tanh, np.trace, np.diag
 
     @staticmethod
     def sigmoid(x):
@@ -23,15 +23,26 @@ def operations(function) -> int:
     return sum(node.op.name not in VIEWS for node in function.optimized.toposort())
 
 
+def inputs_of(case: Identity) -> tuple[list, list[np.ndarray]]:
+    """Variables of a case, and values for them."""
+    makers = {"v": esat.vector, "m": esat.matrix}
+    variables = [makers[kind](name) for name, kind in zip("abcsy", case.inputs, strict=True)]
+    shapes = {"v": (6,), "m": (6, 6)}
+    values = [
+        np.random.default_rng(seed).uniform(0.3, 2.0, shapes[kind]) for seed, kind in enumerate(case.inputs)
+    ]
+    return variables, values
+
+
 @pytest.mark.parametrize("case", IDENTITIES, ids=lambda case: f"{case.family}: {case.name}")
 def test_simplest_form(case: Identity) -> None:
-    inputs = [esat.vector(name) for name, _ in zip("abcsy", case.inputs, strict=True)]
-    graph = esat.Graph(inputs, case.build(esat, *inputs), on_unused_input="ignore")
+    variables, values = inputs_of(case)
+    graph = esat.Graph(variables, case.build(esat, *variables), on_unused_input="ignore")
     function = esat.compile(graph)
     assert operations(function) <= case.fewest, function.report.saturation.findings
-    points = [np.random.default_rng(seed).uniform(0.3, 2.0, 40) for seed in range(len(inputs))]
-    expected = np.broadcast_to(case.build(Plain, *points), (40,))
-    np.testing.assert_allclose(np.broadcast_to(function(*points), (40,)), expected, rtol=1e-9, atol=1e-11)
+    expected = case.build(Plain, *values)
+    found = function(*values)
+    np.testing.assert_allclose(np.broadcast_to(found, np.shape(expected)), expected, rtol=1e-9, atol=1e-10)
 
 
 def test_the_gradient_of_the_logistic_loss_is_the_residual() -> None:

@@ -5,12 +5,31 @@ from __future__ import annotations
 from esat.native import Arrays, Integers
 from esat.records import record
 
-OPAQUE, POINTWISE, CONSTANT, FILL, SUM, PRODUCT, POWER = range(7)
+(
+    OPAQUE,
+    POINTWISE,
+    CONSTANT,
+    COPY,
+    SHUFFLE,
+    REDUCE,
+    CONTRACT,
+    DIAGONAL,
+    ON_DIAGONAL,
+    LENGTH,
+    FILL,
+    SUM,
+    PRODUCT,
+    POWER,
+) = range(14)
 """What an e-node does with the values of its operands.
 
-``OPAQUE``: something unknown with all of them. ``POINTWISE``: something unknown, element by element. ``SUM``,
-``PRODUCT``: of the first operands, minus or divided by the others. ``FILL``: the second operand in the shape
-of the first. ``POWER``: a fixed integer power.
+``OPAQUE``: something unknown with all of them. ``POINTWISE``: something unknown, element by element.
+``COPY``: the first operand. ``SHUFFLE``, ``REDUCE``, ``CONTRACT``: a DimShuffle, a sum over axes, a product
+of matrices. ``DIAGONAL``, ``ON_DIAGONAL``: the diagonal of a matrix, the matrix of a diagonal. ``LENGTH``: of
+an axis.
+
+Then the ring operations. ``FILL``: the second operand in the shape of the first. ``SUM``, ``PRODUCT``: of the
+first operands, minus or divided by the others. ``POWER``: a fixed integer power.
 """
 
 
@@ -26,7 +45,7 @@ class Nodes(Arrays):
         What each does.
     number
         Of sums and products how many operands are positive; of powers the exponent; of constants their place
-        among the constants.
+        among the constants. Of what moves axes the word, the mask, the rank or the axis.
     seed
         Stands for the operator, the attributes and the dtype: 62 bits.
     owner

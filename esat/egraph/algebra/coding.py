@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from hashlib import blake2b
 
 import numpy as np
 
-from esat.egraph.algebra.coded import CONSTANT, FILL, OPAQUE, POINTWISE, POWER, PRODUCT, SUM, Nodes
+from esat.egraph.algebra.coded import (
+    CONSTANT,
+    CONTRACT,
+    COPY,
+    DIAGONAL,
+    FILL,
+    LENGTH,
+    ON_DIAGONAL,
+    OPAQUE,
+    POINTWISE,
+    POWER,
+    PRODUCT,
+    REDUCE,
+    SHUFFLE,
+    SUM,
+    Nodes,
+)
 from esat.egraph.algebra.reading import NO_SHAPE, UNKNOWN, Attributes, Integers, Reading
+from esat.egraph.constructors import opaque_constructor
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.linalg.structured import PRODUCTS
+from esat.ops.shape import ShapeI
 from esat.records import record
 
 _POSITIVES = {"Add": 2, "Sub": 1, "Neg": 0, "Mul": 2, "Div": 1, "Reciprocal": 0}
+LENGTH_OP = opaque_constructor(ShapeI(0), 1)
 _CODES = {
     **dict.fromkeys(("Add", "Sub", "Neg", "NarySum"), SUM),
     **dict.fromkeys(("Mul", "Div", "Reciprocal", "NaryProd"), PRODUCT),
@@ -22,7 +43,15 @@ _CODES = {
     "Fill": FILL,
     "K": CONSTANT,
     "Array": CONSTANT,
+    "DimShuffle": SHUFFLE,
+    "ReduceSum": REDUCE,
+    **dict.fromkeys(PRODUCTS, CONTRACT),
+    "Diagonal": DIAGONAL,
+    "Diag": ON_DIAGONAL,
+    LENGTH_OP: LENGTH,
 }
+_LONGEST_PRODUCT = 3
+"""Levels of products and sums of lengths."""
 LARGEST_POWER = 64
 """Of the exponents that are taken apart."""
 
@@ -52,15 +81,26 @@ class Coded:
     is_pointwise: Integers
 
 
-def coded(reading: Reading) -> Coded:
-    """What each e-node is to the loops."""
+def coded(reading: Reading, axes: Mapping[int, int]) -> Coded:
+    """What each e-node is to the loops.
+
+    Parameters
+    ----------
+    reading
+        The e-graph.
+    axes
+        Of ops that tell the length of an axis, by their number: the axis.
+    """
     code = np.array([_code_of(name) for name in reading.names], np.int64)[reading.operator]
     dtype = reading.dtype
     is_constant = np.isfinite(reading.value) & (dtype > 0)
-    _refuse_shapes(reading, code)
-    is_pointwise = ((code != OPAQUE) & (code != CONSTANT)).astype(np.int64)
+    is_pointwise = (code == POINTWISE) | (code >= FILL)
+    _refuse_shapes(reading, code, is_pointwise)
+    is_pointwise &= code != OPAQUE
     number = _numbers(reading, code)
     _refuse_rings(reading, code, is_constant)
+    _moving(reading, code, number, axes)
+    _copies(reading, code)
     constants = _constants(reading, code, number, is_constant)
     _powers(reading, code, number, is_constant)
     texts = [_seed(name, attributes) for name, attributes in _names(reading)]
@@ -79,7 +119,7 @@ def coded(reading: Reading) -> Coded:
         parent_start,
         reading.owner[order],
     )
-    return Coded(nodes, constants, is_constant, is_pointwise)
+    return Coded(nodes, constants, is_constant, is_pointwise.astype(np.int64))
 
 
 def _names(reading: Reading) -> zip[tuple[str, Attributes]]:
@@ -114,11 +154,11 @@ def ranks_of(words: Integers) -> Integers:
     return np.where(words > 0, lengths, np.where(words == NO_SHAPE, UNKNOWN, 0))
 
 
-def _refuse_shapes(reading: Reading, code: Integers) -> None:
-    """Take for opaque what has an operand of another rank, or of none yet."""
+def _refuse_shapes(reading: Reading, code: Integers, is_pointwise: np.ndarray) -> None:
+    """Take for opaque what has an operand of another rank, or what has none yet."""
     ranks = ranks_of(reading.word)
     own, others = ranks[reading.class_of[reading.owner]], ranks[reading.operands]
-    wrong = (others == UNKNOWN) | ((others != own) & (others != 0))
+    wrong = (others == UNKNOWN) | ((others != own) & (others != 0) & is_pointwise[reading.owner])
     code[reading.owner[wrong]] = OPAQUE
     code[(reading.word[reading.class_of] == NO_SHAPE) | (reading.dtype[reading.class_of] == UNKNOWN)] = OPAQUE
 
@@ -170,6 +210,46 @@ def _constants(
         else:
             code[node] = OPAQUE
     return tuple(constants)
+
+
+def _moving(reading: Reading, code: Integers, number: Integers, axes: Mapping[int, int]) -> None:
+    """Numbers of what moves axes; sums and products of bools, or of another dtype, are none."""
+    kinds, owners = _KINDS[reading.dtype], reading.class_of[reading.owner]
+    own, other = kinds[owners], kinds[reading.operands]
+    both = np.isin(own, _INEXACT) & np.isin(other, _INEXACT)
+    same = (reading.dtype[owners] == reading.dtype[reading.operands]) & (own != ord("b"))
+    adds = ((code == REDUCE) | (code == CONTRACT))[reading.owner]
+    code[reading.owner[adds & ~(both | same)]] = OPAQUE
+    for node in np.flatnonzero((code >= SHUFFLE) & (code <= LENGTH)).tolist():
+        value = int(reading.attributes[node][0])
+        if code[node] != LENGTH:
+            number[node] = value
+        elif value in axes:
+            number[node] = axes[value]
+        else:
+            code[node] = OPAQUE
+
+
+def _copies(reading: Reading, code: Integers) -> None:
+    """Casts of lengths, and of products and sums of them, keep their values: arrays are not that large."""
+    casts = _nodes_of(reading, "Cast")
+    lengths = np.zeros(reading.classes, np.bool_)
+    lengths[reading.class_of[code == LENGTH]] = True
+    if not len(casts) or not lengths.any():
+        return
+    for _ in range(_LONGEST_PRODUCT):
+        computed = np.bincount(reading.owner[~lengths[reading.operands]], minlength=reading.nodes) == 0
+        lengths[reading.class_of[computed & (code >= FILL)]] = True
+    kinds = _KINDS[reading.dtype]
+    for node in casts.tolist():
+        is_inexact = kinds[reading.class_of[node]] in _INEXACT
+        if is_inexact and lengths[reading.operands[reading.start[node]]]:
+            code[node] = COPY
+
+
+def _nodes_of(reading: Reading, name: str) -> Integers:
+    places = [place for place, known in enumerate(reading.names) if known == name]
+    return np.flatnonzero(np.isin(reading.operator, places))
 
 
 def _powers(reading: Reading, code: Integers, number: Integers, is_constant: np.ndarray) -> None:

@@ -7,14 +7,17 @@ from functools import cached_property
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
-from esat.egraph.algebra.coded import FILL
+from esat.egraph.algebra.coded import FILL, LENGTH, SHUFFLE
 from esat.egraph.algebra.coding import Coded, coded
 from esat.egraph.algebra.fields import FIELDS
-from esat.egraph.algebra.lengths import Symbols, lengths
+from esat.egraph.algebra.lengths import Axes, Symbols, axes_of
 from esat.egraph.algebra.reading import UNKNOWN, Floats, Integers, Reading
+from esat.egraph.algebra.space import Space
 from esat.egraph.algebra.trees import Choice
-from esat.egraph.algebra.values import Space
 from esat.records import record
+
+_LARGEST_RANK = 16
+"""Of permutation words."""
 
 
 @record(frozen=True, eq=False)
@@ -99,7 +102,7 @@ class Fingerprints:
 
 def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     """Choose an e-node for each class, and evaluate all that can be."""
-    backend, code = compiled(), coded(reading)
+    backend, code = compiled(), coded(reading, symbols.operators)
     nodes, classes = reading.nodes, reading.classes
     chosen = np.full(classes, -1, np.int64)
     names, order = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
@@ -115,23 +118,31 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
         np.zeros(nodes, np.int64),
     )
     order = order[: backend.choose(code.nodes, choice)]
-    axes, ranks = lengths(reading, code, symbols)
-    axes = axes.reshape(classes, ranks)
-    axes[(reading.word[:, None] >> np.arange(ranks)) & 1 == 1] = UNKNOWN
-    axes[reading.word <= 0] = UNKNOWN
+    axes = axes_of(reading, code, symbols)
     evaluated = _evaluated(reading, chosen, order)
-    offset = np.full(nodes, -1, np.int64)
-    offset[evaluated] = np.arange(len(evaluated))
-    count = np.ones(classes, np.int64)
-    sizes = np.ones(classes * max(ranks, 1), np.int64)
+    moves = bool(((code.nodes.code >= SHUFFLE) & (code.nodes.code <= LENGTH)).any())
     values = np.zeros((len(FIELDS), nodes), np.int64)
     for place, field in enumerate(FIELDS):
-        constants = np.array([field.element(value) for value in code.constants], np.int64)
-        elements = np.zeros(len(evaluated), np.int64)
-        space = Space(chosen, sizes, count, offset, constants, elements)
+        space = _space(reading, code, chosen, evaluated, axes if moves else axes.without_lengths(), place)
         backend.evaluate(code.nodes, space, evaluated, field.prime, field.inverse, field.seed)
         backend.condense(code.nodes, space, evaluated, values[place])
-    return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes)
+    return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes.names)
+
+
+def _space(
+    reading: Reading, code: Coded, chosen: Integers, evaluated: Integers, axes: Axes, place: int
+) -> Space:
+    """Room for the elements of e-nodes, and what they are computed of beside each other."""
+    field = FIELDS[place]
+    sizes, weight, weights = axes.laid_out(field, place)
+    count = sizes.reshape(reading.classes, -1).prod(axis=1)
+    elements = count[reading.class_of[evaluated]]
+    offset = np.full(reading.nodes, UNKNOWN, np.int64)
+    offset[evaluated] = np.cumsum(elements) - elements
+    constants = np.array([field.element(value) for value in code.constants], np.int64)
+    room = (np.zeros(_LARGEST_RANK, np.int64) for _ in range(2))
+    values = np.zeros(int(elements.sum()), np.int64)
+    return Space(chosen, sizes, count, offset, constants, weights, weight, values, *room)
 
 
 def _evaluated(reading: Reading, chosen: Integers, order: Integers) -> Integers:

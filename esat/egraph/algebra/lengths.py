@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
 from esat.egraph.algebra.coding import Coded, ranks_of
-from esat.egraph.algebra.reading import Integers, Reading
+from esat.egraph.algebra.fields import Field
+from esat.egraph.algebra.numbers import mixed
+from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading, distinct
 from esat.egraph.terms import TermGraph
+from esat.ops.shape import ShapeI
 from esat.records import record
+
+LARGEST_SIZE = 3
+"""Of the small axes that stand for those of classes."""
 
 
 @record(frozen=True, eq=False)
@@ -19,14 +27,17 @@ class Symbols:
     ----------
     terms, axes, names
         int64, of equal length: an axis of a term, and a number for its length. Equal numbers, equal lengths.
-    count
-        How many numbers there are.
+    known
+        int64 by number, the length, where it is known; else 0.
+    operators
+        Of ops that tell the length of an axis, by their number: the axis.
     """
 
     terms: Integers
     axes: Integers
     names: Integers
-    count: int
+    known: Integers
+    operators: Mapping[int, int]
 
     @classmethod
     def of(cls, graph: TermGraph) -> Symbols:
@@ -38,24 +49,100 @@ class Symbols:
             for axis, size in enumerate(type.shape[: type.rank])
         ]
         terms, axes, names = np.ascontiguousarray(np.array(found, np.int64).reshape(-1, 3).T)
-        return cls(terms, axes, names, len(known))
+        operators = {
+            number: opaque.op.axis
+            for number, opaque in enumerate(graph.opaque)
+            if isinstance(opaque.op, ShapeI)
+        }
+        sizes = np.array([size if isinstance(size, int) else 0 for size in known], np.int64)
+        return cls(terms, axes, names, sizes, operators)
 
 
-def lengths(reading: Reading, coded: Coded, symbols: Symbols) -> tuple[Integers, int]:
-    """For each axis of each class a number: equal for axes of which it is known that they are of one length.
+@record(frozen=True, eq=False)
+class Axes:
+    """The axes of classes, by what their lengths are called.
 
-    Returns
-    -------
-    int64 ``(classes * ranks,)``, and how many ranks there are.
+    Attributes
+    ----------
+    names
+        int64 ``(classes, ranks)``: equal numbers, equal lengths, from 0 on; -1 for axes of length 1.
+    identity
+        int64 by number: what the length is in the graph, by which its weights are drawn.
+    known
+        int64 by number: the length, where it is known; else 0.
     """
-    ranks = int(ranks_of(reading.word).max(initial=0))
+
+    names: Integers
+    identity: Integers
+    known: Integers
+
+    @property
+    def ranks(self) -> int:
+        """Axes of each class, those that it has not included."""
+        return int(self.names.shape[1])
+
+    def without_lengths(self) -> Axes:
+        """All axes of length 1: that is enough where every op does the same for all elements."""
+        none = np.zeros(0, np.int64)
+        return Axes(np.full_like(self.names, UNKNOWN), none, none)
+
+    def laid_out(self, field: Field, place: int) -> tuple[Integers, Integers, Integers]:
+        """Small sizes of the axes, and weights of their indices.
+
+        Parameters
+        ----------
+        field
+            Where the weights are from.
+        place
+            Its number: each axis has another size in each of two fields.
+
+        Returns
+        -------
+        sizes, weight, weights
+            int64 by axis of a class: its size, and where its weights begin; the weights.
+        """
+        count = len(self.identity)
+        small: Integers = 2 + ((self.identity + place) & 1)
+        weights = np.ones(1 + LARGEST_SIZE * count, np.int64)
+        for number in range(count):
+            word, total = mixed(int(self.identity[number]) ^ field.seed), 0
+            for index in range(int(small[number])):
+                word = mixed(word ^ index)
+                weight = word % field.prime
+                if index == small[number] - 1 and self.known[number]:
+                    weight = (int(self.known[number]) - total) % field.prime
+                weights[1 + LARGEST_SIZE * number + index] = weight
+                total += weight
+        has_length = self.names != UNKNOWN
+        sizes = np.where(has_length, small[self.names] if count else 1, 1)
+        begins = np.where(has_length, 1 + LARGEST_SIZE * self.names, 0)
+        return sizes.reshape(-1), begins.reshape(-1), weights
+
+
+def axes_of(reading: Reading, coded: Coded, symbols: Symbols) -> Axes:
+    """What is known of the lengths of axes."""
+    ranks = max(int(ranks_of(reading.word).max(initial=0)), 1)
     backend = compiled()
-    first = reading.classes * ranks
-    parent = np.arange(first + symbols.count)
+    first, count = reading.classes * ranks, len(symbols.known)
+    parent = np.arange(first + count)
     classes = reading.class_of_term(symbols.terms)
     is_known = (classes >= 0) & (symbols.axes < ranks)
-    axes = classes[is_known] * ranks + symbols.axes[is_known]
-    backend.unite_pairs(parent, axes, first + symbols.names[is_known])
-    backend.unite(coded.nodes, coded.is_pointwise, reading.word, ranks, parent)
+    places = classes[is_known] * ranks + symbols.axes[is_known]
+    backend.unite_pairs(parent, places, first + symbols.names[is_known])
+    for _ in range(2):  # whether a matrix is square may be found out after its diagonal was met
+        backend.unite(coded.nodes, coded.is_pointwise, reading.word, ranks, parent)
     backend.find_all(parent)
-    return parent[:first], ranks
+    roots = parent[:first].reshape(reading.classes, ranks)
+    numbers = np.arange(ranks)
+    is_long = (reading.word[:, None] > 0) & (reading.word[:, None] >> numbers & 1 == 0)
+    is_long &= reading.word[:, None] >> (numbers + 1) > 0
+    found, place = distinct(roots[is_long])
+    names = np.full(roots.shape, UNKNOWN, np.int64)
+    names[is_long] = place
+    identity, known = count + found, np.zeros(len(found), np.int64)
+    for symbol in reversed(range(count)):
+        at = int(np.searchsorted(found, parent[first + symbol]))
+        if at < len(found) and found[at] == parent[first + symbol]:
+            identity[at] = symbol
+            known[at] = max(known[at], symbols.known[symbol])
+    return Axes(names, identity, known)

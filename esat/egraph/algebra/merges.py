@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
-from esat.egraph.algebra.coded import FILL, SUM
+from esat.egraph.algebra.coded import FILL, SHUFFLE
 from esat.egraph.algebra.fields import FIELDS, LARGEST_PART, constant_of
 from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.reading import Integers
@@ -73,8 +73,8 @@ def constants(found: Fingerprints) -> Iterator[tuple[int, Fraction]]:
     reading, codes = found.reading, found.coded.nodes.code
     classes = found.order
     code = codes[found.chosen[classes]]
-    is_ring = code >= SUM
-    classes = classes[is_ring & (reading.dtype[classes] > 0) & ~found.coded.is_constant[classes]]
+    is_computed = (code >= SHUFFLE) & (code != FILL)
+    classes = classes[is_computed & (reading.dtype[classes] > 0) & ~found.coded.is_constant[classes]]
     elements = np.ascontiguousarray(found.values[0][found.chosen[classes]])
     is_small: Integers = np.zeros(len(classes), np.int64)
     compiled().small_fractions(elements, FIELDS[0].prime, LARGEST_PART, is_small)

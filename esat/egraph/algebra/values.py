@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from esat.egraph.algebra.coded import CONSTANT, FILL, OPAQUE, POWER, PRODUCT, SUM, Nodes
+from esat.egraph.algebra.coded import (
+    CONSTANT,
+    CONTRACT,
+    COPY,
+    DIAGONAL,
+    FILL,
+    ON_DIAGONAL,
+    OPAQUE,
+    POWER,
+    PRODUCT,
+    REDUCE,
+    SHUFFLE,
+    SUM,
+    Nodes,
+)
 from esat.egraph.algebra.numbers import mixed, power, product
-from esat.native import Arrays, Integers
-from esat.records import record
-
-
-@record(frozen=True, eq=False)
-class Space(Arrays):
-    """The small arrays that stand for the values of classes.
-
-    Attributes
-    ----------
-    chosen
-        By class, the e-node whose value is the class's.
-    sizes
-        Of the axes, equally many for each class.
-    count
-        Elements of each class.
-    offset
-        By e-node, where its elements begin; -1 for e-nodes that have no value.
-    constants
-        The elements of the field that constants are.
-    values
-        All elements.
-    """
-
-    chosen: Integers
-    sizes: Integers
-    count: Integers
-    offset: Integers
-    constants: Integers
-    values: Integers
+from esat.egraph.algebra.space import Space
+from esat.egraph.algebra.tensors import (
+    contracted,
+    diagonal,
+    fits,
+    length,
+    on_diagonal,
+    shuffled,
+    sum_axes,
+)
+from esat.native import Integers
 
 
 def evaluate(nodes: Nodes, space: Space, order: Integers, prime: int, inverse: float, seed: int) -> None:
@@ -48,11 +43,17 @@ def evaluate(nodes: Nodes, space: Space, order: Integers, prime: int, inverse: f
     prime, inverse, seed
         Those of the field.
     """
+    ranks = len(space.sizes) // max(len(space.count), 1)
     for place in range(len(order)):
         node = order[place]
         base = space.offset[node]
         count = space.count[nodes.class_of[node]]
-        if nodes.code[node] == OPAQUE:
+        code = nodes.code[node]
+        if code > COPY and code < FILL and not fits(nodes, space, node, ranks):
+            code = OPAQUE
+        if code == REDUCE:
+            sum_axes(nodes, space, node, ranks, prime, inverse)
+        elif code == OPAQUE:
             word = mixed(nodes.seed[node] ^ seed)
             for edge in range(nodes.start[node], nodes.start[node + 1]):
                 below = nodes.operands[edge]
@@ -63,17 +64,36 @@ def evaluate(nodes: Nodes, space: Space, order: Integers, prime: int, inverse: f
                 space.values[base + element] = mixed(word ^ element) % prime
         else:
             for element in range(count):
-                value = pointwise(nodes, space, node, element, prime, inverse)
+                if code < CONSTANT or code >= FILL:
+                    value = pointwise(nodes, space, node, element, prime, inverse)
+                else:
+                    value = moved(nodes, space, node, ranks, element, prime, inverse)
                 if value < 0:
                     value = unknown(nodes, space, node, element, seed) % prime
                 space.values[base + element] = value
 
 
-def pointwise(nodes: Nodes, space: Space, node: int, element: int, prime: int, inverse: float) -> int:
-    """One element of an e-node that does the same for all of them; -1 where arithmetic does not say it."""
+def moved(nodes: Nodes, space: Space, node: int, ranks: int, element: int, prime: int, inverse: float) -> int:
+    """One element of an e-node that has other axes than its operands."""
     code = nodes.code[node]
     if code == CONSTANT:
         return int(space.constants[nodes.number[node]])
+    if code == COPY:
+        return operand(nodes, space, nodes.start[node], element)
+    if code == SHUFFLE:
+        return shuffled(nodes, space, node, ranks, element)
+    if code == CONTRACT:
+        return contracted(nodes, space, node, ranks, element, prime, inverse)
+    if code == DIAGONAL:
+        return diagonal(nodes, space, node, ranks, element)
+    if code == ON_DIAGONAL:
+        return on_diagonal(nodes, space, node, ranks, element, prime, inverse)
+    return length(nodes, space, node, ranks, prime)
+
+
+def pointwise(nodes: Nodes, space: Space, node: int, element: int, prime: int, inverse: float) -> int:
+    """One element of an e-node that does the same for all of them; -1 where arithmetic does not say it."""
+    code = nodes.code[node]
     if code == FILL:
         return operand(nodes, space, nodes.start[node] + 1, element)
     if code == SUM:
@@ -155,16 +175,17 @@ def operand(nodes: Nodes, space: Space, edge: int, element: int) -> int:
 
 
 def condense(nodes: Nodes, space: Space, order: Integers, result: Integers) -> None:
-    """A word for the value of each e-node: its element, or a hash of its elements."""
+    """A word for the value of each e-node: that of all its elements, or a hash of them."""
     for place in range(len(order)):
         node = order[place]
         base = space.offset[node]
         count = space.count[nodes.class_of[node]]
         word = space.values[base]
-        if count > 1:
-            for element in range(1, count):
-                word = mixed(word ^ space.values[base + element])
-        result[node] = word
+        differing = 0
+        for element in range(1, count):
+            differing += 1 if space.values[base + element] != space.values[base] else 0
+            word = mixed(word ^ space.values[base + element])
+        result[node] = word if differing > 0 else space.values[base]
 
 
 def small_fractions(elements: Integers, prime: int, limit: int, is_small: Integers) -> None:

@@ -5,38 +5,68 @@ import pytest
 from egraph.term_graphs import CONSTRUCTORS, random_polynomial, saturated
 from extract.checked_loops import checking
 
+import esat
 from esat.egraph.algebra import fingerprints as module
 from esat.egraph.algebra import lengths, merges, offers
 from esat.egraph.algebra.backend import PYTHON, Backend, compiled
 from esat.egraph.algebra.lengths import Symbols
 from esat.egraph.algebra.reading import read
+from esat.egraph.encode import encode
+from esat.egraph.loader import flatten, load
+from esat.egraph.prepare import prepared_engine
+from esat.egraph.program import program_for
+from esat.rules import RULES
+from esat.rules.query import Query
+
+
+def results(graph, engine, constructors) -> list[np.ndarray]:
+    """All that the loops compute of an e-graph."""
+    found = module.fingerprints(read(engine, constructors), Symbols.of(graph))
+    return [
+        found.chosen,
+        found.cost,
+        found.order,
+        found.values,
+        found.lengths,
+        np.array(offers.candidates(found)),
+        np.array([klass for klass, _ in merges.constants(found)]),
+    ]
+
+
+def compared(graph, engine, constructors, monkeypatch) -> None:
+    """Run the loops compiled, and as Python that refuses indices out of range."""
+    checked = Backend(*(checking(getattr(PYTHON, name)) for name in Backend.__dataclass_fields__))
+    found = []
+    for backend in (compiled(), checked):
+        for user in (module, lengths, merges, offers):
+            monkeypatch.setattr(user, "compiled", lambda backend=backend: backend)
+        found.append(results(graph, engine, constructors))
+    for native, python in zip(*found, strict=True):
+        np.testing.assert_array_equal(native, python)
+    assert len(found[0][2]) > 5
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int32", "complex128"])
 def test_compiled_loops_do_what_they_say(dtype, monkeypatch) -> None:
-    fields = Backend.__dataclass_fields__
-    checked = Backend(*(checking(getattr(PYTHON, name)) for name in fields))
     for seed in range(3):
         _, graph = random_polynomial(seed, dtype)
         engine, _ = saturated(graph)
-        reading = read(engine, CONSTRUCTORS)
-        results = []
-        for backend in (compiled(), checked):
-            for user in (module, lengths, merges, offers):
-                monkeypatch.setattr(user, "compiled", lambda backend=backend: backend)
-            found = module.fingerprints(reading, Symbols.of(graph))
-            results.append(found)
-            results[-1:] = [
-                (
-                    found.chosen,
-                    found.cost,
-                    found.order,
-                    found.values,
-                    found.lengths,
-                    np.array(offers.candidates(found)),
-                    np.array([klass for klass, _ in merges.constants(found)]),
-                )
-            ]
-        for native, python in zip(*results, strict=True):
-            np.testing.assert_array_equal(native, python)
-        assert len(results[0][2]) > 5
+        compared(graph, engine, CONSTRUCTORS, monkeypatch)
+
+
+def test_compiled_loops_move_axes_as_they_say(monkeypatch) -> None:
+    a, b, t = esat.matrix("a"), esat.matrix("b", shape=(4, None)), esat.tensor3("t")
+    x = esat.vector("x")
+    outputs = [
+        esat.trace(a @ b) + x.mean(),
+        (a.T @ esat.diag(x)).sum(axis=0),
+        (t @ a).sum(axis=(0, 2)) / a.shape[0],
+        esat.diag(a) + b[0],
+        (t.transpose(2, 0, 1) * a).mean(axis=1),
+    ]
+    terms = encode(esat.Graph([a, b, t, x], outputs).function_graph())
+    program = program_for(RULES.query(Query(include=("fast_run",))))
+    with prepared_engine(program, terms) as engine:
+        load(engine, terms, flatten(terms))
+        operators = {*program.constructors, *(term.constructor for term in terms.terms)}
+        compared(terms, engine, operators, monkeypatch)

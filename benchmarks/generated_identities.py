@@ -1,0 +1,266 @@
+"""Random identities and near identities, of which saturation has to prove the former only.
+
+``python -m benchmarks.generated_identities [--scalars N] [--matrices N] [--seed S]``.
+
+Each pair is an expression and another form of it: expanded, factored, its terms in another order, brought
+over another denominator. Every other pair has one coefficient changed, or two factors of a product of
+matrices swapped, and is not equal. All that are equal have to be proved so, and none of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import esat
+from esat.egraph.encode import encode
+from esat.egraph.program import Program, program_for
+from esat.egraph.schedule import Budgets
+from esat.extract.optimizer import saturated
+from esat.rules import RULES
+from esat.rules.query import Query
+
+Word = tuple[str, ...]
+"""A product: names of scalars, in order, or of matrices; ``a'`` is a transpose."""
+Sum = dict[Word, int]
+"""Products with their coefficients."""
+
+SCALARS, MATRICES = "abcd", "ABC"
+MOST_TERMS = 10
+MOST_FACTORS = 5
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two expressions of the same variables.
+
+    Attributes
+    ----------
+    left, right
+        As Python text, in the names of the variables.
+    equal
+        Whether they are equal.
+    """
+
+    left: str
+    right: str
+    equal: bool
+
+
+def multiplied(left: Sum, right: Sum, commutes: bool) -> Sum:
+    """The product of sums."""
+    total: Sum = {}
+    for one, coefficient in left.items():
+        for other, factor in right.items():
+            word = tuple(sorted(one + other)) if commutes else one + other
+            total[word] = total.get(word, 0) + coefficient * factor
+    return {word: coefficient for word, coefficient in total.items() if coefficient}
+
+
+def added(left: Sum, right: Sum, factor: int = 1) -> Sum:
+    """``left + factor * right``."""
+    total = dict(left)
+    for word, coefficient in right.items():
+        total[word] = total.get(word, 0) + factor * coefficient
+    return {word: coefficient for word, coefficient in total.items() if coefficient}
+
+
+class Generator:
+    """Draws pairs."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+
+    def scalars(self) -> Pair:
+        """A pair of polynomials, or of quotients of polynomials."""
+        text, value = self._polynomial(self.draw.choice((2, 3, 3)))
+        while not 2 <= len(value) <= MOST_TERMS or max(map(len, value)) > MOST_FACTORS:
+            text, value = self._polynomial(self.draw.choice((2, 3, 3)))
+        equal = self.draw.random() < 0.5
+        other = value if equal else self._perturbed(value)
+        if self.draw.random() < 0.4:
+            return self._quotients(text, other, equal)
+        return Pair(text, self._expanded(other), equal)
+
+    def matrices(self) -> Pair:
+        """A pair of sums of products of matrices and a vector."""
+        text, value = self._matrix(2)
+        while not 2 <= len(value) <= MOST_TERMS or max(map(len, value)) > 4:
+            text, value = self._matrix(2)
+        equal = self.draw.random() < 0.5
+        other = value if equal else self._perturbed(value)
+        right = self._expanded_matrices(other)
+        match self.draw.randrange(4):
+            case 0:
+                return Pair(f"({text}) @ x", f"({right}) @ x", equal)
+            case 1:
+                return Pair(f"x @ (({text}) @ y)", f"(({right}).T @ x) @ y", equal)
+            case 2:
+                return Pair(f"({text}).sum()", f"({right}).sum(axis=0).sum()", equal)
+            case _:
+                return Pair(text, right, equal)
+
+    # ---- scalars
+
+    def _polynomial(self, depth: int) -> tuple[str, Sum]:
+        if depth == 0 or self.draw.random() < 0.15:
+            if self.draw.random() < 0.2:
+                value = self.draw.randint(1, 4)
+                return f"{value}.0", {(): value}
+            name = self.draw.choice(SCALARS)
+            return name, {(name,): 1}
+        left, right = self._polynomial(depth - 1), self._polynomial(depth - 1)
+        match self.draw.choice("++-***"):
+            case "*":
+                return f"({left[0]}) * ({right[0]})", multiplied(left[1], right[1], commutes=True)
+            case "+":
+                return f"({left[0]} + {right[0]})", added(left[1], right[1])
+            case _:
+                return f"({left[0]} - ({right[0]}))", added(left[1], right[1], -1)
+
+    def _expanded(self, value: Sum) -> str:
+        terms = list(value.items())
+        self.draw.shuffle(terms)
+        return " + ".join(
+            f"{coefficient}.0" + "".join(f" * {name}" for name in self._shuffled(word))
+            for word, coefficient in terms
+        )
+
+    def _shuffled(self, word: Word) -> Sequence[str]:
+        return self.draw.sample(word, len(word))
+
+    def _perturbed(self, value: Sum) -> Sum:
+        word = self.draw.choice(sorted(value))
+        changed = added(value, {word: 1}, self.draw.choice((-1, 1)))
+        return changed or {word: value[word] + 2}
+
+    def _quotients(self, text: str, other: Sum, equal: bool) -> Pair:
+        first, second = self.draw.sample(SCALARS, 2)
+        match self.draw.randrange(3):
+            case 0:  # over a common factor
+                return Pair(
+                    f"({text}) / ({first} + 2.0)", f"({self._expanded(other)}) / (2.0 + {first})", equal
+                )
+            case 1:
+                over = self._expanded(multiplied(other, {(first,): 1, (second,): -1}, commutes=True))
+                return Pair(text, f"({over}) / ({first} - {second})", equal)
+            case _:
+                expanded = self._expanded(other)
+                right = f"({expanded}) * (1.0 / ({first} + {second}))"
+                return Pair(f"({text}) * {first} / ({first} * {first} + {second} * {first})", right, equal)
+
+    # ---- matrices
+
+    def _matrix(self, depth: int) -> tuple[str, Sum]:
+        if depth == 0 or self.draw.random() < 0.15:
+            name = self.draw.choice(MATRICES)
+            return (name, {(name,): 1}) if self.draw.random() < 0.75 else (f"{name}.T", {(f"{name}'",): 1})
+        left, right = self._matrix(depth - 1), self._matrix(depth - 1)
+        match self.draw.choice("+-@@@t"):
+            case "@":
+                return f"({left[0]}) @ ({right[0]})", multiplied(left[1], right[1], commutes=False)
+            case "+":
+                return f"({left[0]} + {right[0]})", added(left[1], right[1])
+            case "-":
+                return f"({left[0]} - ({right[0]}))", added(left[1], right[1], -1)
+            case _:
+                return f"({left[0]}).T", {_transposed(word): c for word, c in left[1].items()}
+
+    def _expanded_matrices(self, value: Sum) -> str:
+        terms = list(value.items())
+        self.draw.shuffle(terms)
+        return " + ".join(
+            f"{coefficient}.0 * ({self._product([_written(name) for name in word])})"
+            for word, coefficient in terms
+        )
+
+    def _product(self, factors: list[str]) -> str:
+        while len(factors) > 1:
+            place = self.draw.randrange(len(factors) - 1)
+            factors[place : place + 2] = [f"({factors[place]} @ {factors[place + 1]})"]
+        return factors[0]
+
+
+def _transposed(word: Word) -> Word:
+    return tuple(name[:-1] if name.endswith("'") else f"{name}'" for name in reversed(word))
+
+
+def _written(name: str) -> str:
+    return f"{name[:-1]}.T" if name.endswith("'") else name
+
+
+def variables() -> dict[str, Any]:
+    """The variables of pairs, by name."""
+    return {
+        **{name: esat.vector(name) for name in (*SCALARS, "x", "y")},
+        **{name: esat.matrix(name) for name in MATRICES},
+    }
+
+
+def values(seed: int = 0) -> dict[str, np.ndarray]:
+    """Arrays for the variables."""
+    draw = np.random.default_rng(seed)
+    arrays = {name: draw.uniform(0.5, 2.0, 4) for name in (*SCALARS, "x", "y")}
+    return {**arrays, **{name: draw.uniform(-1.0, 2.0, (4, 4)) for name in MATRICES}}
+
+
+def evaluated(text: str, names: dict[str, Any]) -> Any:
+    """The value of a text of a pair."""
+    return eval(text, {"__builtins__": {}}, names)
+
+
+def program() -> Program:
+    """The rules of the ordinary mode."""
+    return program_for(RULES.query(Query(include=("fast_run",))))
+
+
+def proved(pair: Pair, rules: Program) -> bool:
+    """Whether saturation proves two expressions equal."""
+    names = variables()
+    outputs = [evaluated(text, names) for text in (pair.left, pair.right)]
+    graph = esat.Graph(list(names.values()), outputs, on_unused_input="ignore").function_graph()
+    found, _ = saturated(encode(graph), rules, Budgets())
+    left, right = found.arrays.term_class[list(found.terms.roots)].tolist()
+    return bool(left == right)
+
+
+def pairs(count: int, seed: int, matrices: bool = False) -> Iterator[Pair]:
+    """So many pairs; whether they are equal is checked with NumPy."""
+    generator, arrays = Generator(seed), values(seed)
+    for _ in range(count):
+        pair = generator.matrices() if matrices else generator.scalars()
+        left, right = (evaluated(text, arrays) for text in (pair.left, pair.right))
+        assert bool(np.allclose(left, right, rtol=1e-9, atol=1e-9)) == pair.equal, pair
+        yield pair
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw, prove, and print what was missed; 0 if nothing was, and nothing false was proved."""
+    parser = argparse.ArgumentParser(description="Random identities and near identities.")
+    parser.add_argument("--scalars", type=int, default=2000)
+    parser.add_argument("--matrices", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    rules, wrong = program(), 0
+    for name, count in (("scalars", options.scalars), ("matrices", options.matrices)):
+        missed = false = equal = 0
+        for pair in pairs(count, options.seed, name == "matrices"):
+            is_proved = proved(pair, rules)
+            equal += pair.equal
+            missed += pair.equal and not is_proved
+            false += is_proved and not pair.equal
+            if is_proved != pair.equal:
+                print("missed" if pair.equal else "FALSE", pair.left, "=", pair.right, flush=True)
+        print(f"{name}: {equal} equal pairs, {missed} missed; {count - equal} others, {false} proved")
+        wrong += missed + false
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""The small arrays that stand for the values of classes in one field."""
+
+from __future__ import annotations
+
+from esat.native import Arrays, Integers
+from esat.records import record
+
+
+@record(frozen=True, eq=False)
+class Space(Arrays):
+    """The small arrays that stand for the values of classes.
+
+    Attributes
+    ----------
+    chosen
+        By class, the e-node whose value is the class's.
+    sizes
+        Of the axes, equally many for each class.
+    count
+        Elements of each class.
+    offset
+        By e-node, where its elements begin; -1 for e-nodes that have no value.
+    constants
+        The elements of the field that constants are.
+    weights, weight
+        Of the indices of axes, one after the other; by axis of a class, where those of the axis begin.
+    values
+        All elements.
+    index, other
+        Room, by axis.
+    """
+
+    chosen: Integers
+    sizes: Integers
+    count: Integers
+    offset: Integers
+    constants: Integers
+    weights: Integers
+    weight: Integers
+    values: Integers
+    index: Integers
+    other: Integers

@@ -1,0 +1,18 @@
+"""A share of the random identities: all are proved, and none of what is nearly one."""
+
+import pytest
+
+from benchmarks.generated_identities import Generator, pairs, program, proved
+
+
+@pytest.mark.parametrize(("matrices", "count"), [(False, 30), (True, 24)], ids=["scalars", "matrices"])
+def test_what_is_equal_is_proved_and_nothing_else(matrices: bool, count: int) -> None:
+    rules = program()
+    found = [(pair.equal, proved(pair, rules)) for pair in pairs(count, 3, matrices)]
+    assert all(equal == is_proved for equal, is_proved in found)
+    assert 0.2 * count < sum(equal for equal, _ in found) < 0.8 * count
+
+
+def test_pairs_follow_from_the_seed() -> None:
+    assert [Generator(5).scalars() for _ in range(3)] == [Generator(5).scalars() for _ in range(3)]
+    assert Generator(5).matrices() != Generator(6).matrices()
