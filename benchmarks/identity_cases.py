@@ -258,7 +258,6 @@ QUADRATIC = _matrices(
             0,
         ),
         "products of sums": (lambda m, a, b, c, x, y: a @ b + a @ c, 2),
-        "products with a sum of vectors": (lambda m, a, b, c, x, y: a @ x + a @ y, 2),
         "diagonal matrix": (lambda m, a, b, c, x, y: (m.diag(x) @ y - x * y).sum(), 0),
     },
 )
