@@ -15,6 +15,21 @@ UserLine = tuple[str, int]
 """File name and line number of the user's code that built a node."""
 
 
+class CallLine(tuple[str, int]):
+    """A user's line, and the function of esat that was called there: an ``einsum`` builds other ops."""
+
+    called: str
+
+    def __new__(cls, line: UserLine, called: str = "") -> CallLine:
+        """The line of a call of ``called``."""
+        made = super().__new__(cls, line)
+        made.called = called
+        return made
+
+    def __reduce__(self) -> tuple[type[CallLine], tuple[UserLine, str]]:
+        return CallLine, ((self[0], self[1]), self.called)
+
+
 class EsatError(Exception):
     """Base of every error esat raises on purpose."""
 
@@ -129,10 +144,14 @@ def describe(op: str, operands: Iterable[object], reason: str, where: UserLine |
     reason
         Why this does not work, as one clause.
     where
-        The user's line that built the node, if known.
+        The user's line that built the node, if known; the message begins with the function called there, if
+        that is another.
     """
     shown = ", ".join(str(operand) for operand in operands)
     message = f"{op}({shown}): {reason}"
+    called = getattr(where, "called", op)
+    if called != op:
+        message = f"{called}: {message}"
     if where is not None:
         message += f"\n  at {where[0]}:{where[1]}"
     return message

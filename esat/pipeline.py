@@ -26,7 +26,7 @@ from esat.forks import GATE
 from esat.frontend.gradient import GRADIENT_CLOCK
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, SharedVariable, Variable
-from esat.graph.callers import user_line
+from esat.graph.callers import built_for, user_line
 from esat.mode import Mode
 from esat.phases.assumptions import remove_assumptions
 from esat.phases.debug import GraphChecker
@@ -93,7 +93,8 @@ def compile(
     profile = Profile(gradient_seconds=GRADIENT_CLOCK.seconds)
     with profile.whole(), GATE.busy(), without_old_objects():
         profile.message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
-        return _compile(graph, mode, rules, shapes, donate, profile)
+        with built_for(None):
+            return _compile(graph, mode, rules, shapes, donate, profile)
 
 
 def _compile(

@@ -13,6 +13,7 @@ from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.errors import EsatWarning
 from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable, toposort
+from esat.graph.callers import built_for
 from esat.records import record
 
 USES_PER_NODE = 8
@@ -70,7 +71,9 @@ class CollectEqualities(Optimizer):
         """Ask about one node; the new nodes of the answer."""
         begin = time.perf_counter()
         created: list[Apply] = []
-        for old, new in replacement_pairs(node, local, local.transform(node)):
+        with built_for(node.where):
+            pairs = replacement_pairs(node, local, local.transform(node))
+        for old, new in pairs:
             if not _expressible(old, new, local):
                 continue
             fresh = expressions.enter(new)

@@ -64,6 +64,7 @@ def decode(chosen: TermGraph, like: FunctionGraph, shapes: Sequence[Shape]) -> F
     decoder = _Decoder(chosen, shapes)
     for number in range(len(chosen.terms)):
         decoder.add(number)
+    decoder.place_by_users()
     outputs = [
         decoder.output(root, original) for root, original in zip(chosen.roots, like.outputs, strict=True)
     ]
@@ -88,6 +89,7 @@ class _Decoder:
         self.shapes = shapes
         self.values: list[Variable | Apply] = []
         self.places: list[UserLine | None] = []
+        self.unplaced: dict[int, list[Apply]] = {}
         self.placed: set[Apply] = set()
         self.ops: dict[str, Op] = {op.constructor: op for op in registered_ops()}
         self.uses = [0] * len(chosen.terms)
@@ -118,7 +120,19 @@ class _Decoder:
             if fresh is not None and fresh not in self.placed:
                 self.placed.add(fresh)
                 fresh.where = place
+                if place is None:
+                    self.unplaced.setdefault(number, []).append(fresh)
                 pending += [variable.owner for variable in fresh.inputs]
+
+    def place_by_users(self) -> None:
+        """Give the nodes that still lack a user's line that of what uses them: rules made them for it."""
+        for number in reversed(range(len(self.chosen.terms))):
+            place = self.places[number]
+            for fresh in self.unplaced.get(number, ()):
+                fresh.where = place
+            for operand in self.chosen.terms[number].operands:
+                if self.places[operand] is None:
+                    self.places[operand] = place
 
     def output(self, root: int, original: Variable) -> Variable:
         value = self._value(root)

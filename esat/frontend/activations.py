@@ -13,6 +13,7 @@ from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.creation import arange
 from esat.ops.dimshuffle import dimshuffle
+from esat.ops.promotion import resolve_dtype, special
 
 __all__ = ["elu", "gelu", "leaky_relu", "log_sigmoid", "logit", "one_hot", "relu", "silu", "softsign"]
 
@@ -71,9 +72,10 @@ def log_sigmoid(x: Any) -> Variable:
     return _apply("neg", _apply("softplus", _apply("neg", as_variable(x))))
 
 
-def logit(p: Any) -> Variable:
-    """The inverse of sigmoid, ``log(p / (1 - p))``."""
-    variable = as_variable(p)
+def logit(x: Any) -> Variable:
+    """The inverse of sigmoid, ``log(x / (1 - x))``, in the dtypes of SciPy, which has no float16."""
+    variable = as_variable(x)
+    variable = cast(variable, resolve_dtype("logit", special("logit"), (variable.tensor_type.numpy_dtype,)))
     return _apply("sub", _apply("log", variable), _apply("log1p", _apply("neg", variable)))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.errors import ParameterError, ShapeError, describe
+from esat.errors import IndexingError, ParameterError, ShapeError, describe
 from esat.frontend.indexing import set_subtensor, take
 from esat.frontend.shaping import atleast_1d, concatenate, hstack, ravel
 from esat.graph.op import as_variable
@@ -78,7 +78,10 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Variable:
     size = variable.tensor_type.shape[index]
     if size is None:
         raise ShapeError(describe("delete", [variable.type], f"the size of axis {index} is not known"))
-    kept = np.delete(np.arange(size), obj)
+    try:
+        kept = np.delete(np.arange(size), obj)
+    except IndexError as error:
+        raise IndexingError(describe("delete", [variable.type, f"places {obj!r}"], str(error))) from error
     return take(variable, kept, index)
 
 
@@ -94,6 +97,9 @@ def insert(arr: Any, obj: int, values: Any, axis: Any = None) -> Variable:
     last = subtensor(variable, (*before, slice(obj, None)))
     new = cast(values, variable.tensor_type.dtype)
     if variable.tensor_type.ndim == 1:
+        if new.tensor_type.ndim > 1 and not all(new.tensor_type.broadcastable[:-1]):
+            reason = f"{new.type} does not go into a vector"
+            raise ShapeError(describe("insert", [variable.type], reason))
         return concatenate([first, ravel(atleast_1d(new)), last])
     sizes = [1 if axis == index else size for axis, size in enumerate(sizes_of(variable))]
     if new.tensor_type.ndim == variable.tensor_type.ndim - 1:
@@ -136,11 +142,12 @@ def pad(array: Any, pad_width: Any, mode: PadMode = "constant", constant_values:
         reason = "a mode is constant, edge, reflect, symmetric or wrap"
         raise ParameterError(describe("pad", [f"mode={mode!r}"], reason))
     try:
-        widths = np.broadcast_to(np.asarray(pad_width, dtype=np.int64), (rank, 2)).tolist()
+        given = np.asarray(pad_width, dtype=np.int64)
+        widths = np.broadcast_to(given, (rank, 2)).tolist()
     except (TypeError, ValueError) as error:
         reason = f"widths {pad_width!r} are not one pair for each of {rank} axes"
         raise ShapeError(describe("pad", [variable.type], reason)) from error
-    if any(width < 0 for pair in widths for width in pair):
+    if np.any(given < 0):
         raise ParameterError(describe("pad", [f"pad_width={pad_width!r}"], "a width is negative"))
     if mode == "constant":
         return _surrounded(variable, widths, _constants(variable, constant_values))

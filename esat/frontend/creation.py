@@ -20,7 +20,7 @@ from esat.ops.dimshuffle import dimshuffle
 from esat.ops.promotion import common_dtype, is_weak
 from esat.ops.shape import size_of
 from esat.ops.vectors import as_sizes
-from esat.ops.view import moveaxis
+from esat.ops.view import flatten, moveaxis
 
 __all__ = [
     "alloc", "arange", "diag", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "identity",
@@ -246,7 +246,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     Parameters
     ----------
     xi
-        Vectors, or scalars for axes of size 1.
+        Vectors; of other arrays all elements.
     copy
         Means nothing: results are Variables of their own.
     sparse
@@ -256,17 +256,12 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
     Raises
     ------
-    ShapeError
-        For operands of more than one axis.
     ParameterError
         For another ``indexing``.
     """
-    variables = [as_variable(vector) for vector in xi]
-    if any(variable.tensor_type.ndim > 1 for variable in variables):
-        raise ShapeError(describe("meshgrid", [v.type for v in variables], "takes vectors"))
+    variables = [flatten(vector) for vector in xi]
     if indexing not in ("xy", "ij"):
         raise ParameterError(describe("meshgrid", [f"indexing={indexing!r}"], "an indexing is xy or ij"))
-    variables = [v if v.tensor_type.ndim else dimshuffle(v, ("x",)) for v in variables]
     order = list(range(len(variables)))
     if indexing == "xy" and len(order) > 1:
         order[:2] = 1, 0

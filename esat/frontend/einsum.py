@@ -17,6 +17,7 @@ from esat.graph.variables import SharedVariable, Variable
 from esat.ops.broadcasting import broadcast_types
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL
+from esat.ops.control import assert_
 from esat.ops.diagonal import diagonal
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.promotion import common_dtype
@@ -125,8 +126,9 @@ def _ellipsis_width(subscripts: str, labels: str, operand: Variable) -> int:
 def _check_sizes(subscripts: str, inputs: Sequence[str], operands: Sequence[Variable]) -> None:
     known: dict[str, int] = {}
     for labels, operand in zip(inputs, operands, strict=True):
+        repeated = {label for label, count in Counter(labels).items() if count > 1}
         for label, size in zip(labels, operand.tensor_type.shape, strict=True):
-            if size in (None, 1):
+            if size is None or (size == 1 and label not in repeated):
                 continue
             if known.setdefault(label, int(size)) != size:
                 types = [variable.type for variable in operands]
@@ -159,11 +161,17 @@ def _expected_shape(operand: Variable) -> tuple[int | None, ...]:
 
 
 def _without_repeats(variable: Variable, labels: str) -> Term:
-    """The operand with the diagonal taken for each letter that it has twice."""
+    """The operand with the diagonal taken for each letter that it has twice, whose sizes must be equal."""
     for label, count in Counter(labels).items():
         for _ in range(count - 1):
             first = labels.index(label)
             second = labels.index(label, first + 1)
+            sizes = [variable.tensor_type.shape[axis] for axis in (first, second)]
+            if None in sizes:
+                equal = op_named("eq")(size_of(variable, first), size_of(variable, second))
+                variable = assert_(
+                    variable, equal, message=f"einsum: sizes of {label!r} in one operand differ"
+                )
             variable = diagonal(variable, 0, first, second)
             rest = [other for position, other in enumerate(labels) if position not in (first, second)]
             labels = "".join(rest) + label

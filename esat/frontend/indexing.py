@@ -185,14 +185,14 @@ def take(a: Any, indices: Any, axis: Any = None, *, mode: TakeMode = "raise") ->
         At run time for an index out of range, or at once where it is known.
     """
     variable = as_variable(a)
-    if axis is None:
+    if axis is None or (variable.tensor_type.ndim == 0 and type(axis) is int and axis in (0, -1)):
         variable, axis = flatten(variable), 0
     index = normalize_axis("take", axis, variable.tensor_type.ndim)
     if mode not in ("raise", "wrap", "clip"):
         raise ParameterError(describe("take", [f"mode={mode!r}"], "a mode is raise, wrap or clip"))
     if mode != "raise":
         size = size_of(variable, index)
-        wrapped = op_named("mod")(indices, size) if mode == "wrap" else None
-        indices = wrapped or op_named("clip")(indices, 0, op_named("sub")(size, 1))
+        last = op_named("sub")(size, 1)
+        indices = op_named("mod")(indices, size) if mode == "wrap" else op_named("clip")(indices, 0, last)
     chosen = indices if isinstance(indices, (int, slice)) else as_variable(indices)
     return getitem(variable, (*[slice(None)] * index, chosen))

@@ -13,7 +13,7 @@ import numpy as np
 
 from esat.errors import DtypeError, MatrixShapeError, ParameterError, ShapeError, describe
 from esat.frontend import reductions
-from esat.frontend.linear import matmul
+from esat.frontend.linear import dot, matmul
 from esat.frontend.shaping import expand_dims, flip, swapaxes
 from esat.graph.op import Op, as_variable
 from esat.graph.registry import op_named
@@ -26,10 +26,9 @@ from esat.ops.linalg.algebra import conjugated, identity_like
 from esat.ops.linalg.factor import LU, QR, Cholesky, QRMode
 from esat.ops.linalg.functions import BLOCK_DIAGONAL, EXPONENTIAL
 from esat.ops.linalg.inverse import DETERMINANT, INVERSE, SLOGDET, PseudoInverse
-from esat.ops.linalg.record import check_matrices, check_square
+from esat.ops.linalg.record import check_matrices, check_square, inexact_operands
 from esat.ops.linalg.solve import SOLVE, CholeskySolve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues, Triangle
-from esat.ops.promotion import common_dtype
 from esat.ops.shape import size_of
 from esat.ops.sorting import argsort, sort
 
@@ -107,7 +106,9 @@ def solve_triangular(
         At run time, when there is a zero on the diagonal.
     """
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise DtypeError(describe("solve_triangular", [f"trans={trans!r}"], "trans is 0, 1, 2, N, T or C"))
+        raise ParameterError(
+            describe("solve_triangular", [f"trans={trans!r}"], "trans is 0, 1, 2, N, T or C")
+        )
     matrix = conjugated(as_variable(a)) if trans in (2, "C") else a
     op = SolveTriangular(bool(lower), trans not in (0, "N"), bool(unit_diagonal))
     return _solved(op, matrix, b)
@@ -128,6 +129,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Variable:
 def _solved(op: Op, matrix: Any, sides: Any) -> Variable:
     """The solution; a vector of right sides becomes one column, and comes back as a vector."""
     right = as_variable(sides)
+    check_square(op.name, as_variable(matrix), [as_variable(matrix)])
     if right.tensor_type.ndim != 1:
         result: Variable = op(matrix, right)
         return result
@@ -377,8 +379,17 @@ def multi_dot(arrays: Sequence[Any]) -> Variable:
     """
     if len(arrays) < 2:
         raise ShapeError(describe("multi_dot", [], "takes at least two operands"))
-    result = as_variable(arrays[0])
-    for factor in arrays[1:]:
+    if len(arrays) == 2:
+        return dot(*arrays)
+    factors = [as_variable(array) for array in arrays]
+    ranks = [factor.tensor_type.ndim for factor in factors]
+    if any(rank != 2 for rank in ranks[1:-1]) or {ranks[0], ranks[-1]} - {1, 2}:
+        types = [factor.type for factor in factors]
+        raise MatrixShapeError(
+            describe("multi_dot", types, "takes matrices; the first and last may be vectors")
+        )
+    result = factors[0]
+    for factor in factors[1:]:
         result = matmul(result, factor)
     return result
 
@@ -406,9 +417,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Variable, Variabl
     if matrix.tensor_type.ndim != 2 or sides.tensor_type.ndim not in (1, 2):
         reason = "takes one matrix, and right sides as a vector or in the columns of a matrix"
         raise MatrixShapeError(describe("lstsq", [matrix.type, sides.type], reason))
-    known = [v if v.tensor_type.kind in "fc" else cast(v, "float64") for v in (matrix, sides)]
-    dtype = common_dtype("lstsq", known)
-    matrix, sides = cast(matrix, dtype), cast(sides, dtype)
+    matrix, sides = inexact_operands("lstsq", [matrix, sides])
     inverse = PseudoInverse(None if rcond is None else float(rcond), by_size=rcond is None)(matrix)
     solution = matmul(inverse, sides)
     values = svdvals(matrix)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from esat.errors import ShapeError, describe
+from esat.errors import AxisError, ShapeError, describe
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import MAXIMUM_RANK
@@ -13,7 +13,7 @@ from esat.graph.variables import Variable
 from esat.ops.axes import ordered_axes
 from esat.ops.broadcasting import equalize_ranks
 from esat.ops.cast import cast
-from esat.ops.contraction import MATMUL, matmul
+from esat.ops.contraction import MATMUL, check_inner_sizes, matmul
 from esat.ops.control import specify_shape
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.join import join
@@ -42,6 +42,7 @@ def dot(a: Any, b: Any) -> Variable:
     if 0 in ranks:
         product: Variable = op_named("mul")(first, second)
         return product
+    check_inner_sizes("dot", first, second)
     if ranks[1] == 1 or (ranks[0] <= 2 and ranks[1] == 2):
         return matmul(first, second)
     return tensordot(first, second, ([ranks[0] - 1], [ranks[1] - 2]))
@@ -81,7 +82,10 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Variable:
 
 def matvec(x1: Any, x2: Any) -> Variable:
     """Products ``(..., m, n) @ (..., n)`` of matrices and vectors, axes before them broadcast."""
-    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
+    matrices = as_variable(x1)
+    if matrices.tensor_type.ndim < 2:
+        raise ShapeError(describe("matvec", [matrices.type, as_variable(x2).type], "the first are matrices"))
+    return squeeze(matmul(matrices, expand_dims(x2, -1)), -1)
 
 
 def vecmat(x1: Any, x2: Any) -> Variable:
@@ -89,7 +93,10 @@ def vecmat(x1: Any, x2: Any) -> Variable:
     rows = as_variable(x1)
     if rows.tensor_type.kind == "c":
         rows = op_named("conj")(rows)
-    return squeeze(matmul(expand_dims(rows, -2), x2), -2)
+    matrices = as_variable(x2)
+    if matrices.tensor_type.ndim < 2:
+        raise ShapeError(describe("vecmat", [rows.type, matrices.type], "the second are matrices"))
+    return squeeze(matmul(expand_dims(rows, -2), matrices), -2)
 
 
 def cross(
@@ -241,7 +248,7 @@ def _axis_pairs(left: Variable, right: Variable, axes: Any) -> tuple[tuple[int, 
         count = int(axes)
         if not 0 <= count <= min(ranks):
             reason = f"cannot contract {count} axes"
-            raise ShapeError(describe("tensordot", [left.type, right.type], reason))
+            raise AxisError(describe("tensordot", [left.type, right.type], reason))
         return tuple(range(ranks[0] - count, ranks[0])), tuple(range(count))
     if len(axes) != 2:
         raise ShapeError(describe("tensordot", [left.type, right.type], "axes are two sequences"))

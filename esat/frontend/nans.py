@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from esat.frontend import reductions
-from esat.frontend.reductions import divided
+from esat.frontend.reductions import corrected, divided
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
@@ -72,8 +72,15 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     return divided(total, count(variable, axis, keepdims))
 
 
-def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
-    """Variance over ``axis`` of what is not NaN; NaN where there are no more such elements than ``ddof``."""
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    correction: float | None = None,
+) -> Variable:  # fmt: skip
+    """Variance over ``axis`` of what is not NaN; NaN where there are no more such elements than ``ddof``.
+
+    ``correction`` is another name of ``ddof``.
+    """
+    ddof = corrected("nanvar", ddof, correction)
     variable = as_variable(a)
     if not has_nans(variable):
         return reductions.var(variable, axis, dtype, ddof, keepdims)
@@ -92,8 +99,12 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
     return result
 
 
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    correction: float | None = None,
+) -> Variable:  # fmt: skip
     """Standard deviation over ``axis`` of what is not NaN: the square root of :func:`nanvar`."""
+    ddof = corrected("nanstd", ddof, correction)
     deviation: Variable = op_named("sqrt")(nanvar(a, axis, dtype, ddof, keepdims))
     return deviation
 

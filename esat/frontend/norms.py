@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import AxisError, DtypeError, describe
+from esat.errors import AxisError, ParameterError, describe
 from esat.frontend import reductions
-from esat.frontend.linalg_functions import inv, svdvals
+from esat.frontend.linalg_functions import inv, slogdet, svdvals
 from esat.frontend.shaping import moveaxis
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
@@ -16,7 +16,9 @@ from esat.graph.variables import Variable
 from esat.ops.axes import normalize_axes, ordered_axes
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
-from esat.ops.linalg.record import check_matrices, check_square
+from esat.ops.linalg.algebra import identity_like
+from esat.ops.linalg.record import check_matrices, check_square, inexact_operands
+from esat.ops.view import expand_dims
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
@@ -30,16 +32,29 @@ def cond(x: Any, p: Any = None) -> Variable:
         ``(..., m, n)``; square unless ``p`` is None, 2 or -2.
     p
         None or 2: largest singular value by the smallest; -2: the inverse of that; else as for :func:`norm`.
+
+    Returns
+    -------
+    One number for each matrix; infinite for a singular one.
     """
-    matrix = as_variable(x)
+    (matrix,) = inexact_operands("cond", [x])
     check_matrices("cond", [matrix])
+    switch = op_named("switch")
     if p in (None, 2, -2):
         values = svdvals(matrix)
         first, last = values[..., 0], values[..., -1]
-        ratio: Variable = op_named("div")(*((last, first) if p == -2 else (first, last)))
-        return ratio
-    check_square("cond", matrix, [matrix])
-    return matrix_norm(matrix, ord=p) * matrix_norm(inv(matrix), ord=p)
+        ratio = op_named("div")(*((last, first) if p == -2 else (first, last)))
+    else:
+        check_square("cond", matrix, [matrix])
+        # The inverse of a singular matrix is an error: that of another stands in its place.
+        singular = expand_dims(op_named("eq")(slogdet(matrix)[0], 0), (-2, -1))
+        regular = switch(singular, identity_like(matrix), matrix)
+        inverse = switch(singular, np.inf, inv(regular))
+        ratio = matrix_norm(matrix, ord=p) * matrix_norm(inverse, ord=p)
+    unknown = reductions.any(op_named("isnan")(matrix), (-2, -1))
+    infinite = op_named("logical_and")(op_named("isnan")(ratio), op_named("logical_not")(unknown))
+    condition: Variable = switch(infinite, np.inf, ratio)
+    return condition
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:
@@ -61,7 +76,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
     ------
     AxisError
         For an axis out of range, or ``ord`` over more than two axes.
-    DtypeError
+    ParameterError
         For an ``ord`` that is no norm of so many axes.
     """
     variable = as_variable(x)
@@ -84,7 +99,7 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     """Vector norm over an axis, the elements along several, or all; ``ord`` a number p, inf, -inf or 0."""
     variable = as_variable(x)
     if isinstance(ord, str) or ord is None:
-        raise DtypeError(describe("vector_norm", [variable.type], f"ord={ord!r} is no norm of vectors"))
+        raise ParameterError(describe("vector_norm", [variable.type], f"ord={ord!r} is no norm of vectors"))
     axes = normalize_axes("vector_norm", axis, variable.tensor_type.ndim)
     real = cast(variable, "float64") if variable.tensor_type.kind in "biu" else variable
     return reductions.norm_over(real, ord, axes, keepdims)
@@ -93,7 +108,8 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
 def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Variable:
     """Norm of the matrices in the last two axes; ``ord`` as for :func:`norm` over two axes."""
     variable = as_variable(x)
-    check_matrices("matrix_norm", [variable])
+    if variable.tensor_type.ndim < 2:
+        raise AxisError(describe("matrix_norm", [variable.type], "takes matrices, in the last two axes"))
     rank = variable.tensor_type.ndim
     rows, columns = rank - 2, rank - 1
     if ord in ("fro", None):
@@ -103,7 +119,7 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Variable:
         single = combine(svdvals(variable), -1)
         return dimshuffle(single, (*range(rank - 2), "x", "x")) if keepdims else single
     if ord not in (1, -1, np.inf, -np.inf):
-        raise DtypeError(describe("matrix_norm", [variable.type], f"ord={ord!r} is no norm of matrices"))
+        raise ParameterError(describe("matrix_norm", [variable.type], f"ord={ord!r} is no norm of matrices"))
     real = cast(variable, "float64") if variable.tensor_type.kind in "biu" else variable
     summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = reductions.sum(op_named("abs")(real), summed, None, True)

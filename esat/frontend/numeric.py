@@ -13,7 +13,7 @@ from esat.graph.op import Op, as_variable
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.control import ifelse
-from esat.ops.elementwise.arithmetic import absolute, add, copysign, div, floor_div, mod, mul, sub
+from esat.ops.elementwise.arithmetic import absolute, add, copysign, div, floor_div, mod, mul, positive, sub
 from esat.ops.elementwise.comparison import eq, gt, isfinite, isinf, isnan, le, lt, ne
 from esat.ops.elementwise.complex import angle as angle_in_radians
 from esat.ops.elementwise.complex import imag, real
@@ -49,7 +49,8 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
     if len(bounds) == 2:
         raise ParameterError(describe("clip", [a], "takes a_min and a_max, or min and max, not both"))
     if not bounds:
-        return as_variable(a)
+        variable = as_variable(a)
+        return _call(positive, variable) if variable.tensor_type.kind == "b" else variable
     ((low, high),) = bounds
     if low is None:
         return _call(minimum, a, high)

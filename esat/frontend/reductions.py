@@ -116,6 +116,13 @@ def var(
     """
     ddof = corrected("var", ddof, correction)
     variable = as_variable(a)
+    if (
+        dtype is not None
+        and variable.tensor_type.kind == "c"
+        and np.dtype(normalize_dtype(dtype)).kind != "c"
+    ):
+        reason = f"the variance of complex numbers cannot be computed in {normalize_dtype(dtype)}"
+        raise DtypeError(describe("var", [variable.type], reason))
     if dtype is not None or variable.tensor_type.kind in "biu":
         variable = cast(variable, dtype if dtype is not None else "float64")
     if variable.tensor_type.kind not in "fc":
@@ -162,6 +169,11 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Number of elements over ``axis`` that are not zero; int64."""
     return reduce(reduction.SUM, cast(a, "bool"), axis, None, keepdims)
+
+
+def axis_of_number(variable: Variable, axis: Any) -> Any:
+    """An axis argument; of an array without axes 0 and -1 are none, as for NumPy's reductions."""
+    return None if variable.tensor_type.ndim == 0 and type(axis) is int and axis in (0, -1) else axis
 
 
 def average(
@@ -240,23 +252,19 @@ def logsumexp(
         return normalization.logsumexp(a, axis, keepdims)
     dtype = common_dtype("logsumexp", [a, *([] if b is None else [b])])
     exponents = cast(a, reduction.float_dtype(dtype))
-    axes = normalize_axes("logsumexp", axis, exponents.tensor_type.ndim)
-    if b is None:
-        found = normalization.logsumexp(exponents, axes, keepdims)
-        return found, op_named("fill")(found, cast(1, found.tensor_type.dtype))
-    mul, switch = op_named("mul"), op_named("switch")
-    factors = cast(b, exponents.tensor_type.dtype)
+    axes = normalize_axes("logsumexp", axis_of_number(exponents, axis), exponents.tensor_type.ndim)
+    mul, switch, log = op_named("mul"), op_named("switch"), op_named("log")
+    factors = cast(1 if b is None else b, exponents.tensor_type.dtype)
     # What counts nothing must not be the largest, nor infinite.
     exponents = switch(op_named("eq")(factors, 0), -np.inf, exponents)
-    highest = max(exponents, axes, keepdims=True)
+    highest = max(op_named("real")(exponents), axes, keepdims=True)
     shift = switch(op_named("isfinite")(highest), highest, 0)
     terms = mul(factors, op_named("exp")(op_named("sub")(exponents, shift)))
     total = sum(terms, axes, None, keepdims)
-    sign, size = op_named("sign")(total), op_named("log")(op_named("abs")(total))
-    size = op_named("add")(size, shift if keepdims else squeeze(shift, axes))
+    shift = shift if keepdims else squeeze(shift, axes)
     if return_sign:
-        return size, sign
-    return switch(op_named("lt")(sign, 0), np.nan, size)
+        return op_named("add")(log(op_named("abs")(total)), shift), op_named("sign")(total)
+    return op_named("add")(log(total), shift)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Variable:

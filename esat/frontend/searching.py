@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def nonzero(a: Any) -> tuple[Variable, ...]:
     variable = as_variable(a)
     if variable.tensor_type.ndim == 0:
         raise ShapeError(describe("nonzero", [variable.type], "takes an array of at least one axis"))
-    return unravel_index(flatnonzero(variable), sizes_of(variable))
+    return _unraveled(flatnonzero(variable), sizes_of(variable))
 
 
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
@@ -80,9 +81,30 @@ def argwhere(a: Any) -> Variable:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Variable, ...]:
-    """Places in an array of ``shape``, one array an axis, from those among its elements in C order."""
-    rest, places = as_variable(indices), []
-    for size in reversed(as_sizes("unravel_index", shape)):
+    """Places in an array of ``shape``, one array an axis, from those among its elements in C order.
+
+    Raises
+    ------
+    DtypeError
+        For indices that are no integers.
+    AssertionFailed
+        At run time, when one is out of range.
+    """
+    given = as_variable(indices)
+    if given.tensor_type.kind not in "iu":
+        raise DtypeError(describe("unravel_index", [given.type], "places are integers"))
+    sizes = as_sizes("unravel_index", shape)
+    places = cast(given, "int64")
+    number: Any = 1
+    for size in sizes:
+        number = op_named("mul")(number, size)
+    inside = (op_named("ge")(places, 0), op_named("lt")(places, number))
+    return _unraveled(assert_(places, *inside, message="unravel_index: a place is out of range"), sizes)
+
+
+def _unraveled(indices: Variable, sizes: Sequence[Variable]) -> tuple[Variable, ...]:
+    rest, places = indices, []
+    for size in reversed(sizes):
         places.append(op_named("mod")(rest, size))
         rest = op_named("floor_div")(rest, size)
     return tuple(reversed(places))
@@ -158,10 +180,10 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Variable:
         At run time, for a negative integer.
     """
     values = as_variable(x)
-    if values.tensor_type.kind not in "biu":
-        raise DtypeError(describe("bincount", [values.type], "counts integers"))
     if values.tensor_type.ndim != 1:
         raise ShapeError(describe("bincount", [values.type], "takes a vector"))
+    if values.tensor_type.kind not in "biu":
+        raise DtypeError(describe("bincount", [values.type], "counts integers"))
     places = cast(values, "int64")
     places = assert_(places, op_named("ge")(places, 0), message="bincount: an integer is negative")
     least = op_named("sub")(reshape(cast(minlength, "int64"), (1,)), 1)
@@ -258,7 +280,12 @@ def interp(
     ------
     ShapeError
         When ``xp`` or ``fp`` are no vectors.
+    DtypeError
+        For complex places.
     """
+    if any(as_variable(part).tensor_type.kind == "c" for part in (x, xp)):
+        types = [as_variable(part).type for part in (x, xp)]
+        raise DtypeError(describe("interp", types, "places are real numbers"))
     at, places, values = cast(x, "float64"), cast(xp, "float64"), as_variable(fp)
     if places.tensor_type.ndim != 1 or values.tensor_type.ndim != 1:
         raise ShapeError(describe("interp", [places.type, values.type], "the points are two vectors"))

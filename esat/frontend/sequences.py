@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.errors import AxisError, DtypeError, ParameterError, ShapeError, describe
+from esat.errors import CallError, DtypeError, ParameterError, ShapeError, describe
 from esat.frontend import reductions
-from esat.frontend.shaping import concatenate, ravel
+from esat.frontend.shaping import atleast_1d, concatenate, ravel
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Constant, Variable
 from esat.ops.axes import normalize_axes, normalize_axis
 from esat.ops.cast import cast
+from esat.ops.control import assert_
 from esat.ops.convolution import CONVOLUTION
 from esat.ops.creation import alloc, arange
 from esat.ops.cumulative import cumsum
@@ -51,7 +52,7 @@ def convolve(a: Any, v: Any, mode: Part = "full") -> Variable:
     ParameterError
         For another ``mode``.
     """
-    return _part("convolve", as_variable(a), as_variable(v), mode)
+    return _part("convolve", atleast_1d(a), atleast_1d(v), mode)
 
 
 def correlate(a: Any, v: Any, mode: Part = "valid") -> Variable:
@@ -100,10 +101,11 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         For a negative ``n``.
     """
     variable = as_variable(a)
-    rank = variable.tensor_type.ndim
-    index = normalize_axis("diff", axis, rank)
+    if n == 0:
+        return variable
     if n < 0:
         raise ParameterError(describe("diff", [variable.type], f"differences are not taken {n} times"))
+    index = normalize_axis("diff", axis, variable.tensor_type.ndim)
     ends = [None if end is None else _end(end, variable, index) for end in (prepend, append)]
     if any(end is not None for end in ends):
         parts = [part for part in (ends[0], variable, ends[1]) if part is not None]
@@ -132,13 +134,19 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Variable:
     Raises
     ------
     DtypeError
-        For booleans.
+        For booleans, and for numbers before and after them of another kind.
     """
     variable = as_variable(ary)
     if variable.tensor_type.kind == "b":
         raise DtypeError(describe("ediff1d", [variable.type], "booleans have no differences"))
     differences = diff(ravel(variable))
     dtype = differences.tensor_type.dtype
+    for part in (to_begin, to_end):
+        if part is not None and not np.can_cast(
+            common_dtype("ediff1d", [as_variable(part)]), dtype, "same_kind"
+        ):
+            reason = f"what stands before or after differences of {dtype} cannot be {as_variable(part).type}"
+            raise DtypeError(describe("ediff1d", [variable.type], reason))
     parts = [
         differences if part is differences else cast(ravel(part), dtype)
         for part in (to_begin, differences, to_end)
@@ -190,9 +198,9 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, period: float =
         For complex numbers, and for unsigned integers with an integer period.
     """
     phases = as_variable(p)
+    index = normalize_axis("unwrap", axis, phases.tensor_type.ndim)
     if phases.tensor_type.kind == "c":
         raise DtypeError(describe("unwrap", [phases.type], "takes real numbers"))
-    index = normalize_axis("unwrap", axis, phases.tensor_type.ndim)
     steps = diff(phases, axis=index)
     dtype = common_dtype("unwrap", [steps, period])
     steps = cast(steps, dtype)
@@ -234,30 +242,51 @@ def gradient(
 
     Raises
     ------
-    AxisError
+    CallError
         When the spacings are neither none nor one nor as many as the axes.
     ParameterError
         For another order.
+    ShapeError
+        For too few samples.
+    AssertionFailed
+        The same at run time, where their number was not known.
     """
     samples = as_variable(f)
+    rank = samples.tensor_type.ndim
+    axes = normalize_axes("gradient", axis, rank)
+    if isinstance(axis, (tuple, list)):
+        axes = tuple(normalize_axis("gradient", one, rank) for one in axis)
     if samples.tensor_type.kind in "iu":
         samples = cast(samples, "float64")
     if samples.tensor_type.kind == "b":
         raise DtypeError(describe("gradient", [samples.type], "booleans have no differences"))
     if edge_order not in (1, 2):
         raise ParameterError(describe("gradient", [f"edge_order={edge_order}"], "an order is 1 or 2"))
-    rank = samples.tensor_type.ndim
-    axes = normalize_axes("gradient", axis, rank)
-    if isinstance(axis, (tuple, list)):
-        axes = tuple(normalize_axis("gradient", one, rank) for one in axis)
     spacings = varargs or (1.0,)
     if len(spacings) == 1 and as_variable(spacings[0]).tensor_type.ndim == 0:
         spacings = spacings * len(axes)
     if len(spacings) != len(axes):
         reason = f"{len(varargs)} spacings for {len(axes)} axes"
-        raise AxisError(describe("gradient", [samples.type], reason))
+        raise CallError(describe("gradient", [samples.type], reason))
+    samples = _long_enough(samples, axes, edge_order + 1)
     found = [_derivative(samples, h, one, edge_order) for h, one in zip(spacings, axes, strict=True)]
     return tuple(found) if (axis is None and rank != 1) or isinstance(axis, (tuple, list)) else found[0]
+
+
+def _long_enough(samples: Variable, axes: tuple[int, ...], least: int) -> Variable:
+    """The samples, of which there must be so many along each of some axes."""
+    sizes = [samples.tensor_type.shape[axis] for axis in axes]
+    if any(size is not None and size < least for size in sizes):
+        raise ShapeError(
+            describe("gradient", [samples.type], f"takes at least {least} samples along an axis")
+        )
+    asked = [
+        op_named("ge")(size_of(samples, axis), least)
+        for axis, size in zip(axes, sizes, strict=True)
+        if size is None
+    ]
+    message = f"gradient: takes at least {least} samples along an axis"
+    return assert_(samples, *asked, message=message) if asked else samples
 
 
 def _derivative(samples: Variable, spacing: Any, axis: int, order: int) -> Variable:
@@ -307,14 +336,14 @@ def polyval(p: Any, x: Any) -> Variable:
     Raises
     ------
     ShapeError
-        When ``p`` is no vector of known length.
+        When ``p`` is no array whose first axis has a known size.
     """
     coefficients: Sequence[Any]
     if isinstance(p, (list, tuple)) and any(isinstance(coefficient, Variable) for coefficient in p):
         coefficients = p
     else:
         vector = as_variable(p)
-        length = vector.tensor_type.shape[0] if vector.tensor_type.ndim == 1 else None
+        length = vector.tensor_type.shape[0] if vector.tensor_type.ndim else None
         if length is None:
             raise ShapeError(describe("polyval", [vector.type], "the number of coefficients must be known"))
         coefficients = (

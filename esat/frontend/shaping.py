@@ -10,10 +10,12 @@ import numpy as np
 from esat.errors import AxisError, DtypeError, EsatError, ShapeError, describe
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
+from esat.graph.types import normalize_dtype
 from esat.graph.variables import Constant, Variable
-from esat.ops.axes import normalize_axes, normalize_axis
+from esat.ops.axes import normalize_axes, normalize_axis, ordered_axes
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.cast import cast
+from esat.ops.control import assert_, specify_shape
 from esat.ops.creation import alloc
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.advanced import advanced_subtensor
@@ -84,11 +86,11 @@ def broadcast_to(array: Any, shape: Any) -> Variable:
     return alloc(array, *as_sizes("broadcast_to", shape))
 
 
-def broadcast_arrays(*operands: Any) -> tuple[Variable, ...]:
+def broadcast_arrays(*args: Any) -> tuple[Variable, ...]:
     """The operands, repeated along axes of size 1 until all have one shape."""
-    if not operands:
+    if not args:
         return ()
-    variables = equalize_ranks([as_variable(operand) for operand in operands])
+    variables = equalize_ranks([as_variable(operand) for operand in args])
     broadcast_types("broadcast_arrays", [variable.tensor_type for variable in variables])
     sizes = [_common_size(variables, axis) for axis in range(variables[0].tensor_type.ndim)]
     return tuple(alloc(variable, *sizes) for variable in variables)
@@ -113,19 +115,19 @@ def _atleast(operands: Sequence[Any], order: dict[int, tuple[int | str, ...]], r
     return lifted[0] if len(lifted) == 1 else lifted
 
 
-def atleast_1d(*operands: Any) -> Any:
+def atleast_1d(*arys: Any) -> Any:
     """Scalars as vectors of one element; a list when several operands are given."""
-    return _atleast(operands, {0: ("x",)}, 1)
+    return _atleast(arys, {0: ("x",)}, 1)
 
 
-def atleast_2d(*operands: Any) -> Any:
+def atleast_2d(*arys: Any) -> Any:
     """Vectors as matrices of one row; a list when several operands are given."""
-    return _atleast(operands, {0: ("x", "x"), 1: ("x", 0)}, 2)
+    return _atleast(arys, {0: ("x", "x"), 1: ("x", 0)}, 2)
 
 
-def atleast_3d(*operands: Any) -> Any:
+def atleast_3d(*arys: Any) -> Any:
     """Matrices with a last axis of size 1; a list when several operands are given."""
-    return _atleast(operands, {0: ("x", "x", "x"), 1: ("x", 0, "x"), 2: (0, 1, "x")}, 3)
+    return _atleast(arys, {0: ("x", "x", "x"), 1: ("x", 0, "x"), 2: (0, 1, "x")}, 3)
 
 
 def concatenate(arrays: Sequence[Any], axis: Any = 0, *, dtype: Any = None) -> Variable:
@@ -151,7 +153,13 @@ def _listed(name: str, tensors: Any, dtype: Any = None) -> list[Variable]:
         raise DtypeError(describe(name, [tensors], "takes a sequence of arrays")) from error
     if not variables:
         raise ShapeError(describe(name, [], "there are no arrays"))
-    return variables if dtype is None else [cast(variable, dtype) for variable in variables]
+    if dtype is None:
+        return variables
+    for variable in variables:
+        if not np.can_cast(variable.tensor_type.numpy_dtype, normalize_dtype(dtype), "same_kind"):
+            reason = f"{variable.tensor_type.dtype} cast to {normalize_dtype(dtype)} would lose its kind"
+            raise DtypeError(describe(name, [v.type for v in variables], reason))
+    return [cast(variable, dtype) for variable in variables]
 
 
 def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Variable:
@@ -273,10 +281,20 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Variable:
         counts = dimshuffle(counts, ())
     if counts.tensor_type.ndim == 0:
         return _repeated(variable, index, as_size("repeat", counts), index + 1)
+    if counts.tensor_type.ndim > 1:
+        raise ShapeError(describe("repeat", [variable.type, counts.type], "counts are a number or a vector"))
     size, number = variable.tensor_type.shape[index], counts.tensor_type.shape[0]
     if None not in (size, number) and size != number:
         types = [variable.type, counts.type]
         raise ShapeError(describe("repeat", types, f"{number} counts for {size} places"))
+    if size is not None:
+        counts = specify_shape(counts, (size,))
+    elif number is not None:
+        before, after = (None,) * index, (None,) * (variable.tensor_type.ndim - index - 1)
+        variable = specify_shape(variable, (*before, number, *after))
+    else:
+        fits = op_named("eq")(size_of(variable, index), size_of(counts, 0))
+        counts = assert_(counts, fits, message="repeat: there are not as many counts as places")
     places = RepeatedPlaces()(counts)
     return advanced_subtensor(variable, (*[slice(None)] * index, places))
 
@@ -297,7 +315,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Variable:
     if axis is None:
         return reshape(roll(flatten(atleast_1d(variable)), shift, 0), sizes_of(variable))
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
+    if 1 in (len(shifts), len(axes)):
+        shifts, axes = shifts * len(axes), axes * len(shifts)
     if len(shifts) != len(axes):
         raise AxisError(describe("roll", [variable.type], f"{len(shifts)} shifts for {len(axes)} axes"))
     for distance, place in zip(shifts, axes, strict=True):
@@ -342,9 +362,13 @@ def flipud(m: Any) -> Variable:
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Variable:
     """The array turned by ``k`` right angles, from the first of ``axes`` towards the second."""
+    variable = as_variable(m)
+    if len(axes) != 2:
+        raise ShapeError(describe("rot90", [variable.type, f"axes={axes}"], "takes two axes"))
+    ordered_axes("rot90", axes, variable.tensor_type.ndim)
     turns = k % 4
     if turns == 0:
-        return as_variable(m)
+        return variable
     if turns == 2:
         return flip(m, axes)
     if turns == 1:

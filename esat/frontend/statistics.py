@@ -44,8 +44,11 @@ Source: R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", Th
 1996.
 """
 
-_CHOSEN = ("lower", "higher", "midpoint", "nearest")
-"""Methods that take elements next to the place that ``linear`` interpolates at."""
+_PICKING = ("lower", "higher", "nearest")
+"""Methods that pick an element next to the place that ``linear`` interpolates at."""
+
+_CHOSEN = (*_PICKING, "midpoint")
+"""Methods that take elements next to that place."""
 
 
 Between = Callable[[Variable, Variable, Variable], Variable]
@@ -58,7 +61,7 @@ def quantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims:
     Parameters
     ----------
     a
-        Real numbers; integers are computed in float64.
+        Real numbers; integers are computed in float64, unless the method picks one of them.
     q
         Fractions between 0 and 1: a number, a scalar or a vector, whose axis comes first in the result.
     axis
@@ -73,7 +76,7 @@ def quantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims:
     Raises
     ------
     DtypeError
-        For booleans and complex numbers.
+        For complex numbers, and for booleans between which nothing lies.
     ParameterError
         For another method, or a number ``q`` out of its range.
     """
@@ -113,26 +116,28 @@ def _hundredth(q: Any) -> Any:
 
 def _quantile(name: str, x: Any, q: Any, axis: Any, method: str, keepdims: bool, ignored: bool) -> Variable:
     variable = as_variable(x)
-    if variable.tensor_type.kind in "bc":
-        raise DtypeError(describe(name, [variable.type], "takes integers and floats"))
+    normalize_axes(name, axis, variable.tensor_type.ndim)
     if method not in _INTERPOLATED and method not in _CHOSEN:
         known = ", ".join((*_INTERPOLATED, *_CHOSEN))
         raise ParameterError(describe(name, [f"method={method!r}"], f"a method is one of {known}"))
     if is_weak(q) and not 0 <= q <= 1:
         raise ParameterError(describe(name, [f"fraction {q}"], "fractions lie between 0 and 1"))
+    if variable.tensor_type.kind in ("c" if method in _PICKING else "bc"):
+        raise DtypeError(describe(name, [variable.type], "takes integers and floats"))
     return _reduced(name, variable, q, axis, method, keepdims, ignored)
 
 
 def _reduced(name: str, x: Any, q: Any, axis: Any, method: str, keepdims: bool, ignored: bool) -> Variable:
     variable = as_variable(x)
-    if variable.tensor_type.kind in "biu":
+    picks = method in _PICKING
+    if variable.tensor_type.kind in "biu" and not picks:
         variable = cast(variable, "float64")
-    real = op_named("real")(variable).tensor_type.dtype
+    real = "float64" if variable.tensor_type.kind in "biu" else op_named("real")(variable).tensor_type.dtype
     fractions = as_variable(q) if not is_weak(q) else as_variable(np.asarray(q, real))
     if fractions.tensor_type.ndim > 1:
         raise ShapeError(describe(name, [fractions.type], "fractions are a number or a vector"))
     axes = normalize_axes(name, axis, variable.tensor_type.ndim)
-    between = _mean if name.endswith("median") else _interpolated
+    between = _mean if name.endswith("median") else _picked if picks else _interpolated
     values = _at_fractions(_ordered(variable, axes), fractions, method, ignored, between)
     if keepdims:
         lead = fractions.tensor_type.ndim
@@ -205,6 +210,10 @@ def _interpolated(first: Variable, second: Variable, weight: Variable) -> Variab
         op_named("ge")(weight, 0.5), second - distance * (1 - weight), first + distance * weight
     )
     return value
+
+
+def _picked(first: Variable, second: Variable, weight: Variable) -> Variable:
+    return first
 
 
 def _mean(first: Variable, second: Variable, weight: Variable) -> Variable:

@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
-from esat.errors import UserLine
+from esat.errors import CallLine, UserLine
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 def user_line() -> UserLine | None:
-    """The innermost line on the call stack that is not esat's own."""
-    frame = sys._getframe(1)
+    """The innermost line on the call stack that is not esat's own, with the function that it called."""
+    frame, called = sys._getframe(1), ""
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
-            return frame.f_code.co_filename, frame.f_lineno
+        code = frame.f_code
+        if not code.co_filename.startswith(_PACKAGE):
+            line = code.co_filename, frame.f_lineno
+            return line if called.startswith(("_", "<")) else CallLine(line, called)
+        called = code.co_name
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+_BUILT_FOR: ContextVar[tuple[UserLine | None] | None] = ContextVar("built_for", default=None)
+"""During compilation: the line that new nodes stand for, which is not the line that asked for it."""
+
+
+@contextmanager
+def built_for(line: UserLine | None) -> Iterator[None]:
+    """Let nodes that are built meanwhile have this line, that of what they replace; None where unknown."""
+    before = _BUILT_FOR.set((line,))
+    try:
+        yield
+    finally:
+        _BUILT_FOR.reset(before)
+
+
+def node_line() -> UserLine | None:
+    """The user's line of a node that is built now."""
+    replaced = _BUILT_FOR.get()
+    return user_line() if replaced is None else replaced[0]
 
 
 def caller() -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from esat.errors import GraphError
+from esat.errors import GraphError, UserLine
 from esat.graph.features import Feature
 from esat.graph.printing import expression_text
 from esat.graph.traversal import ancestors, clone, toposort
@@ -150,7 +150,7 @@ class FunctionGraph:
             raise GraphError(f"{old} is not part of this graph")
         _check_replacement(old, new, reason)
         uses = list(self.clients[old])
-        self._import(new)
+        self._import(new, None if old.owner is None else old.owner.where)
         for client in uses:
             self.change_input(client, new, reason)
         self._prune_unused(new)
@@ -170,7 +170,9 @@ class FunctionGraph:
         self._tell("on_change_input", client, old, new, reason)
         self._prune_unused(old)
 
-    def _import(self, variable: Variable) -> None:
+    def _import(self, variable: Variable, line: UserLine | None = None) -> None:
+        """Take in what a variable needs; new nodes whose user's line is not known get that of what they
+        replace."""
         wanted = [needed for needed in ancestors([variable], stop=self.clients) if needed not in self.clients]
         for needed in wanted:
             if needed.owner is None and not isinstance(needed, (Constant, SharedVariable)):
@@ -181,6 +183,8 @@ class FunctionGraph:
                 continue
             if needed in self.clients:
                 continue  # another output of a node that is here already
+            if needed.owner.where is None:
+                needed.owner.where = line
             node = needed.owner
             for output in node.outputs:
                 self._adopt(output)

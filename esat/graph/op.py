@@ -138,8 +138,7 @@ class Op:
                 reason = f"sizes {sorted(sizes)} of axis {axis} do not match"
                 if 1 in sizes:
                     reason += "; an axis broadcasts only if its type says that its size is 1"
-                shown = [f"shape {array.shape}" for array in operands]
-                raise ShapeError(describe(self.name, shown, reason, node.where))
+                raise ShapeError(describe(self.name, shapes_given(node, operands), reason, node.where))
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         """Cotangents of the inputs, given those of the outputs; None where an input has none.
@@ -191,6 +190,18 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<{self.family.value} op {self}>"
+
+
+def shapes_given(node: Apply, operands: Sequence[Array]) -> list[str]:
+    """Shapes of operands for messages, without the new axes by which ops equalize ranks."""
+    shown = []
+    for variable, array in zip(node.inputs, operands, strict=True):
+        order = getattr(None if variable.owner is None else variable.owner.op, "order", None)
+        if order is None or len(order) != array.ndim:
+            order = range(array.ndim)
+        kept = tuple(size for size, axis in zip(array.shape, order, strict=True) if axis != "x")
+        shown.append(f"shape {kept}")
+    return shown
 
 
 def as_variable(value: Any) -> Variable:

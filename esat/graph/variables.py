@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 
 from esat.errors import CycleError, EsatError, GraphError, UserLine, describe
-from esat.graph.callers import user_line
+from esat.graph.callers import node_line
 from esat.graph.methods import Methods
 from esat.graph.types import TensorType, Type, may_stand_for
 
@@ -221,7 +221,7 @@ class Apply:
         self.op = op
         self.inputs = list(inputs)
         self.outputs = list(outputs)
-        self.where = where if where is not None else user_line()
+        self.where = where if where is not None else node_line()
         for position, output in enumerate(self.outputs):
             if output.owner is not None and output.owner is not self:
                 raise GraphError(f"Apply({op}): output {output} already belongs to {output.owner}")
@@ -267,15 +267,15 @@ def _check_application(op: Op, inputs: Sequence[Variable], outputs: Sequence[Var
         raise GraphError(str(error)) from error
     except (TypeError, ValueError, IndexError) as error:
         reason = "the op does not take these operands"
-        raise GraphError(describe(f"Apply({op})", shown, reason, user_line())) from error
+        raise GraphError(describe(f"Apply({op})", shown, reason, node_line())) from error
     if len(operands) != len(inputs) or any(a is not b for a, b in zip(operands, inputs, strict=True)):
         wanted = ", ".join(str(operand.type) for operand in operands)
         reason = f"the op takes operands converted to ({wanted}); call {op}.make_node"
-        raise GraphError(describe(f"Apply({op})", shown, reason, user_line()))
+        raise GraphError(describe(f"Apply({op})", shown, reason, node_line()))
     found = [output.type for output in outputs]
     if len(found) != len(types) or not all(map(may_stand_for, found, types)):
         told = f"the results are of types ({', '.join(map(str, types))}), not ({', '.join(map(str, found))})"
-        raise GraphError(describe(f"Apply({op})", shown, told, user_line()))
+        raise GraphError(describe(f"Apply({op})", shown, told, node_line()))
 
 
 def _applied(

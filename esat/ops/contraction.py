@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, check_count
+from esat.graph.op import Array, Family, Op, Work, check_count, shapes_given
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
@@ -62,10 +62,15 @@ class MatMul(Op):
         left, right = (array.shape for array in operands)
         flags = [variable.tensor_type.broadcastable[:-2] for variable in node.inputs]
         batches = zip(left[:-2], right[:-2], *flags, strict=True)
-        if left[-1] != right[-2] or any(a != b and not (fa or fb) for a, b, fa, fb in batches):
-            reason = "inner sizes must be equal, and batch sizes too unless known to be 1"
-            shown = [f"shape {array.shape}" for array in operands]
-            raise ShapeError(describe(self.name, shown, reason, node.where))
+        reason = ""
+        if left[-1] != right[-2]:
+            reason = f"inner sizes {left[-1]} and {right[-2]} do not match"
+        elif any(a != b and not (fa or fb) for a, b, fa, fb in batches):
+            reason = f"sizes {left[:-2]} and {right[:-2]} of the axes before do not match"
+            if 1 in (*left[:-2], *right[:-2]):
+                reason += "; an axis broadcasts only if its type says that its size is 1"
+        if reason:
+            raise ShapeError(describe(self.name, shapes_given(node, operands), reason, node.where))
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
@@ -102,6 +107,14 @@ def _fold_batch(gradient: Variable, operand: Variable) -> Variable:
     return sum_to(gradient, (*operand.tensor_type.broadcastable[:-2], False, False))
 
 
+def check_inner_sizes(name: str, first: Variable, second: Variable) -> None:
+    """Raise ShapeError where sizes are known that a product sums over and that do not match."""
+    left, right = first.tensor_type.shape[-1], second.tensor_type.shape[-2:][0]
+    if None not in (left, right) and left != right:
+        reason = f"inner sizes {left} and {right} do not match"
+        raise ShapeError(describe(name, [first.type, second.type], reason))
+
+
 def matmul(x1: Any, x2: Any) -> Variable:
     """Matrix product as ``numpy.matmul``: vectors are lifted to matrices and the axis dropped again.
 
@@ -125,6 +138,7 @@ def matmul(x1: Any, x2: Any) -> Variable:
     if 0 in ranks:
         reason = "a scalar has no axis to contract; use esat.mul"
         raise ShapeError(describe("matmul", [first.type, second.type], reason))
+    check_inner_sizes("matmul", first, second)
     if ranks[0] == 1:
         first = dimshuffle(first, ("x", 0))
     if ranks[1] == 1:

@@ -125,13 +125,18 @@ def log_softmax(x: Any, axis: Any = None) -> Variable:
 def logsumexp(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """``log(sum(exp(x)))`` over ``axis`` (an int, a tuple, or None for all), without overflow."""
     variable = as_variable(a)
-    axes = normalize_axes("logsumexp", axis, variable.tensor_type.ndim)
+    axes = _axes("logsumexp", variable, axis)
     result: Variable = Reduction(LOGSUMEXP, axes, bool(keepdims))(variable)
     return result
 
 
 def _normalize(kind: Normalization, operand: Any, axis: Any) -> Variable:
     variable = as_variable(operand)
-    axes = normalize_axes(kind.name, axis, variable.tensor_type.ndim)
-    result: Variable = replace(kind, axes=axes)(variable)
+    result: Variable = replace(kind, axes=_axes(kind.name, variable, axis))(variable)
     return result
+
+
+def _axes(name: str, variable: Variable, axis: Any) -> tuple[int, ...]:
+    """The axes; a number has 0 and -1 as well, as for SciPy's functions."""
+    rank = variable.tensor_type.ndim
+    return normalize_axes(name, None if rank == 0 and type(axis) is int and axis in (0, -1) else axis, rank)

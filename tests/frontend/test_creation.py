@@ -69,10 +69,12 @@ def test_identity_is_a_matrix():
 def test_meshgrid():
     x, y = ARRAY[0, 0], ARRAY[0, :, 0]
     for indexing in ("xy", "ij"):
-        both(lambda m, x, y, i=indexing: list(m.meshgrid(x, y, x, indexing=i)), x, y)
-    both(lambda m, x: list(m.meshgrid(x)), x)
-    with pytest.raises(ShapeError):
-        esat.meshgrid(ARRAY[0])
+        for sparse in (False, True):
+            both(lambda m, x, y, i=indexing, s=sparse: m.meshgrid(x, y, x, indexing=i, sparse=s), x, y)
+    both(lambda m, x: m.meshgrid(x), x)
+    both(lambda m, x: m.meshgrid(x, 3.5), ARRAY[0])
+    with pytest.raises(ParameterError):
+        esat.meshgrid(x, indexing="ji")
 
 
 BOUNDS = [

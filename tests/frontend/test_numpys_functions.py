@@ -6,7 +6,7 @@ from oracle import agree
 from scipy import special
 
 import esat
-from esat.errors import AxisError, DtypeError, EsatError, ParameterError, ShapeError
+from esat.errors import AxisError, CallError, DtypeError, EsatError, ParameterError, ShapeError
 from esat.graph.types import DTYPES
 
 RNG = np.random.default_rng(77)
@@ -416,7 +416,7 @@ def test_constants_and_dtypes_have_numpys_names():
         (lambda x: esat.unwrap(esat.vector(dtype="uint8"), period=4), DtypeError, "unsigned"),
         (lambda x: esat.gradient(x > 0), DtypeError, "booleans"),
         (lambda x: esat.gradient(x, edge_order=3), ParameterError, "edge_order=3"),
-        (lambda x: esat.gradient(x, 1, 2, 3), AxisError, "3 spacings for 2 axes"),
+        (lambda x: esat.gradient(x, 1, 2, 3), CallError, "3 spacings for 2 axes"),
         (lambda x: esat.polyval(x[0], x), ShapeError, "number of coefficients"),
         (esat.vander, ShapeError, "takes a vector"),
         (esat.unstack, ShapeError, "size of axis 0 is not known"),

@@ -46,10 +46,11 @@ def _aligned(name: str, operand: Any, indices: Any, axis: Any) -> tuple[Variable
     variable, places = as_variable(operand), as_variable(indices)
     if axis is None:
         variable, axis = flatten(variable), 0
+    index = normalize_axis(name, axis, variable.tensor_type.ndim)
     if variable.tensor_type.ndim != places.tensor_type.ndim:
         reason = "the indices must have the rank of the array"
         raise ShapeError(describe(name, [variable.type, places.type], reason))
-    return variable, places, normalize_axis(name, axis, variable.tensor_type.ndim)
+    return variable, places, index
 
 
 def _grid(operand: Variable, places: Variable, axis: int) -> list[Variable]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from esat.errors import DtypeError, GradientError, describe
+from esat.errors import GradientError, ParameterError, describe
 from esat.graph.op import Array, Work
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
@@ -105,7 +105,9 @@ class QR(MatrixOp):
 
     def __post_init__(self) -> None:
         if self.mode not in ("reduced", "complete", "r"):
-            raise DtypeError(describe(self.name, [f"mode={self.mode!r}"], "mode is reduced, complete or r"))
+            raise ParameterError(
+                describe(self.name, [f"mode={self.mode!r}"], "mode is reduced, complete or r")
+            )
 
     def properties(self) -> tuple[object, ...]:
         return (self.mode,)

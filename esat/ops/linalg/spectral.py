@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from esat.errors import DtypeError, GradientError, describe
+from esat.errors import GradientError, ParameterError, describe
 from esat.graph.constants import constant
 from esat.graph.op import Array, Work
 from esat.graph.registry import op_named
@@ -51,7 +51,7 @@ class _Hermitian(MatrixOp):
 
     def __post_init__(self) -> None:
         if self.triangle not in ("L", "U"):
-            raise DtypeError(describe(self.name, [f"UPLO={self.triangle!r}"], 'UPLO is "L" or "U"'))
+            raise ParameterError(describe(self.name, [f"UPLO={self.triangle!r}"], 'UPLO is "L" or "U"'))
 
     def properties(self) -> tuple[object, ...]:
         return (self.triangle,)

@@ -5,7 +5,7 @@ import pytest
 
 import esat
 from esat import linalg
-from esat.errors import AxisError, DtypeError, LinearAlgebraError, ShapeError
+from esat.errors import AxisError, DtypeError, LinearAlgebraError, ParameterError, ShapeError
 from esat.graph.op import Family
 from esat.graph.registry import op_named
 
@@ -57,13 +57,16 @@ def test_dtypes_and_options():
     for build in (
         lambda: linalg.qr(x, "raw"),
         lambda: linalg.eigh(x, "X"),
-        lambda: linalg.solve_triangular(x, x, trans="X"),
-        lambda: linalg.matrix_power(x, 0.5),
         lambda: linalg.norm(x, "max"),
         lambda: linalg.norm(x, "fro", 0),
+        lambda: linalg.solve_triangular(x, x, trans="X"),
+        lambda: linalg.pinv(x, 0.1, rtol=0.1),
+        lambda: linalg.matrix_rank(x, 0.1, rtol=0.1),
     ):
-        with pytest.raises(DtypeError):
+        with pytest.raises(ParameterError):
             build()
+    with pytest.raises(DtypeError):
+        linalg.matrix_power(x, 0.5)
     with pytest.raises(AxisError):
         linalg.norm(esat.tensor3(), 2)
     for build in (

@@ -1,0 +1,12 @@
+"""A few of the random programs of functions that NumPy has too; ``tests/random_programs.py`` runs many."""
+
+import random
+
+import pytest
+from random_programs import check_program
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_random_programs_compute_what_numpy_computes(seed: int) -> None:
+    """As written, alone and beside other outputs, sizes declared or not, arrays laid out in all ways."""
+    check_program(seed, 3 + seed % 6, random.Random(seed), compiled=1)
