@@ -21,6 +21,7 @@ KINDS = (
         "NARY": "NarySum",
         "FORM": "sum",
         "UNIT": "0.0",
+        "ISUNIT": "nary-is-zero",
         "OPERATOR": "+",
         "NONZERO": "",
         "CANCELLABLE": "",
@@ -29,6 +30,7 @@ KINDS = (
         "NARY": "NaryProd",
         "FORM": "product",
         "UNIT": "1.0",
+        "ISUNIT": "nary-is-one",
         "OPERATOR": "*",
         # A product of constants that are not 0 may underflow.
         "NONZERO": "(!= u 0.0)",
@@ -49,6 +51,12 @@ LIFTS = {
     "Reciprocal": ("field-dtype", "(NaryProd (multiset-of (K 1.0 d)) (multiset-of a))"),
 }
 """Constructor -> dtypes for which it is an n-ary term, and that term."""
+
+_INSTEAD = {
+    "p": "(multiset-insert (multiset-remove p c) w) n",
+    "n": "p (multiset-insert (multiset-remove n c) w)",
+}
+"""The sides of a term in which ``w`` took the place of an element ``c``."""
 
 _REPLACED = {"p": "(multiset-insert others total) n", "n": "p (multiset-insert others total)"}
 """The sides of a product of which one side became ``others`` and ``total``."""
@@ -87,6 +95,16 @@ _FLATTENED = (
 )
 _FLATTENED_CALL = re.compile(r"\(flattened (\S+) (\S+) (\S+) (\S+) (\S+)\)")
 
+_REDUCED = (
+    "(= 0 (multiset-length (multiset-intersection {p} {n})))"
+    ' (= constants (unstable-multiset-filter (unstable-fn "nary-is-constant") (multiset-sum {p} {n})))'
+    " (<= (multiset-length constants) 1)"
+    ' (= units (multiset-length (unstable-multiset-filter (unstable-fn "{is_unit}") constants)))'
+    " (= 0 (* units (- (multiset-length {p}) 1)))"
+)
+_REDUCED_CALL = re.compile(r"\(reduced (\S+) (\S+) (\S+)\)")
+"""Whether reduction would leave a term as it is: what it would make of the others is there, but retired."""
+
 
 def core_program(signature: Signature, strict: bool = False) -> str:
     """The layer's rules as egglog text, to be loaded after ``signature.program``.
@@ -124,6 +142,7 @@ def _mirrored(form: str) -> Iterator[str]:
             continue
         for side in ("p", "n"):
             sided = text.replace("SIDE", side).replace("REPLACED", _REPLACED[side])
+            sided = sided.replace("INSTEAD", _INSTEAD[side])
             yield re.sub(r':name "([^"]*)"', rf':name "\1#{side}"', sided)
 
 
@@ -131,6 +150,7 @@ def _expand_facts(form: str) -> str:
     form = _FLATTENED_CALL.sub(
         lambda match: _FLATTENED.format(p2=match[1], n2=match[2], p=match[3], n=match[4], f=match[5]), form
     )
+    form = _REDUCED_CALL.sub(lambda match: _REDUCED.format(p=match[1], n=match[2], is_unit=match[3]), form)
     return expand_rounded(form)
 
 

@@ -214,6 +214,8 @@ class _Encoder:
         elif isinstance(op, Normalization) and self.builder.types[operands[0]].broadcast != SCALAR:
             self.shape[output] = self._shape_of(node.inputs[0])
             self._add(output, op.constructor, operands, (sum(1 << axis for axis in op.axes),))
+        elif op.constructor == "Fill" and self._is_scalar(output):
+            self.number[output], self.shape[output] = operands[1], self._shape_of(node.inputs[0])
         elif op.family is Family.ELEMENTWISE:
             self.shape[output] = self._broadcast([self._shape_of(variable) for variable in node.inputs])
             self._add(output, op.constructor, operands, ())
@@ -335,6 +337,9 @@ class _Encoder:
             self._add(output, "Output", [whole], (index,), symbols=True)
 
     # ---- shared
+
+    def _is_scalar(self, variable: Variable) -> bool:
+        return all(variable.tensor_type.broadcastable)
 
     def _shape_of(self, variable: Variable) -> tuple[Dimension, ...]:
         return self.shape[self.folded.get(variable, variable)]

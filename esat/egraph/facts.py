@@ -26,6 +26,7 @@ from itertools import permutations
 
 import numpy as np
 
+from esat.egraph.signature import FOLDING
 from esat.egraph.structure import STRUCTURE_OPERATORS
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES, MAXIMUM_RANK
@@ -84,6 +85,7 @@ def facts_program(strict: bool = False, finite: bool = False) -> str:
     for op in registered_ops():
         if isinstance(op, Elementwise):
             lines += _op_rules(op)
+            lines += _exact_values(op)
     return "\n".join(lines)
 
 
@@ -167,6 +169,28 @@ def _never_overflows(source: str, target: str) -> bool:
     limits = [0, 1] if source == "bool" else [np.iinfo(source).min, np.iinfo(source).max]
     with np.errstate(over="ignore"):
         return bool(np.all(np.isfinite(np.array(limits, source).astype(target))))
+
+
+def _exact_values(op: Elementwise) -> list[str]:
+    """Values of functions that are exact, such as log 1 = 0.
+
+    A term that is 0 without being known to be would be added to others without end.
+    """
+    function = op.numpy
+    if op.typing != "same" or op.constructor in FOLDING:
+        return []
+    if not isinstance(function, np.ufunc) or "d->d" not in function.types:
+        return []
+    lines = []
+    for point in (0.0, 1.0):
+        with np.errstate(all="ignore"):
+            number = float(function(point))
+        if np.isfinite(number) and (2 * number).is_integer() and not (number == 0.0 and np.signbit(number)):
+            lines.append(
+                f"(rule ((= e ({op.constructor} x)) (= {point} (val x)) (= d (dt e)) (float-dtype d))"
+                f' ((set (val e) {number})) :ruleset esat-fold :name "value-{op.constructor}-{point:.0f}")'
+            )
+    return lines
 
 
 def _op_rules(op: Elementwise) -> list[str]:

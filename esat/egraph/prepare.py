@@ -18,6 +18,7 @@ from esat.egraph.core import core_program
 from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
+from esat.egraph.fills import fills_program
 from esat.egraph.identity import program_digest
 from esat.egraph.joins import Join, join_of
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
@@ -227,6 +228,7 @@ def _prepare(program: Program) -> PreparedRules:
         LOADING,
         facts_program(program.strict, _asks_what_is_finite(program)),
         core_program(program.signature, program.strict),
+        fills_program(program.signature),
         dims_program(program.signature),
         structure_program(),
         _SUPERSEDED_DECLARATIONS,

@@ -16,6 +16,23 @@ GROWTH_LIMIT = 1 << 16
 """Bytes up to which a folded result may be larger than what it was computed from."""
 
 
+def constant_of(variable: Variable) -> Constant | None:
+    """The Constant that a Variable is, be it permuted, broadcast or cast; None where it is none."""
+    steps: list[Apply] = []
+    while not isinstance(variable, Constant):
+        node = variable.owner
+        if node is None or len(node.inputs) != 1 or len(node.outputs) != 1:
+            return None
+        steps.append(node)
+        variable = node.inputs[0]
+    for node in reversed(steps):
+        folded = fold(node, [variable])
+        if folded is None:
+            return None
+        (variable,) = folded
+    return variable
+
+
 def fold(node: Apply, inputs: Sequence[Variable]) -> tuple[Constant, ...] | None:
     """The outputs of a node as Constants, or None where they are not to be folded.
 

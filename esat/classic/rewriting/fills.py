@@ -19,18 +19,26 @@ from esat.ops.shape import ShapeI, element_count, size_of
 
 @local_optimizer([Elementwise])
 def local_fill_shape(node: Apply) -> Transformed:
-    """fill(f(x, y), v) -> fill(x, v): the values of what gives the shape are not needed."""
+    """fill(f(g(x), y), v) -> fill(x, v): the values of what gives the shape are not needed."""
     if node.op.name != "fill":
         return False
     shaping, value = node.inputs
-    source = shaping.owner
-    if source is None or source.op.family is not Family.ELEMENTWISE:
+    found = shaping
+    while (operand := _of_the_same_shape(found)) is not None:
+        found = operand
+    if found is shaping:
         return False
-    flags = shaping.tensor_type.broadcastable
-    for operand in source.inputs:
-        if operand.tensor_type.broadcastable == flags:
-            return fitting(node, node.op.make_node(operand, value).outputs[0])
-    return False
+    return fitting(node, node.op.make_node(found, value).outputs[0])
+
+
+def _of_the_same_shape(variable: Variable) -> Variable | None:
+    """An operand of what computes a Variable that has its shape: a leaf, if there is one."""
+    source = variable.owner
+    if source is None or source.op.family is not Family.ELEMENTWISE:
+        return None
+    flags = variable.tensor_type.broadcastable
+    fit = [operand for operand in source.inputs if operand.tensor_type.broadcastable == flags]
+    return min(fit, key=lambda operand: operand.owner is not None, default=None)
 
 
 @local_optimizer([Alloc])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, describe
+from esat.graph.folding import constant_of
 from esat.graph.variables import Constant, Variable
 from esat.ops.elementwise.arithmetic import sqr
 from esat.ops.elementwise.code import Code, floats
@@ -15,7 +16,7 @@ from esat.ops.elementwise.comparison import eq
 from esat.ops.elementwise.exponential import log
 from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NEGATIVE, NONNEGATIVE, POSITIVE, Facts
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.elementwise.selection import switch
+from esat.ops.elementwise.selection import fill, switch
 
 Cotangents = Sequence[Variable | None]
 
@@ -26,7 +27,8 @@ class Pow(Elementwise):
     def promote(self, inputs: Sequence[Any]) -> list[Variable]:
         operands = super().promote(inputs)
         exponent = operands[1]
-        if exponent.tensor_type.kind == "i" and isinstance(exponent, Constant) and np.any(exponent.data < 0):
+        known = constant_of(exponent)
+        if exponent.tensor_type.kind == "i" and known is not None and np.any(known.data < 0):
             reason = "integers cannot be raised to negative integer powers; cast one operand to a float"
             raise DtypeError(describe(self.name, [operand.type for operand in operands], reason))
         return operands
@@ -38,18 +40,30 @@ def _pow_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Varia
     That is for y = 0, and for x = 0 (where JAX too takes zero, whatever y).
     """
     base, exponent = inputs
-    if isinstance(exponent, Constant) and np.all(exponent.data != 0):
-        return [cotangent * (exponent * base ** _less_one(exponent)), None]
+    known = constant_of(exponent)
+    if known is not None:
+        return [_gradient_of_known_power(base, known, output, cotangent), None]
     constant_power = eq(exponent, 0)
     by_base = switch(constant_power, 0, exponent * base ** switch(constant_power, 1, exponent - 1))
-    if isinstance(exponent, Constant):
-        return [cotangent * by_base, None]
     by_exponent = switch(eq(base, 0), 0, output * log(switch(eq(base, 0), 1, base)))
     return [cotangent * by_base, cotangent * by_exponent]
 
 
-def _less_one(exponent: Constant) -> Constant:
-    return Constant(exponent.type, exponent.data - exponent.data.dtype.type(1))
+def _gradient_of_known_power(
+    base: Variable, exponent: Constant, output: Variable, cotangent: Variable
+) -> Variable:
+    """``y x**(y-1)`` where it is known which y are 0: a condition on them only where they are mixed."""
+    powers = exponent.data
+    if not np.any(powers):
+        zero: Variable = fill(output, 0)
+        return zero
+    less = Constant(
+        exponent.type, np.where(powers == 0, 1, powers - powers.dtype.type(1)).astype(powers.dtype)
+    )
+    by_base: Variable = exponent * base**less
+    if not np.all(powers):
+        by_base = switch(powers == 0, 0, by_base)
+    return cotangent * by_base
 
 
 # A signed exponent that is not constant may turn out negative, which only NumPy's loop reports.

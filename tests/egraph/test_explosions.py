@@ -1,0 +1,162 @@
+"""Programs in which rules fed each other without end: e-nodes stay in proportion to the graph.
+
+What they have in common: constants that are found late, in many forms; fills of many shapes; powers and
+roots of one value that are written in terms of each other.
+"""
+
+import random
+
+import numpy as np
+import pytest
+
+import esat
+from esat.egraph.encode import encode
+from esat.egraph.program import program_for
+from esat.egraph.schedule import Budgets
+from esat.extract.optimizer import optimize, saturated
+from esat.graph.evaluate import evaluate
+from esat.rules import RULES
+from esat.rules.query import Query
+
+E_NODES_A_NODE = 20
+
+
+@pytest.fixture(scope="module")
+def program():
+    return program_for(RULES.query(Query(include=("fast_run",))))
+
+
+def assert_proportional(program, inputs, outputs, most=E_NODES_A_NODE):
+    graph = esat.Graph(inputs, outputs).function_graph()
+    found, report = saturated(encode(graph), program, Budgets())
+    assert report.stop_reason == "saturated", report
+    assert found.arrays.node_count <= most * len(graph), report
+
+
+def assert_same_values(program, inputs, outputs, values):
+    graph = esat.Graph(inputs, outputs).function_graph()
+    optimized, _ = optimize(graph, program, Budgets())
+    with np.errstate(all="ignore"):
+        written = evaluate(graph.outputs, dict(zip(graph.inputs, values, strict=True)))
+        found = evaluate(optimized.outputs, dict(zip(optimized.inputs, values, strict=True)))
+    for right, value in zip(written, found, strict=True):
+        assert (value.dtype, value.shape) == (right.dtype, right.shape)
+        np.testing.assert_allclose(value, right, rtol=1e-9, atol=1e-9)
+
+
+x, y, s = esat.vector("x"), esat.vector("y"), esat.scalar("s")
+
+
+def powers(variable, count):
+    total = sum(float(i + 1) * variable**i for i in range(count))
+    return [total, esat.grad(total.sum() if variable.type.ndim else total, variable)]
+
+
+ENTRIES = {
+    "four powers": ([x], powers(x, 4), 3),
+    "eight powers": ([x], powers(x, 8), 4),
+    "powers of a scalar": ([s], powers(s, 6), 4),
+    "no gradient": ([x], [1 + 2 * x + 3 * x**2 + 4 * x**3], 4),
+    "variance": ([x], [esat.grad(esat.var(x), x)], 16),
+    "ones and zeros": ([x, y], [esat.ones_like(x) * y + esat.zeros_like(x) * y + esat.full_like(x, 2.0)], 6),
+    "roots of a root": ([x], [esat.sqrt(esat.sqrt(abs(x))) ** 3 / esat.sqrt(abs(x))], 16),
+    "an exponential and its inverse": ([x, s], [x * esat.exp(-s) * esat.exp(2 * s) / esat.exp(s)], 10),
+    "the logarithm of one": (
+        [s],
+        [esat.log(esat.exp(s) * esat.ones_like(s)) + esat.log(esat.ones_like(s))],
+        6,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entries(program, name):
+    inputs, outputs, most = ENTRIES[name]
+    assert_proportional(program, inputs, outputs, most)
+    values = [np.array([0.5, 1.5, 2.0]) if one.type.ndim else np.array(0.7) for one in inputs]
+    assert_same_values(program, inputs, outputs, values)
+
+
+def normal(value, mean, deviation):
+    density = -0.5 * ((value - mean) / deviation) ** 2 - esat.log(np.sqrt(2 * np.pi)) - esat.log(deviation)
+    return esat.assert_(density, (deviation > 0).all(), message="deviation > 0")
+
+
+def switched_normal(value, mean, deviation):
+    density = -0.5 * ((value - mean) / deviation) ** 2 - 0.5 * np.log(2 * np.pi) - esat.log(deviation)
+    return esat.where(deviation > 0, density, -np.inf)
+
+
+def half_cauchy(value, scale):
+    return esat.where(value >= 0, np.log(2 / (np.pi * scale)) - esat.log(1 + (value / scale) ** 2), -np.inf)
+
+
+def hierarchical(density, groups):
+    """The logarithm of a density of a hierarchical model, with its gradient: full of fills and conditions."""
+    mean, log_tau, log_sigma = (esat.scalar(name) for name in ("mean", "log_tau", "log_sigma"))
+    effects, slopes = esat.vector("effects"), esat.vector("slopes")
+    inputs = [mean, log_tau, log_sigma, effects, slopes]
+    tau, sigma = esat.exp(log_tau), esat.exp(log_sigma)
+    total = density(mean, esat.full_like(mean, 0.0), esat.full_like(mean, 10.0)).sum()
+    total = total + half_cauchy(tau, 5.0) + log_tau + half_cauchy(sigma, 2.0) + log_sigma
+    total = total + density(effects, esat.zeros_like(effects) + mean, esat.ones_like(effects) * tau).sum()
+    total = total + density(slopes, esat.zeros_like(slopes), esat.ones_like(slopes)).sum()
+    for group in range(groups):
+        features, observed = esat.matrix(f"features{group}"), esat.vector(f"observed{group}")
+        expected = features @ slopes + effects[group]
+        total = total + density(observed, expected, esat.full_like(observed, 1.0) * sigma).sum()
+        inputs += [features, observed]
+    return inputs, [total, *(esat.grad(total, one) for one in inputs[:5])]
+
+
+@pytest.mark.parametrize(("density", "groups"), [(normal, 1), (switched_normal, 1)])
+def test_hierarchical_models(program, density, groups):
+    inputs, outputs = hierarchical(density, groups)
+    assert_proportional(program, inputs, outputs)
+
+
+class Expressions:
+    """Random polynomials of vectors and scalars, with fills and switches on conditions that are constant."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.leaves = [x, y, s]
+
+    def constant(self):
+        return self.random.choice([0.0, 1.0, -1.0, 2.0, 0.5, 3.0])
+
+    def grown(self, depth):
+        chooser = self.random
+        if depth == 0:
+            leaf = chooser.choice(self.leaves)
+            return chooser.choice([leaf, leaf, leaf * self.constant(), leaf ** chooser.choice([0, 1, 2, 3])])
+        left, right = self.grown(depth - 1), self.grown(depth - 1)
+        return chooser.choice([self.sum, self.product, self.filled, self.switched])(left, right)
+
+    def sum(self, left, right):
+        return left + self.constant() * right if self.random.random() < 0.7 else left - right
+
+    def product(self, left, right):
+        return left * right
+
+    def filled(self, left, right):
+        fill = self.random.choice(
+            [esat.zeros_like, esat.ones_like, lambda one: esat.full_like(one, self.constant())]
+        )
+        return left * fill(right) + right
+
+    def switched(self, left, right):
+        condition = self.random.choice([esat.ones_like(left) > 0, esat.constant(True), esat.exp(right) > 0])
+        return esat.where(condition, left, right)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_polynomials_with_gradients(program, seed):
+    expressions = Expressions(seed)
+    total = expressions.grown(3)
+    loss = (total + 0.0 * (x + y + s)).sum()
+    outputs = [total, *(esat.grad(loss, one) for one in (x, y, s))]
+    assert_proportional(program, [x, y, s], outputs)
+    generator = np.random.default_rng(seed)
+    values = [generator.uniform(-2, 2, 4), generator.uniform(-2, 2, 4), np.array(generator.uniform(-2, 2))]
+    assert_same_values(program, [x, y, s], outputs, values)
