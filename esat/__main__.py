@@ -79,6 +79,7 @@ def _check_rules(chosen: argparse.Namespace) -> int:
     from esat.soundness import check
     from esat.soundness.firing import never_fired, programs_with
     from esat.soundness.statement import operators_for
+    from esat.soundness.superfluous import superfluous
 
     ours = RuleFile("", RULES.list(), (), ())
     good = True
@@ -89,11 +90,12 @@ def _check_rules(chosen: argparse.Namespace) -> int:
         print(report)
         untried = {verdict.rule for verdict in report.verdicts if not verdict.situations}
         rules = [rule for rule in file.rules if rule not in untried]
-        idle = never_fired(
-            rules, programs_with(file), operators_for(op_signature(), file.declarations), chosen.seed
-        )
+        operators = operators_for(op_signature(), file.declarations)
+        idle = never_fired(rules, programs_with(file), operators, chosen.seed)
         for rule, _ in idle:
             print(f"{rule.position}: rule {rule.name!r} does not fire on its own left side")
+        for rule in superfluous(rules, operators, chosen.seed) if chosen.files else ():
+            print(f"{rule.position}: rule {rule.name!r} is superfluous: algebra implies it")
         good = good and report.sound and not idle
     return 0 if good else 1
 

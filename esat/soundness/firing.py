@@ -109,7 +109,7 @@ def fires(rule: Rule, program: Program, operators: Signature | None = None, seed
     construction = Construction(signature, operators)
     sampler = SituationSampler(statement, signature, construction, random)
     last = Firing(False, False)
-    for situation in _situations(statement, sampler, random):
+    for situation in situations(statement, sampler, random):
         terms = left_sides(statement, situation, construction, operators)
         report, arrays = saturated(terms, program)
         matched = {statistics.name for statistics in report.rules if statistics.matches}
@@ -121,8 +121,8 @@ def fires(rule: Rule, program: Program, operators: Signature | None = None, seed
     return last
 
 
-def _situations(statement: Statement, sampler: SituationSampler, random: Random) -> Iterable[Situation]:
-    """A few situations, those of the commonest dtypes first."""
+def situations(statement: Statement, sampler: SituationSampler, random: Random) -> Iterable[Situation]:
+    """A few situations in which a rule fires, those of the commonest dtypes first."""
     plans = list(dtype_plans(statement, random))
     order = {dtype: place for place, dtype in enumerate(FIRST_DTYPES)}
     plans.sort(key=lambda plan: max((order.get(dtype, len(order)) for dtype in plan.values()), default=0))
