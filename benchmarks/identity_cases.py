@@ -143,6 +143,14 @@ SHARED = _scalars(
             lambda m, a, b, c, s, y: 1 - m.tanh(a) ** 2 + m.tanh(a) * (m.tanh(a) - 1) - (1 - m.tanh(a)),
             0,
         ),
+        "product with a root": (
+            lambda m, a, b, c, s, y: (m.sqrt(a * a + 1) - a) * (m.sqrt(a * a + 1) + a),
+            0,
+        ),
+        "square of a root": (
+            lambda m, a, b, c, s, y: (m.sqrt(a * a + b * b) + c) ** 2 - 2 * c * m.sqrt(a * a + b * b),
+            5,
+        ),
         "exponentials": (lambda m, a, b, c, s, y: m.exp(a + b) * m.exp(-a) - m.exp(b), 0),
     },
 )
@@ -155,7 +163,7 @@ GRADIENT = _scalars(
             lambda m, a, b, c, s, y: _sigmoid(m, a) * (1 - y) - (1 - _sigmoid(m, a)) * y,
             2,
         ),
-        "sigmoid": (lambda m, a, b, c, s, y: _sigmoid(m, a) - _sigmoid(m, a) * _sigmoid(m, a), 3),
+        "sigmoid": (lambda m, a, b, c, s, y: _sigmoid(m, a) - _sigmoid(m, a) * _sigmoid(m, a), 4),
         "two classes": (
             lambda m, a, b, c, s, y: s * b - s * (s * b + (1 - s) * y),
             4,

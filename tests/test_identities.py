@@ -12,7 +12,7 @@ VIEWS = {"dimshuffle", "fill"}
 class Plain:
     """The functions of the cases, of NumPy."""
 
-    exp, tanh, trace, diag = np.exp, np.tanh, np.trace, np.diag
+    exp, tanh, sqrt, trace, diag = np.exp, np.tanh, np.sqrt, np.trace, np.diag
 
     @staticmethod
     def sigmoid(x):

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from esat.egraph.algebra.expressions import Constant, Expression, Name, Product, Sum
-from esat.egraph.algebra.polynomials import Polynomial
+from esat.egraph.algebra.polynomials import Coefficient, Monomial, Polynomial, atoms_of
 from esat.egraph.algebra.quotients import Quotient
 
 POINTS = 40
@@ -27,8 +27,17 @@ _UNREACHED = 99.0
 _NO_DIGIT = 60.0
 
 
+Items = tuple[tuple[Monomial, Coefficient], ...]
+"""A polynomial that can be hashed."""
+
+
 @lru_cache(maxsize=4096)
-def is_as_accurate(written: Expression, offered: Expression, form: tuple[tuple[object, ...], ...]) -> bool:
+def is_as_accurate(
+    written: Expression,
+    offered: Expression,
+    form: tuple[Items, ...],
+    roots: tuple[tuple[int, Items], ...] = (),
+) -> bool:
     """Whether an expression loses at most as many bits as another of the same value, and a few more.
 
     Parameters
@@ -36,12 +45,16 @@ def is_as_accurate(written: Expression, offered: Expression, form: tuple[tuple[o
     written, offered
         The expressions; names are small numbers that say nothing but which of them are equal.
     form
-        The items of the numerator and of the denominator that both are.
+        The numerator and the denominator of what both are.
+    roots
+        Names of square roots, with what they are roots of.
     """
-    exact = Quotient(dict(form[0]), dict(form[1]))  # type: ignore[arg-type]
-    names = sorted(_names(written) | _names(offered))
-    for point in _points(names):
+    exact = Quotient(dict(form[0]), dict(form[1]))
+    squares = {name: dict(items) for name, items in roots}
+    for point in _points(sorted(_names(written) | _names(offered) | atoms_of(*exact, *squares.values()))):
         fractions = {name: Fraction(value) for name, value in point.items()}
+        if not _set_roots(point, fractions, squares):
+            continue
         try:
             true = _exactly(exact.above, fractions) / _exactly(exact.below, fractions)
         except ZeroDivisionError:
@@ -61,10 +74,26 @@ def _names(expression: Expression) -> set[int]:
             return set().union(*map(_names, (*expression.above, *expression.below)))
 
 
-def _points(names: Sequence[int]) -> list[Mapping[int, float]]:
+def _set_roots(
+    point: dict[int, float], fractions: dict[int, Fraction], squares: Mapping[int, Polynomial]
+) -> bool:
+    """Give roots their values; whether they are defined, and within range."""
+    for name in sorted(squares, key=lambda name: len(squares[name])):
+        try:
+            radicand = float(_exactly(squares[name], fractions))
+        except OverflowError:
+            return False
+        if not 0 <= radicand < math.inf:
+            return False
+        point[name] = math.sqrt(radicand)
+        fractions[name] = Fraction(point[name])
+    return True
+
+
+def _points(names: Sequence[int]) -> list[dict[int, float]]:
     """Hostile points: near each other, near one, of all magnitudes."""
     draw = random.Random(7)
-    points: list[Mapping[int, float]] = []
+    points: list[dict[int, float]] = []
     for number in range(POINTS):
         point: dict[int, float] = {}
         last = 1.0

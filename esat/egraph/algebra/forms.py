@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+
 from esat.egraph.algebra.coded import CONSTANT, FILL, POWER, SUM
 from esat.egraph.algebra.fingerprints import Fingerprints
-from esat.egraph.algebra.polynomials import TooLongError, power_operations
+from esat.egraph.algebra.polynomials import ONE, Polynomial, TooLongError, power_operations
 from esat.egraph.algebra.quotients import (
     ZERO,
     Quotient,
@@ -16,23 +18,33 @@ from esat.egraph.algebra.quotients import (
     power_of,
     product_of,
     sum_of,
+    without_squares,
 )
 from esat.egraph.algebra.reading import UNKNOWN
 
 UNIT_QUOTIENT = of_number(1.0)
+ROOT, NONNEGATIVE = "Sqrt", "nonnegative"
+"""The op, and the relation that has to hold of its operand."""
 
 
 class Forms:
     """Normal forms of classes, each made when first asked for.
 
-    Atoms are the classes whose chosen e-node is no ring operation, or whose form is too long. Their names are
-    the classes' places in the order of what they are.
+    Atoms are the classes whose chosen e-node is no ring operation, or whose form is too long. Their names
+    are the classes' places in the order of what they are. Atoms that are square roots of what is known not
+    to be negative are in no form squared.
+
+    Attributes
+    ----------
+    squares
+        The roots met so far, with what they are roots of.
     """
 
     def __init__(self, found: Fingerprints) -> None:
         self.found = found
         self._forms: dict[int, Quotient] = {}
         self._operations: dict[int, int] = {}
+        self.squares: dict[int, Polynomial] = {}
 
     @cached_property
     def classes(self) -> list[int]:
@@ -57,7 +69,8 @@ class Forms:
         while stack:
             current = stack[-1]
             node = found.chosen_list[current]
-            below = found.reading.operands_of(node) if found.is_ring(node) else []
+            is_open = found.is_ring(node) or node in self._roots
+            below = found.reading.operands_of(node) if is_open else []
             missing = [operand for operand in below if operand not in self._forms]
             if missing:
                 stack.extend(missing)
@@ -77,8 +90,30 @@ class Forms:
             form = self._combined(klass, node)
         except (TooLongError, ZeroDivisionError):
             form = None
+        if form is not None and self.squares:
+            form = self._rooted(form)
+        if node in self._roots:
+            radicand = self._forms[self.found.reading.operands_of(node)[0]]
+            if radicand.below == ONE:
+                self.squares[self.found.rank[klass]] = radicand.above
         self._forms[klass] = of_atom(self.found.rank[klass]) if form is None else form
         self._operations[klass] = 0 if form is None else self._counted(node)
+
+    @cached_property
+    def _roots(self) -> frozenset[int]:
+        """Square roots of classes that are known not to be negative."""
+        reading = self.found.reading
+        held = set(reading.facts.get(NONNEGATIVE, np.zeros(0, np.int64)).tolist())
+        if not held or ROOT not in reading.names:
+            return frozenset()
+        nodes = np.flatnonzero(reading.operator == reading.names.index(ROOT)).tolist()
+        return frozenset(node for node in nodes if reading.operands_of(node)[0] in held)
+
+    def _rooted(self, form: Quotient) -> Quotient | None:
+        try:
+            return without_squares(form, self.squares)
+        except TooLongError:
+            return None
 
     def _combined(self, klass: int, node: int) -> Quotient | None:
         found = self.found

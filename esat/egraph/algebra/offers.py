@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from esat.egraph.algebra import expressions
-from esat.egraph.algebra.accuracy import is_as_accurate
+from esat.egraph.algebra.accuracy import Items, is_as_accurate
 from esat.egraph.algebra.backend import compiled
 from esat.egraph.algebra.coded import FILL, POWER, SUM
 from esat.egraph.algebra.expressions import Constant, Expression, Name, Product, Sum
@@ -96,7 +96,7 @@ class Offers:
     def _of(self, klass: int) -> Iterator[Offer]:
         before = self.forms.operations(klass)
         form = self.forms.form(klass)
-        if not form.above or before > LONGEST_WRITTEN or before < len(atoms_of(*form)):
+        if before > LONGEST_WRITTEN or before < len(atoms_of(*form)):
             return
         offered: list[Offer] = []
         for expression in self._written(klass, form):
@@ -111,6 +111,9 @@ class Offers:
 
     def _written(self, klass: int, form: Quotient) -> Iterator[Expression]:
         """Ways to write a form down."""
+        if not form.above:
+            yield Constant(0)
+            return
         above = list(ways_of(form.above, self._divisors_of(klass, form.above)))
         if form.below == ONE:
             yield from above
@@ -149,7 +152,7 @@ class Offers:
                 return False
             return not _divides(offer.expression)
         named = [int(reading.dtype[self.forms.classes[name]]) for name in expressions.names(offer.expression)]
-        if max(named, default=UNKNOWN) != int(reading.dtype[offer.klass]):
+        if named and max(named) != int(reading.dtype[offer.klass]):
             return False
         return self._accuracy == "ignored" or self._is_accurate(offer, form)
 
@@ -159,17 +162,17 @@ class Offers:
         offered = _opened(self.forms, offer.expression)
         number: dict[int, int] = {}
         written, offered = _renamed(written, number), _renamed(offered, number)
-        items = tuple(
-            tuple(
-                (
-                    tuple(sorted((number.setdefault(name, len(number)), e) for name, e in monomial)),
-                    coefficient,
-                )
-                for monomial, coefficient in part.items()
-            )
-            for part in form
+        used = [name for name in self.forms.squares if name in number]
+        roots = tuple((number[name], self._items(self.forms.squares[name], number)) for name in used)
+        items = tuple(self._items(part, number) for part in form)
+        return is_as_accurate(written, offered, items, roots)
+
+    def _items(self, polynomial: Polynomial, number: dict[int, int]) -> Items:
+        """A polynomial with its atoms numbered."""
+        return tuple(
+            (tuple(sorted((number.setdefault(name, len(number)), e) for name, e in monomial)), coefficient)
+            for monomial, coefficient in polynomial.items()
         )
-        return is_as_accurate(written, offered, items)
 
 
 def rank_free(expression: Expression, own: int) -> bool:

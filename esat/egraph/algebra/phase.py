@@ -10,6 +10,7 @@ from esat.egraph.algebra.additions import Additions, UnnamedError
 from esat.egraph.algebra.coded import FILL
 from esat.egraph.algebra.findings import Finding
 from esat.egraph.algebra.fingerprints import Fingerprints, fingerprints
+from esat.egraph.algebra.forms import NONNEGATIVE
 from esat.egraph.algebra.lengths import Symbols
 from esat.egraph.algebra.merges import constants, equal_classes, fits
 from esat.egraph.algebra.offers import Accuracy, Offers, candidates
@@ -51,7 +52,7 @@ class Algebra:
 
     def extend(self, engine: Engine) -> bool:
         """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""
-        found = fingerprints(read(engine, self._operators), self._symbols)
+        found = fingerprints(read(engine, self._operators, (NONNEGATIVE,)), self._symbols)
         offers = Offers(found, self._accuracy)
         additions, wording = Additions(found, offers.forms), Wording(found, offers.forms, self._terms)
         settled = self._merge(found, offers, additions, wording)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from esat.egraph.algebra.polynomials import (
     ONE,
     UNIT,
+    Monomial,
     Polynomial,
     added,
     atom,
@@ -24,6 +26,32 @@ class Quotient(NamedTuple):
 
     above: Polynomial
     below: Polynomial
+
+
+Squares = Mapping[int, Polynomial]
+"""Atoms that are square roots, with what they are roots of."""
+
+
+def without_squares(value: Quotient, squares: Squares) -> Quotient:
+    """A quotient in which roots have no higher power than the first; raises TooLongError."""
+    above, below = (_without_squares(part, squares) for part in value)
+    return reduced(above, below) if below else value
+
+
+def _without_squares(polynomial: Polynomial, squares: Squares) -> Polynomial:
+    total: Polynomial = {}
+    for monomial, coefficient in polynomial.items():
+        rest: Monomial = tuple(
+            (name, exponent % 2 if name in squares else exponent)
+            for name, exponent in monomial
+            if name not in squares or exponent % 2
+        )
+        term: Polynomial = {rest: coefficient}
+        for name, exponent in monomial:
+            for _ in range(exponent // 2 if name in squares else 0):
+                term = multiplied(term, squares[name])
+        total = added(total, term)
+    return total
 
 
 ZERO = Quotient({}, ONE)
