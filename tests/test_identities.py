@@ -49,15 +49,26 @@ def test_the_gradient_of_the_logistic_loss_is_the_residual() -> None:
     x, y, w = esat.matrix("x"), esat.vector("y"), esat.vector("w")
     p = esat.sigmoid(x @ w)
     loss = -(y * esat.log(p) + (1 - y) * esat.log(1 - p)).mean()
-    function = esat.compile(esat.Graph([x, y, w], esat.grad(loss, w)))
+    graph = esat.Graph([x, y, w], esat.grad(loss, w))
+    function = esat.compile(graph, esat.Mode(accuracy="ignore"))
     names = sorted(node.op.name for node in function.optimized.toposort())
-    assert names.count("sub") == 1
-    assert names.count("sigmoid") == 1
-    assert not {"log", "reciprocal", "exp", "softplus"} & set(names)
+    assert [name for name in names if name not in VIEWS | {"cast", "shape_i"}] == [
+        "div",
+        "matmul",
+        "matmul",
+        "sigmoid",
+        "sub",
+    ]
+    # Where the labels are certain, p - y has no digits left in float64; both programs agree elsewhere.
+    accurate = esat.compile(graph)
+    assert any("Sigmoid" in str(finding) for finding in accurate.report.saturation.findings)
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(30, 4)), rng.integers(0, 2, 30).astype(float), rng.normal(size=4)
+    values = rng.normal(size=(30, 4)), rng.uniform(0.0, 1.0, 30), rng.normal(size=4)
     residual = 1 / (1 + np.exp(-values[0] @ values[2])) - values[1]
-    np.testing.assert_allclose(function(*values), values[0].T @ residual / 30, rtol=1e-12)
+    for program in (function, accurate):
+        np.testing.assert_allclose(program(*values), values[0].T @ residual / 30, rtol=1e-12)
+    certain = np.array([[1.0], [2.0]]), np.array([1.0, 1.0]), np.array([40.0])
+    np.testing.assert_allclose(accurate(*certain), [-(np.exp(-40) + 2 * np.exp(-80)) / 2], rtol=1e-12)
 
 
 def test_what_the_algebra_found_is_told() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from esat.egraph.algebra.factoring import Divisor
 from esat.egraph.algebra.factoring import forms as ways_of
 from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.forms import Forms
-from esat.egraph.algebra.polynomials import ONE, Polynomial, atoms_of
+from esat.egraph.algebra.polynomials import ONE, Polynomial, atoms_of, operations
 from esat.egraph.algebra.polynomials import number as number_of
 from esat.egraph.algebra.quotients import Quotient
 from esat.egraph.algebra.reading import UNKNOWN
@@ -27,8 +26,6 @@ LONGEST_WRITTEN = 64
 """Operations of the longest trees that are looked at."""
 _FORMS_OFFERED = 2
 """Of one class at a time."""
-
-Accuracy = Literal["guarded", "ignored"]
 
 
 @record(frozen=True, slots=True)
@@ -72,13 +69,10 @@ class Offers:
     ----------
     found
         The e-graph.
-    accuracy
-        Whether forms are left out that lose digits.
     """
 
-    def __init__(self, found: Fingerprints, accuracy: Accuracy) -> None:
+    def __init__(self, found: Fingerprints) -> None:
         self.found, self.forms = found, Forms(found)
-        self._accuracy = accuracy
         self._divisors: dict[int, list[Divisor]] = {}
 
     def of(self, classes: Sequence[int]) -> Iterator[Offer]:
@@ -94,8 +88,8 @@ class Offers:
             yield from self._of(klass)
 
     def _of(self, klass: int) -> Iterator[Offer]:
-        before = self.forms.operations(klass)
         form = self.forms.form(klass)
+        before = self.forms.operations(klass) + self._roots_saved(klass, form)
         if before > LONGEST_WRITTEN or before < len(atoms_of(*form)):
             return
         offered: list[Offer] = []
@@ -105,6 +99,15 @@ class Offers:
                 offered.append(Offer(klass, expression, before, after))
         offered.sort(key=lambda offer: offer.after)
         yield from [offer for offer in offered if self._is_right(offer, form)][:_FORMS_OFFERED]
+
+    def _roots_saved(self, klass: int, form: Quotient) -> int:
+        """Operations of the square roots in a class's tree that its form does without."""
+        if not self.forms.squares:
+            return 0
+        left = atoms_of(*form)
+        ranks = {self.found.rank[below] for below in self.forms.atoms(klass)}
+        gone = (ranks & self.forms.squares.keys()) - left
+        return sum(1 + operations(self.forms.squares[name]) for name in gone)
 
     def _operations(self, name: int) -> int:
         return self.forms.operations(self.forms.classes[name])
@@ -154,7 +157,7 @@ class Offers:
         named = [int(reading.dtype[self.forms.classes[name]]) for name in expressions.names(offer.expression)]
         if named and max(named) != int(reading.dtype[offer.klass]):
             return False
-        return self._accuracy == "ignored" or self._is_accurate(offer, form)
+        return self._is_accurate(offer, form)
 
     def _is_accurate(self, offer: Offer, form: Quotient) -> bool:
         """As :func:`is_as_accurate`, of which equal questions are remembered whatever the atoms are."""

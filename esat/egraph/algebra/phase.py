@@ -13,7 +13,7 @@ from esat.egraph.algebra.fingerprints import Fingerprints, fingerprints
 from esat.egraph.algebra.forms import NONNEGATIVE
 from esat.egraph.algebra.lengths import Symbols
 from esat.egraph.algebra.merges import constants, equal_classes, fits
-from esat.egraph.algebra.offers import Accuracy, Offers, candidates
+from esat.egraph.algebra.offers import Offers, candidates
 from esat.egraph.algebra.reading import read
 from esat.egraph.algebra.wording import Wording
 from esat.egraph.engine import Engine
@@ -30,8 +30,6 @@ class Algebra:
         What was loaded.
     constructors
         Tables whose rows are e-nodes, those of the terms aside.
-    accuracy
-        Whether forms are left out that lose digits.
 
     Attributes
     ----------
@@ -39,13 +37,10 @@ class Algebra:
         All that was found.
     """
 
-    def __init__(
-        self, terms: TermGraph, constructors: Collection[str], accuracy: Accuracy = "guarded"
-    ) -> None:
+    def __init__(self, terms: TermGraph, constructors: Collection[str]) -> None:
         self.findings: list[Finding] = []
         self._terms = terms
         self._operators = {*constructors, *(term.constructor for term in terms.terms)}
-        self._accuracy = accuracy
         self._symbols = Symbols.of(terms)
         self._looked_at: dict[tuple[int, int], int] = {}
         self._lent: set[tuple[tuple[int, int], int]] = set()
@@ -53,7 +48,7 @@ class Algebra:
     def extend(self, engine: Engine) -> bool:
         """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""
         found = fingerprints(read(engine, self._operators, (NONNEGATIVE,)), self._symbols)
-        offers = Offers(found, self._accuracy)
+        offers = Offers(found)
         additions, wording = Additions(found, offers.forms), Wording(found, offers.forms, self._terms)
         settled = self._merge(found, offers, additions, wording)
         new = [klass for klass in candidates(found) if klass not in settled and self._is_new(found, klass)]
