@@ -17,7 +17,7 @@ from esat.codegen.printing.printer import ENTRY, print_source
 from esat.codegen.template import NUMBA_TYPES
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=cache.RECENT_KERNELS)
 def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel:
     """The machine code of a kernel, called as ``compiled(*outputs, *inputs)``.
 
@@ -45,7 +45,7 @@ def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel
     return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options, load_blas)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=cache.RECENT_KERNELS)
 def compile_narrow(narrow: Narrow, size: int) -> cache.CompiledKernel:
     """The machine code of a narrow kernel for one size of its narrow axis; see :func:`compile_kernel`."""
     printed = print_narrow(narrow, size, comments=False)

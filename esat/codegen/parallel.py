@@ -87,7 +87,7 @@ class ParallelKernel:
         return [(part.partial_results(sizes), np.dtype(dtype)) for part, dtype in self.partial]
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=cache.RECENT_KERNELS)
 def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C", streams: bool = False) -> ParallelKernel:
     """The kernel in parts that several threads share.
 

@@ -194,7 +194,7 @@ def _stored(variable: Variable) -> Variable:
     return variable.owner.inputs[0] if is_turned(variable) and variable.owner is not None else variable
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=cache.RECENT_KERNELS)
 def compile_layers(kernel: LayersKernel) -> cache.CompiledKernel:
     """The machine code of a kernel; :func:`print_layers` says what it is called with."""
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects

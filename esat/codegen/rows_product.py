@@ -96,7 +96,7 @@ def stays_in_cache(columns: int, itemsize: int) -> bool:
     return columns * itemsize <= LONGEST_ROW
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=cache.RECENT_KERNELS)
 def compile_rows(kernel: RowsKernel, count: int | None) -> cache.CompiledKernel:
     """The machine code ``(matrix, vector, sums, *others, *kept, output, block, pool, threads)``.
 

@@ -145,7 +145,7 @@ def driver(out, x):
     body(x, out)
 """
     kernel = cache.load_or_compile(text, "driver", SIGNATURE, {}, CompileOptions(noalias=("body", "driver")))
-    lines = str(kernel.compile_result.library.get_llvm_str()).splitlines()
+    lines = str(kernel.code.llvm).splitlines()
     (body,) = [line for line in lines if line.startswith("define") and "body" in line]
     # What another library defines, too, would run in its place until the kernel comes from the disk.
     assert "internal" in body

@@ -90,7 +90,7 @@ def test_what_a_loop_calls_depends_on_how_many_functions_it_has(
     source = f"def kernel(out, x):\n    for i in range(out.size):\n        out[i] = {body}"
     environment = {name: vector_math.function(name, 64) for name in ("erf", "log", "log1p")}
     made = KernelCache(None).load_or_compile(source, "kernel", SIGNATURE, environment, OPTIONS)
-    names = {name.partition(".")[0] for name in shared_code.called_by(made.compile_result.library)}
+    names = {name.partition(".")[0] for name in made.code.shared}
     functions = ["erf", "log", "log1p"] if is_one_of_many else []
     assert {name for name in names if name.endswith("_v16")} == {
         f"esat_{one}_float64_v16" for one in functions
@@ -116,7 +116,7 @@ def test_values_are_those_of_the_formula_in_place(
     for shared in (True, False):
         monkeypatch.setattr(linking, "is_shared", lambda formula, is_one_of_many, shared=shared: shared)
         compiled = kernel.__wrapped__(name, bits)
-        assert bool(shared_code.called_by(compiled.compile_result.library)) == shared
+        assert bool(compiled.code.shared) == shared
         values.append(np.empty_like(arguments[0]))
         compiled.function(values[-1], *arguments)
     np.testing.assert_array_equal(*values)

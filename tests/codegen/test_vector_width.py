@@ -90,7 +90,7 @@ def scaled(key: str, line: str) -> cache.CompiledKernel:
 
 
 def width(compiled: cache.CompiledKernel) -> set[str]:
-    return set(re.findall(r'"prefer-vector-width"="(\d+)"', compiled.compile_result.library.get_llvm_str()))
+    return set(re.findall(r'"prefer-vector-width"="(\d+)"', compiled.code.llvm))
 
 
 def test_llvm_hears_of_half_vectors() -> None:

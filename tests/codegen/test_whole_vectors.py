@@ -115,7 +115,7 @@ def test_what_pads_vectors_is_shared_by_loops_of_arrays_alike(compiled: Compile)
     x, y, single = variable("float64", None), variable("float64", None), variable("float32", None)
 
     def padding_of(output: Variable, inputs: list[Variable]) -> set[str]:
-        called = shared_code.called_by(compiled(lowered([output], inputs)).compile_result.library)
+        called = compiled(lowered([output], inputs)).code.shared
         return {name for name in called if name.startswith("esat_whole_vectors_")}
 
     of_two = padding_of(op("mul", op("exp", x), y), [x, y])

@@ -1,11 +1,12 @@
 """Compiled kernels, kept in memory and on disk."""
 
 from esat.codegen.cache.kernel import CompiledKernel, CompileOptions
-from esat.codegen.cache.kernel_cache import CacheInfo, KernelCache
+from esat.codegen.cache.kernel_cache import RECENT_KERNELS, CacheInfo, KernelCache
 from esat.codegen.cache.process_cache import clear, info, is_stored, load_or_compile, misses, process_cache
 from esat.storage import CacheWarning
 
 __all__ = [
+    "RECENT_KERNELS",
     "CacheInfo",
     "CacheWarning",
     "CompileOptions",

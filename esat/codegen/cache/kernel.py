@@ -22,11 +22,13 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.typing.templates import Signature
 
 from esat.codegen.cache import namespace
-from esat.codegen.entry import Kind, entry_function, kinds_of
+from esat.codegen.cache.machine_code import MachineCode
+from esat.codegen.entry import entry_function, kinds_of
 from esat.codegen.loop_compiler.compiler import LoopCompiler
 from esat.codegen.loop_compiler.contexts import RUN_TIME
+from esat.codegen.loop_compiler.private import PrivateCompiler, forget
 from esat.codegen.vector_math import shared_code
-from esat.errors import CompileError
+from esat.errors import CompileError, EsatError
 from esat.records import record
 
 _COMPILER: Any = compiler
@@ -51,6 +53,34 @@ class CompileOptions:
 
 
 @record(frozen=True)
+class NumbaCode:
+    """Machine code in numba's engine, which stays: of kernels that only numba's own wrapper can call.
+
+    Attributes
+    ----------
+    result
+        Numba's result, which owns the machine code.
+    """
+
+    result: Any
+
+    @property
+    def address(self) -> int:
+        """Of the native function."""
+        return int(self.result.library.get_pointer_to_function(self.result.fndesc.llvm_func_name))
+
+    @property
+    def llvm(self) -> str:
+        """LLVM's code as text."""
+        return str(self.result.library.get_llvm_str())
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as assembly text."""
+        return str(self.result.library.get_asm_str())
+
+
+@record(frozen=True)
 class CompiledKernel:
     """A kernel ready to be called.
 
@@ -63,6 +93,8 @@ class CompiledKernel:
         The cache key, 64 hexadecimal digits.
     from_disk
         Whether it was loaded from the disk cache instead of compiled.
+    code
+        Owns the machine code. The function does, too.
     """
 
     function: Callable[..., Any]
@@ -72,8 +104,7 @@ class CompiledKernel:
     signature: Signature
     options: CompileOptions
     from_disk: bool
-    compile_result: Any = field(repr=False, compare=False)
-    """Numba's result, which owns the machine code."""
+    code: MachineCode | NumbaCode = field(repr=False, compare=False)
 
     def __call__(self, *arguments: object) -> Any:
         return self.function(*arguments)
@@ -81,15 +112,34 @@ class CompiledKernel:
     @property
     def address(self) -> int:
         """Of the native function, which is called by numba's convention."""
-        return _address(self.compile_result)
+        return self.code.address
 
     @property
     def assembly(self) -> str:
         """The machine code as assembly text, with what it calls; only of kernels compiled by this process."""
         if self.from_disk:
             raise CompileError(f"kernel {self.entry}: the assembly of a kernel loaded from disk is not kept")
-        library = self.compile_result.library
-        return str(library.get_asm_str()) + shared_code.assembly_called_by(library)
+        return self.code.assembly
+
+    @classmethod
+    def of(
+        cls,
+        code: MachineCode | NumbaCode,
+        key: str,
+        source: str,
+        entry: str,
+        signature: Signature,
+        options: CompileOptions,
+        from_disk: bool,
+    ) -> CompiledKernel:
+        """The kernel of machine code that is there."""
+        if isinstance(code, NumbaCode):
+            function: Callable[..., Any] = code.result.entry_point
+        else:
+            kinds = kinds_of(signature)
+            assert kinds is not None, "other kernels are numba's"
+            function = entry_function(code.address, kinds, code)
+        return cls(function, key, entry, source, signature, options, from_disk, code)
 
 
 def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOptions) -> Any:
@@ -98,17 +148,21 @@ def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOption
     The dispatcher is made directly because ``numba.njit`` returns plain Python functions when
     the user has switched the compiler off by NUMBA_DISABLE_JIT, which cannot call intrinsics.
     """
+    is_parallel = options.parallel and "prange" in function.__code__.co_names
     target_options = {
         "nopython": True,
         "nogil": True,
         "boundscheck": False,
         "error_model": "numpy",
-        "parallel": options.parallel and "prange" in function.__code__.co_names,
+        "parallel": is_parallel,
         "no_cpython_wrapper": not is_wrapped,
         "no_cfunc_wrapper": True,
     }
-    noalias = function.__code__.co_name in options.noalias
-    pipeline = LoopCompiler if noalias else compiler.Compiler
+    if function.__code__.co_name in options.noalias:
+        pipeline: Any = LoopCompiler
+    else:
+        # Numba's functions for its threads are in its engine.
+        pipeline = compiler.Compiler if is_wrapped or is_parallel else PrivateCompiler
     return CPUDispatcher(function, targetoptions=target_options, pipeline_class=pipeline)
 
 
@@ -134,35 +188,47 @@ def compile_kernel(
     functions = dict(environment)
     functions["__name__"] = namespace.__name__
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    dispatchers: list[Any] = []
     try:
         exec(compile(source, filename, "exec"), functions)
-    except Exception as error:
-        raise CompileError(f"kernel {entry}: the generated source does not run: {error}\n{source}") from error
-    for name, function in list(functions.items()):
-        if isinstance(function, FunctionType) and function.__globals__ is functions:
-            # Symbols are named after the function: the key keeps them apart between kernels.
-            function.__name__ = function.__qualname__ = f"{name}_{key[:32]}"
-            functions[name] = _dispatcher(function, name == entry and kinds is None, options)
-    dispatcher: Any = functions.get(entry)
-    if not isinstance(dispatcher, CPUDispatcher):
-        raise CompileError(f"kernel {entry}: the generated source defines no such function\n{source}")
-    try:
+        is_wrapped = kinds is None or options.parallel
+        for name, function in list(functions.items()):
+            if isinstance(function, FunctionType) and function.__globals__ is functions:
+                # Symbols are named after the function: the key keeps them apart between kernels.
+                function.__name__ = function.__qualname__ = f"{name}_{key[:32]}"
+                dispatchers.append(_dispatcher(function, name == entry and is_wrapped, options))
+                functions[name] = dispatchers[-1]
+        dispatcher: Any = functions.get(entry)
+        if not isinstance(dispatcher, CPUDispatcher):
+            raise CompileError(f"kernel {entry}: the generated source defines no such function\n{source}")
         dispatcher.compile(signature)
+        result: Any = dispatcher.overloads[signature.args]
+        code = NumbaCode(result) if is_wrapped else MachineCode.of(result.library, result.fndesc.llvm_func_name)
     except NumbaError as error:
         raise CompileError(f"kernel {entry}: numba refused the source: {error}\n{source}") from error
-    result: Any = dispatcher.overloads[signature.args]
-    function = _function(result, kinds)
-    return CompiledKernel(function, key, entry, source, signature, options, False, result)
+    except EsatError:
+        raise
+    except Exception as error:
+        raise CompileError(f"kernel {entry}: the generated source does not run: {error}\n{source}") from error
+    finally:
+        linecache.cache.pop(filename, None)
+        if kinds is not None:
+            for one in dispatchers:
+                for overload in one.overloads.values():
+                    forget(overload.entry_point)
+    return CompiledKernel.of(code, key, source, entry, signature, options, from_disk=False)
 
 
 def serialize_kernel(kernel: CompiledKernel) -> bytes | None:
     """The machine code of a freshly compiled kernel as bytes; None if it holds process addresses."""
-    result = kernel.compile_result
-    if result.library.has_dynamic_globals or result.lifted:
+    code = kernel.code
+    if isinstance(code, MachineCode):
+        return pickle.dumps((shared_code.codes(code.shared), code.object_code, code.symbol, code.imported))
+    if code.result.library.has_dynamic_globals or code.result.lifted:
         return None
     # Numba would keep an annotated listing of the source with it, which takes long to write.
-    reduced = result._replace(type_annotation="")._reduce()
-    return bytes(_SERIALIZER.dumps((shared_code.called_by(result.library), reduced)))
+    reduced = code.result._replace(type_annotation="")._reduce()
+    return bytes(_SERIALIZER.dumps(({}, reduced)))
 
 
 def deserialize_kernel(
@@ -179,26 +245,17 @@ def deserialize_kernel(
     loading a kernel. Machine code that allocates needs numba's run-time library, which LLVM compiles in each
     process: that takes as long as five kernels.
     """
+    code: MachineCode | NumbaCode
     with global_compiler_lock:
-        if RUN_TIME.encode() in bytes(payload):
-            rtsys.initialize(cpu_target.target_context)
-        shared, reduced = pickle.loads(payload)
+        shared, *rest = pickle.loads(payload)
         shared_code.load(shared)
-        result = _COMPILER.CompileResult._rebuild(cpu_target.target_context, *reduced)
-    function = _function(result, kinds_of(signature))
-    return CompiledKernel(function, key, entry, source, signature, options, True, result)
-
-
-def _function(result: Any, kinds: tuple[Kind, ...] | None) -> Callable[..., Any]:
-    """The function that Python calls: of numba's making where it took its own wrapper."""
-    if kinds is None:
-        wrapped: Callable[..., Any] = result.entry_point
-        return wrapped
-    return entry_function(_address(result), kinds, result)
-
-
-def _address(result: Any) -> int:
-    return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+        if len(rest) == 1:
+            if RUN_TIME.encode() in bytes(payload):
+                rtsys.initialize(cpu_target.target_context)
+            code = NumbaCode(_COMPILER.CompileResult._rebuild(cpu_target.target_context, *rest[0]))
+        else:
+            code = MachineCode(*rest)
+    return CompiledKernel.of(code, key, source, entry, signature, options, from_disk=True)
 
 
 def signature_text(signature: Signature) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from numba.core.typing.templates import Signature
 
@@ -15,14 +17,20 @@ from esat.codegen.cache.interrupts import delayed_interrupts
 from esat.codegen.cache.kernel import (
     CompiledKernel,
     CompileOptions,
+    NumbaCode,
     compile_kernel,
     deserialize_kernel,
     serialize_kernel,
     signature_text,
 )
+from esat.codegen.cache.machine_code import MachineCode
 from esat.forks import GATE
 from esat.records import record
 from esat.storage import DEFAULT_LIMIT, Store
+
+
+RECENT_KERNELS = 64
+"""Kernels that are kept though nothing uses them; others go with the last function that does."""
 
 
 @record(frozen=True)
@@ -66,7 +74,10 @@ class KernelCache:
 
     def __init__(self, path: Path | None, limit: int = DEFAULT_LIMIT) -> None:
         self._lock = threading.Lock()
-        self._kernels: dict[str, Future[CompiledKernel]] = {}
+        self._pending: dict[str, Future[CompiledKernel]] = {}
+        self._recent: OrderedDict[str, CompiledKernel] = OrderedDict()
+        # What functions in use hold; machine code that nothing holds any more is gone from here.
+        self._codes: WeakValueDictionary[str, MachineCode | NumbaCode] = WeakValueDictionary()
         self._memory_hits = 0
         self._disk_hits = 0
         self._misses = 0
@@ -119,12 +130,21 @@ class KernelCache:
     ) -> CompiledKernel:
         key = kernel_key(source, entry, signature_text(signature), environment, repr(options))
         with self._lock:
-            pending = self._kernels.get(key)
+            known = self._recent.get(key)
+            code = self._codes.get(key) if known is None else known.code
+            if known is None and code is not None:
+                from_disk = isinstance(code, MachineCode) and not code.bitcode
+                known = CompiledKernel.of(code, key, source, entry, signature, options, from_disk)
+            if known is not None:
+                self._remember(known)
+                self._memory_hits += 1
+                return known
+            pending = self._pending.get(key)
             if pending is not None:
                 self._memory_hits += 1
             else:
                 mine: Future[CompiledKernel] = Future()
-                self._kernels[key] = mine
+                self._pending[key] = mine
         if pending is not None:
             return pending.result()
         try:
@@ -135,14 +155,23 @@ class KernelCache:
                 self._save(kernel)
         except BaseException as error:
             with self._lock:
-                self._kernels.pop(key, None)
+                self._pending.pop(key, None)
             mine.set_exception(error)
             raise
         with self._lock:
+            self._pending.pop(key, None)
+            self._remember(kernel)
             self._disk_hits += kernel.from_disk
             self._misses += not kernel.from_disk
         mine.set_result(kernel)
         return kernel
+
+    def _remember(self, kernel: CompiledKernel) -> None:
+        self._codes[kernel.key] = kernel.code
+        self._recent[kernel.key] = kernel
+        self._recent.move_to_end(kernel.key)
+        while len(self._recent) > RECENT_KERNELS:
+            self._recent.popitem(last=False)
 
     def info(self) -> CacheInfo:
         """Counts of this process and the present content of the directory."""
@@ -170,7 +199,8 @@ class KernelCache:
     def forget(self) -> None:
         """Forget the kernels in memory and start counting anew; those on disk stay."""
         with self._lock:
-            self._kernels.clear()
+            self._recent.clear()
+            self._codes.clear()
             self._memory_hits = self._disk_hits = self._misses = 0
 
     def _load(

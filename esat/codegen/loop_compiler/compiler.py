@@ -12,6 +12,7 @@ from esat.codegen import processor
 from esat.codegen.interleaving import interleave
 from esat.codegen.loop_compiler.contexts import RUN_TIME, LoopContext, RememberingTypes
 from esat.codegen.loop_compiler.passes import loop_passes
+from esat.codegen.loop_compiler.private import PrivateLibrary
 from esat.codegen.vector_math.linking import LinkingLibrary
 from esat.codegen.vector_width import prefer_whole_vectors
 from esat.codegen.whole_vectors import is_padded, pad
@@ -52,7 +53,13 @@ class _Library(LinkingLibrary):
         super()._optimize_final_module()
 
 
-_LIBRARY: Any = _Library  # whose constructor numba does not annotate
+class _PrivateLibrary(PrivateLibrary, _Library):
+    """The same, for machine code that does not go into numba's engine."""
+
+
+_LIBRARY: Any = _Library
+_PRIVATE: Any = _PrivateLibrary
+# Whose constructors numba does not annotate.
 
 
 class LoopCompiler(compiler.CompilerBase):
@@ -63,8 +70,10 @@ class LoopCompiler(compiler.CompilerBase):
         state.flags.noalias = True
         state.typingctx = _remembering(state.typingctx)
         state.targetctx = LoopContext(state.targetctx, state.typingctx)
-        state.library = _LIBRARY(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
+        library = _PRIVATE if state.flags.no_cpython_wrapper else _LIBRARY
+        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+        if library is _LIBRARY:
+            state.library.enable_object_caching()
         return [loop_passes(state)]
 
 

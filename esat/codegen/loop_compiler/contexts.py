@@ -15,6 +15,8 @@ from weakref import WeakKeyDictionary
 from numba.core import types
 from numba.core.cpu import CPUContext
 
+from esat.codegen.loop_compiler.private import PrivateContext
+
 RUN_TIME = "NRT_"
 """What names of functions of numba's run-time library begin with."""
 
@@ -69,7 +71,7 @@ class RememberingTypes:
         return self.resolve_function_type(function, (target, index, value), {})
 
 
-class LoopContext(CPUContext):
+class LoopContext(PrivateContext):
     """Numba's context of code for one function of loops: the original's tables, asked less often.
 
     Parameters
@@ -81,7 +83,7 @@ class LoopContext(CPUContext):
     """
 
     def __init__(self, original: CPUContext, signatures: RememberingTypes) -> None:
-        vars(self).update(vars(original))
+        super().__init__(original)
         self.signatures = signatures
 
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:

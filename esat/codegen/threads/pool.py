@@ -230,5 +230,4 @@ def _work() -> CompiledKernel:
 @functools.cache
 def share_address() -> int:
     """The address of the compiled ``share``, in numba's calling convention."""
-    result = compiled(protocol.share, 6).compile_result
-    return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+    return compiled(protocol.share, 6).address

@@ -13,7 +13,7 @@ Numba's lock is to be held where code is made or loaded.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from llvmlite import binding
@@ -130,29 +130,34 @@ def _finish(name: str, library: Any) -> None:
     _shared[name] = _Shared(library, library.serialize_using_object_code())
 
 
-def called_by(library: Any) -> dict[str, Code]:
-    """The shared code that a finished library of numba's calls, by name, for :func:`load`."""
-    return {name: _shared[name].code for name in _called(library)}
+def is_there(name: str) -> bool:
+    """Whether a name is that of shared code which is there."""
+    return name in _shared
 
 
-def assembly_called_by(library: Any) -> str:
-    """The shared code that a finished library of numba's calls, as assembly text."""
+def address_of(name: str) -> int:
+    """The address of shared code that is there."""
+    return int(_shared[name].library.get_pointer_to_function(name))
+
+
+def codes(names: Iterable[str]) -> dict[str, Code]:
+    """What is kept of shared code that is there, by name, for :func:`load`."""
+    return {name: _shared[name].code for name in names}
+
+
+def assembly_of(names: Iterable[str]) -> str:
+    """Shared code that is there as assembly text."""
     codegen: Any = cpu_target.target_context.codegen()
-    modules = [_shared[name].library._get_module_for_linking() for name in _called(library)]
+    modules = [_shared[name].library._get_module_for_linking() for name in names]
     return "".join(codegen._tm.emit_assembly(module) for module in modules)
 
 
 def load(codes: Mapping[str, Code]) -> None:
-    """Load what :func:`called_by` gave in another process; what is there already stays."""
+    """Load what :func:`codes` gave in another process; what is there already stays."""
     codegen: Any = cpu_target.target_context.codegen()
     for name, code in codes.items():
         if name not in _shared:
             _shared[name] = _Shared(codegen.unserialize_library(code), code)
-
-
-def _called(library: Any) -> list[str]:
-    declared = [one.name for one in library._final_module.functions if one.is_declaration]
-    return [name for name in declared if name.endswith(_SHARED)]
 
 
 def _name(formula: Formula) -> str:
