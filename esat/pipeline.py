@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
 from esat.phases.row_blocks import join_row_blocks
 from esat.phases.row_products import join_row_products
 from esat.profile import Profile
+from esat.records import record
 from esat.rules import RULES, RuleFile
 from esat.runtime import Executable
 from esat.runtime.debug import DebugExecutable
@@ -94,25 +95,59 @@ def compile(
     with profile.whole(), GATE.busy(), without_old_objects():
         profile.message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
         with built_for(None):
-            return _compile(graph, mode, rules, shapes, donate, profile)
+            return _compile(graph, mode, lambda: _texts(rules), shapes or {}, donate, profile)
+
+
+@record(frozen=True)
+class RuleTexts:
+    """What users' rules a compilation takes beside the package's.
+
+    Attributes
+    ----------
+    extra
+        Texts of this compilation.
+    users
+        What was added to the database.
+    """
+
+    extra: tuple[RuleFile, ...]
+    users: tuple[RuleFile, ...]
+
+
+def _compile_again(
+    graph: Graph | FunctionGraph,
+    mode: str | Mode,
+    texts: RuleTexts,
+    shapes: Expected,
+    donated: frozenset[int],
+    message: str,
+) -> Executable:
+    """Compile what was compiled before, maybe by another process; see :attr:`Executable.again`."""
+    profile = Profile(message=message)
+    with profile.whole(), GATE.busy(), without_old_objects():
+        expected = {graph.inputs[place]: shape for place, shape in enumerate(shapes) if shape is not None}
+        donate = [graph.inputs[place] for place in sorted(donated)]
+        with built_for(None):
+            return _compile(graph, mode, lambda: texts, expected, donate, profile)
 
 
 def _compile(
     graph: Graph | FunctionGraph,
     mode: str | Mode,
-    rules: RuleSources,
-    shapes: Mapping[Variable, Sequence[int]] | None,
+    texts: Callable[[], RuleTexts],
+    shapes: Mapping[Variable, Sequence[int]],
     donate: Iterable[Variable],
     profile: Profile,
 ) -> Executable:
     with profile.stage("clone"):
         original, updated = _function_graph(graph)
+        kept = graph if isinstance(graph, Graph) else original.clone()
         chosen = mode if isinstance(mode, Mode) else Mode(mode)
         permissions = Permissions(_donated(graph, donate), updated)
         original.attach_feature(Supervisor(permissions))
     profile.nodes_before = len(original)
     with profile.stage("rules"):
-        options = _options(chosen, rules, expected_shapes(shapes or {}, graph.inputs))
+        options = _options(chosen, texts(), expected_shapes(shapes, graph.inputs))
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)
     if chosen.autotune and report.resizing is not None:
@@ -122,6 +157,9 @@ def _compile(
     variants = None if chosen.debug else _variants(chosen, permissions, report.resizing, profile)
     executable = _linked(optimized, chosen, permissions, profile, kind, variants)
     executable.report = report
+    taken = RuleTexts(options.extra, options.users or ())
+    again = (kept, mode, taken, options.shapes, permissions.donated, profile.message)
+    executable.again = _compile_again, again
     if isinstance(executable, DebugExecutable) and checker is not None:
         executable.checker = checker
     return executable
@@ -176,7 +214,16 @@ def _linked(
         threads=mode.threads,
     )
     executable.optimized = optimized
+    executable.again = _link_again, (optimized, mode, permissions, in_blocks)
     return executable
+
+
+def _link_again(
+    optimized: FunctionGraph, mode: Mode, permissions: Permissions, in_blocks: bool
+) -> Executable:
+    """Make a copy of a program that is part of a function; see :attr:`Executable.again`."""
+    with GATE.busy():
+        return _linked(optimized, mode, permissions, Profile(), in_blocks=in_blocks)
 
 
 def _in_blocks(
@@ -279,12 +326,16 @@ def _checker(graph: FunctionGraph, mode: Mode) -> GraphChecker:
     return checker
 
 
-def _options(mode: Mode, rules: RuleSources, shapes: Expected) -> RuleOptions:
+def _texts(rules: RuleSources) -> RuleTexts:
     sources = list(rules) if isinstance(rules, Iterable) and not isinstance(rules, str) else [rules]
     extra: list[RuleFile] = []
     for source in sources:
         extra.append(RULES.read(source, extra))
-    return RuleOptions(mode.soundness, tuple(extra), _machine(mode), shapes)
+    return RuleTexts(tuple(extra), RULES.users_files())
+
+
+def _options(mode: Mode, texts: RuleTexts, shapes: Expected) -> RuleOptions:
+    return RuleOptions(mode.soundness, texts.extra, _machine(mode), shapes, texts.users)
 
 
 def _machine(mode: Mode) -> MachineProfile:

@@ -1,8 +1,5 @@
 """Mistakes get an error of the EsatError family that says what is wrong and where."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 
@@ -289,14 +286,6 @@ def test_values_that_are_given_by_name() -> None:
     x = esat.vector("x")
     with pytest.raises(GraphError, match="for Variables, not for 'x'"):
         (x + 1).eval({"x": np.ones(3)})
-
-
-def test_compiled_functions_say_that_they_cannot_be_pickled() -> None:
-    x = esat.vector("x")
-    function = esat.compile(esat.Graph([x], x + 1))
-    for attempt in (pickle.dumps, copy.deepcopy):
-        with pytest.raises(TypeError, match=r"Executable \(x\).* machine code .*pickled"):
-            attempt(function)
 
 
 def test_what_lapack_says_keeps_its_capitals() -> None:

@@ -39,12 +39,15 @@ class RuleOptions:
         What the cost model prices replacements with.
     shapes
         Expected shapes of the graph's inputs, by position.
+    users
+        What users added to the database; None: what is there now.
     """
 
     soundness: Soundness = "real"
     extra: tuple[RuleFile, ...] = ()
     machine: MachineProfile = field(default_factory=MachineProfile)
     shapes: Expected = ()
+    users: tuple[RuleFile, ...] | None = None
 
 
 @record(frozen=True)
@@ -67,7 +70,9 @@ class RuleSource:
 
     def rules(self, query: Query, options: RuleOptions) -> list[Rule]:
         """The rules a Query selects, in order of their files."""
-        selection = self.database.query(query, soundness=options.soundness, extra=options.extra)
+        selection = self.database.query(
+            query, soundness=options.soundness, extra=options.extra, users=options.users
+        )
         return [rule for rule in selection.rules if self._belongs(rule)]
 
     def _belongs(self, rule: Rule) -> bool:

@@ -34,6 +34,7 @@ from esat.phases.branches import join_branches, separate_branches
 from esat.phases.destroy import Supervisor, permissions_of
 from esat.rules.database import RuleDatabase, RuleSelection
 from esat.rules.query import Query
+from esat.rules.rule import RuleFile
 
 
 class Watcher(Protocol):
@@ -130,11 +131,11 @@ class SaturationOptimizer:
         try:
             result, report = attempt(selection)
         except (RuleError, CompileError) as error:
-            if self.watch is not None or not self.rules.users_files():
+            if self.watch is not None or not self._users_files():
                 raise
             reason = f"rules that were added break this compilation, which leaves them out: {error}"
             warnings.warn(reason, EsatWarning, stacklevel=2)
-            result, report = attempt(self._selection(users=False))
+            result, report = attempt(self._selection(users=()))
         if lazy:
             _join(result)
         if report.saturation is not None:
@@ -158,8 +159,13 @@ class SaturationOptimizer:
         report = replace(report, nodes_before=profile.nodes_before, rules=rules, resizing=resizing)
         return result, report, profile
 
-    def _selection(self, users: bool = True) -> RuleSelection:
-        """The rules that take part, with those that users added to the database or without."""
+    def _users_files(self) -> tuple[RuleFile, ...]:
+        known = self.options.users
+        return self.rules.users_files() if known is None else known
+
+    def _selection(self, users: tuple[RuleFile, ...] | None = None) -> RuleSelection:
+        """The rules that take part, with those that users added to the database or others instead."""
+        users = self.options.users if users is None else users
         return self.rules.query(
             self.query, soundness=self.options.soundness, extra=self.options.extra, users=users
         )

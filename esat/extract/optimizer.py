@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from math import fsum
-from typing import Literal
+from typing import Any, Literal
 
 from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
@@ -78,6 +78,11 @@ class OptimizationReport:
     extraction: Extraction | None = field(default=None, repr=False, compare=False)
     resizing: Resizing | None = field(default=None, repr=False, compare=False)
     tuning: object = field(default=None, compare=False)
+
+    def __reduce__(self) -> Any:
+        """Copies of a report tell all that it tells; what makes further programs stays with its function."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return OptimizationReport, tuple({**values, "resizing": None}.values())
 
     def explain(self, limit: int = 3) -> Explanation:
         """The parts of the program with the best forms that lost, and what these would have cost.

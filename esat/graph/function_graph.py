@@ -225,6 +225,13 @@ class FunctionGraph:
         """An independent copy, without features."""
         return FunctionGraph(self.inputs, self.outputs)
 
+    def __copy__(self) -> FunctionGraph:
+        return self.clone()
+
+    def __reduce__(self) -> Any:
+        """Pickled and deeply copied without features, as it is cloned."""
+        return FunctionGraph, (self.inputs, self.outputs, False)
+
     def __len__(self) -> int:
         return len(self.apply_nodes)
 

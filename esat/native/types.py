@@ -72,6 +72,14 @@ class Arrays:
         table = (ctypes.c_int64 * len(words))(*words)
         self.__dict__.update(_table=table, _address=ctypes.addressof(table))  # dataclasses are frozen
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The arrays; where they are is found out anew in a copy."""
+        return {name: getattr(self, name) for name, _ in record_of(type(self)).fields}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        Arrays.__post_init__(self)
+
     @property
     def address(self) -> int:
         """Of the table with the address and the length of each array."""

@@ -260,7 +260,7 @@ class RuleDatabase:
         *,
         soundness: Soundness = "real",
         extra: Iterable[RuleFile] = (),
-        users: bool = True,
+        users: tuple[RuleFile, ...] | None = None,
     ) -> RuleSelection:
         """The rules whose tags a Query selects and whose soundness class is admitted.
 
@@ -273,10 +273,12 @@ class RuleDatabase:
         extra
             Rule files of one compilation, taken whole where their class is admitted.
         users
-            Whether what users added takes part.
+            Taken instead of what users added, where it is given.
         """
         extra = tuple(extra)
-        if extra or not users:
+        if users == self.users_files():
+            users = None
+        if extra or users is not None:
             return self._select(query, soundness, extra, users)
         with self._lock:
             # Most compilations ask the same; the digest of a selection stays with it.
@@ -288,7 +290,11 @@ class RuleDatabase:
             return known
 
     def _select(
-        self, query: Query, soundness: Soundness, extra: Iterable[RuleFile] = (), users: bool = True
+        self,
+        query: Query,
+        soundness: Soundness,
+        extra: Iterable[RuleFile] = (),
+        users: tuple[RuleFile, ...] | None = None,
     ) -> RuleSelection:
         admitted = SOUNDNESS_CLASSES[: SOUNDNESS_CLASSES.index(soundness) + 1]
 
@@ -299,7 +305,8 @@ class RuleDatabase:
         def admissible(rule: Rule) -> bool:
             return rule.soundness in admitted
 
-        files = [_reduced(file, selected) for file in self.files() if users or self._is_own(file)]
+        own = tuple(file for file in self.files() if self._is_own(file))
+        files = [_reduced(file, selected) for file in (self.files() if users is None else (*own, *users))]
         files += [_reduced(file, admissible) for file in extra]
         return RuleSelection(tuple(file for file in files if file.rules or file.declarations))
 

@@ -244,7 +244,8 @@ def _write_measuring(writer: Writer, group: Group, clock: str, record: str, thre
     arrays = [variable for variable in moved_by if is_tensor(variable)]
     moved = tuple_text([f"{writer.operand(variable)}.nbytes" for variable in arrays])
     writer.line(f"stop = {clock}()")
-    writer.line(f"{record}.add(stop - start, sum({moved}), {threads})")
+    # Bound, for an array may be called like a function of Python's: results of sums are.
+    writer.line(f"{record}.add(stop - start, {writer.bind('total', sum)}({moved}), {threads})")
     writer.line(f"start = {clock}()")
 
 

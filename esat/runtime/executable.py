@@ -65,6 +65,9 @@ class Executable:
         What the optimizer did, where it left a report.
     profile
         Times of compilation, and of calls where they are measured.
+    again
+        A function of a module and its arguments, which compile the same again: how copies are made, here or
+        in another process, where machine code comes from the cache. None where that is not possible.
 
     Parameters
     ----------
@@ -112,6 +115,7 @@ class Executable:
         self.graph = graph
         self.optimized = graph
         self.report: Any = None
+        self.again: tuple[Callable[..., Executable], tuple[Any, ...]] | None = None
         self._further = further
         self.profile = profile if profile is not None else Profile()
         self.profile.nodes_after = len(graph)
@@ -289,10 +293,10 @@ class Executable:
         return self._table.peak_bytes
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            f"{self!r} holds machine code and can be neither copied nor pickled; pickle its esat.Graph"
-            " instead, with the values of shared variables, and compile that where it is needed"
-        )
+        """Pickled and copied as what it was compiled from, with the present values of shared variables."""
+        if self.again is None:
+            raise TypeError(f"{self!r} was made of parts, not compiled: nothing is known to make it of again")
+        return self.again
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.graph.inputs))

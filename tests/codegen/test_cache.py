@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import math
 import os
 import pickle
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import warnings
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -434,3 +436,54 @@ def test_threads_compile_once(cache):
     assert len({id(kernel) for kernel in kernels}) == 1
     assert cache.info().misses == 1
     assert cache.info().memory_hits == 7
+
+
+@pytest.mark.parametrize("from_disk", [False, True])
+def test_machine_code_goes_with_the_last_function_that_holds_it(cache, from_disk):
+    def left() -> int:
+        names = ("CompileResult", "CPUDispatcher", "MachineCode", "CompiledKernel")
+        return sum(type(one).__name__ in names for one in gc.get_objects())
+
+    load(cache, 1.0)
+    cache.forget()
+    gc.collect()
+    before = left()
+    if from_disk:
+        load(cache)
+        cache.forget()
+    kernel = load(cache)
+    assert kernel.from_disk == from_disk
+    code, function = weakref.ref(kernel.code), kernel.function
+    del kernel
+    cache.forget()
+    gc.collect()
+    assert code() is not None
+    out = np.empty(3)
+    function(out, np.ones(3))
+    assert out.tolist() == [3.0] * 3
+    del function
+    gc.collect()
+    assert code() is None
+    assert left() == before
+
+
+def test_few_kernels_are_kept_that_nothing_uses(cache, monkeypatch):
+    monkeypatch.setattr(kernel_cache, "RECENT_KERNELS", 2)
+    codes = [weakref.ref(load(cache, float(number)).code) for number in range(3)]
+    held = load(cache, 3.0).function
+    codes += [weakref.ref(load(cache, float(number)).code) for number in range(3, 6)]
+    gc.collect()
+    assert [code() is not None for code in codes] == [False, False, False, True, True, True]
+    misses = cache.info().misses
+    assert result(load(cache, 3.0)) == [0.0, 3.0, 6.0, 9.0]
+    assert cache.info().misses == misses, "what a function holds is found again"
+    held(np.empty(2), np.ones(2))
+
+
+def test_code_that_numba_wraps_is_kept_by_numba(cache):
+    """Kernels that return numbers are in numba's engine, and work from memory and from disk."""
+    text = "def kernel(x):\n    return x * 2.5\n"
+    signature = types.float64(types.float64)
+    for _ in range(2):
+        assert cache.load_or_compile(text, "kernel", signature, {}).function(2.0) == 5.0
+        cache.forget()

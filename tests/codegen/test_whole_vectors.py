@@ -13,7 +13,6 @@ from esat.codegen.cache.kernel import CompiledKernel
 from esat.codegen.collapse import collapse
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.overwriting import overwrite
-from esat.codegen.vector_math import shared_code
 from esat.codegen.whole_vectors import takes_whole_vectors
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce

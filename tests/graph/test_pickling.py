@@ -11,6 +11,7 @@ from ops.size_cases import CASES
 
 import esat
 from esat.graph import FunctionGraph
+from esat.graph.features import NodeFinder, ReplaceValidate
 from esat.graph.op import as_variable
 from esat.graph.registry import registered_ops
 from esat.graph.traversal import toposort
@@ -125,8 +126,15 @@ def test_another_process_compiles_it():
     assert ran.stdout.split() == [b"0.0", b"3.0"]
 
 
-def test_functions_say_what_to_pickle_instead():
+def test_function_graphs_come_back_as_clones():
     x = esat.vector("x")
-    function = esat.compile(esat.Graph([x], x + 1), "fast_compile")
-    with pytest.raises(TypeError, match=r"pickle its esat\.Graph instead"):
-        pickle.dumps(function)
+    function = FunctionGraph([x], [esat.exp(x) * 2], features=[ReplaceValidate(), NodeFinder()])
+    for found in (again(function), copy.deepcopy(function), copy.copy(function)):
+        assert str(found) == str(function)
+        (input,) = found.inputs
+        assert input is not function.inputs[0]
+        assert input.clients
+        found.attach_feature(ReplaceValidate())
+        found.replace_validate(found.outputs[0], input)
+        assert found.outputs == [input]
+    assert len(function) == len(again(function))

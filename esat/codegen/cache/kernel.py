@@ -203,7 +203,9 @@ def compile_kernel(
             raise CompileError(f"kernel {entry}: the generated source defines no such function\n{source}")
         dispatcher.compile(signature)
         result: Any = dispatcher.overloads[signature.args]
-        code = NumbaCode(result) if is_wrapped else MachineCode.of(result.library, result.fndesc.llvm_func_name)
+        code = (
+            NumbaCode(result) if is_wrapped else MachineCode.of(result.library, result.fndesc.llvm_func_name)
+        )
     except NumbaError as error:
         raise CompileError(f"kernel {entry}: numba refused the source: {error}\n{source}") from error
     except EsatError:
@@ -214,8 +216,7 @@ def compile_kernel(
         linecache.cache.pop(filename, None)
         if kinds is not None:
             for one in dispatchers:
-                for overload in one.overloads.values():
-                    forget(overload.entry_point)
+                forget(one)
     return CompiledKernel.of(code, key, source, entry, signature, options, from_disk=False)
 
 

@@ -28,7 +28,6 @@ from esat.forks import GATE
 from esat.records import record
 from esat.storage import DEFAULT_LIMIT, Store
 
-
 RECENT_KERNELS = 64
 """Kernels that are kept though nothing uses them; others go with the last function that does."""
 

@@ -1,8 +1,8 @@
 """The machine code of one kernel, in memory of its own that goes with it.
 
-Numba puts all it compiles into one engine of LLVM, which frees nothing while the process lives. So kernels are
-taken from numba as object code, and each is loaded into an engine of its own: dropping the last function that
-holds the engine frees code and tables.
+Numba puts all it compiles into one engine of LLVM, which frees nothing while the process lives. So kernels
+are taken from numba as object code, and each is loaded into an engine of its own: dropping the last function
+that holds the engine frees code and tables.
 """
 
 from __future__ import annotations

@@ -2,26 +2,64 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from numba.core import compiler
 from numba.core.codegen import JITCodeLibrary
 from numba.core.cpu import CPUContext
-from numba import _dynfunc
 from numba.core.registry import cpu_target
 
-_MAKE: Any = _dynfunc  # which numba does not annotate
-_NO_MEMORY = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value
+from esat.codegen.vector_math.passes import free
+
+_Context: Any = CPUContext
+_Compiler: Any = compiler.Compiler
+# Numba annotates itself in part; these classes are used where it does not.
+
+
+class _Freeing:
+    """Numba's generator of code, whose managers of passes are freed with the library that asked for them.
+
+    Parameters
+    ----------
+    original
+        Numba's own, which is asked for all else.
+    """
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+        self._managers: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def _module_pass_manager(self, **options: Any) -> tuple[Any, Any]:
+        return self._remembered(self._original._module_pass_manager(**options))
+
+    def _function_pass_manager(self, **options: Any) -> tuple[Any, Any]:
+        return self._remembered(self._original._function_pass_manager(**options))
+
+    def _remembered(self, made: tuple[Any, Any]) -> tuple[Any, Any]:
+        self._managers.append(made[0])
+        return made
+
+    def free(self) -> None:
+        """Free the managers that were made."""
+        while self._managers:
+            free(self._managers.pop())
 
 
 class PrivateLibrary(JITCodeLibrary):
     """Numba's library of a module, which is optimized, and not loaded: numba could never free it."""
 
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(_Freeing(codegen), name)
+
     def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
+        library: Any = self
+        library._finalize_dynamic_globals()
+        library._verify_declare_only_symbols()
         self._finalized = True
+        library._codegen.free()
 
 
 class PrivateContext(CPUContext):
@@ -39,10 +77,12 @@ class PrivateContext(CPUContext):
     def get_executable(self, library: Any, fndesc: Any, env: Any) -> Any:
         """What stands for the function in numba's tables; nobody calls it where there is no wrapper."""
         if not isinstance(library, PrivateLibrary):
-            return super().get_executable(library, fndesc, env)
-        library._ensure_finalized()
-        name = fndesc.qualname.split(".")[-1]
-        return _MAKE.make_function(fndesc.lookup_module(), name, "", _NO_MEMORY, env, (library,))
+            return _Context.get_executable(self, library, fndesc, env)
+        unfinished: Any = library
+        unfinished._ensure_finalized()
+        # Numba's own would hold the globals of the function, and so itself, where the collector of cycles
+        # does not look. Any built-in function will do that is none of another function's.
+        return [].append
 
 
 _LIBRARY: Any = PrivateLibrary  # whose constructor numba does not annotate
@@ -55,10 +95,16 @@ class PrivateCompiler(compiler.Compiler):
         state = self.state
         state.targetctx = PrivateContext(state.targetctx)
         state.library = _LIBRARY(state.targetctx.codegen(), state.func_id.func_qualname)
-        pipelines: list[Any] = super().define_pipelines()
+        pipelines: list[Any] = _Compiler.define_pipelines(self)
         return pipelines
 
 
-def forget(entry_point: Any) -> None:
-    """Let numba forget what stands for a function in its tables, with all that hangs on it."""
-    cpu_target.target_context._defns.pop(entry_point, None)
+def forget(dispatcher: Any) -> None:
+    """Let numba forget what it compiled of a function, and all that hangs on it.
+
+    It has its results in a table, and in what it calls when the function is freed: which never comes then,
+    for results hold the function.
+    """
+    for result in dispatcher.overloads.values():
+        cpu_target.target_context._defns.pop(result.entry_point, None)
+    dispatcher.overloads.clear()
