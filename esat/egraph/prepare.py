@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cached_property
+from typing import Any
 
 from esat.egraph.clearing import with_twins
 from esat.egraph.constructors import undeclared_constructors
@@ -40,6 +41,8 @@ EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
 SPARSE_RULES = "rules-sparse"
 """Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, which ends."""
+FINDINGS_KEPT = 64
+"""Sets of constructors for which it is remembered which rules can matter."""
 MODULES_PER_TEXT = 32
 """egglog holds all of a text until the last form has run. What many hundred leave behind in memory, scattered
 between the rules, makes every later step slower: saturations by a sixth."""
@@ -109,6 +112,7 @@ class PreparedProgram:
         if known is None:
             known = replace(self._schedule(numbers), check_types=check_types)
             self.schedules[numbers, check_types] = known
+            _bound(self.schedules)
         return known
 
     def _schedule(self, numbers: Sequence[int]) -> Schedule:
@@ -190,6 +194,7 @@ class PreparedProgram:
         known = self.closures.get(given)
         if known is None:
             known = self.closures[given] = self.relevance.of(given)
+            _bound(self.closures)
         return known
 
     @cached_property
@@ -219,6 +224,12 @@ class PreparedProgram:
         rules = tuple(module.member for module in own if module.ruleset)
         if rules:
             engine.execute(f"(run {engine.unite('esat-first', rules)} 1)")
+
+
+def _bound(known: dict[Any, Any]) -> None:
+    """Forget what was found first, where much was found: there is no end to the graphs of a process."""
+    while len(known) > FINDINGS_KEPT:
+        del known[next(iter(known))]
 
 
 def _prepare(program: Program) -> PreparedRules:

@@ -11,6 +11,7 @@ from numba.core.registry import cpu_target
 
 from esat.codegen.vector_math.passes import free
 
+_CodeLibrary: Any = JITCodeLibrary
 _Context: Any = CPUContext
 _Compiler: Any = compiler.Compiler
 # Numba annotates itself in part; these classes are used where it does not.
@@ -52,7 +53,7 @@ class PrivateLibrary(JITCodeLibrary):
     """Numba's library of a module, which is optimized, and not loaded: numba could never free it."""
 
     def __init__(self, codegen: Any, name: str) -> None:
-        super().__init__(_Freeing(codegen), name)
+        _CodeLibrary.__init__(self, _Freeing(codegen), name)
 
     def _finalize_final_module(self) -> None:
         library: Any = self
