@@ -93,8 +93,6 @@ from esat.frontend.names import *  # noqa: F403
 from esat.frontend.nans import *  # noqa: F403
 from esat.frontend.numeric import *  # noqa: F403
 from esat.frontend.numpy_calls import register_numpy_calls as _register_numpy_calls
-from esat.frontend.parameters import check_calls as _check_calls
-from esat.frontend.parameters import check_methods as _check_methods
 from esat.frontend.reductions import *  # noqa: F403
 from esat.frontend.running import *  # noqa: F403
 from esat.frontend.searching import *  # noqa: F403
@@ -122,6 +120,8 @@ from esat.graph import (
 )
 from esat.graph.evaluate import evaluate
 from esat.graph.methods import Methods as _Methods
+from esat.graph.parameters import check_calls as _check_calls
+from esat.graph.parameters import check_methods as _check_methods
 from esat.graph.registry import reserve_names as _reserve_names
 from esat.ops.assume import assume
 from esat.ops.cast import cast
@@ -191,8 +191,12 @@ def __getattr__(name: str) -> _Any:
         return _importlib.import_module(f"esat.{name}")
     if name in _LATER:
         with _without_collecting():
-            value = getattr(_importlib.import_module(_LATER[name]), name)
-        globals()[name] = value
+            module = _importlib.import_module(_LATER[name])
+            value = getattr(module, name)
+            if isinstance(value, type):
+                _check_methods(value)
+            _check_calls(vars(module), [name])
+        globals()[name] = value = getattr(module, name)
         return value
     raise AttributeError(f"module 'esat' has no attribute {name!r}")
 
@@ -206,7 +210,10 @@ _reserve_names(__all__)
 _check_calls(globals(), __all__)
 for _module in (linalg, random, sparse):
     _check_calls(vars(_module), _module.__all__)
-_check_methods(_Methods)
-_check_methods(random.RandomStream)
+for _class in (
+    _Methods, Apply, Constant, FunctionGraph, Graph, Op, SharedVariable, random.RandomStream,
+    sparse.SparseType,
+):  # fmt: skip
+    _check_methods(_class)
 _register_methods()
 _register_numpy_calls(globals())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, fields
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, get_args
 
 from esat.classic.rows import ROWS
 from esat.classic.rule_phase import RuleOptions
@@ -18,7 +19,7 @@ from esat.extract.verdicts import ACCURACIES, Accuracy
 from esat.records import record
 from esat.rules import RULES
 from esat.rules.query import Query
-from esat.rules.rule import Soundness
+from esat.rules.rule import SOUNDNESS_CLASSES, Soundness
 
 Strategy = Literal["egraph", "greedy"]
 """How the graph is optimized: by equality saturation, or by the classic optimizers in order."""
@@ -119,13 +120,9 @@ class Mode:
                 hint = f" (did you mean {close[0]!r}?)" if close else ""
                 raise ModeError(f"a Mode has no setting {key!r}{hint}; it has {', '.join(sorted(known))}")
         for key, value in {**start, **settings}.items():
+            if key in settings:
+                _check(key, value)
             object.__setattr__(self, key, value)
-        if self.accuracy not in ACCURACIES:
-            raise ModeError(f"accuracy={self.accuracy!r}: it is 'best', 'written' or 'ignore'")
-        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
-            raise ModeError(f"a kernel runs in one thread or more, or None; not in {self.threads!r}")
-        if self.device != "cpu":
-            raise ModeError(f"kernels run on the device 'cpu' only; there are none for {self.device!r}")
 
     def _settings(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
@@ -160,6 +157,49 @@ class Mode:
         options = RuleOptions(self.soundness, (), self.machine)
         return lines + optdb.query(self.query, options).summary()
 
+
+def _check(setting: str, value: object) -> None:
+    """Raise ModeError for a setting with a value that it cannot have."""
+    if setting == "threads" and (value is not None and (type(value) is not int or value < 1)):
+        raise ModeError(f"a kernel runs in one thread or more, or None; not in {reprlib.repr(value)}")
+    if setting == "accuracy" and not _is_one_of(*ACCURACIES)(value):
+        raise ModeError(f"accuracy={reprlib.repr(value)}: it is 'best', 'written' or 'ignore'")
+    if setting == "device" and value != "cpu":
+        raise ModeError(f"kernels run on the device 'cpu' only; there are none for {reprlib.repr(value)}")
+    fits, wanted = _KINDS.get(setting, (lambda _: True, ""))
+    if not fits(value):
+        raise ModeError(f"the setting {setting} of a Mode is {wanted}, not {reprlib.repr(value)}")
+
+
+def _is_limit(value: object) -> bool:
+    return value is None or (type(value) in (int, float) and float(str(value)) >= 0)
+
+
+def _is_one_of(*values: object) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, str | bool | None) and value in values
+
+
+_LIMIT = (_is_limit, "a number from 0 on, or None")
+_FLAG = (lambda value: isinstance(value, bool), "True or False")
+_KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "name": (lambda value: isinstance(value, str), "text"),
+    "strategy": (_is_one_of(*get_args(Strategy)), " or ".join(map(repr, get_args(Strategy)))),
+    "query": (lambda value: isinstance(value, Query), "a Query"),
+    "soundness": (_is_one_of(*SOUNDNESS_CLASSES), " or ".join(map(repr, SOUNDNESS_CLASSES))),
+    "node_limit": _LIMIT,
+    "match_limit": _LIMIT,
+    "round_limit": _LIMIT,
+    "time_limit": _LIMIT,
+    "extract": (_is_one_of("area", "tree", "optimal"), "'area', 'tree' or 'optimal'"),
+    "debug": _FLAG,
+    "trace": (lambda value: value is None or callable(value), "a function of lines, or None"),
+    "samples": (lambda value: value is None or isinstance(value, tuple | list), "a list of values, or None"),
+    "autotune": _FLAG,
+    "invariants": _FLAG,
+    "variants": (lambda value: isinstance(value, int) and value >= 0, "a number from 0 on"),
+    "machine": (lambda value: isinstance(value, MachineProfile), "what esat.calibrate() returns"),
+}
+"""What settings can be, and how messages say so."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "strategy": "egraph",

@@ -15,6 +15,10 @@ PACKAGE = str(Path(esat.__file__).resolve().parent) + "/"
 _TESTS = str(Path(__file__).resolve().parent) + "/"
 
 
+class ComparedByValueError(BaseException):
+    """Not one of the exceptions that code under test may catch."""
+
+
 def compared_by_the_package() -> str | None:
     """The line of the package that asks for a comparison, itself or by what it calls; None for a test's."""
     frame = sys._getframe(2)
@@ -38,9 +42,10 @@ def guard_comparisons() -> None:
 
 def _guarded(elementwise):
     def compare(self, other):
-        place = compared_by_the_package()
+        # With anything else, as where a Variable is given for an option, what follows is an error anyway.
+        place = compared_by_the_package() if isinstance(other, Operators) else None
         if place is not None:
-            raise AssertionError(f"{place} compares Variables by value; use `is`")
+            raise ComparedByValueError(f"{place} compares Variables by value; use `is`")
         return elementwise(self, other)
 
     # Errors name the operator, and the line of the user that compares, not this one.

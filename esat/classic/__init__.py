@@ -32,6 +32,7 @@ from esat.classic.optimizer import FromFunctionOptimizer, Optimizer, SeqOptimize
 from esat.classic.pattern import PatternSub
 from esat.classic.profile import OptimizerProfile
 from esat.classic.standard import optdb, register_canonicalize, register_specialize, register_stabilize
+from esat.graph.parameters import check_calls, check_methods
 from esat.rules.query import Query
 
 __all__ = [
@@ -64,3 +65,10 @@ __all__ = [
     "register_specialize",
     "register_stabilize",
 ]
+
+check_calls(globals(), __all__)
+for _class in (
+    DB, EquilibriumDB, EquilibriumOptimizer, FromFunctionLocalOptimizer, FromFunctionOptimizer, Navigator,
+    OpRemove, OpSub, Optimizer, PatternSub, Query, SeqOptimizer, SequenceDB, TopoOptimizer,
+):  # fmt: skip
+    check_methods(_class)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -245,7 +246,7 @@ def from_matrix(
 def _axis_pairs(left: Variable, right: Variable, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     ranks = left.tensor_type.ndim, right.tensor_type.ndim
     if not isinstance(axes, (tuple, list)):
-        count = int(axes)
+        count = operator.index(axes)
         if not 0 <= count <= min(ranks):
             reason = f"cannot contract {count} axes"
             raise AxisError(describe("tensordot", [left.type, right.type], reason))

@@ -87,6 +87,10 @@ def _part(name: str, left: Variable, right: Variable, mode: Part) -> Variable:
     return subtensor(whole, (slice(before, op_named("add")(before, longer)),))
 
 
+MOST_DIFFERENCES = 1000
+"""Differences of differences: each is a step of the graph."""
+
+
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Variable:
     """Differences of neighbours along ``axis``, taken ``n`` times; of booleans, whether they differ.
 
@@ -103,8 +107,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     variable = as_variable(a)
     if n == 0:
         return variable
-    if n < 0:
-        raise ParameterError(describe("diff", [variable.type], f"differences are not taken {n} times"))
+    if not 0 <= n <= MOST_DIFFERENCES:
+        reason = f"differences are not taken {n} times, but 0 to {MOST_DIFFERENCES}"
+        raise ParameterError(describe("diff", [variable.type], reason))
     index = normalize_axis("diff", axis, variable.tensor_type.ndim)
     ends = [None if end is None else _end(end, variable, index) for end in (prepend, append)]
     if any(end is not None for end in ends):

@@ -20,7 +20,7 @@ from esat.ops.creation import alloc
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.advanced import advanced_subtensor
 from esat.ops.index.basic import subtensor
-from esat.ops.join import join, split
+from esat.ops.join import check_parts, join, split
 from esat.ops.repeat import RepeatedPlaces
 from esat.ops.shape import as_size, size_of, sizes_of
 from esat.ops.vectors import as_sizes
@@ -218,7 +218,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Varia
     index = normalize_axis("array_split", axis, variable.tensor_type.ndim)
     if not isinstance(indices_or_sections, (int, np.integer)):
         return split(variable, indices_or_sections, index)
-    parts = int(indices_or_sections)
+    parts = check_parts("array_split", indices_or_sections, variable)
     size = size_of(variable, index)
     add, mul, minimum = (op_named(name) for name in ("add", "mul", "minimum"))
     if isinstance(size, Constant):

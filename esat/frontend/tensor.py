@@ -8,7 +8,7 @@ from typing import Any
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
-from esat.graph.types import DTYPES, TensorType
+from esat.graph.types import DTYPES, MAXIMUM_RANK, TensorType
 from esat.graph.variables import Variable
 
 __all__ = [
@@ -66,6 +66,8 @@ def tensor(
     if sum(given is not None for given in (shape, broadcastable, ndim)) != 1:
         raise ShapeError("tensor: give one of shape, broadcastable and ndim")
     if ndim is not None:
+        if not isinstance(ndim, int) or not 0 <= ndim <= MAXIMUM_RANK:
+            raise ShapeError(f"tensor: ndim is 0 to {MAXIMUM_RANK}, not {ndim!r}")
         shape = (None,) * ndim
     sizes = None if shape is None else tuple(shape)
     flags = None if broadcastable is None else tuple(broadcastable)

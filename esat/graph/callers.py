@@ -13,6 +13,11 @@ from esat.errors import CallLine, UserLine
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
+def is_own(file: str) -> bool:
+    """Whether a file of code is one of the package's."""
+    return file.startswith(_PACKAGE)
+
+
 def user_line() -> UserLine | None:
     """The innermost line on the call stack that is not esat's own, with the function that it called."""
     frame, called = sys._getframe(1), ""

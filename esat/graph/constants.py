@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from esat.errors import DtypeError
 from esat.graph.callers import caller
 from esat.graph.types import TensorType, check_unmasked, normalize_dtype
 from esat.graph.variables import Constant, Variable
+
+MOST_LEVELS = 64
+"""Levels of lists within lists, as NumPy's arrays have axes at most."""
 
 
 def constant(value: Any, dtype: Any = None, name: str | None = None) -> Constant:
@@ -29,21 +33,30 @@ def constant(value: Any, dtype: Any = None, name: str | None = None) -> Constant
     """
     if isinstance(value, Constant) and dtype is None:
         return value
-    if _contains_variable(value):
-        raise DtypeError(f"{caller()}{value!r} contains Variables; build the array with esat.stack")
+    if isinstance(value, list | tuple):
+        fault = _fault(value)
+        if fault:
+            raise DtypeError(f"{caller()}{reprlib.repr(value)} {fault}")
     check_unmasked(value)
     try:
         array = np.asarray(value)
         if dtype is not None:
             array = array.astype(normalize_dtype(dtype))
     except (TypeError, ValueError, OverflowError) as error:
-        raise DtypeError(f"{caller()}{value!r} is not a numeric array: {error}") from error
+        raise DtypeError(f"{caller()}{reprlib.repr(value)} is not a numeric array: {error}") from error
     if array.dtype.kind not in "biufc":
-        raise DtypeError(f"{caller()}{value!r} is not numeric: its dtype is {array.dtype}")
+        raise DtypeError(f"{caller()}{reprlib.repr(value)} is not numeric: its dtype is {array.dtype}")
     return Constant(TensorType(array.dtype, shape=array.shape), array, name)
 
 
-def _contains_variable(value: Any) -> bool:
-    if isinstance(value, Variable):
-        return True
-    return isinstance(value, (list, tuple)) and any(map(_contains_variable, value))
+def _fault(nested: list[Any] | tuple[Any, ...]) -> str:
+    """Why nested lists are no array of numbers that NumPy could make, as far as lists tell; or nothing."""
+    level: list[Any] = [nested]
+    for _ in range(MOST_LEVELS):
+        if not level:
+            return ""
+        found = {id(part): part for one in level for part in one if isinstance(part, list | tuple | Variable)}
+        if any(isinstance(part, Variable) for part in found.values()):
+            return "contains Variables; build the array with esat.stack"
+        level = list(found.values())
+    return "has too many levels, or contains itself"

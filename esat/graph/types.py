@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ DTYPE_NUMBER: dict[str, int] = {name: number for number, name in enumerate(DTYPE
 
 _RANK_NAMES = ("scalar", "vector", "matrix", "tensor3", "tensor4", "tensor5", "tensor6", "tensor7", "tensor8")
 MAXIMUM_RANK = 8
+LARGEST_SIZE = 2**63 - 1
 
 
 class Type:
@@ -84,15 +86,12 @@ class TensorType(Type):
         shape: tuple[int | None, ...] | list[int | None] | None = None,
     ) -> None:
         object.__setattr__(self, "dtype", normalize_dtype(dtype))
-        if shape is None:
-            shape = tuple(1 if flag else None for flag in broadcastable or ())
-        sizes = tuple(_normalize_size(size) for size in shape)
-        if broadcastable is not None and len(broadcastable) != len(sizes):
-            raise ShapeError(f"TensorType: {len(broadcastable)} broadcast flags for {len(sizes)} axes")
-        if broadcastable is not None and any(
-            flag != (size == 1) for flag, size in zip(broadcastable, sizes, strict=True)
-        ):
-            raise ShapeError(f"TensorType: broadcastable={tuple(broadcastable)} contradicts shape={sizes}")
+        flags = None if broadcastable is None else _flags(broadcastable)
+        sizes = tuple(1 if flag else None for flag in flags or ()) if shape is None else _sizes(shape)
+        if flags is not None and len(flags) != len(sizes):
+            raise ShapeError(f"TensorType: {len(flags)} broadcast flags for {len(sizes)} axes")
+        if flags is not None and any(flag != (size == 1) for flag, size in zip(flags, sizes, strict=True)):
+            raise ShapeError(f"TensorType: broadcastable={flags} contradicts shape={sizes}")
         if len(sizes) > MAXIMUM_RANK:
             raise ShapeError(f"TensorType: at most {MAXIMUM_RANK} axes, not {len(sizes)}")
         object.__setattr__(self, "shape", sizes)
@@ -119,11 +118,12 @@ class TensorType(Type):
 
     def with_dtype(self, dtype: str) -> TensorType:
         """The same shape in another dtype."""
-        return self if dtype == self.dtype else TensorType(dtype, shape=self.shape)
+        return self if isinstance(dtype, str) and dtype == self.dtype else TensorType(dtype, shape=self.shape)
 
     def with_shape(self, shape: tuple[int | None, ...]) -> TensorType:
         """The same dtype in another shape."""
-        return self if shape == self.shape else TensorType(self.dtype, shape=shape)
+        same = isinstance(shape, tuple) and shape == self.shape
+        return self if same else TensorType(self.dtype, shape=shape)
 
     def filter(self, value: object) -> np.ndarray[Any, np.dtype[Any]]:
         """``value`` as an array of exactly this dtype and rank; sizes must fit the static ones.
@@ -131,7 +131,13 @@ class TensorType(Type):
         A cast is made only where it loses nothing (NumPy's ``safe`` rule, and Python numbers by value).
         """
         check_unmasked(value)
-        given = np.asarray(value)
+        try:
+            given = np.asarray(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise DtypeError(f"{reprlib.repr(value)} is no array, as {self} needs: {error}") from error
+        if given.dtype.kind not in "biufc":
+            shown = reprlib.repr(value)
+            raise DtypeError(f"{shown} is not numeric, as {self} needs: its dtype is {given.dtype}")
         if given.dtype != self.numpy_dtype:
             weak = type(value) in (bool, int, float, complex) or (
                 isinstance(value, (list, tuple)) and given.size == 0
@@ -147,6 +153,8 @@ class TensorType(Type):
 
     def admits_shape(self, shape: tuple[int, ...]) -> bool:
         """Whether an array of this shape can be a value of the type."""
+        if not isinstance(shape, tuple | list):
+            return False
         return len(shape) == self.ndim and all(
             size is None or size == actual for size, actual in zip(self.shape, shape, strict=True)
         )
@@ -195,22 +203,48 @@ def normalize_dtype(dtype: Any) -> str:
         return dtype
     try:
         name = str(np.dtype(dtype).name)
-    except TypeError as error:
-        raise DtypeError(f"{dtype!r} is not a dtype") from error
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise DtypeError(f"{reprlib.repr(dtype)} is not a dtype") from error
     if name not in DTYPE_NUMBER:
         raise DtypeError(f"dtype {name!r} is not numeric; esat knows {', '.join(DTYPES)}")
     return name
 
 
-def _normalize_size(size: int | None) -> int | None:
-    if size is None:
-        return None
+def _sizes(shape: Any) -> tuple[int | None, ...]:
+    if not isinstance(shape, list | tuple):
+        try:
+            shape = tuple(shape)
+        except TypeError as error:
+            reason = f"shape has one size an axis, an integer or None; it is not {reprlib.repr(shape)}"
+            raise ShapeError(f"TensorType: {reason}") from error
+    return tuple([None if size is None else _normalize_size(size) for size in shape])
+
+
+def _flags(broadcastable: Any) -> tuple[bool, ...]:
+    try:
+        flags = tuple(broadcastable)
+    except TypeError:
+        flags = (None,)
+    if not all(isinstance(flag, bool | np.bool_ | int) for flag in flags):
+        reason = f"broadcastable has True or False for each axis; it is not {reprlib.repr(broadcastable)}"
+        raise ShapeError(f"TensorType: {reason}")
+    return tuple(map(bool, flags))
+
+
+def _normalize_size(size: Any) -> int:
     try:
         known = int(size.__index__())
-    except AttributeError as error:
-        raise ShapeError(f"TensorType: a size is an integer or None, not {size!r}") from error
-    if known < 0:
-        raise ShapeError(f"TensorType: a size cannot be negative ({known})")
+    except (AttributeError, TypeError) as error:
+        reason = f"a size is an integer or None, not {reprlib.repr(size)}"
+        raise ShapeError(f"TensorType: {reason}") from error
+    if not 0 <= known <= LARGEST_SIZE:
+        reason = f"a size is from 0 to 2**63 - 1, never negative: not {reprlib.repr(known)}"
+        raise ShapeError(f"TensorType: {reason}")
     return known
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
@@ -40,6 +41,12 @@ class Variable(Methods):
     def __init__(
         self, type: Type, owner: Apply | None = None, index: int | None = None, name: str | None = None
     ) -> None:
+        if not isinstance(type, Type):
+            raise GraphError(f"a Variable has a Type, not {reprlib.repr(type)}")
+        if name is not None and not isinstance(name, str):
+            raise GraphError(f"the name of a Variable is text, not {reprlib.repr(name)}")
+        if owner is not None and not isinstance(owner, Apply):
+            raise GraphError(f"the owner of a Variable is an Apply, not {reprlib.repr(owner)}")
         self.type = type
         self.owner = owner
         self.index = index

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from esat.errors import ShapeError, describe
-from esat.graph.types import TensorType
+from esat.graph.callers import caller
+from esat.graph.types import MAXIMUM_RANK, TensorType
 from esat.graph.variables import Variable
 from esat.ops.dimshuffle import dimshuffle
 
@@ -21,6 +22,8 @@ def pad_rank(operand: Variable, rank: int) -> Variable:
     ndim = operand.tensor_type.ndim
     if ndim >= rank:
         return operand
+    if rank > MAXIMUM_RANK:
+        raise ShapeError(f"{caller()}at most {MAXIMUM_RANK} axes, not {rank}")
     return dimshuffle(operand, (*["x"] * (rank - ndim), *range(ndim)))
 
 

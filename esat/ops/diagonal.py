@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import reprlib
 from collections.abc import Sequence
 from dataclasses import field
 from types import MappingProxyType
@@ -9,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import ShapeError, describe
+from esat.errors import ParameterError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
@@ -103,6 +105,9 @@ class DiagonalOf(Op):
         return f"{self.name}{{{self.offset}}}"
 
 
+LARGEST_OFFSET = 2**31 - 1
+
+
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
     """Diagonal ``offset`` of the matrices in two axes, as the last axis of the result.
 
@@ -119,7 +124,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variabl
         raise ShapeError(describe("diagonal", [variable.type], "takes an array of at least two axes"))
     pair = ordered_axes("diagonal", (axis1, axis2), rank)
     moved = dimshuffle(variable, (*(axis for axis in range(rank) if axis not in pair), *pair))
-    result: Variable = Diagonal(int(offset))(moved)
+    result: Variable = Diagonal(_offset("diagonal", offset, variable))(moved)
     return result
 
 
@@ -134,5 +139,17 @@ def diag(v: Any, k: int = 0) -> Variable:
     variable = as_variable(v)
     if variable.tensor_type.ndim == 2:
         return diagonal(variable, k)
-    result: Variable = DiagonalOf(int(k))(variable)
+    result: Variable = DiagonalOf(_offset("diag", k, variable))(variable)
     return result
+
+
+def _offset(name: str, offset: Any, variable: Variable) -> int:
+    """The number of a diagonal; NumPy counts them in 32 bits. Raises ParameterError for anything else."""
+    try:
+        number = operator.index(offset)
+    except TypeError:
+        number = LARGEST_OFFSET + 1
+    if abs(number) > LARGEST_OFFSET:
+        reason = f"a diagonal has an integer of 32 bits, not {reprlib.repr(offset)}"
+        raise ParameterError(describe(name, [variable.type], reason))
+    return number

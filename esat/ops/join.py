@@ -164,6 +164,10 @@ def join(tensors: Sequence[Any], axis: int = 0) -> Variable:
     return result
 
 
+MOST_PARTS = 1 << 20
+"""Parts that an array is split into at most: each is a Variable."""
+
+
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Variable]:
     """Parts of an array along ``axis``: so many equal ones, or those between the given indices.
 
@@ -185,10 +189,15 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Variable]:
     index = normalize_axis("split", axis, variable.tensor_type.ndim)
     before = [slice(None)] * index
     if isinstance(indices_or_sections, (int, np.integer)):
-        parts = int(indices_or_sections)
-        if parts < 1:
-            raise ShapeError(describe("split", [variable.type], f"there are no {parts} parts"))
+        parts = check_parts("split", indices_or_sections, variable)
         outputs = Split(index, parts)(variable)
         return [outputs] if parts == 1 else list(outputs)
     cuts = [None, *indices_or_sections, None]
     return [subtensor(variable, (*before, slice(start, stop))) for start, stop in pairwise(cuts)]
+
+
+def check_parts(name: str, parts: Any, variable: Variable) -> int:
+    """The number of parts that an array is split into. Raises ShapeError where there cannot be so many."""
+    if not 1 <= parts <= MOST_PARTS:
+        raise ShapeError(describe(name, [variable.type], f"there are 1 to {MOST_PARTS} parts, not {parts}"))
+    return int(parts)

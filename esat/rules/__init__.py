@@ -12,12 +12,14 @@ which stand behind this room and need it: both are imported only when they are a
 import importlib
 from typing import Any
 
+from esat.graph.parameters import check_calls, check_methods
 from esat.rules.database import PACKAGE_RULES, RuleDatabase
 from esat.rules.macros import expand, permutation_axes, permutation_input_rank, permutation_word
 from esat.rules.reader import Position, read_forms
 from esat.rules.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Ruleset, Soundness, read_rules
 from esat.rules.signature import Operator, Signature, declared_signature, elementwise
 
+check_methods(RuleDatabase)
 RULES = RuleDatabase(PACKAGE_RULES)
 """The package's rules, and what users add to them."""
 
@@ -53,6 +55,9 @@ __all__ = [
     "remove",
     "show",
 ]
+
+
+check_calls(globals(), __all__)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,7 +52,7 @@ class InputCheck:
 def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of dtype {value.dtype} and shape {value.shape}"
-    text = repr(value)
+    text = reprlib.repr(value)
     return f"{text if len(text) <= 40 else text[:37] + '...'} of type {type(value).__name__}"
 
 
@@ -117,6 +118,9 @@ class OutCheck:
         others
             Arguments and shared variables.
         """
+        if not isinstance(given, tuple | list):
+            wanted = "an array" if len(self.types) == 1 else f"a tuple of {len(self.types)} arrays"
+            raise InputError(f"out: takes {wanted}, not {_shown(given)}")
         if len(given) != len(self.types):
             raise InputError(f"out: takes {len(self.types)} arrays, not {len(given)}")
         for place, (array, type, shape) in enumerate(zip(given, self.types, shapes, strict=True)):

@@ -1,0 +1,170 @@
+"""Every public callable, with arguments that it takes: named in a table, or found by trying."""
+
+import inspect
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import esat
+from esat.rules.database import AddedRules
+
+Given = dict[str, Any]
+
+V, M, S, P = esat.vector("v"), esat.matrix("m"), esat.scalar("s"), esat.sparse.csr_matrix("sp")
+GENERAL: list[Any] = [
+    M, V, S, 1, 0.5, [V, V], [M, M], (0, 1), esat.ivector("i"), "ij->i", None, (M, True), [0.0, 1.0, 2.0], P,
+    esat.tensor3("t"), 2,
+]  # fmt: skip
+RULE = '(rewrite (Exp (Log x)) x :name "given-by-a-test")'
+BY_NAME: dict[str, list[Any]] = {
+    "name": ["given"], "dtype": ["float64"], "axis": [0], "shape": [(2, 3), (3,)], "size": [(2,)],
+    "state": [esat.random.state("state")], "matrix": [P, M], "inputs": [[V]], "outputs": [[V + 1]],
+    "type": [esat.dvector], "op": [esat.exp], "format": ["csr"], "pattern": [P], "text": [RULE],
+    "source": [RULE], "function": [lambda x: x], "numpy": [np.tanh], "seed": [1],
+}  # fmt: skip
+"""What to try first, by the name of a parameter."""
+
+DENSE = np.eye(3)
+GIVEN: dict[str, Given] = {
+    "esat.arange": {"start": 0, "stop": 3, "step": 1},
+    "esat.assume": {"operand": M, "facts": "symmetric"},
+    "esat.evaluate": {"outputs": V + 1, "values": {V: np.ones(2)}},
+    "esat.inc_subtensor": {"part": V[1:], "value": 1.0},
+    "esat.set_subtensor": {"part": V[1:], "value": 1.0},
+    "esat.vjp": {"outputs": V * 2, "wrt": V, "cotangents": V},
+    "esat.moveaxis": {"a": M, "source": 0, "destination": 1},
+    "esat.tensor": {"name": "t", "shape": (2,)},
+    "esat.verify_grad": {"function": esat.exp, "points": [np.ones(2)]},
+    "rules.load": {"source": RULE},
+    "FunctionGraph.change_input": {"client": ("output", 0), "new": V},
+    "Executable.out": {"out": np.ones(2)},
+    "FunctionGraph.feature_of": {"kind": esat.NodeFinder},
+    "FunctionGraph.remove_feature": {"feature": esat.NodeFinder()},
+    "DB.query": {"query": esat.Query(["a"])},
+    "DB.selected": {"query": esat.Query(["a"])},
+    "DB.remove": {"name": "no-such-optimizer"},
+    "SequenceDB.query": {"query": esat.Query(["a"])},
+    "SequenceDB.selected": {"query": esat.Query(["a"])},
+    "SequenceDB.remove": {"name": "no-such-optimizer"},
+    "SequenceDB.register": {"name": "a", "optimizer": esat.classic.merge_optimizer, "position": 1.0},
+    "classic.TopoOptimizer": {"local": esat.classic.OpRemove(esat.copy)},
+    "rules.show": {"name": "neg-neg"},
+    "rules.remove": {"name": "no-such-rule"},
+    "RandomStream.draw": {"function": esat.random.normal},
+    "FunctionGraph.attach_feature": {"feature": esat.NodeFinder()},
+    "classic.PatternSub": {"in_pattern": (esat.exp, "x"), "out_pattern": "x"},
+    "Variable.eval": {"values": {M: DENSE}},
+    "esat.Apply": {"op": esat.exp, "inputs": [V], "outputs": [esat.dvector()]},
+    "esat.Constant": {"type": esat.dvector, "data": [1.0]},
+    "esat.SharedVariable": {"type": esat.dvector, "value": [1.0]},
+    "esat.compile": {"graph": esat.Graph([V], V + 1), "mode": "fast_compile"},
+    "esat.Mode": {"name": "fast_run"},
+    "esat.Query": {"include": ["fast_run"]},
+    "sparse.constant": {"value": scipy.sparse.csr_array(DENSE)},
+    "sparse.shared": {"value": scipy.sparse.csr_array(DENSE)},
+    "sparse.csm": {
+        "data": V, "indices": esat.ivector("i"), "indptr": esat.ivector("p"), "shape": esat.lvector("n")
+    },
+    "sparse.usmm": {"alpha": S, "x": P, "y": M, "z": M},
+}  # fmt: skip
+WRITES = ("save_html", "pydotprint", "calibrate", "print_summary", "add_tags", "remove_tags")
+"""Functions that write files, measure or change the database of optimizers."""
+NOT_CALLED = ("Family", "RandomState", "run")
+"""What users have no reason to call."""
+
+
+def signature_of(function: Any) -> inspect.Signature:
+    """The parameters of a callable; operands of an op by number."""
+    if isinstance(function, esat.Op):
+        places = range(getattr(function, "arity", 1))
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        return inspect.Signature([inspect.Parameter(f"operand{place}", kind) for place in places])
+    return inspect.signature(function)
+
+
+def public_callables() -> Iterator[tuple[str, Any]]:
+    """All of them, by names as users write them."""
+    namespaces = {"esat": esat, "linalg": esat.linalg, "random": esat.random, "sparse": esat.sparse}
+    for room, module in namespaces.items():
+        names = dict.fromkeys([*module.__all__, *(("compile", "Mode", "Query") if room == "esat" else ())])
+        for name in names:
+            function = getattr(module, name)
+            if not callable(function) or name in (*WRITES, *NOT_CALLED) or _is_not_ours(function):
+                continue
+            yield f"{room}.{name}", function
+    for name in ("add", "load", "read_rules", "show", "list", "remove", "read_forms"):
+        yield f"rules.{name}", getattr(esat.rules, name)
+    yield from _methods("Variable", M, dir(type(M)))
+    compiled = esat.compile(esat.Graph([V], V + 1))
+    objects = {
+        "Executable": compiled, "FunctionGraph": compiled.graph, "Mode": esat.Mode("fast_compile"),
+        "Query": esat.Query(["a"]), "RandomStream": esat.random.RandomStream(1), "TensorType": esat.dvector,
+        "DB": esat.classic.DB(), "SequenceDB": esat.classic.SequenceDB(),
+    }  # fmt: skip
+    for name, value in objects.items():
+        yield from _methods(name, value, dir(type(value)))
+    yield "Executable.__call__", compiled
+    yield "Executable.out", lambda out: compiled(np.ones(2), out=out)
+    shared = esat.shared(np.ones(3))
+    for name in ("set_value", "get_value", "give_value"):
+        yield f"SharedVariable.{name}", getattr(shared, name)
+    for name in ("OpSub", "OpRemove", "PatternSub", "TopoOptimizer", "SeqOptimizer", "local_optimizer"):
+        yield f"classic.{name}", getattr(esat.classic, name)
+
+
+def _is_not_ours(function: Any) -> bool:
+    """Classes of errors and of values, and NumPy's own."""
+    if not isinstance(function, type):
+        return False
+    return not function.__module__.startswith("esat.") or issubclass(function, Exception | Warning)
+
+
+def _methods(label: str, value: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
+    for name in names:
+        method = getattr(type(value), name)
+        if name[0] != "_" and inspect.isfunction(method) and name not in (*WRITES, *NOT_CALLED):
+            yield f"{label}.{name}", getattr(value, name)
+
+
+def good_arguments(label: str, function: Any, parameters: inspect.Signature) -> Given | None:
+    """Arguments by parameter that a callable takes; None where trying finds none."""
+    if label in GIVEN:
+        return GIVEN[label]
+    required = [one for one in parameters.parameters.values() if one.default is one.empty]
+    names = [one.name for one in required if one.kind is not one.VAR_KEYWORD]
+    pools = [BY_NAME.get(name, GENERAL) for name in names]
+    for choice in itertools.islice(_choices(pools), 400):
+        given = dict(zip(names, choice, strict=True))
+        try:
+            call(function, parameters, given)
+        except Exception:
+            continue
+        return given
+    return None
+
+
+def _choices(pools: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """The same for all first, then all combinations."""
+    longest = max(map(len, pools), default=1)
+    yield from (tuple(pool[min(place, len(pool) - 1)] for pool in pools) for place in range(longest))
+    yield from itertools.product(*pools)
+
+
+def call(function: Any, parameters: inspect.Signature, given: Given) -> Any:
+    """Call with arguments by parameter: by position where there is no default, by keyword where there is."""
+    positional, keywords = [], {}
+    for one in parameters.parameters.values():
+        if one.name in given and one.kind is not one.VAR_KEYWORD:
+            by_keyword = one.kind is one.KEYWORD_ONLY
+            by_keyword |= one.kind is one.POSITIONAL_OR_KEYWORD and one.default is not one.empty
+            if by_keyword:
+                keywords[one.name] = given[one.name]
+            else:
+                positional.append(given[one.name])
+    result = function(*positional, **keywords)
+    if isinstance(result, AddedRules):
+        result.remove()
+    return result
