@@ -61,16 +61,18 @@ def call_ufunc(
             "an array cannot hold a Variable, which has no value yet; without out= the result is a Variable"
         )
         raise DtypeError(describe(called, [*_shown(operands), "out=..."], reason))
+    function = namespace.get(name)
+    known = inspect.signature(function).parameters if callable(function) else {}
     for option in options:
-        raise DtypeError(
-            describe(called, [*_shown(operands), f"{option}=..."], f"Variables take no {option}")
-        )
+        if option not in known:
+            raise DtypeError(
+                describe(called, [*_shown(operands), f"{option}=..."], f"Variables take no {option}")
+            )
     if any(map(holds_sparse, operands)):
         return sparse_operation(name, *operands)
-    function = namespace.get(name)
     if not callable(function):
         raise DtypeError(describe(called, _shown(operands), f"{_NO_VALUE}; esat has no {name}"))
-    return function(*operands)
+    return function(*operands, **options)
 
 
 def call_numpy(

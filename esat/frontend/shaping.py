@@ -101,7 +101,13 @@ def _common_size(variables: Sequence[Variable], axis: int) -> Variable:
         size_of(variable, axis) for variable in variables if not variable.tensor_type.broadcastable[axis]
     ]
     known = [size for size in sizes if isinstance(size, Constant)]
-    return (known or sizes or [as_size("broadcast_arrays", 1)])[0]
+    size, *_ = known or sizes or [as_size("broadcast_arrays", 1)]
+    others = [other for other in sizes if not isinstance(other, Constant) and other is not size]
+    equal = [op_named("eq")(size, other) for other in others]
+    message = (
+        f"broadcast_arrays: sizes of axis {axis} do not match; an axis of unknown size does not broadcast"
+    )
+    return assert_(size, *equal, message=message) if equal else size
 
 
 def _atleast(operands: Sequence[Any], order: dict[int, tuple[int | str, ...]], rank: int) -> Any:

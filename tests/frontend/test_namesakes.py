@@ -13,7 +13,19 @@ import scipy.special
 import esat
 from esat.graph.types import DTYPES
 
-from .namesakes import CALLS, ELSEWHERE, LINALG_CALLS, REFERENCE, SHAPES, SQUARES, call, evaluated, sample
+from .namesakes import (
+    CALLS,
+    ELSEWHERE,
+    LINALG_CALLS,
+    OF_SCIPY,
+    OF_SCIPY_LINALG,
+    REFERENCE,
+    SHAPES,
+    SQUARES,
+    call,
+    evaluated,
+    sample,
+)
 
 TOLERANCES = {"float16": 5e-3, "float32": 1e-4, "complex64": 1e-4}
 CLASSES = (np.exceptions.AxisError, np.linalg.LinAlgError, IndexError, TypeError, ValueError)
@@ -112,6 +124,27 @@ def test_a_call(text: str) -> None:
         assert found in {"", *KNOWN.get(name, ())}, (
             f"{found} for {dtype} of shape {x.shape}: {wanted!r}, {got!r}"
         )
+
+
+ARRAYS_ALONE = (
+    *(f"m.{name}(" for name in OF_SCIPY if not isinstance(getattr(REFERENCE, name), np.ufunc)),
+    *(f"m.linalg.{name}(" for name in OF_SCIPY_LINALG),
+    "m.asarray(", "m.array(", "m.concatenate([])",
+)  # fmt: skip
+"""Functions that NumPy and SciPy do not hand on."""
+
+
+@pytest.mark.parametrize("text", [text for text in CALLS + LINALG_CALLS if not text.startswith(ARRAYS_ALONE)])
+def test_a_call_of_numpys_function(text: str) -> None:
+    """NumPy's own function, called with a Variable, by place and by name."""
+    name = text.removeprefix("m.").partition("(")[0]
+    x = sample("float64", (SQUARES if "linalg" in text else SHAPES)[2])
+    variable = esat.TensorType(x.dtype, shape=x.shape)()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = outcome(text, REFERENCE, x)
+        got = outcome(text, REFERENCE, variable, {variable: x})
+    assert difference(wanted, got) in {"", "class", *KNOWN.get(name, ())}, f"{wanted!r}, {got!r}"
 
 
 # ---- parameters
