@@ -46,6 +46,7 @@ RECIPES: Mapping[str, Recipe] = {
     "jax": Recipe(("jax", "jaxlib", "numpy")),
     "numexpr": Recipe(("numexpr", "numpy", "scipy")),
     "pytensor": Recipe(("pytensor>=3", "numpy"), python=(3, 12)),
+    "sympy": Recipe(("sympy",)),
     "torch": Recipe(("torch", "numpy"), optional=True),
 }
 
