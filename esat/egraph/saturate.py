@@ -66,6 +66,11 @@ _SMALL_NODES = _HARMLESS_NODES / EXPLOSIVE_GROWTH
 FACTORINGS = 3
 """Times per round that common factors are looked for; nested ones (Horner's form) need several."""
 
+STALLED_ROUNDS = 8
+"""Rounds one after the other that may change something without any table's having more rows, or fewer.
+
+What is equated shows in the tables sooner or later; what rules only say again does not."""
+
 FLATTENINGS = 64
 """Flattening steps of one normalization, far more than terms are nested."""
 
@@ -164,11 +169,15 @@ class _Saturation:
         return replace(report, warning=self.warn(report))
 
     def rounds(self) -> StopReason:
+        stalled, sizes = 0, self.runner.nodes.sizes()
         try:
             while self.runner.round < self.runner.limits.rounds:
                 self.runner.begin_round()
                 self.held_back = False
-                changed = self.one_round()
+                before, changed = sizes, self.one_round()
+                sizes = self.runner.nodes.sizes()
+                stalled = stalled + 1 if sizes == before else 0
+                changed &= stalled < STALLED_ROUNDS
                 if (self.runner.round == 1 or not changed) and self.extend():
                     continue
                 if not changed:
@@ -358,7 +367,9 @@ class _Saturation:
         # really changes is seen in the tables: a term has a row, and so have the facts of each class.
         if not outcome.updated or nodes.sizes() != before:
             return outcome.updated
-        self.hold_back(ruleset)
+        # It says "updated" also of a run with a match limit that left rules out and did nothing else.
+        if not any(iteration.rule_set_report.changed for iteration in outcome.report.iterations):
+            self.hold_back(ruleset)
         return False
 
     def run_rules(self, rulesets: tuple[str, ...], program: str, fuel: int = 0) -> Outcome:

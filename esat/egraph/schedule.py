@@ -21,10 +21,10 @@ LEAST_NODES, NODES_A_NODE = 5_000, 40
 
 Graphs whose rules have an end come to two to seven times the e-nodes they were loaded with."""
 
-LEAST_MATCHES, MATCHES_A_NODE = 100_000, 1_000
+LEAST_MATCHES, MATCHES_A_NODE = 50_000, 300
 """Matches that all rules together may always have, and those for each e-node that was loaded.
 
-Graphs whose rules have an end need 20 to 60 for each."""
+Graphs whose rules have an end need 20 to 60 for each, some of many fills and conditions 200."""
 
 
 @record(frozen=True, slots=True)
