@@ -1,5 +1,7 @@
 """What a mathematician would do: each expression comes out in the form one would write by hand."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -124,3 +126,46 @@ def test_gradient_at_labels_adds_to_the_softmax_and_is_stable(rows: str) -> None
     value, gradient = function(np.array([[0.0, 2000.0], [1.0, 1.0]]), np.array([0, 1]))
     np.testing.assert_allclose(value, 2000.0 + np.log(2.0))
     np.testing.assert_allclose(gradient, [[-1.0, 1.0], [0.5, -0.5]])
+
+
+def polynomial(x: object, degree: int, write: str) -> object:
+    """A sum of powers, written with ``**`` or with products, of a Variable or an array."""
+    total = 0.7
+    for exponent in range(1, degree + 1):
+        power = x**exponent if write == "powers" else math.prod([x] * exponent)
+        total = total + (0.3 + exponent / 7) * power
+    return total
+
+
+@pytest.mark.parametrize("write", ["powers", "products"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_sum_of_powers_becomes_horners_form(write: str, dtype: str) -> None:
+    x = esat.vector("x", dtype=dtype)
+    written = polynomial(x, 19, write)
+    quick = esat.compile(esat.Graph([x], written), esat.Mode("fast_run", accuracy="ignore"))
+    names = [node.op.name for node in quick.optimized.toposort()]
+    assert sorted(name for name in names if name != "dimshuffle") == ["add"] * 19 + ["mul"] * 19
+    function = esat.compile(esat.Graph([x], written))
+    values = np.linspace(-1.4, 1.3, 501).astype(dtype)
+    exact = polynomial(values.astype(np.longdouble), 19, write)
+    scale = polynomial(abs(values).astype(np.longdouble), 19, write) * np.finfo(dtype).eps
+    for form in (quick, function):
+        assert np.max(abs(form(values) - exact) / scale) < 3
+        assert np.mean(abs(form(values) - exact) / scale) < 0.45  # 0.4 as written, 0.22 Horner
+
+
+def test_powers_in_distance_of_each_other_share(vectors: list) -> None:
+    x = vectors[0]
+    names = compiled_ops([x], 2.5 * x**9 + 0.3 * x**18 + x**27)
+    assert names == ["add", "add", "mul", "mul", "pow"]
+    squares = compiled_ops([x], [x**5, x**6])
+    assert squares.count("sqr") <= 3
+
+
+def test_powers_of_integers_are_products(vectors: list) -> None:
+    x = esat.vector("x", dtype="int64")
+    function = esat.compile(esat.Graph([x], [x**12 - x**5 * x**7, x**9 * 3 + x**9]), mode="strict")
+    values = np.array([-3, 0, 2, 10**6])
+    zero, four = function(values)
+    np.testing.assert_array_equal(zero, 0 * values)
+    np.testing.assert_array_equal(four, 4 * values**9)

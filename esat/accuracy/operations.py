@@ -123,8 +123,10 @@ def _nary(unit: Unit, exact: bool) -> Operation:
 def stepped(unit: Unit, xs: Sequence[Array], after: Callable[[str, Sequence[Array], Array], Array]) -> Array:
     """A sum or product by the steps of its plan; each result goes through ``after`` with op and operands."""
     parts = list(xs)
-    for name, left, right in unit.steps:
+    for name, left, right, exponent in unit.steps:
         pair = [parts[left]] if right is None else [parts[left], parts[right]]
+        if exponent:
+            pair.append(np.full((1,) * pair[0].ndim, exponent, pair[0].dtype))
         parts.append(after(name, pair, np.asarray(STEPS[name](*pair))))
     return parts[-1]
 
@@ -137,6 +139,7 @@ STEPS: Mapping[str, Callable[..., Any]] = {
     "neg": np.negative,
     "sqr": np.square,
     "reciprocal": np.reciprocal,
+    "pow": np.power,
 }
 
 

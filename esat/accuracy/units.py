@@ -28,6 +28,10 @@ LEAVES = ("In", "Array", "K")
 _ROUNDED = "fc"
 
 
+PlainStep = tuple[str, int, int | None, int]
+"""Op, operands, and the exponent of a power or 0."""
+
+
 class Unit(NamedTuple):
     """One way to compute a class.
 
@@ -40,14 +44,15 @@ class Unit(NamedTuple):
     result
         The class.
     steps
-        Of a sum or product of more than two operands, how it is computed.
+        Of a sum or product of more than two operands, how it is computed: op, operands, and the exponent of a
+        power.
     """
 
     name: str
     attributes: tuple[Attribute, ...]
     operands: tuple[int, ...]
     result: int
-    steps: tuple[tuple[str, int, int | None], ...] = ()
+    steps: tuple[PlainStep, ...] = ()
 
 
 @record(frozen=True, eq=False)
@@ -237,8 +242,8 @@ def _planned(
     return Unit(form, (positives,), operands, klass, tuple(_plain(steps)))
 
 
-def _plain(steps: Sequence[Step]) -> Iterator[tuple[str, int, int | None]]:
-    return ((step.op, step.left, step.right) for step in steps)
+def _plain(steps: Sequence[Step]) -> Iterator[PlainStep]:
+    return ((step.op, step.left, step.right, step.exponent) for step in steps)
 
 
 def levels_of(units: Sequence[Unit], known: Sequence[bool], can_evaluate: Callable[[int], bool]) -> list[int]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from esat.classic.terms import bare, broadcast_of, same, with_rank
 from esat.egraph.terms import SCALAR
 from esat.extract.nary import Step, plan_product, plan_sum
 from esat.graph import Variable
+from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.records import record
 
@@ -94,6 +97,8 @@ def follow(steps: Sequence[Step], operands: Sequence[Variable]) -> Variable:
     values = [bare(operand) for operand in operands]
     for step in steps:
         used = [values[step.left]] if step.right is None else [values[step.left], values[step.right]]
+        if step.exponent:
+            used.append(constant(np.asarray(step.exponent, used[0].tensor_type.dtype)))
         rank = max(0 if broadcast_of(operand) == SCALAR else operand.tensor_type.ndim for operand in used)
         result: Variable = op_named(step.op)(*(with_rank(operand, rank) for operand in used))
         values.append(result)

@@ -81,6 +81,16 @@ def select(typing_context: Any, condition: Any, a: Any, b: Any) -> Any:
     return common(types.boolean, common, common), generate
 
 
+@intrinsic
+def fused_multiply_add(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """``a * b + c`` of floats, rounded once."""
+
+    def emit(builder: Any, type_: Any, *operands: Any) -> Any:
+        return _call(builder, "llvm.fma", *operands)
+
+    return _typed(_common_floats(a, b, c), 3, emit)
+
+
 def _extremum(llvm_name: str, first_is_less: bool) -> Emitter:
     def emit(builder: Any, type_: Any, a: Any, b: Any) -> Any:
         if _is_float(type_):

@@ -58,6 +58,16 @@ _INSTEAD = {
 }
 """The sides of a term in which ``w`` took the place of an element ``c``."""
 
+LARGEST_EXPONENT = 64
+"""Powers up to here are products of equal factors, which share what they have in common with others."""
+
+POWER = (
+    "(rule ((= e (Pow a b)) (= v (val b)) (= k (to-i64 v)) (= v (to-f64 k)) (>= k 2)"
+    f" (<= k {LARGEST_EXPONENT}) (= d (dt a)) (= d (dt e)) (ring-dtype d) (= (bp a) (bp e)))"
+    " ((union e (NaryProd (multiset-single a k) (multiset-of))) (set (flatten-budget e) 64))"
+    ' :ruleset esat-lift :name "lift-Pow")'
+)
+
 _REPLACED = {"p": "(multiset-insert others total) n", "n": "p (multiset-insert others total)"}
 """The sides of a product of which one side became ``others`` and ``total``."""
 
@@ -186,6 +196,8 @@ def _lifting_rules(signature: Signature) -> Iterator[str]:
             f"(rule ((= e ({name} {operands})) (= d (dt a)) {same} ({dtypes} d)) ((union e {nary}))"
             f' :ruleset esat-lift :name "lift-{name}")'
         )
+    if "Pow" in signature:
+        yield POWER
 
 
 def _viewing_rules(signature: Signature) -> Iterator[str]:

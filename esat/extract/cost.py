@@ -23,7 +23,7 @@ from esat.egraph.program import SUPERSEDED
 from esat.egraph.terms import OpaqueOp
 from esat.errors import EsatError
 from esat.extract.machine import MachineProfile
-from esat.extract.nary import Shape, plan_counts, plan_ops
+from esat.extract.nary import Shape, plan_counts, plan_ops, step_flops
 from esat.extract.structured_cost import normal_seconds, structured_seconds
 from esat.extract.value import IMPOSSIBLE, Value
 from esat.graph import Family, Op, TensorType, Variable
@@ -289,25 +289,21 @@ class CostModel:
         same = identities if len(identities) else range(len(operands))
         above, below = plan_counts(constructor, same, shapes, positives)
         seconds = 0.0
-        for op, shape, count in plan_ops(constructor, above, below):
+        for op, shape, count, exponent in plan_ops(constructor, above, below):
             if count:
-                seconds += count * self.step_seconds(op, shape, result.dtype)
+                seconds += count * self.step_seconds(op, shape, result.dtype, exponent)
         if not positives and len(operands) > 1:
             seconds *= INVERSE_SUM
         return seconds + self._against_order(operands)
 
-    def step_seconds(self, name: str, shape: Shape, dtype: int) -> float:
-        """Seconds of a binary or unary op of a plan."""
-        key = (name, shape, dtype)
+    def step_seconds(self, name: str, shape: Shape, dtype: int, exponent: int = 0) -> float:
+        """Seconds of a binary or unary op of a plan, or of a power with this exponent."""
+        key = (name, shape, dtype, exponent)
         known = self._memo.get(key)
         if known is None:
-            flops = flops_of(self._named[name])
+            flops = step_flops(name, exponent)
             known = self._memo[key] = self._elementwise(flops, (), Value(shape, dtype))
         return known
-
-    @cached_property
-    def _named(self) -> dict[str, Op]:
-        return {op.name: op for op in registered_ops()}
 
 
 def _result_rank(op: Op, operands: Sequence[Value]) -> int:

@@ -7,7 +7,7 @@ DimShuffle that drops its axes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -91,6 +91,7 @@ class _Decoder:
         self.places: list[UserLine | None] = []
         self.unplaced: dict[int, list[Apply]] = {}
         self.placed: set[Apply] = set()
+        self.steps: dict[tuple[Hashable, ...], Variable] = {}
         self.ops: dict[str, Op] = {op.constructor: op for op in registered_ops()}
         self.uses = [0] * len(chosen.terms)
         for term in chosen.terms:
@@ -210,7 +211,21 @@ class _Decoder:
         steps = plan_written(
             term.constructor, term.operands, shapes, int(term.attributes[0]), joins, strict=strict
         )
-        return _follow(steps, operands)
+        return self._follow(steps, operands)
+
+    def _follow(self, steps: Sequence[Step], operands: Sequence[Variable]) -> Variable:
+        """The result of the steps; what several plans compute alike, such as powers, is computed once."""
+        values = list(operands)
+        for step in steps:
+            inputs = [values[step.left]] if step.right is None else [values[step.left], values[step.right]]
+            key = (step.op, step.exponent, *inputs)
+            if key not in self.steps:
+                if step.exponent:
+                    kind = inputs[0].tensor_type
+                    inputs.append(constant(np.full((1,) * kind.ndim, step.exponent, kind.dtype)))
+                self.steps[key] = _single(op_named(step.op), inputs)
+            values.append(self.steps[key])
+        return values[-1]
 
     def _dimshuffle(self, term: Term) -> Variable:
         word = int(term.attributes[0])
@@ -249,14 +264,6 @@ def _single(op: Op, operands: Sequence[Variable]) -> Variable:
     node = op.make_node(*operands)
     folded = fold(node, node.inputs)
     return node.outputs[0] if folded is None else folded[0]
-
-
-def _follow(steps: Sequence[Step], operands: Sequence[Variable]) -> Variable:
-    values = list(operands)
-    for step in steps:
-        inputs = [values[step.left]] if step.right is None else [values[step.left], values[step.right]]
-        values.append(_single(op_named(step.op), inputs))
-    return values[-1]
 
 
 def _refine(variable: Variable, type: TermType) -> None:

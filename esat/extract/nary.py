@@ -2,9 +2,10 @@
 
 Cost model and decoder share this plan, so that what is priced is what is built: operands of one shape
 are combined first, then the two shapes with the smallest common one, and so on (scalars before arrays,
-rows before matrices); repeated factors become powers by squaring, and where a result grows, what has
-been divided by is divided by at once. Operands that the user had put together stay together, in the order
-they were written in, where that takes no more work; differences always do.
+rows before matrices); repeated factors become powers by squaring, or by ``pow`` where squaring would round
+often; and where a result grows, what has been divided by is divided by at once. Operands that the user had
+put together stay together, in the order they were written in, where that takes no more work; differences
+always do.
 """
 
 from __future__ import annotations
@@ -19,19 +20,31 @@ from typing import NamedTuple
 
 from esat.egraph.terms import Joins
 from esat.graph.registry import op_named
+from esat.ops.elementwise.whole_power import whole_power_flops
 
 Shape = tuple[float, ...]
 Counts = tuple[tuple[tuple[Shape, int], int], ...]
 """How many different factors there are of each shape and exponent; the exponent of a term is 1."""
 
 
+LARGEST_SQUARED = 8
+"""Largest exponent of a power that is made of squares and products, each of which rounds."""
+
+LARGEST_POWER = 127
+"""Largest exponent of a power that ``pow`` computes: every dtype can hold it."""
+
+
 class Step(NamedTuple):
-    """One op of a plan. ``left`` and ``right`` count operands first and then earlier steps."""
+    """One op of a plan. ``left`` and ``right`` count operands first and then earlier steps.
+
+    The right operand of ``pow`` is the number ``exponent``.
+    """
 
     op: str
     left: int
     right: int | None
     shape: Shape
+    exponent: int = 0
 
 
 def broadcast_shape(left: Shape, right: Shape) -> Shape:
@@ -132,22 +145,29 @@ def _counts(constructor: str, operands: Sequence[int], shapes: Sequence[Shape]) 
     return tuple(sorted(counts.items()))
 
 
-def plan_ops(constructor: str, above: Counts, below: Counts) -> Iterator[tuple[str, Shape, int]]:
-    """The ops of a plan, each with the shape of its results and how often it is done."""
+def plan_ops(constructor: str, above: Counts, below: Counts) -> Iterator[tuple[str, Shape, int, int]]:
+    """The ops of a plan, each with the shape of its results, how often it is done, and its exponent."""
     op = "add" if constructor == "NarySum" else "mul"
     present = []
     for counts in (above, below):
         factors: dict[Shape, int] = {}
         for (shape, exponent), count in counts:
             factors[shape] = factors.get(shape, 0) + count
-            if exponent > 1:
-                yield "sqr", shape, count * (exponent.bit_length() - 1)
-                yield "mul", shape, count * (exponent.bit_count() - 1)
+            if is_pow(exponent):
+                yield "pow", shape, count, exponent
+            elif exponent > 1:
+                yield "sqr", shape, count * (exponent.bit_length() - 1), 0
+                yield "mul", shape, count * (exponent.bit_count() - 1), 0
         present.append(tuple(factors))
         for shape, count in factors.items():
-            yield op, shape, count - 1
+            yield op, shape, count - 1, 0
     for step in meetings(constructor, *present):
-        yield step.op, step.shape, 1
+        yield step.op, step.shape, 1, 0
+
+
+def is_pow(exponent: int) -> bool:
+    """Whether ``pow`` computes a power with this exponent, and not squares and products."""
+    return LARGEST_SQUARED < exponent <= LARGEST_POWER
 
 
 @lru_cache(maxsize=4096)
@@ -205,9 +225,9 @@ class _Plan:
     shapes: list[Shape]
     steps: list[Step] = field(default_factory=list)
 
-    def add(self, op: str, left: int, right: int | None) -> int:
+    def add(self, op: str, left: int, right: int | None, exponent: int = 0) -> int:
         shape = self.shapes[left] if right is None else broadcast_shape(self.shapes[left], self.shapes[right])
-        self.steps.append(Step(op, left, right, shape))
+        self.steps.append(Step(op, left, right, shape, exponent))
         self.shapes.append(shape)
         return len(self.shapes) - 1
 
@@ -219,7 +239,9 @@ def _powers(plan: _Plan, operands: Sequence[int], positions: range) -> list[int]
 
 
 def _power(plan: _Plan, base: int, exponent: int) -> int:
-    """``base ** exponent`` by repeated squaring."""
+    """``base ** exponent`` by repeated squaring, or by ``pow``, which does the same and rounds once."""
+    if is_pow(exponent):
+        return plan.add("pow", base, None, exponent)
     result: int | None = None
     square = base
     while True:
@@ -286,7 +308,7 @@ class _WrittenPlan:
         rest = self._rest()
         values += range(len(self._plan.shapes), len(self._plan.shapes) + len(rest))
         renumbered = (
-            Step(step.op, values[step.left], None if step.right is None else values[step.right], step.shape)
+            step._replace(left=values[step.left], right=None if step.right is None else values[step.right])
             for step in rest
         )
         return (*self._plan.steps, *renumbered)
@@ -334,4 +356,9 @@ _ROUNDING = 1e-9
 
 def work_of(steps: Sequence[Step]) -> float:
     """Additions that a plan takes as long as."""
-    return fsum(float(getattr(op_named(step.op), "flops", 1.0)) * prod(step.shape) for step in steps)
+    return fsum(step_flops(step.op, step.exponent) * prod(step.shape) for step in steps)
+
+
+def step_flops(op: str, exponent: int) -> float:
+    """Additions an element that a step takes as long as."""
+    return whole_power_flops(exponent) if exponent else float(getattr(op_named(op), "flops", 1.0))

@@ -15,12 +15,14 @@ import numpy as np
 from esat.extract.arrays import BoolArray, EGraphArrays, FloatArray, IntArray, distinct, starts_of
 from esat.extract.cost import INVERSE_SUM, CostModel
 from esat.extract.kinds import examples_of, refined, renumbered, runs, spread
-from esat.extract.nary import Shape, meetings
+from esat.extract.nary import Shape, is_pow, meetings
 from esat.extract.value import IMPOSSIBLE, Value
 
 NARY = ("NarySum", "NaryProd")
 _OPS = ("add", "mul", "sqr", "sub", "div", "neg", "reciprocal")
 _ADD, _MUL, _SQR = range(3)
+_POWERS = len(_OPS)
+"""Numbers of ops from here on are powers, each with the exponent that is the rest."""
 
 
 class _Rows(NamedTuple):
@@ -96,17 +98,21 @@ class _Plans:
         rows = _Rows(*map(np.concatenate, zip(*self._rows(), strict=True)))
         order = np.lexsort((rows.place, rows.owner))
         owner, op, shape, times = (column[order] for column in (rows.owner, rows.op, rows.shape, rows.times))
-        keys, key = distinct((self._dtype[owner] * len(_OPS) + op) * len(self._shapes) + shape)
-        prices = np.array([self._price(number) for number in keys.tolist()], np.float64)
+        kinds = int(op.max(initial=0)) + 1
+        keys, key = distinct((self._dtype[owner] * kinds + op) * len(self._shapes) + shape)
+        prices = np.array([self._price(number, kinds) for number in keys.tolist()], np.float64)
         seconds = np.bincount(owner, weights=times * prices[key], minlength=self._count)
         seconds[self._is_inverse] *= INVERSE_SUM
         total: FloatArray = seconds + self._against_order / self._model.machine.transposed_rate
         return total
 
-    def _price(self, key: int) -> float:
-        kind, shape = divmod(key, len(self._shapes))
-        dtype, op = divmod(kind, len(_OPS))
-        return self._model.step_seconds(_OPS[op], self._shapes[shape], dtype)
+    def _price(self, key: int, kinds: int) -> float:
+        kind, number = divmod(key, len(self._shapes))
+        dtype, op = divmod(kind, kinds)
+        shape = self._shapes[number]
+        if op < _POWERS:
+            return self._model.step_seconds(_OPS[op], shape, dtype)
+        return self._model.step_seconds("pow", shape, dtype, op - _POWERS)
 
     def _rows(self) -> Iterator[_Rows]:
         owner, side, shape, exponent = self._factors()
@@ -136,11 +142,18 @@ class _Plans:
         """Squares and products that make powers, for so many factors of each exponent."""
         powers = np.flatnonzero(exponent > 1)
         owner, side, shape, exponent = owner[powers], side[powers], shape[powers], exponent[powers]
+        counts = counts[powers]
+        place = (2 * side * self._span + shape << 32) + 2 * exponent
+        whole = np.array([is_pow(number) for number in exponent.tolist()], np.bool_)
+        yield _Rows(owner[whole], place[whole], _POWERS + exponent[whole], shape[whole], counts[whole])
+        rest = ~whole
+        owner, shape, place, counts, exponent = (
+            column[rest] for column in (owner, shape, place, counts, exponent)
+        )
         squares = np.array([number.bit_length() - 1 for number in exponent.tolist()], np.int64)
         products = np.array([number.bit_count() - 1 for number in exponent.tolist()], np.int64)
-        place = (2 * side * self._span + shape << 32) + 2 * exponent
         for which, op, times in ((0, _SQR, squares), (1, _MUL, products)):
-            yield _Rows(owner, place + which, np.full(len(powers), op), shape, counts[powers] * times)
+            yield _Rows(owner, place + which, np.full(len(owner), op), shape, counts * times)
 
     def _meetings(self, owner: IntArray, side: IntArray, shape: IntArray) -> _Rows:
         """What puts factors of all shapes and sides together, once they are one of each."""

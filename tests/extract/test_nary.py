@@ -25,7 +25,8 @@ def follow(steps: tuple[Step, ...], operands: list[np.ndarray]) -> np.ndarray:
     values = list(operands)
     for step in steps:
         inputs = [values[step.left]] if step.right is None else [values[step.left], values[step.right]]
-        values.append(FUNCTIONS[step.op](*inputs))
+        function = FUNCTIONS[step.op] if not step.exponent else lambda base, n=step.exponent: base**n
+        values.append(function(*inputs))
     return values[-1]
 
 
@@ -58,8 +59,9 @@ def test_a_small_quotient_is_made_before_it_meets_a_matrix() -> None:
     assert [(step.op, step.shape) for step in steps] == [("div", ()), ("mul", matrix), ("div", matrix)]
 
 
-@pytest.mark.parametrize("exponent", range(1, 20))
+@pytest.mark.parametrize("exponent", [*range(1, 20), 64, 127, 128, 200])
 def test_powers_take_few_products(exponent: int) -> None:
     steps = plan_product([7] * exponent, [(3.0, 4.0)] * exponent, exponent)
     assert len(steps) <= 2 * max(exponent.bit_length() - 1, 0)
+    assert [step.op for step in steps if step.exponent] == ["pow"] * (8 < exponent < 128)
     assert follow(steps, [np.array(1.1)] * exponent) == pytest.approx(1.1**exponent)

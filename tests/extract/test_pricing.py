@@ -92,7 +92,12 @@ def test_a_sum_or_product_costs_what_the_ops_of_its_plan_cost(
         plan_sum(shapes, positives) if constructor == "NarySum" else plan_product(names, shapes, positives)
     )
     result = Value(max(shapes, key=len), F64)
-    built = [model.price(op_named(step.op).constructor, (), [], Value(step.shape, F64)) for step in steps]
+    built = [
+        model.step_seconds(step.op, step.shape, F64, step.exponent)
+        if step.exponent
+        else model.price(op_named(step.op).constructor, (), [], Value(step.shape, F64))
+        for step in steps
+    ]
     priced = model.price(constructor, (positives,), [Value(shape, F64) for shape in shapes], result, names)
     more = INVERSE_SUM if positives == 0 and len(kinds) > 1 else 1.0
     assert priced == pytest.approx(more * sum(built), rel=1e-12)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from esat.codegen.loop_ir import Array, Axis, Index, Kernel
 from esat.codegen.lowering.axes import name_axes
 from esat.codegen.lowering.order import order_axes, reduced_axes
+from esat.codegen.lowering.powers import exponent_of
 from esat.codegen.lowering.schedule import Schedule, StoreSink
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.codegen.lowering.values import Values, axes_of, has_code, is_literal
@@ -36,7 +37,9 @@ def supported(node: Apply) -> bool:
     if isinstance(op, Elementwise):
         dtype = node.inputs[-1].tensor_type.dtype
         template = op.source(dtype)
-        return template is not None and is_resolvable(template, dtype)
+        if template is None:
+            return exponent_of(node) is not None
+        return is_resolvable(template, dtype)
     if isinstance(op, Reduction):
         return _supports_reducer(op, node.inputs[0].tensor_type.dtype)
     return isinstance(op, Cast | Normalization)

@@ -26,11 +26,13 @@ from esat.codegen.loop_ir import (
     operands_of,
 )
 from esat.codegen.lowering.axes import AxisNames
+from esat.codegen.lowering.powers import exponent_of, float_power, integer_power
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Constant, Variable
 from esat.ops.cast import Cast
 from esat.ops.dimshuffle import DimShuffle
-from esat.ops.elementwise.code import CODE_DTYPES
+from esat.ops.elementwise.arithmetic import mul
+from esat.ops.elementwise.code import CODE_DTYPES, expression
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
@@ -179,6 +181,9 @@ class Values:
 
     def _elementwise(self, position: int, node: Apply, op: Elementwise) -> int:
         dtype = node.inputs[-1].tensor_type.dtype
+        exponent = exponent_of(node)
+        if exponent is not None:
+            return self._power(self._operand(position, 0, node), exponent, dtype, str(node))
         template = op.source(dtype)
         if template is None:
             raise UnsupportedError(f"{op} has no code for {dtype}")
@@ -190,6 +195,20 @@ class Values:
             return operands[0]
         result = node.outputs[0].tensor_type.dtype
         return self._define(Compute(-1, result, renumbered, dtype, operands, str(node)), op.flops)
+
+    def _power(self, base: int, exponent: int, dtype: str, comment: str) -> int:
+        def compute(template: str, *operands: int) -> int:
+            return self.compute(dtype, expression(template, dtype), operands, comment, 1.0)
+
+        if exponent == 0:
+            return self.literal(dtype, literal_text(1, dtype))
+        if exponent == 1:
+            return base
+        if dtype.startswith("float"):
+            return float_power(compute, base, exponent)
+        product = mul.source(dtype)
+        assert product is not None
+        return integer_power(compute, product, base, exponent)
 
     def compute(
         self, dtype: str, template: str, operands: tuple[int, ...], comment: str, flops: float

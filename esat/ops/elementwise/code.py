@@ -70,6 +70,7 @@ SCALAR_HELPERS = frozenset(
         "fmax",
         "fmin",
         "select",
+        "fused_multiply_add",
     ]
 )
 """Names of scalar functions that templates may call, with NumPy's semantics for every dtype it has them for.
