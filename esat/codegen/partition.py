@@ -31,8 +31,8 @@ from esat.codegen.loop_ir import (
 )
 from esat.records import record
 
-SUM_BLOCK_BITS = 10
-"""2**10 elements are summed before rounding errors are taken account of."""
+SUM_BLOCK_BITS = 8
+"""2**8 elements are summed before rounding errors are taken account of."""
 INDEX_BLOCK_BITS = 8
 """The index of an extremum is looked for among 2**8 elements, one by one."""
 COLUMNS = 64

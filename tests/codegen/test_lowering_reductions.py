@@ -274,3 +274,21 @@ def test_a_kept_value_is_not_read_where_the_output_may_have_taken_its_place(mode
     found, sums = function(values, rows)
     np.testing.assert_allclose(found, shares)
     np.testing.assert_allclose(sums, (np.exp(rows) * shares).sum(axis=1))
+
+
+@pytest.mark.parametrize("layout", ["side by side", "apart"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [1000, 10_000])
+def test_sums_are_at_least_as_accurate_as_pairwise_ones(dtype: str, layout: str, length: int) -> None:
+    rng = np.random.default_rng(length)
+    rows = rng.random((200_000 // length, length)).astype(dtype)
+    x = variable(dtype, None, None)
+    outputs = [reduce(SUM, x, 1), reduce(SUM, op("mul", x, op("add", x, 1.0)), 1)]
+    data = np.repeat(rows, 2, 1)[:, ::2] if layout == "apart" else rows
+    found = run(group_of(outputs, [x]), {x: data})
+    wide = rows.astype(np.longdouble)
+    one = np.array(1.0, dtype)
+    pairs = (rows.sum(1), wide.sum(1)), ((rows * (rows + one)).sum(1), (wide * (wide + 1)).sum(1))
+    for total, (pairwise, exact) in zip(found, pairs, strict=True):
+        # As many sums as there are here tell the mean error to a tenth or so.
+        assert np.mean(abs(total - exact)) < 1.1 * np.mean(abs(pairwise - exact))

@@ -93,7 +93,7 @@ def test_long_sums_announce_all_that_they_read(waits: bool) -> None:
     x, y = variable("float32", None), variable("float32", None)
     difference = op("sub", x, y)
     total = reduce(SUM, op("mul", difference, difference), 0)
-    pages = ["prefetch_pages(x0, (first0, ), 1024)", "prefetch_pages(x1, (first0, ), 1024)"]
+    pages = ["prefetch_pages(x0, (first0, ), 256)", "prefetch_pages(x1, (first0, ), 256)"]
     assert announced(total, x, y) == pages * waits
 
 
@@ -114,7 +114,7 @@ def test_sums_of_arrays_that_caches_hold_are_read_in_whole_blocks() -> None:
     x = variable("float32", None, None)
     printed = print_parallel_source(lower(group_of([reduce(SUM, op("mul", x, x))], [x])), "C", True, False)
     assert printed is not None
-    runs = "(min(first1 + 1024, n1) - first1) // 128 * 128 if n1 > 524288 else first1"
+    runs = "(min(first1 + 256, n1) - first1) // 128 * 128 if n1 > 524288 else first1"
     assert f"rest = first1 + {runs}" in printed.text
 
 
@@ -124,11 +124,11 @@ def test_loops_that_take_sums_share_the_next_row(counts: list[str]) -> None:
     centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
     below = "i0 + uintp(1 + 1920 // n1)"
     rows_ahead = [f"prefetch_near(x0, ({below}, start, ), {count})" for count in counts]
-    whole = ["prefetch_near(x0, (i0 + uintp(1), uintp(first1 + 0), ), 1024)"]
+    whole = ["prefetch_near(x0, (i0 + uintp(1), uintp(first1 + 0), ), 256)"]
     assert announced(centred, x) == whole + end_of_row() + rows_ahead
     squares = reduce(SUM, op("sqr", centred), 1, keepdims=True)
     first, second = (
-        [f"prefetch_near(x0, (i0 + uintp(1), uintp(first1 + {place}), ), 512)"] for place in (0, 512)
+        [f"prefetch_near(x0, (i0 + uintp(1), uintp(first1 + {place}), ), 128)"] for place in (0, 128)
     )
     assert announced(op("div", centred, squares), x) == first + second + end_of_row() + rows_ahead
     extremum = op("sub", x, reduce(MAX, x, 1, keepdims=True))

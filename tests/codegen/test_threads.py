@@ -151,7 +151,7 @@ def test_loops_are_split_or_gathered() -> None:
         assert [type(part) for part in parts if isinstance(part, Split | Gather)] == [kind], output.owner
     (part,) = [p for p in partition(kernel_of(reduce(SUM, x))) if isinstance(p, Gather)]
     sizes = [0] * 2
-    sizes[part.statement.axes[0]] = 2049
+    sizes[part.statement.axes[0]] = 513
     assert part.partial_results(tuple(sizes)) == part.units(tuple(sizes)) == 3
 
 

@@ -1,9 +1,11 @@
 """Loops as source text.
 
-A loop that gathers float sums or the index of an extremum runs in blocks: 1024 elements are summed in
-any order, which vectorises, and these sums are added with their rounding errors kept. Of an index, the
-first block of 256 with the extremum is found, and then its place in that block. Extrema of floats are
-gathered as if there were no NaN, and whether there was one apart from them.
+A loop that gathers float sums or the index of an extremum runs in blocks: 256 elements are summed in
+any order, which vectorises, and these sums are added with their rounding errors kept. So each of the partial
+sums that vectors keep gets eight elements or so, and the error is no larger than that of NumPy's pairwise
+sums, which add 16 in sequence. Loops over elements that do not lie side by side do not vectorise, and sum 16
+at a time. Of an index, the first block of 256 with the extremum is found, and then its place in that block.
+Extrema of floats are gathered as if there were no NaN, and whether there was one apart from them.
 
 A loop that calls functions is printed twice, over whole vectors and over what is left over of them, where
 :mod:`esat.codegen.interleaving` makes long vectors.
@@ -36,6 +38,9 @@ from esat.codegen.partition import INDEX_BLOCK_BITS, SUM_BLOCK_BITS
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 from esat.codegen.vector_math import reduction
 from esat.codegen.whole_vectors import calls_function, takes_whole_vectors
+
+SCATTERED = (64, 16)
+"""Elements of a block that are summed before others are where loops do not vectorise."""
 
 
 def is_index(accumulator: Accumulator) -> bool:
@@ -213,11 +218,50 @@ class LoopPrinter:
                     self.source.line(f"nan{accumulator.value} = False")
             self.look_ahead(loop, names, length)
             bounds = f"first{axis}", f"min(first{axis} + {length}, {size})"
-            self._elements(loop, names, self.span(*bounds), bounds)
+            self.few_at_a_time(
+                loop,
+                bounds,
+                self.gathered_first(loop),
+                lambda begin, end: self._elements(loop, names, self.span(begin, end), (begin, end)),
+            )
             self._take_sums([part for part in blocked if is_float_sum(part)], loop)
             for accumulator in blocked:
                 if is_index(accumulator):
                     self._take_block(accumulator, loop)
+
+    def gathered_first(self, loop: Loop) -> Sequence[int]:
+        """How many elements of a block are summed before others, the most first; none if it vectorises."""
+        if not any(map(is_float_sum, loop.accumulators)):
+            return ()
+        axis = loop.axes[-1]
+        loads = [one.index for one in loop.body if isinstance(one, Load)]
+        scattered = self.scalars.layout == "A" or any(axis in index[:-1] for index in loads)
+        return SCATTERED if scattered else ()
+
+    def few_at_a_time(
+        self,
+        loop: Loop,
+        bounds: tuple[str, str],
+        counts: Sequence[int],
+        print_elements: Callable[[str, str], None],
+    ) -> None:
+        """Print the loop over a block as sums of so many elements, each of them one of fewer, and so on.
+
+        Those of the fewest do not wait for one another.
+        """
+        begin, end = bounds
+        if not counts:
+            print_elements(begin, end)
+            return
+        count, few = counts[0], f"few{counts[0]}_{loop.axes[-1]}"
+        sums = {one.value: self.scalars.start(one) for one in loop.accumulators if is_float_sum(one)}
+        with self.source.block(f"for {few} in range({begin}, {end}, {count})"):
+            for value, start in sums.items():
+                self.source.line(f"before{count}_{value} = {self.partial_sum(value)}")
+                self.source.line(f"{self.partial_sum(value)} = {start}")
+            self.few_at_a_time(loop, (few, f"min({few} + {count}, {end})"), counts[1:], print_elements)
+            for value in sums:
+                self.source.line(f"{self.partial_sum(value)} += before{count}_{value}")
 
     def look_ahead(self, loop: Loop, names: Names, length: int) -> None:
         """Print what is to be done before a block: nothing, but where rows are known to come from memory."""

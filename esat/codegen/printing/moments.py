@@ -22,6 +22,8 @@ _RUN = 1024
 longer the runs, the less accurate are sums."""
 _TURNS = 1 << GROUP_BITS - CHUNK_BITS
 """Chunks of a group."""
+_TURN = 1 << CHUNK_BITS - 2
+"""Elements of each quarter of a group that are part of one chunk."""
 _TOGETHER = """
 def moments_together_{real}(pivots, sums, squares, size):
     total = lost = mean = low = spread = slack = count = {real}(0)
@@ -129,8 +131,8 @@ class _ChunkPrinter:
             with self.source.block(f"for turn in range({_TURNS})"):
                 self.source.line(f"chunk = group * {_TURNS} + turn")
                 self.source.line(f"total = lost = square = {self.real}(0)")
-                with self.source.block(f"for run in range({_BLOCK // self.run})"):
-                    self._runs(f"first + turn * {_BLOCK} + run * {self.run}")
+                with self.source.block(f"for run in range({_TURN // self.run})"):
+                    self._runs(f"first + turn * {_TURN} + run * {self.run}")
                 self._leave()
                 self.source.line(f"pivot += total / {self.real}({1 << CHUNK_BITS})")
 
@@ -167,10 +169,10 @@ class _ChunkPrinter:
         at_first = Names({load.value: "origin"}, {self.axis: f"{self.uintp}(first)"})
         self.scalars.definition(load, at_first)
         self.source.line(f"part = {self.real}(0)")
-        with self._elements("first", f"first + {_BLOCK}"):
+        with self._elements("first", f"first + {_TURN}"):
             self.scalars.definition(load, Names())
             self.source.line(f"part = {self.add}(part, {value} - origin)")
-        self.source.line(f"pivot = origin + part / {self.real}({_BLOCK})")
+        self.source.line(f"pivot = origin + part / {self.real}({_TURN})")
 
     def _elements(self, first: str, end: str) -> AbstractContextManager[None]:
         return self.source.block(f"for i{self.axis} in range({self.uintp}({first}), {self.uintp}({end}))")

@@ -358,6 +358,11 @@ class _GatherPrinter(StreamPrinter):
     def _block(self, part: Gather, number: str, names: Names) -> None:
         """One block, whose results go where ``place`` says."""
         loop, axis = part.statement, part.statement.axes[-1]
+
+        def print_elements(begin: str, end: str) -> None:
+            with self.source.block(f"for i{axis} in {self.span(begin, end)}"):
+                self.block(loop.body, names, loop, flat=True)
+
         self.source.line(f"first{axis} = {number} << {part.block_bits}")
         for accumulator in loop.accumulators:
             self.source.line(f"{_gathered_name(accumulator)} = {self.scalars.start(accumulator)}")
@@ -366,8 +371,7 @@ class _GatherPrinter(StreamPrinter):
         length, size = 1 << part.block_bits, size_name(axis)
         block = f"first{axis}", f"min(first{axis} + {length}, {size})"
         for first, end in runs_ahead(loads_along(loop, loop.axes), self.scalars, names, block, length):
-            with self.source.block(f"for i{axis} in {self.span(first, end)}"):
-                self.block(loop.body, names, loop, flat=True)
+            self.few_at_a_time(loop, (first, end), self.gathered_first(loop), print_elements)
         for accumulator in loop.accumulators:
             name = _gathered_name(accumulator)
             if _notes_nan(accumulator):
