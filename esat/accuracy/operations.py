@@ -29,6 +29,8 @@ Own = Callable[[Sequence[Array]], Array]
 
 LEAD = 2
 """Leading axes."""
+UNFIT = (ValueError, TypeError, IndexError, ArithmeticError)
+"""What NumPy raises of operands that do not fit at tiny sizes, or in the wide format: they are not judged."""
 
 
 @record(frozen=True, eq=False)
