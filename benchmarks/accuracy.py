@@ -36,7 +36,10 @@ SEED = 2026
 _mp = mpmath.mp.clone()
 _mp.dps = 200
 _NAMES: Mapping[str, Any] = {
-    **{name: getattr(_mp, name) for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{
+        name: getattr(_mp, name)
+        for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+    },
     "arccos": _mp.acos,
     "arctan": _mp.atan,
     "erf": _mp.erf,
@@ -59,7 +62,7 @@ def truths(formula: Formula, values: Sequence[Sequence[float]]) -> list[Any]:
     """The true value at each point; None where there is no real one, or none that is finite as a float."""
     letters = "xyz"[: len(values)]
     code = compile(f"lambda {', '.join(letters)}: {formula.text}", formula.name, "eval")
-    function = eval(code, dict(_NAMES))  # noqa: S307 (texts of this package)
+    function = eval(code, dict(_NAMES))
     found: list[Any] = []
     for point in zip(*values, strict=True):
         try:
@@ -115,7 +118,11 @@ def table(names: Sequence[Formula], found: Mapping[str, Sequence[Score | None]])
     """The table in Markdown."""
     heads = [TITLES[contender] for contender in found]
     lines = [
-        "| formula | " + " | ".join(f"{head}: bits" for head in heads) + " | " + " | ".join(f"{head}: us" for head in heads) + " |",
+        "| formula | "
+        + " | ".join(f"{head}: bits" for head in heads)
+        + " | "
+        + " | ".join(f"{head}: us" for head in heads)
+        + " |",
         "|---|" + "---|" * (2 * len(heads)),
     ]
     topic = ""
@@ -134,7 +141,10 @@ def table(names: Sequence[Formula], found: Mapping[str, Sequence[Score | None]])
 def summary(found: Mapping[str, Sequence[Score | None]]) -> list[str]:
     """What the table says as a whole, over the formulas that all contenders computed."""
     common = [place for place, row in enumerate(zip(*found.values(), strict=True)) if None not in row]
-    lines = [f"Over the {len(common)} formulas that all computed, mean bits lost, and the geometric mean of times:", ""]
+    lines = [
+        f"Over the {len(common)} formulas that all computed: mean bits lost, geometric mean of times.",
+        "",
+    ]
     for contender, column in found.items():
         rows = [score for place in common if (score := column[place]) is not None]
         mean = float(np.mean([score.mean for score in rows]))
@@ -143,7 +153,10 @@ def summary(found: Mapping[str, Sequence[Score | None]]) -> list[str]:
     if "esat" in found and "numpy" in found:
         pairs = zip(found["esat"], found["numpy"], strict=True)
         worse = [ours.mean - theirs.mean for ours, theirs in pairs if ours is not None and theirs is not None]
-        lines += ["", f"The formula that esat makes worst, against what was written: {max(worse):+.2f} bits in the mean."]
+        lines += [
+            "",
+            f"The formula that esat makes worst, against what was written: {max(worse):+.2f} bits.",
+        ]
     return lines
 
 
@@ -157,7 +170,9 @@ def write_page(lines: Sequence[str]) -> None:
 
 def main() -> int:
     """Measure, print, and write the page if that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--points", type=int, default=100)
     parser.add_argument("--only", default="", help="formulas whose name or topic has this word")
     parser.add_argument("--write", action="store_true", help="put the table into docs/accuracy.md")
