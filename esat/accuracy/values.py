@@ -161,8 +161,7 @@ def _lost(variable: Variable, truths: Mapping[Variable, Wide], values: Mapping[V
     truth, value = truths.get(variable), values.get(variable)
     if truth is None or not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
         return False
-    sure = np.isfinite(truth.value) & (truth.bound <= unit_of(value.dtype) * np.abs(truth.value))
     with np.errstate(all="ignore"):
         gap = np.abs(value - truth.value)
-        far = ~(gap <= unit_of(value.dtype) ** 0.5 * np.abs(truth.value))
-    return bool((sure & far).any())
+        far = ~(gap <= unit_of(value.dtype) ** 0.5 * np.abs(truth.value) + 4 * truth.bound)
+    return bool((far & np.isfinite(truth.value) & np.isfinite(truth.bound)).any())
