@@ -279,8 +279,9 @@ def float_dtype(dtype: str) -> str:
 
 def _logsumexp(array: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     """``log(sum(exp(x)))`` with the maximum taken out, so that no exponential overflows."""
-    highest = np.max(array, axis=axis, keepdims=True, initial=-np.inf)
-    shift = np.where(np.isfinite(highest), highest, 0).astype(array.dtype)
+    # Of complex numbers the real part alone can overflow; the logarithm is the principal one, as SciPy's.
+    highest = np.max(array.real, axis=axis, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(highest), highest, 0).astype(array.real.dtype)
     total = np.sum(np.exp(array - shift), axis=axis, keepdims=True)
     result: Array = np.log(total).astype(array.dtype) + shift
     return result if keepdims else np.squeeze(result, axis)

@@ -69,7 +69,7 @@ m.sort(x, stable=True) | m.argsort(x, axis=0, stable=True) | m.sort(x, axis=None
 m.argsort(x, axis=None, stable=True) | m.sort(x, kind="mergesort") | m.sort(x, kind="best")
 m.cumsum(x, 0, "float32") | m.cumsum(x, dtype="int8") | m.cumulative_sum(x, axis=0, include_initial=True)
 m.cumulative_prod(x, axis=-1, dtype="float64") | m.cumulative_prod(x, include_initial=True)
-m.logsumexp(x, b=2.0) | m.logsumexp(x, b=x) | m.logsumexp(x, 0, x, True, True)
+m.logsumexp(x, b=2.0) | m.logsumexp(x * 3) | m.logsumexp(x, b=x) | m.logsumexp(x, 0, x, True, True)
 m.logsumexp(x, return_sign=True) | m.reshape(x, -1) | m.reshape(x, (-1, 2)) | m.reshape(x, (2, 5))
 m.reshape(x, shape=(1, -1)) | m.reshape(x, (0, -1)) | m.reshape(x, (-1, -1)) | m.reshape(x, -1, copy=True)
 m.ravel(x) | m.transpose(x) | m.transpose(x, (1, 0)) | m.transpose(x, (0, -1, 1)) | m.transpose(x, (0, 0))

@@ -107,7 +107,7 @@ def test_logsumexp_without_overflow():
     array = np.array([[1000.0, 1000.0], [-np.inf, -np.inf], [np.inf, 0.0], [np.nan, 1.0]])
     for axis, keepdims in ((1, False), (0, True), (None, False)):
         agree(
-            lambda x, a=axis, k=keepdims: esat.logsumexp(x, a, k),
+            lambda x, a=axis, k=keepdims: esat.logsumexp(x, a, keepdims=k),
             lambda x, a=axis, k=keepdims: scipy.special.logsumexp(x, a, keepdims=k),
             array,
         )
