@@ -15,7 +15,8 @@ from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.axes import normalize_axes
 from esat.ops.cast import cast
-from esat.ops.reduction import LOGSUMEXP, MAX, SUM, Reduction, reduce
+from esat.ops.masks import apply, masked
+from esat.ops.reduction import ANY, LOGSUMEXP, MAX, SUM, Reduction, reduce
 from esat.records import record
 
 NORMALIZATIONS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
@@ -83,14 +84,23 @@ class Normalization(Op):
         (cotangent,) = cotangents
         if cotangent is None:
             return [None]
-        (result,) = node.outputs
+        part = self._pulled_back(node.outputs[0], cotangent)
+        found = masked(cotangent)
+        if found is None:
+            return [part]
+        # Where all that an element takes part in is masked, so is the element.
+        return [apply(reduce(ANY, found.mask, self.axes, keepdims=True), part)]
+
+    def _pulled_back(self, result: Variable, cotangent: Variable) -> Variable:
         mul, sub = op_named("mul"), op_named("sub")
         if self.name == "softmax":
             weighted = mul(cotangent, result)
             total = reduce(SUM, weighted, self.axes, keepdims=True)
-            return [sub(weighted, mul(result, total))]
-        total = reduce(SUM, cotangent, self.axes, keepdims=True)
-        return [sub(cotangent, mul(op_named("exp")(result), total))]
+            part: Variable = sub(weighted, mul(result, total))
+        else:
+            total = reduce(SUM, cotangent, self.axes, keepdims=True)
+            part = sub(cotangent, mul(op_named("exp")(result), total))
+        return part
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]

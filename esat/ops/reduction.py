@@ -16,6 +16,7 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.axes import normalize_axes
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
+from esat.ops.masks import through
 from esat.records import record
 
 Gradient = Callable[[Variable, Variable, Variable, tuple[int, ...]], Variable]
@@ -134,7 +135,11 @@ class Reduction(Op):
             rank = operand.tensor_type.ndim
             result = restore_axes(result, self.axes, rank)
             cotangent = restore_axes(cotangent, self.axes, rank)
-        return [self.reducer.gradient(operand, result, cotangent, self.axes)]
+        gradient = self.reducer.gradient
+        parts = through(
+            cotangent, (operand, result), lambda value: [gradient(operand, result, value, self.axes)]
+        )
+        return list(parts)
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]

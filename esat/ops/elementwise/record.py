@@ -17,6 +17,7 @@ from esat.ops.cast import cast
 from esat.ops.elementwise.code import Code, anything, expression
 from esat.ops.elementwise.description import Documentation, Signature
 from esat.ops.elementwise.facts import ANY, FINITE, NO_FACTS, Facts, SignRule
+from esat.ops.masks import through
 from esat.ops.promotion import Loops, SciPyLoops, operand_dtypes, resolve_dtype, wrap
 from esat.records import record
 
@@ -183,7 +184,8 @@ class Elementwise(Op):
             return none
         if not callable(self.gradient):
             raise no_gradient(self.name, node.inputs, "this op has no gradient", node)
-        parts = self.gradient(node.inputs, node.outputs[0], cotangent)
+        gradient, output = self.gradient, node.outputs[0]
+        parts = through(cotangent, (*node.inputs, output), lambda value: gradient(node.inputs, output, value))
         return [
             unbroadcast(part, operand) if part is not None and operand.tensor_type.kind in "fc" else None
             for part, operand in zip(parts, node.inputs, strict=True)
