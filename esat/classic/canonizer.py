@@ -12,8 +12,9 @@ import numpy as np
 
 from esat.classic.chains import PRODUCTS, SUMS, chain_of, follow, is_inner, plan
 from esat.classic.local import LocalOptimizer, Transformed
-from esat.classic.terms import broadcast_of, fitted, is_tensor, same, value_of, with_rank
+from esat.classic.terms import fitted, is_tensor, same, with_rank
 from esat.egraph.terms import SCALAR
+from esat.egraph.uniform import broadcast_of, value_of
 from esat.graph import Apply, Op, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.classic.terms import bare, broadcast_of, same, with_rank
+from esat.classic.terms import same, with_rank
 from esat.egraph.terms import SCALAR
+from esat.egraph.uniform import bare, broadcast_of
 from esat.extract.nary import Step, plan_product, plan_sum
 from esat.graph import Variable
 from esat.graph.constants import constant

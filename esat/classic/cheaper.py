@@ -13,8 +13,8 @@ from esat.classic.local import Transformed
 from esat.classic.rule_rewriter import RuleContext, RuleRewriter
 from esat.classic.sizes import ExpectedSizes
 from esat.classic.terms import view
-from esat.egraph.encode import as_tensor
 from esat.egraph.terms import TermType, broadcast_word, dtype_number
+from esat.egraph.uniform import as_tensor
 from esat.extract.cost import CostModel
 from esat.extract.value import Value
 from esat.extract.values import term_value

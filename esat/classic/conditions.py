@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 
-from esat.classic.terms import Literal, broadcast_of, dtype_of, value_of
+from esat.classic.terms import Literal
 from esat.egraph.facts import lossless
+from esat.egraph.known import has_fact, is_exponential, overflows, vanishes
 from esat.egraph.signature import Signature
 from esat.egraph.structure import RELATIONS, relation_of
+from esat.egraph.uniform import broadcast_of, dtype_of, value_of
 from esat.graph import Constant, Variable
 from esat.graph.types import DTYPES
 from esat.ops.assume import Assume
-from esat.ops.elementwise.facts import ANY
-from esat.ops.elementwise.record import Elementwise
-from esat.ops.structure import NUMBERS, structure_of
+from esat.ops.structure import NUMBERS, RANGES, structure_of
 from esat.rules.macros import expand, permutation_axes, permutation_input_rank
 from esat.rules.reader import Sexp, is_number
 
@@ -46,6 +45,11 @@ _COMPARISONS: Mapping[str, Callable[[Literal, Literal], bool]] = {
     ">=": operator.ge,
 }
 _BITS = 64
+_RANGES: Mapping[str, Callable[[Variable], bool]] = {
+    "overflows": overflows,
+    "vanishes": vanishes,
+    "exponential": is_exponential,
+}
 
 
 class Unknown(Exception):  # noqa: N818 - a condition that cannot be decided is no error
@@ -144,6 +148,9 @@ class Conditions:
         if name in (*NUMBERS, "integral"):
             variable = bindings.get(str(operands[0]))
             return isinstance(variable, Variable) and has_fact(variable, name)
+        if name in RANGES:
+            variable = bindings.get(str(operands[0]))
+            return isinstance(variable, Variable) and _RANGES[name](variable)
         if name in RELATIONS:
             variable = bindings.get(str(operands[0]))
             return isinstance(variable, Variable) and has_structure(variable, name)
@@ -213,48 +220,3 @@ def has_structure(variable: Variable, relation: str) -> bool:
         if relation not in map(relation_of, facts) and has_structure(node.inputs[0], relation):
             return True
     return any(relation in map(relation_of, (fact, *_IMPLIED.get(fact, ()))) for fact in facts)
-
-
-def has_fact(variable: Variable, fact: str, depth: int = 12) -> bool:
-    """Whether a fact is known of every element, from the ops that compute it: a sign, integral, finite."""
-    value = value_of(variable)
-    kind = _kind(dtype_of(variable))
-    if fact == "integral" and kind in "iub":
-        return True
-    if value is not None and kind in "iuf":
-        return _value_has(value, fact)
-    if kind == "u" and fact == "nonnegative":
-        return True
-    node = variable.owner
-    if isinstance(variable, Constant) or node is None or depth == 0 or kind != "f":
-        return False
-    if isinstance(node.op, Assume):
-        return fact in node.op.facts or has_fact(node.inputs[0], fact, depth - 1)
-    if not isinstance(node.op, Elementwise):
-        return False
-    facts = node.op.facts
-    weaker = {"nonnegative": "positive", "nonpositive": "negative"}.get(fact)
-    if getattr(facts, fact, False) or (weaker is not None and getattr(facts, weaker, False)):
-        return True
-    for given, result in node.op.sign_rules:
-        if result not in (fact, weaker):
-            continue
-        orders = [given, tuple(reversed(given))] if facts.commutative else [given]
-        for signs in orders:
-            if all(
-                sign == ANY or has_fact(operand, sign, depth - 1)
-                for sign, operand in zip(signs, node.inputs, strict=True)
-            ):
-                return True
-    return False
-
-
-def _value_has(value: float, fact: str) -> bool:
-    if fact in ("integral", "finite"):
-        return math.isfinite(value) and (fact == "finite" or value == int(value))
-    return {
-        "positive": value > 0,
-        "nonnegative": value >= 0,
-        "negative": value < 0,
-        "nonpositive": value <= 0,
-    }[fact]

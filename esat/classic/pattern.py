@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from esat.classic.local import LocalOptimizer, Tracked, Transformed
-from esat.classic.terms import bare, same
+from esat.classic.terms import same
+from esat.egraph.uniform import bare
 from esat.errors import OptimizerError
 from esat.graph import Apply, Constant, Op, Variable
 from esat.graph.op import as_variable

@@ -61,7 +61,7 @@ ROWS: tuple[Row, ...] = (
     Row("neg_neg", _RUN, ("neg-neg",), "-(-x) = x"),
     Row("neg_div_neg", _RUN, ("neg-div-neg",), "(-x) / (-y) = x / y"),
     Row("add specialize", _RUN, ("local_add_canonizer", "add-zero", "add-neg", "sub-neg"), "x + 0, x + (-y)"),
-    Row("mul specialize", _RUN, ("mul-self", "mul-minus-one", "mul-zero"), "x * x, x * 0, x * -1"),
+    Row("mul specialize", _RUN, ("mul-self", "mul-minus-one", "local_mul_zero"), "x * x, x * 0, x * -1"),
     Row("pow specialize", _RUN, ("pow-two", "pow-half", "pow-minus-half"), "x ** 2, x ** 0, x ** -0.5"),
     Row("inplace_setsubtensor", _INPLACE, ("inplace_setsubtensor",), "parts of arrays set where they stand"),
     Row("gemm", _RUN, ("scale-into-matmul", "matmul-scaled-left"), "a * (x @ y) + b * z by BLAS"),

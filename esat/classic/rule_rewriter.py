@@ -14,8 +14,9 @@ from functools import cached_property
 from esat.classic.chains import PRODUCTS, chain_of, is_inner, product
 from esat.classic.conditions import Conditions, Unknown, Value
 from esat.classic.local import LocalOptimizer, Transformed
-from esat.classic.terms import TermFactory, bare, fitted, same, value_of, view
+from esat.classic.terms import TermFactory, fitted, same, view
 from esat.egraph.signature import Signature
+from esat.egraph.uniform import bare, value_of
 from esat.errors import EsatError
 from esat.graph import Apply, Op, TensorType, Variable
 from esat.graph.registry import op_named, registered_ops

@@ -13,10 +13,10 @@ import numpy as np
 
 from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
-from esat.egraph.encode import as_tensor, uniform_value
 from esat.egraph.matrices import BY_CONSTRUCTOR, instance, matrix_term
 from esat.egraph.signature import Signature
-from esat.egraph.terms import SCALAR, broadcast_word, dtype_number
+from esat.egraph.terms import SCALAR, dtype_number
+from esat.egraph.uniform import bare, broadcast_of, dtype_of, uniform_value
 from esat.errors import CompileError
 from esat.graph import Constant, Family, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
@@ -71,37 +71,6 @@ class DropReducedAxes(Optimizer):
                 if result.tensor_type.ndim == node.outputs[0].tensor_type.ndim:
                     fgraph.replace(node.outputs[0], result, self.name)
         return None
-
-
-def broadcast_of(variable: Variable) -> int:
-    """The broadcast word of a Variable, -1 for all-size-1 values."""
-    return broadcast_word(as_tensor(variable.type).broadcastable)
-
-
-def dtype_of(variable: Variable) -> int:
-    """The dtype number of a Variable."""
-    return dtype_number(as_tensor(variable.type).dtype)
-
-
-def bare(variable: Variable) -> Variable:
-    """The Variable behind views that only give a scalar another rank."""
-    while (
-        variable.owner is not None
-        and isinstance(variable.owner.op, DimShuffle)
-        and broadcast_of(variable.owner.inputs[0]) == SCALAR
-    ):
-        variable = variable.owner.inputs[0]
-    return variable
-
-
-def value_of(variable: Variable) -> float | None:
-    """The one value all elements have, where it is known and a float64 can hold it."""
-    variable = bare(variable)
-    if isinstance(variable, Constant):
-        return uniform_value(variable.data) if is_tensor(variable) else None
-    if variable.owner is not None and variable.owner.op.constructor == "Fill":
-        return value_of(variable.owner.inputs[1])
-    return None
 
 
 def same(left: Variable, right: Variable) -> bool:

@@ -7,16 +7,14 @@ scalar however many axes it has. Decoding restores ranks where ops need them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from esat.egraph.constructors import opaque_constructor
+from esat.egraph.known import LOGARITHMS, facts_of, is_view
 from esat.egraph.matrices import matrix_term
 from esat.egraph.structure import relation_of, with_structure
 from esat.egraph.terms import (
@@ -29,6 +27,7 @@ from esat.egraph.terms import (
     broadcast_word,
     dtype_number,
 )
+from esat.egraph.uniform import as_tensor, uniform_value
 from esat.errors import ShapeError, UserLine, describe
 from esat.graph import (
     Apply,
@@ -44,7 +43,6 @@ from esat.graph import (
 )
 from esat.graph.folding import fold
 from esat.graph.sparse_type import SparseType
-from esat.graph.types import Type
 from esat.ops.assume import Assume
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
@@ -79,6 +77,7 @@ def encode(graph: FunctionGraph, equalities: Sequence[tuple[Variable, Variable]]
     sides = [side for pair in equalities for side in pair]
     nodes = toposort([*graph.outputs, *sides], stop=graph.input_set) if sides else graph.toposort()
     encoder = _Encoder(any(isinstance(node.op, IfElse) for node in nodes), _asserted(nodes))
+    encoder.takes_logarithms = any(node.op.name in LOGARITHMS for node in nodes)
     leaves = [leaf for leaf in inputs_of(sides) if isinstance(leaf, SharedVariable)]
     encoder.add_inputs(list(dict.fromkeys([*graph.inputs, *graph.shared_variables, *leaves])))
     for node in nodes:
@@ -151,6 +150,7 @@ class _Encoder:
         self.opaque: dict[OpaqueOp, int] = {}
         self.places: list[UserLine | None] = []
         self.assumed: list[tuple[int, str]] = []
+        self.takes_logarithms = False
 
     # ---- leaves
 
@@ -323,6 +323,10 @@ class _Encoder:
         opaque = OpaqueOp(node.op, ranks)
         position = self.opaque.setdefault(opaque, len(self.opaque))
         self._add_outputs(node, opaque_constructor(node.op, len(operands)), operands, (position,))
+        if self.takes_logarithms and is_view(node):
+            # Rules do not look into what an index makes; they may be told what is known of it.
+            view = node.outputs[0]
+            self.assumed += [(self.number[view], fact) for fact in facts_of(view)]
 
     def _add_outputs(
         self, node: Apply, constructor: str, operands: Sequence[int], attributes: tuple[int, ...]
@@ -430,33 +434,8 @@ def _contradiction(node: Apply, error: _ContradictionError) -> ShapeError:
     return ShapeError(describe(str(node.op), types, reason, node.where))
 
 
-def as_tensor(type: Type) -> TensorType:
-    """What rules are told of a value: of a sparse matrix its dense type, of a random state nothing."""
-    if isinstance(type, TensorType):
-        return type
-    return type.dense if isinstance(type, SparseType) else TensorType("bool")
-
-
 def _sizes(variable: Variable) -> tuple[int | None, ...]:
     """Sizes of the axes; of a sparse matrix also the number of stored values."""
     if not isinstance(variable.type, SparseType):
         return as_tensor(variable.type).shape
     return (*variable.type.shape, variable.data.nnz if isinstance(variable, Constant) else None)
-
-
-def uniform_value(data: NDArray[Any]) -> float | None:
-    """The value all elements share, as a float that is exactly it; else None.
-
-    Negative zero, NaN, complex numbers and integers beyond float64 have no such value: the
-    e-graph's numbers cannot tell them from others.
-    """
-    if data.size == 0 or data.dtype.kind == "c":
-        return None
-    first = data.flat[0]
-    if data.size > 1 and not bool(np.all(data == first)):
-        return None
-    value = float(first)
-    if math.isnan(value) or (value == 0.0 and data.dtype.kind == "f" and bool(np.any(np.signbit(data)))):
-        return None
-    exact = data.dtype.kind == "f" or (math.isfinite(value) and int(value) == int(first))
-    return value if exact and abs(value) < 2.0**1023 else None

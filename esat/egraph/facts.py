@@ -4,6 +4,8 @@
     The sign of every element, NaN aside; positive and negative over the reals.
 ``(integral x)``
     Every finite element is an integer.
+``(exponential x)``, ``(overflows x)``, ``(vanishes x)``
+    The logarithm is better computed otherwise than from the number: :mod:`esat.egraph.numbers`.
 ``(finite x)``
     No element is infinite or NaN. Derived only where something asks: ``finite/wanted``.
 ``(lossless a b)``
@@ -26,13 +28,14 @@ from itertools import permutations
 
 import numpy as np
 
+from esat.egraph.numbers import range_declarations
 from esat.egraph.signature import FOLDING
 from esat.egraph.structure import STRUCTURE_OPERATORS
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES, MAXIMUM_RANK
 from esat.ops.elementwise.facts import ANY, FINITE
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.structure import NUMBERS
+from esat.ops.structure import NUMBERS, RANGES
 from esat.rules.macros import permutation_word
 from esat.rules.signature import Operator
 
@@ -42,7 +45,7 @@ FINITE_WANTED = "finite/wanted"
 _FLOATS = tuple(name for name in DTYPES if np.dtype(name).kind == "f")
 _LARGEST = float(np.finfo(np.float64).max)
 FACT_OPERATORS = {
-    **{name: Operator(("T",), "Unit") for name in FACTS},
+    **{name: Operator(("T",), "Unit") for name in (*FACTS, *RANGES)},
     "lossless": Operator(("i64", "i64"), "Unit"),
     "identity-word": Operator(("i64",), "Unit"),
     "float-dtype": Operator(("i64",), "Unit"),
@@ -70,7 +73,7 @@ def facts_program(strict: bool = False, finite: bool = False) -> str:
     finite
         Whether it is wanted in every graph what is finite: where rules of users ask for it.
     """
-    lines = [f"(relation {name} (T))" for name in FACTS]
+    lines = [f"(relation {name} (T))" for name in FACTS] + range_declarations()
     lines += [
         "(relation lossless (i64 i64))",
         "(relation identity-word (i64))",

@@ -18,7 +18,7 @@ from esat.egraph.rows import COLUMNS, VARIABLES, Rows
 from esat.egraph.structure import WANTED
 from esat.egraph.terms import Term, TermGraph, TermType
 from esat.graph.types import DTYPES
-from esat.ops.structure import NUMBERS
+from esat.ops.structure import NUMBERS, RANGES
 from esat.records import record
 
 if TYPE_CHECKING:
@@ -279,7 +279,9 @@ def _known(graph: TermGraph, plan: LoadPlan) -> Iterator[str]:
         yield f"({WANTED})"
     for number, fact in graph.facts:
         if plan.forms[number] is not None:
-            yield f"({fact} (N {number}))" if fact in NUMBERS else f"(set ({fact} (N {number})) ())"
+            yield (
+                f"({fact} (N {number}))" if fact in (*NUMBERS, *RANGES) else f"(set ({fact} (N {number})) ())"
+            )
 
 
 def _adds_sums_over_axes(terms: Sequence[Term]) -> bool:

@@ -25,6 +25,7 @@ from esat.egraph.joins import Join, join_of
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
 from esat.egraph.modules import Module, Relevance, declared_tables, members_of, modules_of, rules_of
+from esat.egraph.numbers import numbers_program
 from esat.egraph.pool import POOL
 from esat.egraph.program import SUPERSEDED, Program
 from esat.egraph.rule_compiler import RULESET_PREFIX, WIDE_SUFFIX, CompiledRules, compile_rules
@@ -242,6 +243,7 @@ def _prepare(program: Program) -> PreparedRules:
         fills_program(program.signature),
         dims_program(program.signature),
         structure_program(),
+        numbers_program(),
         _SUPERSEDED_DECLARATIONS,
     )
     texts = with_twins([*layers, *(_marking_superseded(chunk.text) for chunk in compiled.chunks)])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from esat.errors import AxisError, DtypeError, ParameterError, ShapeError, describe
+from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import normalize_dtype
@@ -136,8 +138,31 @@ def var(
         squares = op_named("add")(op_named("sqr")(parts[0]), op_named("sqr")(parts[1]))
     else:
         squares = op_named("sqr")(distance)
+    if _of_one(variable, axes):
+        # Divided by no degree of freedom, one element has no variance.
+        poison = (
+            cast(constant(np.nan), squares.tensor_type.dtype) if ddof >= 1 else _nothing_if_finite(variable)
+        )
+        squares = op_named("add")(squares, poison)
     freedom = op_named("maximum")(op_named("sub")(count, ddof), 0) if ddof else count
     return divided(reduce(reduction.SUM, squares, axes, None, keepdims), freedom)
+
+
+def _of_one(variable: Variable, axes: Sequence[int]) -> bool:
+    """Whether each result comes from one element, as the type says."""
+    return False not in [variable.tensor_type.broadcastable[axis] for axis in axes]
+
+
+def _nothing_if_finite(variable: Variable) -> Variable:
+    """Zero, and NaN where an element is infinite or NaN.
+
+    What is subtracted from itself may be zero to the optimizer. Where it is seen that there is one element,
+    a result must not differ from that for an axis of unknown size.
+    """
+    real = np.empty(0, variable.tensor_type.dtype).real.dtype.name
+    nan = cast(constant(np.nan), real)
+    result: Variable = op_named("switch")(op_named("isfinite")(variable), cast(constant(0.0), real), nan)
+    return result
 
 
 def std(
@@ -163,7 +188,16 @@ def corrected(name: str, ddof: float, correction: float | None) -> float:
 def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
     """Largest minus smallest element over ``axis``."""
     spread: Variable = op_named("sub")(max(a, axis, keepdims), min(a, axis, keepdims))
-    return spread
+    variable = as_variable(a)
+    rank = variable.tensor_type.ndim
+    if (
+        variable.tensor_type.kind != "f"
+        or rank == 0
+        or not _of_one(variable, normalize_axes("ptp", axis, rank))
+    ):
+        return spread
+    poisoned: Variable = op_named("add")(spread, sum(_nothing_if_finite(variable), axis, None, keepdims))
+    return poisoned
 
 
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:

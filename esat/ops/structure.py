@@ -47,6 +47,12 @@ SIGNS = ("positive", "nonnegative", "negative", "nonpositive")
 """Facts about every element of an array of real floats, NaN aside."""
 NUMBERS = (*SIGNS, "finite")
 """Those, and that no element is infinite or NaN."""
+RANGES = ("overflows", "vanishes", "exponential")
+"""What over- or underflows for operands of ordinary size, though its logarithm does not; either of the two.
+
+No facts about values: they say where a logarithm is better computed otherwise than from the number. Where one
+does not hold of all elements nothing is wrong.
+"""
 
 TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
 """What rounding may do to a matrix, relative to its largest element; 1e-8 for other dtypes."""

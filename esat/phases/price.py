@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from esat.egraph.encode import as_tensor
+from esat.egraph.uniform import as_tensor
 from esat.extract.cost import REDUCING, CostModel, flops_of
 from esat.extract.structured_cost import normal_seconds
 from esat.extract.value import UNKNOWN_SIZE, Value

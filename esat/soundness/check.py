@@ -23,10 +23,10 @@ from random import Random
 
 import numpy as np
 
-from esat.classic.terms import broadcast_of, dtype_of
 from esat.egraph.constructors import op_signature
 from esat.egraph.signature import Signature as OpSignature
 from esat.egraph.structure import RELATIONS
+from esat.egraph.uniform import broadcast_of, dtype_of
 from esat.errors import EsatError
 from esat.graph import Variable
 from esat.graph.sparse_type import SparseType

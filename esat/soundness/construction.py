@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from esat.classic.conditions import Bindings, Conditions, Unknown, Value
-from esat.classic.terms import Literal, TermFactory, broadcast_of, dtype_of
+from esat.classic.terms import Literal, TermFactory
 from esat.egraph.signature import Signature
 from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import OpaqueOp
+from esat.egraph.uniform import broadcast_of, dtype_of
 from esat.errors import EsatError
 from esat.graph import Variable
 from esat.graph.types import DTYPES
-from esat.ops.structure import NUMBERS, REAL_STRUCTURES
+from esat.ops.structure import NUMBERS, RANGES, REAL_STRUCTURES
 from esat.rules.reader import Sexp, head_of, show
 from esat.rules.signature import TENSOR, Operator
 
@@ -72,7 +73,7 @@ class Judge(Conditions):
             return dtype_of(variable) if name == "dt" else broadcast_of(variable)
 
     def _fact(self, name: str, operands: list[Sexp], bindings: Bindings) -> bool:
-        if name not in (*NUMBERS, "integral", *RELATIONS):
+        if name not in (*NUMBERS, "integral", *RANGES, *RELATIONS):
             return super()._fact(name, operands, bindings)
         variable = bindings.get(str(operands[0]))
         if not isinstance(variable, Variable) or not is_derivable(name, variable):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 from itertools import permutations
 
-from esat.classic.terms import value_of
+from esat.egraph.uniform import value_of
 from esat.graph import Variable
 from esat.graph.traversal import toposort
 from esat.ops.elementwise.facts import ANY

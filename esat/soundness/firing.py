@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from esat.classic.terms import broadcast_of, dtype_of, is_tensor, value_of
+from esat.classic.terms import is_tensor
 from esat.egraph.constructors import op_signature
-from esat.egraph.encode import as_tensor
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared_engine
 from esat.egraph.program import Program, program_for
@@ -20,10 +19,12 @@ from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
 from esat.egraph.structure import RELATIONS, with_structure
 from esat.egraph.terms import TermBuilder, TermGraph, TermType
+from esat.egraph.uniform import as_tensor, broadcast_of, dtype_of, value_of
 from esat.extract.arrays import EGraphArrays
 from esat.extract.readout import Layout, read_out
 from esat.graph import Constant, Variable
 from esat.graph.sparse_type import SparseType
+from esat.ops.structure import RANGES
 from esat.records import record
 from esat.rules import RULES
 from esat.rules.query import Query
@@ -185,7 +186,7 @@ class _Terms:
 
     def _assumed(self, name: str) -> list[str]:
         """Facts of a leaf that are assumed of it, for no function has them whatever its operand."""
-        return sorted(self.statement.facts_of(name).intersection((*RELATIONS, "finite")))
+        return sorted(self.statement.facts_of(name).intersection((*RELATIONS, *RANGES, "finite")))
 
     def _leaf(self, name: str, variable: Variable) -> int:
         if isinstance(variable, Constant):

@@ -32,6 +32,7 @@ from esat.ops.normalization import NORMALIZATIONS, Normalization
 from esat.ops.reduction import REDUCERS, Reduction
 from esat.ops.sparse.products import SparseSum
 from esat.ops.sparse.record import SparseOp
+from esat.ops.structure import RANGES
 from esat.ops.table import SPARSE
 from esat.records import record
 from esat.rules.macros import permutation_axes, permutation_input_rank
@@ -332,6 +333,8 @@ class _Oracle:
         if fact in RELATIONS:
             kept = np.where(np.abs(value) <= 8 * outcome.spread, 0, value)
             return bool(outcome.tainted.any() or holds(fact, kept, strict=False).all())
+        if fact in RANGES:
+            return True
         if fact == "finite":
             return bool(np.all(np.isfinite(value)))
         judged = outcome.steady & ~outcome.tainted

@@ -18,13 +18,13 @@ from esat.egraph.rule_compiler.shapes import stored_word
 from esat.egraph.rule_compiler.surface import GENERATED, prepare
 from esat.egraph.signature import Signature as OpSignature
 from esat.egraph.structure import RELATIONS
-from esat.ops.structure import NUMBERS
+from esat.ops.structure import NUMBERS, RANGES
 from esat.records import record
 from esat.rules.reader import Form, Sexp, head_of, is_variable
 from esat.rules.rule import Rule
 from esat.rules.signature import TENSOR, Operator, Signature, declared_signature
 
-FACTS = (*NUMBERS, "integral", *RELATIONS)
+FACTS = (*NUMBERS, "integral", *RANGES, *RELATIONS)
 """Facts that a rule may ask of a value."""
 
 

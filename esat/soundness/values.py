@@ -11,8 +11,8 @@ from scipy.sparse import coo_array
 
 from esat.egraph.structure import RELATIONS
 from esat.graph.sparse_type import Format, canonical
+from esat.ops.structure import RANGES, shaped
 from esat.ops.structure import holds as structured
-from esat.ops.structure import shaped
 
 Array = NDArray[Any]
 ROUNDINGS = 100.0
@@ -181,6 +181,8 @@ def holds(fact: str, array: Array, *, strict: bool) -> NDArray[np.bool_]:
     """
     if fact in RELATIONS:
         return np.full(array.shape, satisfied(fact, array))
+    if fact in RANGES:
+        return np.full(array.shape, True)  # a hint, of which no value is an exception
     if fact == "finite":
         finite: NDArray[np.bool_] = np.isfinite(array)
         return finite

@@ -139,6 +139,25 @@ def _combined(op: Reduction, value: Variable, filled: Variable, dtype: str) -> V
     return power
 
 
+@local_optimizer([Elementwise])
+def local_mul_zero(node: Apply) -> Transformed:
+    """X * 0 is 0 in the shape of x, unless x is a quotient: 0 / 0 is NaN."""
+    if node.op.name != "mul":
+        return False
+    for zero, other in (node.inputs, node.inputs[::-1]):
+        if is_zero(zero) and not _is_quotient(other):
+            return fitting(node, op_named("fill")(other, zero))
+    return False
+
+
+def _is_quotient(variable: Variable) -> bool:
+    """Whether something is divided in a product."""
+    node = variable.owner
+    if node is None or node.op.name in ("div", "reciprocal"):
+        return node is not None
+    return node.op.name in ("mul", "neg") and any(map(_is_quotient, node.inputs))
+
+
 @local_optimizer([MatMul])
 def local_0_dot_x(node: Apply) -> Transformed:
     """A product with a matrix of zeros is zero."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from esat.classic.local import Transformed, local_optimizer
+from esat.classic.rewriting.logarithms import is_stabilized
 from esat.classic.rewriting.parts import fitting, used_once
 from esat.classic.rewriting.writes import is_zero
+from esat.egraph.known import is_exponential, is_view
 from esat.graph import Apply, Family, Variable
 from esat.graph.registry import op_named
 from esat.ops.elementwise.record import Elementwise
@@ -16,24 +18,27 @@ from esat.ops.reduction import SUM, Reduction, reduce
 
 @local_optimizer([Elementwise])
 def local_log_of_chosen(node: Apply) -> Transformed:
-    """log(softmax(x)[rows, labels]) -> log_softmax(x)[rows, labels]; -softplus(-x[i]) for sigmoids.
+    """log(p[rows, labels]) -> log(p)[rows, labels] where p over- or underflows, and so for any view.
 
-    The stable form is made at once: log(softmax(x))[rows, labels] would be taken back to what it came from.
+    The stable form of softmax is made at once: log(softmax(x))[rows, labels] would be taken back to what it
+    came from. Of log(sigmoid(x)[i]) only the chosen elements are computed.
     """
     part = node.inputs[0].owner
-    if node.op.name != "log" or part is None or not isinstance(part.op, (AdvancedSubtensor, Subtensor)):
+    if node.op.name != "log" or part is None or not is_view(part) or not is_exponential(node.inputs[0]):
         return False
-    whole = part.inputs[0].owner
-    if whole is None:
-        return False
-    if isinstance(whole.op, Normalization) and whole.op.name == "softmax":
-        logarithm = log_softmax(whole.inputs[0], whole.op.axes)
-        return fitting(node, part.op.make_node(logarithm, *part.inputs[1:]).outputs[0])
-    if whole.op.name == "sigmoid":
+    whole, rest = part.inputs[0], part.inputs[1:]
+    name = whole.owner.op.name if whole.owner is not None else ""
+    if name == "softmax":
+        assert whole.owner is not None
+        assert isinstance(whole.owner.op, Normalization)
+        logarithm = log_softmax(whole.owner.inputs[0], whole.owner.op.axes)
+        return fitting(node, part.op.make_node(logarithm, *rest).outputs[0])
+    if name == "sigmoid":
+        assert whole.owner is not None
         negative = op_named("neg")
-        chosen = part.op.make_node(whole.inputs[0], *part.inputs[1:]).outputs[0]
+        chosen = part.op.make_node(whole.owner.inputs[0], *rest).outputs[0]
         return fitting(node, negative(op_named("softplus")(negative(chosen))))
-    return False
+    return fitting(node, part.op.make_node(node.op.make_node(whole).outputs[0], *rest).outputs[0])
 
 
 @local_optimizer([AdvancedSubtensor])
@@ -41,6 +46,8 @@ def local_advanced_subtensor_lift(node: Apply) -> Transformed:
     """f(x, y)[indices] -> f(x[indices], y[indices]) for elementwise f of operands of one shape."""
     source = node.inputs[0].owner
     if source is None or source.op.family is not Family.ELEMENTWISE or not used_once(node.inputs[0]):
+        return False
+    if is_stabilized(source):
         return False
     flags = source.outputs[0].tensor_type.broadcastable
     if any(operand.tensor_type.broadcastable != flags for operand in source.inputs):

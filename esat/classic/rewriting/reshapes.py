@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from esat.classic.local import Transformed, local_optimizer
+from esat.classic.rewriting.logarithms import is_stabilized
 from esat.classic.rewriting.parts import fitting, used_once
 from esat.graph import Apply, Family, Variable
 from esat.graph.constants import constant
@@ -68,7 +69,7 @@ def local_reshape_lift(node: Apply) -> Transformed:
     inner = node.inputs[0].owner
     if inner is None or inner.op.family is not Family.ELEMENTWISE or len(inner.inputs) != 1:
         return False
-    if not used_once(node.inputs[0]):
+    if not used_once(node.inputs[0]) or is_stabilized(inner):
         return False
     reshaped = node.op.make_node(inner.inputs[0], node.inputs[1]).outputs[0]
     return fitting(node, inner.op.make_node(reshaped).outputs[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from esat.classic.local import Transformed, local_optimizer
+from esat.classic.rewriting.logarithms import is_stabilized
 from esat.classic.rewriting.parts import (
     WHOLE,
     Item,
@@ -40,7 +41,7 @@ Lift = Callable[[Apply, Items], Variable | None]
 def local_subtensor_lift(node: Apply) -> Transformed:
     """The part of an elementwise result, reduction, softmax or permuted array from parts of operands."""
     source = node.inputs[0].owner
-    if source is None or not used_once(node.inputs[0]):
+    if source is None or not used_once(node.inputs[0]) or is_stabilized(source):
         return False
     if source.op.family is Family.ELEMENTWISE:
         return fitting(node, _of_elementwise(source, chosen(node)))

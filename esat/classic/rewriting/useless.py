@@ -6,7 +6,8 @@ from functools import reduce
 
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
-from esat.classic.terms import is_tensor, same, value_of
+from esat.classic.terms import is_tensor, same
+from esat.egraph.uniform import value_of
 from esat.graph import Apply, Variable
 from esat.graph.registry import op_named
 from esat.ops.control import IfElse, SpecifyShape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting, items_of, part_of
-from esat.classic.terms import value_of
+from esat.egraph.uniform import value_of
 from esat.graph import Apply, Op, Variable
 from esat.graph.identity import same_variables
 from esat.graph.registry import op_named

@@ -69,7 +69,12 @@ def distribute(surface: SurfaceRule, variable: str, left: Sexp, right: Sexp) -> 
         if wanted:
             body.append(("=", f"?%g-{function_name}", (function_name, GROUP)))
             body += all_alike(function_name, everything)
-    maps = tuple(("unstable-multiset-map", function, multiset) for multiset in (P, N))
+    numerator: Sexp = P
+    if family == PRODUCT:
+        # F(1) is the unit of the other group, which nothing says of the term.
+        numerator = ("unstable-multiset-filter-not", function_value("nary-is-one"), P)
+        body.append((">", length_of(numerator, N), "0"))
+    maps = tuple(("unstable-multiset-map", function, multiset) for multiset in (numerator, N))
     head = [*new_group("?%h", result, *maps), ("union", variable, "?%h")]
     for own in (P, N) if holds else ("",):
         bulk.rules.append(([*body, *all_hold(holds, own, everything)], head))

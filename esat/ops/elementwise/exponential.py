@@ -21,12 +21,12 @@ _LN10 = math.log(10.0)
 
 exp = Elementwise(
     "exp", 1, np.exp, floats("exp({0})"), slope(lambda x, out: out), flops=10.0,
-    facts=Facts(monotone="increasing", lowest=0, positive=True),
+    facts=Facts(monotone="increasing", lowest=0, positive=True, overflows=True, vanishes=True),
 )  # fmt: skip
 
 exp2 = Elementwise(
     "exp2", 1, np.exp2, floats("exp2({0})"), slope(lambda x, out: out * _LN2), flops=10.0,
-    facts=Facts(monotone="increasing", lowest=0, positive=True),
+    facts=Facts(monotone="increasing", lowest=0, positive=True, overflows=True, vanishes=True),
 )  # fmt: skip
 
 expm1 = Elementwise(
@@ -102,7 +102,9 @@ def _wide_sigmoid(x: Array) -> Array:
 # 1 / (1 + exp(-x)).
 sigmoid = Elementwise(
     "sigmoid", 1, _sigmoid, floats("sigmoid({0})"), slope(lambda x, out: out * (1 - out)), FLOATS, flops=12.0,
-    facts=Facts(keeps_finite=True, monotone="increasing", lowest=0, highest=1, positive=True),
+    facts=Facts(
+        keeps_finite=True, monotone="increasing", lowest=0, highest=1, positive=True, vanishes=True
+    ),
     wide=_wide_sigmoid,
 )  # fmt: skip
 

@@ -53,6 +53,9 @@ class Facts:
     keeps_finite
         Whether the result of finite operands is finite, for all of them: no overflow, no NaN. What chooses
         between operands or gives but its shape need not be finite.
+    overflows, vanishes
+        Whether the result leaves the range of floats, upwards or towards zero, for operands of ordinary
+        size (some hundreds), and there is a better way to its logarithm.
     signs
         What the signs of operands say about the result's. For a commutative op each rule holds with the
         operands exchanged too.
@@ -68,6 +71,8 @@ class Facts:
     positive: bool = False
     integral: bool = False
     keeps_finite: bool = False
+    overflows: bool = False
+    vanishes: bool = False
     signs: tuple[SignRule, ...] = ()
 
     @property

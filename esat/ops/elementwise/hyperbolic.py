@@ -24,7 +24,7 @@ sinh = Elementwise(
 
 cosh: Elementwise = Elementwise(
     "cosh", 1, np.cosh, floats("cosh({0})"), slope(lambda x, out: sinh(x)), flops=18.0,
-    facts=Facts(parity="even", lowest=1, positive=True),
+    facts=Facts(parity="even", lowest=1, positive=True, overflows=True),
 )  # fmt: skip
 
 tanh = Elementwise(

@@ -41,7 +41,7 @@ erf = Elementwise(
 erfc = Elementwise(
     "erfc", 1, Special("erfc"), floats("erfc({0})"), slope(lambda x, out: -_TWO_OVER_ROOT_PI * exp(-sqr(x))),
     special_complex("erfc"), flops=35.0,
-    facts=Facts(keeps_finite=True, monotone="decreasing", lowest=0, highest=2, positive=True),
+    facts=Facts(keeps_finite=True, monotone="decreasing", lowest=0, highest=2, positive=True, vanishes=True),
 )  # fmt: skip
 
 # exp(x**2) * erfc(x).
@@ -67,7 +67,7 @@ erfcinv = Elementwise(
 ndtr = Elementwise(
     "ndtr", 1, Special("ndtr"), floats(f"const(0.5) * erfc({{0}} * const({-math.sqrt(0.5)!r}))"),
     slope(lambda x, out: _ONE_OVER_ROOT_TWO_PI * exp(-0.5 * sqr(x))), special_complex("ndtr"), flops=38.0,
-    facts=Facts(keeps_finite=True, monotone="increasing", lowest=0, highest=1, positive=True),
+    facts=Facts(keeps_finite=True, monotone="increasing", lowest=0, highest=1, positive=True, vanishes=True),
 )  # fmt: skip
 
 # The derivative exp(-x**2 / 2) / (sqrt(2 pi) ndtr(x)) in a form in which nothing underflows.

@@ -1,0 +1,179 @@
+"""What is known of the numbers of a Variable from the ops that compute it: signs, and ranges they may leave.
+
+The counterpart, for Variables, of the facts in ``esat/egraph/facts.py`` and ``esat/egraph/numbers.egg``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from esat.egraph.uniform import dtype_of, value_of
+from esat.graph import Apply, Constant, Family, Variable
+from esat.graph.types import DTYPES
+from esat.ops.assume import Assume
+from esat.ops.cast import Cast
+from esat.ops.contraction import MatMul
+from esat.ops.elementwise.facts import ANY
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.normalization import Normalization
+from esat.ops.reduction import Reduction
+
+LOGARITHMS = frozenset({"log", "log1p", "log2", "log10"})
+"""Ops that it matters to whether a number leaves the range of floats."""
+_DEPTH = 12
+"""Ops looked through."""
+_SIGNS = frozenset({"positive", "nonnegative", "negative", "nonpositive"})
+_WEAKER = {"nonnegative": "positive", "nonpositive": "negative"}
+_VIEWS = (Family.VIEW, Family.INDEX)
+
+
+def has_fact(  # noqa: PLR0911 - one question after the other
+    variable: Variable, fact: str, depth: int = _DEPTH
+) -> bool:
+    """Whether a fact is known of every element: a sign, integral, finite."""
+    value = value_of(variable)
+    kind = np.dtype(DTYPES[dtype_of(variable)]).kind
+    if fact == "integral" and kind in "iub":
+        return True
+    if value is not None and kind in "iuf":
+        return _value_has(value, fact)
+    if kind == "u" and fact == "nonnegative":
+        return True
+    node = variable.owner
+    if isinstance(variable, Constant) or node is None or depth == 0 or kind != "f":
+        return False
+    if isinstance(node.op, Assume):
+        return fact in node.op.facts or has_fact(node.inputs[0], fact, depth - 1)
+    if not isinstance(node.op, Elementwise):
+        return fact in _SIGNS and _keeps_sign(node, fact, depth)
+    facts = node.op.facts
+    weaker = _WEAKER.get(fact)
+    if getattr(facts, fact, False) or (weaker is not None and getattr(facts, weaker, False)):
+        return True
+    if node.op.name == "mul" and fact == "nonnegative" and node.inputs[0] is node.inputs[1]:
+        return True
+    for given, result in node.op.sign_rules:
+        if result not in (fact, weaker):
+            continue
+        orders = [given, tuple(reversed(given))] if facts.commutative else [given]
+        for signs in orders:
+            if all(
+                sign == ANY or has_fact(operand, sign, depth - 1)
+                for sign, operand in zip(signs, node.inputs, strict=True)
+            ):
+                return True
+    return False
+
+
+def _keeps_sign(node: Apply, fact: str, depth: int) -> bool:
+    """Whether a view, reduction, cast or product of matrices has the sign, as its operands have it."""
+    op, operand = node.op, node.inputs[0]
+    if isinstance(op, Normalization):
+        return fact in (("positive", "nonnegative") if op.name == "softmax" else ("nonpositive",))
+    if isinstance(op, Cast) and operand.tensor_type.kind == "b":
+        return fact == "nonnegative"
+    if isinstance(op, Reduction):
+        # Of no terms a sum is zero, and a product one.
+        fitting = {
+            "sum": ("nonnegative", "nonpositive"),
+            "prod": ("nonnegative", "positive"),
+            "max": tuple(_SIGNS),
+            "min": tuple(_SIGNS),
+        }
+        return fact in fitting.get(op.name, ()) and has_fact(operand, fact, depth - 1)
+    if isinstance(op, MatMul):
+        return fact == "nonnegative" and all(has_fact(part, fact, depth - 1) for part in node.inputs)
+    return is_view(node) and has_fact(operand, fact, depth - 1)
+
+
+def is_view(node: Apply) -> bool:
+    """Whether the elements are those of the first operand, which is the only one of numbers."""
+    if isinstance(node.op, Cast):
+        return True
+    numbers = [operand for operand in node.inputs if getattr(operand.type, "kind", "") in ("f", "c")]
+    return node.op.family in _VIEWS and len(numbers) == 1 and numbers[0] is node.inputs[0]
+
+
+def _value_has(value: float, fact: str) -> bool:
+    if fact in ("integral", "finite"):
+        return math.isfinite(value) and (fact == "finite" or value == int(value))
+    return {
+        "positive": value > 0,
+        "nonnegative": value >= 0,
+        "negative": value < 0,
+        "nonpositive": value <= 0,
+    }[fact]
+
+
+# ---- ranges
+
+
+def is_exponential(variable: Variable) -> bool:
+    """Whether the logarithm is better computed otherwise than from the number."""
+    return overflows(variable) or vanishes(variable)
+
+
+def overflows(variable: Variable) -> bool:
+    """Whether the number leaves the range of floats upwards, and its logarithm has a form that does not."""
+    return _leaves_range(variable, True, _DEPTH)
+
+
+def vanishes(variable: Variable) -> bool:
+    """Likewise, towards zero."""
+    return _leaves_range(variable, False, _DEPTH)
+
+
+def _leaves_range(variable: Variable, upwards: bool, depth: int) -> bool:
+    node = variable.owner
+    if node is None or depth == 0 or variable.tensor_type.kind != "f" or len(node.outputs) != 1:
+        return False
+    op, operands = node.op, node.inputs
+
+    def has(operand: Variable, direction: bool = upwards) -> bool:
+        return _leaves_range(operand, direction, depth - 1)
+
+    if isinstance(op, Elementwise):
+        return (op.facts.overflows if upwards else op.facts.vanishes) or _of_elementwise(node, upwards, has)
+    if isinstance(op, Reduction):
+        nonnegative = has_fact(operands[0], "nonnegative")
+        if op.name == "prod":
+            return nonnegative
+        return (op.name in ("max", "min") or (op.name == "sum" and nonnegative)) and has(operands[0])
+    if isinstance(op, Normalization):
+        return op.name == "softmax" and not upwards
+    return not isinstance(op, Cast) and is_view(node) and has(operands[0])
+
+
+def _of_elementwise(node: Apply, upwards: bool, has: Callable[..., bool]) -> bool:
+    """Whether a result leaves the range as operands do."""
+    operands = node.inputs
+    match node.op.name:
+        case "mul":
+            return has(operands[0]) or has(operands[1])
+        case "div":
+            return has(operands[0]) or has(operands[1], not upwards)
+        case "reciprocal":
+            return has(operands[0], not upwards)
+        case "sqr" | "sqrt" | "fill":
+            return has(operands[-1])
+        case "switch":
+            return has(operands[1]) or has(operands[2])
+        case "pow":
+            base = value_of(operands[0])
+            return (base is not None and base > 0) or has(operands[0]) or has(operands[0], not upwards)
+        case "add":
+            found = (has(operand) for operand in operands)
+            nonnegative = all(has_fact(operand, "nonnegative") for operand in operands)
+            return nonnegative and (any(found) if upwards else all(found))
+    return False
+
+
+def facts_of(variable: Variable) -> tuple[str, ...]:
+    """What is known of the signs and ranges of a Variable, as rules call it."""
+    if variable.tensor_type.kind != "f":
+        return ()
+    ranges = [name for name, holds in (("overflows", overflows), ("vanishes", vanishes)) if holds(variable)]
+    return (*ranges, *(sign for sign in ("positive", "nonnegative") if ranges and has_fact(variable, sign)))
