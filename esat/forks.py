@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from weakref import WeakSet
 
@@ -28,6 +28,11 @@ class ForkGate:
         self._forks = 0
         self._locks: WeakSet[threading.RLock] = WeakSet()
         self._held: dict[int, list[threading.RLock]] = {}
+        self._last: list[tuple[Callable[[], object], Callable[[], object]]] = []
+
+    def at_last(self, before: Callable[[], object], after_in_parent: Callable[[], object]) -> None:
+        """Call functions right before each fork, no other thread being inside, and in the parent after it."""
+        self._last.append((before, after_in_parent))
 
     def lock(self) -> threading.RLock:
         """A lock that forks take before and release after: in a child, no thread that is gone holds it.
@@ -66,9 +71,13 @@ class ForkGate:
         self._forks += 1
         own = {thread}
         self._changed.wait_for(lambda: self._inside.keys() <= own, LONGEST_WAIT)
+        for before, _ in self._last:
+            before()
 
     def after_in_parent(self) -> None:
         """After a fork: others may go on."""
+        for _, after in self._last:
+            after()
         self._forks -= 1
         self._changed.notify_all()
         self._changed.release()

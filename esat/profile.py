@@ -182,7 +182,10 @@ class Profile:
         lines = ["Function profiling", "=================="]
         if self.message:
             lines.append(f"  Message: {self.message}")
-        lines.append(f"  Time in {self.calls} calls to Executable.__call__: {self.call_seconds:.6e}s")
+        measured = "" if self.calls else " (counted after measure())"
+        lines.append(
+            f"  Time in {self.calls} calls to Executable.__call__: {self.call_seconds:.6e}s{measured}"
+        )
         lines.append(f"  Total compile time: {self.compile_seconds:.6e}s")
         lines.append(
             f"    Number of Apply nodes: {self.nodes_after} (before optimization: {self.nodes_before})"

@@ -4,6 +4,9 @@ import time
 import pytest
 
 import esat
+from esat.classic.profile import OptimizerProfile
+from esat.classic.saturation import _describe
+from esat.egraph.report import SaturationReport
 from esat.profile import Profile, StepProfile
 
 
@@ -86,7 +89,7 @@ def test_printing_follows_the_documents() -> None:
         "Function profiling",
         "==================",
         "  Message: model.py:23",
-        "  Time in 0 calls to Executable.__call__: 0.000000e+00s",
+        "  Time in 0 calls to Executable.__call__: 0.000000e+00s (counted after measure())",
         "  Total compile time: 2.250000e+00s",
         "    Number of Apply nodes: 50 (before optimization: 123)",
         "    esat Optimizer time: 2.000000e+00s",
@@ -142,3 +145,20 @@ def test_time_of_gradients_is_told_and_no_part_of_the_compilation() -> None:
     assert 0.0 < second.gradient_seconds - first.gradient_seconds <= spent
     assert second.compile_seconds == sum(second.stages.values())
     assert f"Time in all call to esat.grad() {second.gradient_seconds:.6e}s" in str(second)
+
+
+def test_what_routines_compile_is_no_part_of_the_memory_plan() -> None:
+    x, w = esat.matrix("x"), esat.vector("w")
+    profile = esat.compile(esat.Graph([x, w], x.T @ esat.tanh(x @ w))).profile
+    assert profile.phases["routines"] == "linker"
+    names = list(profile.stages)
+    assert names.index("routines") < names.index("memory plan")
+    assert profile.stages["memory plan"] < 0.5 * sum(profile.stages.values())
+
+
+def test_a_kept_e_graph_tells_of_its_rounds() -> None:
+    kept = OptimizerProfile("e-graph cache", "Stage")
+    _describe([kept], SaturationReport("saturated", 3, 0.1, 40, ()), [])
+    text = str(kept)
+    assert "for 3 rounds of another process, ended by: saturated" in text
+    assert "nb e-nodes at the end 40" in text

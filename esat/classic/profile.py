@@ -72,6 +72,8 @@ class OptimizerProfile:
         Profiles of the optimizers it consists of, in order of their execution.
     note
         Why it ended, where that is worth telling.
+    rounds
+        Passes of which there are no records: an e-graph that was kept on disk had them in another process.
     """
 
     name: str
@@ -89,6 +91,7 @@ class OptimizerProfile:
     passes: list[PassProfile] = field(default_factory=list)
     parts: list[OptimizerProfile] = field(default_factory=list)
     note: str = ""
+    rounds: int = 0
 
     @property
     def changes(self) -> int:
@@ -179,9 +182,12 @@ def _equilibrium(profile: OptimizerProfile) -> list[str]:
     unit, rounds = ("e-nodes", "rounds") if saturation else ("nodes", "passes")
     lines = [
         f"{profile.kind}      {profile.name}",
-        f"  time {profile.seconds:.3f}s for {len(profile.passes)} {rounds}"
+        f"  time {profile.seconds:.3f}s for {len(profile.passes) or profile.rounds} {rounds}"
+        + (" of another process" if profile.rounds else "")
         + (f", ended by: {profile.note}" if profile.note else ""),
-        f"  nb {unit} (start, end,  max) {profile.nodes_before} {profile.nodes_after} {profile.nodes_most}",
+        f"  nb {unit} (start, end,  max) {profile.nodes_before} {profile.nodes_after} {profile.nodes_most}"
+        if not profile.rounds
+        else f"  nb {unit} at the end {profile.nodes_after}",
     ]
     if not saturation:
         inside = sum(one.seconds for one in profile.passes) - globals - sorting

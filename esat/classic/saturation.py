@@ -257,7 +257,8 @@ def _describe(parts: list[OptimizerProfile], report: SaturationReport, trace: li
                 one.applied[ruleset] = one.applied.get(ruleset, 0) + 1
     part.nodes_before = trace[0].nodes if trace else 0
     part.nodes_after = report.nodes
-    part.nodes_most = max((step.nodes for step in trace), default=0)
+    part.nodes_most = max((step.nodes for step in trace), default=report.nodes)
+    part.rounds = 0 if trace else report.rounds
     for rule in report.rules:
         part.local_seconds[rule.name] = rule.seconds
         if rule.matches:

@@ -190,6 +190,8 @@ class _Text(Writer):
         for number in range(len(outputs)):
             self.line(f"%place{number} = alloca ptr")
         self.line("%result = alloca ptr")
+        self.line("%status = alloca i32")
+        self.line("store i32 0, ptr %status")
 
     def locked(self, libraries: Sequence[tuple[int, int]]) -> str:
         """The module of a function that holds the interpreter's lock."""
@@ -226,7 +228,18 @@ class _Text(Writer):
         return self._module(f"  store i64 0, ptr {claim}\n")
 
     def _return(self) -> None:
-        self.line(f"ret ptr {self.value('load ptr, ptr %result')}")
+        """Return the results, or fail as the ordinary entry of kernels does: one had no memory."""
+        status = self.value("load i32, ptr %status")
+        result = self.value("load ptr, ptr %result")
+        self.line(f"br i1 {self.value(f'icmp eq i32 {status}, 0')}, label %complete, label %incomplete")
+        self.begin("incomplete")
+        self.line(f"call void {python_function('Py_DecRef')}(ptr {result})")
+        text = pointer(self.memory.record(b"a kernel found no memory\0"))
+        raising = f"call void {python_function('PyErr_SetString')}"
+        self.line(f"{raising}(ptr {pointer(id(MemoryError))}, ptr {text})")
+        self.line("br label %failed")
+        self.begin("complete")
+        self.line(f"ret ptr {result}")
 
     def _module(self, before_failure: str = "") -> str:
         body = "\n".join(self.lines)
@@ -252,6 +265,8 @@ class _Text(Writer):
             else:
                 pointers = ", ".join(f"ptr {self._address(place)}" for place in step.pointers)
                 self.line(f"call void {pointer(step.address)}({pointers})")
+        self.line("br label %ended")
+        self.begin("ended")
 
     def _check_arguments(self) -> None:
         self.require([self.value(f"icmp eq i64 %count, {len(self.inputs)}")], "otherwise")
@@ -426,7 +441,10 @@ class _Text(Writer):
             arguments += [f"i64 {size}" for size in array.shape]
             arguments += [f"i64 {stride}" for stride in strides[: len(array.shape)]]
         arguments += [f"i64 {number}" for number in step.integers]
-        self.value(f"call i32 {pointer(step.address)}({', '.join(arguments)})")
+        status = self.value(f"call i32 {pointer(step.address)}({', '.join(arguments)})")
+        self.line(f"store i32 {status}, ptr %status")
+        # Steps after one that failed would read what it has not written.
+        self.require([self.value(f"icmp eq i32 {status}, 0")], "ended")
 
 
 def _bytes(array: ArraySpecification) -> int:

@@ -23,6 +23,7 @@ from esat.egraph.bindings import native_module
 from esat.egraph.commands import quicker
 from esat.egraph.memory_file import memory_file
 from esat.errors import RuleError, SaturationError
+from esat.forks import GATE
 from esat.records import record
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]')
@@ -104,8 +105,8 @@ def _release_all() -> None:
     _held.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_all, after_in_parent=_release_all)
+# Once compilations of other threads have ended: their e-graphs are among those that must be held.
+GATE.at_last(_hold_all, _release_all)
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)

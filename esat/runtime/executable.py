@@ -120,7 +120,8 @@ class Executable:
         self.profile = profile if profile is not None else Profile()
         self.profile.nodes_after = len(graph)
         facts = ShapeFacts(graph)
-        found = _routines(plan, routines)
+        with self.profile.stage("routines", "linker"):
+            found = _routines(plan, routines)
         source = kernels if kernels is not None else Kernels()
         with self.profile.stage("memory plan", "linker"):
             memory = plan_memory(

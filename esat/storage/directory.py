@@ -12,10 +12,11 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from esat.records import record
+from esat.storage.entry import HEADER_SIZE
 
 KINDS = ("kernel", "egraph", "accuracy", "rules", "choice", "native")
 """What entries are; the endings of their files. Other files are left alone."""
@@ -73,10 +74,19 @@ class EntryDirectory:
         self._unaccounted = limit
         _make_private(path)
 
-    def read(self, name: str) -> bytes | None:
+    def read(
+        self, name: str, check: Callable[[bytes, int], object] = lambda begin, size: None
+    ) -> bytes | None:
         """The content of the entry ``name`` (key and kind), or None; reading counts as an access.
 
         Files that another user owns or may write to are not read.
+
+        Parameters
+        ----------
+        name
+            Of the entry.
+        check
+            Told the first bytes and the size before the rest is read; what it raises is raised here.
         """
         path = self._entry_path(name)
         try:
@@ -88,7 +98,9 @@ class EntryDirectory:
             if not stat.S_ISREG(status.st_mode) or not _is_private(status):
                 return None
             with open(descriptor, "rb", closefd=False) as file:
-                content = file.read()
+                begin = file.read(HEADER_SIZE)
+                check(begin, status.st_size)
+                content = begin + file.read()
         except OSError:
             return None
         finally:
@@ -182,7 +194,9 @@ def _make_private(path: Path) -> None:
     if not path.is_absolute():
         raise UnusableDirectoryError(f"{path} is not an absolute path")
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # One by one: the mode is that of the last one only, and its parents are writable as the umask says.
+        for missing in reversed([one for one in (path, *path.parents) if not one.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
         status = path.stat()
     except OSError as error:
         raise UnusableDirectoryError(f"{path} cannot be made or read: {error.strerror}") from error

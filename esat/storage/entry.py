@@ -23,6 +23,9 @@ MAGIC = b"esatENT2"
 _HEADER = struct.Struct("<8s16s32s32sQ")
 
 
+HEADER_SIZE = _HEADER.size
+
+
 class DamagedEntryError(Exception):
     """The bytes are not an undamaged entry for the wanted key; the message says why."""
 
@@ -35,6 +38,17 @@ def encode(key: str, kind: str, payload: bytes) -> bytes:
 
 def _padded(kind: str) -> bytes:
     return kind.encode("ascii").ljust(16, b"\0")
+
+
+def check_size(begin: bytes, size: int) -> None:
+    """Raise DamagedEntryError unless a file of this size that begins so can be an entry."""
+    if len(begin) < HEADER_SIZE:
+        raise DamagedEntryError("truncated header")
+    magic, _, _, _, length = _HEADER.unpack_from(begin)
+    if magic != MAGIC:
+        raise DamagedEntryError("no entry of this format")
+    if size - HEADER_SIZE != length:
+        raise DamagedEntryError(f"{size - HEADER_SIZE} bytes of payload, not {length}")
 
 
 def decode(key: str, kind: str, content: bytes) -> memoryview:

@@ -64,10 +64,10 @@ class Store:
         """
         if self._directory is None:
             return None
-        content = self._directory.read(self._name(key))
-        if content is None:
-            return None
         try:
+            content = self._directory.read(self._name(key), entry_format.check_size)
+            if content is None:
+                return None
             return read(entry_format.decode(key, self.kind, content))
         except Exception as error:  # whole entries can still name what this installation lacks
             self._warn(f"entry {key[:16]} cannot be loaded and will be made again: {error}")

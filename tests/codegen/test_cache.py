@@ -487,3 +487,35 @@ def test_code_that_numba_wraps_is_kept_by_numba(cache):
     for _ in range(2):
         assert cache.load_or_compile(text, "kernel", signature, {}).function(2.0) == 5.0
         cache.forget()
+
+
+ALLOCATING = """
+import sys
+from pathlib import Path
+import numpy as np
+from numba.core import types
+from esat.codegen.cache import KernelCache
+
+cache = KernelCache(Path(sys.argv[1]))
+array = types.float64[::1]
+kernel = cache.load_or_compile(sys.argv[2], "kernel", types.void(array, array), {})
+out = np.empty(3)
+kernel(out, np.arange(3.0))
+print(cache.info().disk_hits, *out)
+"""
+DOUBLED = """
+import numpy as np
+
+def kernel(out, x):
+    y = np.empty(x.size)
+    y[:] = x * 2.0
+    out[:] = y
+"""
+
+
+def test_a_process_that_only_loads_finds_numbas_run_time_library(folder):
+    """A kernel that allocates calls it: compiled C, and code that numba compiles when it is first wanted."""
+    for hits in ("0", "1"):
+        command = [sys.executable, "-W", "error", "-c", ALLOCATING, str(folder), DOUBLED]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert ran.stdout.split() == [hits, "0.0", "2.0", "4.0"]

@@ -13,7 +13,7 @@ import threading
 import numpy as np
 import pytest
 
-from esat.codegen.native_call import ArraySpecification, Place, RoutineStep, native_call
+from esat.codegen.native_call import ArraySpecification, KernelStep, Place, RoutineStep, native_call
 
 LIBRARY = ctypes.CDLL(None)
 OTHERWISE = object()
@@ -282,3 +282,31 @@ def test_given_arrays_that_overlap_go_elsewhere():
     memory = text(b"\0" * 8)
     assert copying(outputs=2)(text(), out=(memory[:4], memory[3:7])) is OTHERWISE
     assert not memory.any()
+
+
+@pytest.mark.parametrize("unlocked", [False, True])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_kernel_that_fails_raises_and_leaves_nothing_behind(unlocked, outputs):
+    """By numba's convention a kernel says by its status that it found no memory."""
+    ran = []
+    status = ctypes.CFUNCTYPE(ctypes.c_int)
+    kernels = [status(lambda number=number: ran.append(number) or number) for number in (0, 1, 0)]
+    steps = [
+        KernelStep(ctypes.cast(one, ctypes.c_void_p).value, ((Place("output", 0), RESULT),))
+        for one in kernels
+    ]
+    count, limit = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1), ctypes.CFUNCTYPE(None, ctypes.c_int)(ran.append)
+    functions = tuple(ctypes.cast(one, ctypes.c_void_p).value for one in (count, limit))
+    bases = np.empty(1, object)
+    bases[:] = [np.empty(RESULT.shape)]
+    results = [ArraySpecification(RESULT.dtype, RESULT.shape, bases), *[RESULT] * (outputs - 1)]
+    call = native_call([], results, steps, lambda: OTHERWISE, (kernels, count, limit), [functions], unlocked)
+    for _ in range(2):
+        ran.clear()
+        with pytest.raises(MemoryError, match="a kernel found no memory"):
+            call()
+        assert ran == ([0, 1] if unlocked else [1, 0, 1, 1]), "later steps do not run; threads are given back"
+        references = sys.getrefcount(bases[0])
+        assert references == 2
+    good = native_call([], results, steps[:1], lambda: OTHERWISE, kernels, unlocked=unlocked)
+    assert good() is not OTHERWISE

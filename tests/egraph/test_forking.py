@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,3 +45,41 @@ def test_a_child_compiles_and_ends(ending):
     command = [sys.executable, "-c", PROGRAM, ending]
     ended = subprocess.run(command, cwd=root, timeout=60, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+DURING = """
+import os, sys, threading
+import esat
+
+x = esat.vector("x")
+stop = threading.Event()
+
+def compiling(number):
+    while not stop.is_set():
+        number += 2
+        esat.compile(esat.Graph([x], esat.exp(x) * float(number) + x), "fast_run")
+
+threads = [threading.Thread(target=compiling, args=(number,)) for number in range(2)]
+for thread in threads:
+    thread.start()
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)  # which frees what there is
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+stop.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_a_child_of_a_compiling_process_ends_silently(tmp_path):
+    """E-graphs that other threads make while the fork waits for them belong to threads the child lacks."""
+    environment = {**os.environ, "ESAT_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", DURING]
+    root = Path(__file__).parents[2]
+    ended = subprocess.run(
+        command, cwd=root, timeout=120, capture_output=True, text=True, env=environment, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "unsendable" not in ended.stderr

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from esat.egraph import prepare
+from esat.egraph import identity, prepare
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.program import program_for
 from esat.rules import RULES, read_rules
@@ -138,3 +138,25 @@ def test_rules_of_the_package_are_compiled_once_whatever_a_user_adds(store, prog
             wide={name},
         )
     assert compiled == [len(program.selection.rules), 1, 1]
+
+
+def test_keys_know_the_build_of_egglog_by_its_content(tmp_path, monkeypatch):
+    """Neither where it is installed nor when changes a key; another build does."""
+
+    def key(folder, content, recorded):
+        package = tmp_path / folder / "egglog"
+        package.mkdir(parents=True)
+        module = package / "bindings.abi3.so"
+        module.write_bytes(content)
+        if recorded:
+            record = package.parent / "egglog-13.2.0.dist-info" / "RECORD"
+            record.parent.mkdir()
+            record.write_text(
+                f"egglog/__init__.py,,\negglog/{module.name},sha256={recorded},{len(content)}\n"
+            )
+        monkeypatch.setattr(identity, "native_module_file", lambda: module)
+        return identity.code_digest.__wrapped__()
+
+    assert key("here", b"code", "abc") == key("there", b"code", "abc")
+    assert key("elsewhere", b"code", "abd") != key("again", b"code", "abc")
+    assert key("plain", b"code", "") == key("copied", b"code", "") != key("changed", b"edoc", "")

@@ -142,3 +142,25 @@ def test_sixteen_processes_share_a_small_cache(folder):
         process.join(timeout=20)
     assert [process.exitcode for process in processes] == [0] * 16
     assert not list(folder.glob("*.partial"))
+
+
+def test_missing_parents_are_private_too(tmp_path):
+    before = os.umask(0)
+    try:
+        EntryDirectory(tmp_path / "one" / "two" / "three", 1000)
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "one", tmp_path / "one" / "two", tmp_path / "one" / "two" / "three"):
+        assert path.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("begin", [entry.encode(KEY, "kernel", b"code"), b"\0" * 96], ids=["entry", "zeros"])
+def test_a_file_of_another_size_is_not_read(folder, begin):
+    store = Store(folder, "kernel")
+    with open(folder / NAME, "wb") as file:
+        file.write(begin)
+        file.truncate(1 << 40)  # a hole: there is no memory for what it would be read to
+    (folder / NAME).chmod(0o600)
+    with pytest.warns(Warning, match="will be made again"):
+        assert store.load(KEY, bytes) is None
+    assert not (folder / NAME).exists()

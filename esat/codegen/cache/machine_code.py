@@ -101,7 +101,9 @@ def _address_in_numba(name: str) -> int:
     """The address of a function of shared code or of numba's run-time library; zero if it is neither."""
     if name.startswith(RUN_TIME):
         rtsys.initialize(cpu_target.target_context)
-        return int(rtsys.library.get_pointer_to_function(name))
+        # Parts of it are compiled C, which numba makes known to all engines when it initializes the rest.
+        known = binding.address_of_symbol(name)
+        return int(known or rtsys.library.get_pointer_to_function(name))
     return shared_code.address_of(name) if shared_code.is_there(name) else 0
 
 

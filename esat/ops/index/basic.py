@@ -97,7 +97,7 @@ class SetSubtensor(Replacing):
             with np.errstate(all="ignore"):
                 self.write(part, value)
         except ValueError as error:
-            raise ShapeError(mismatch(self.name, part, value)) from error
+            raise ShapeError(mismatch(self.name, part.shape, value)) from error
         return (result,)
 
     def write(self, part: Array, value: Array) -> None:

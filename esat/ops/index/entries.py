@@ -223,3 +223,49 @@ def select(
         shown = [f"shape {array.shape}", f"[{entries_text(entries)}]"]
         raise IndexingError(describe(name, shown, str(error))) from error
     return result
+
+
+def selected_shape(
+    name: str, entries: Sequence[Entry], array: np.ndarray[Any, Any], operands: Sequence[np.ndarray[Any, Any]]
+) -> tuple[int, ...]:
+    """The shape of ``array[...]``, for which no element of it is read; raises as :func:`select`.
+
+    Index arrays are applied to an array of the same size along the axes that they and integers take, and of
+    size 1 along all others: what that gives holds one byte for each place they name.
+    """
+    index = numpy_index(entries, operands)[:-1]
+    if ARRAY not in entries:
+        part: tuple[int, ...] = select(name, entries, array, operands).shape
+        return part
+    reduced: list[int] = []
+    index_of_reduced: list[Any] = []
+    others: list[int] = []
+    places: list[tuple[int, int]] = []
+    axis = 0
+    for position, item in enumerate(index):
+        if item is None:
+            others.append(1)
+            index_of_reduced.append(None)
+        elif isinstance(item, slice):
+            others.append(len(range(*item.indices(array.shape[axis]))))
+            reduced.append(1)
+            index_of_reduced.append(slice(None))
+            axis += 1
+        else:
+            places.append((position, len(others)))
+            taken = item.ndim if isinstance(item, np.ndarray) and item.dtype == np.bool_ else 1
+            reduced += array.shape[axis : axis + taken]
+            index_of_reduced.append(item)
+            axis += taken
+    rest = array.shape[axis:]
+    others += rest
+    reduced += [1] * len(rest)
+    stand_in = np.broadcast_to(np.empty((), np.bool_), reduced)
+    try:
+        found = stand_in[(*index_of_reduced, Ellipsis)].shape
+    except (IndexError, ValueError) as error:
+        shown = [f"shape {array.shape}", f"[{entries_text(entries)}]"]
+        raise IndexingError(describe(name, shown, str(error))) from error
+    together = places[-1][0] - places[0][0] == len(places) - 1
+    place = places[0][1] if together else 0
+    return (*others[:place], *found[place : place + len(found) - len(others)], *others[place:])

@@ -15,7 +15,7 @@ from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import pad_rank
 from esat.ops.cast import cast
-from esat.ops.index.entries import Entry, entries_text, select
+from esat.ops.index.entries import Entry, entries_text, selected_shape
 from esat.ops.promotion import common_dtype, wrap
 from esat.ops.reduction import sum_to
 from esat.records import record
@@ -78,9 +78,9 @@ class PartWrite(Op):
 
     def check_operands(self, node: Apply, operands: Sequence[Array]) -> None:
         target, value, *indices = operands
-        part = select(self.name, self.entries, target, indices)
+        part = selected_shape(self.name, self.entries, target, indices)
         flags = node.inputs[1].tensor_type.broadcastable
-        for wanted, given, stretched in zip(part.shape, value.shape, flags, strict=True):
+        for wanted, given, stretched in zip(part, value.shape, flags, strict=True):
             if wanted != given and not stretched:
                 raise ShapeError(mismatch(self.name, part, value, node))
 
@@ -138,9 +138,9 @@ class Adding(PartWrite):
         return cotangent, part
 
 
-def mismatch(name: str, part: Array, value: Array, node: Apply | None = None) -> str:
-    """The message for a value that does not fit its part."""
-    reason = f"a value of shape {value.shape} does not fit the part of shape {part.shape}"
+def mismatch(name: str, part: tuple[int, ...], value: Array, node: Apply | None = None) -> str:
+    """The message for a value that does not fit a part of this shape."""
+    reason = f"a value of shape {value.shape} does not fit the part of shape {part}"
     return describe(name, [], reason, node.where if node is not None else None)
 
 
