@@ -147,7 +147,7 @@ def describe(op: str, operands: Iterable[object], reason: str, where: UserLine |
         The user's line that built the node, if known; the message begins with the function called there, if
         that is another.
     """
-    shown = ", ".join(str(operand) for operand in operands)
+    shown = ", ".join(map(_text, operands))
     message = f"{op}({shown}): {reason}"
     called = getattr(where, "called", op)
     if called != op:
@@ -155,3 +155,11 @@ def describe(op: str, operands: Iterable[object], reason: str, where: UserLine |
     if where is not None:
         message += f"\n  at {where[0]}:{where[1]}"
     return message
+
+
+def _text(operand: object) -> str:
+    """An operand as text; the kind alone of lists within lists that are too deep for Python to print."""
+    try:
+        return str(operand)
+    except RecursionError:
+        return type(operand).__name__

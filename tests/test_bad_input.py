@@ -295,3 +295,48 @@ def test_what_lapack_says_keeps_its_capitals() -> None:
         function(np.full((3, 3), np.nan))
     with pytest.raises(esat.LinearAlgebraError, match="singular matrix"):
         esat.compile(esat.Graph([x], esat.linalg.inv(x)))(np.zeros((3, 3)))
+
+
+def test_what_comes_out_of_the_depths_is_named_by_the_users_call() -> None:
+    x, m = esat.tensor("x", shape=(3,)), esat.matrix("m")
+    with pytest.raises(
+        CallError, match=r"(?s)^rot90\(m=matrix\(float64\), axes=3\): .*test_bad_input.py:[0-9]+$"
+    ):
+        esat.rot90(m, axes=3)
+    with pytest.raises(
+        CallError, match=r"^matrix_norm\(.*\): keepdims is True or False, not float64 of shape \(0,\)"
+    ):
+        esat.linalg.matrix_norm(m, keepdims=np.array([]))
+    with pytest.raises(CallError, match=r"^split\(ary=matrix\(float64\), indices_or_sections=object\)"):
+        np.split(m, object())
+    with pytest.raises(CallError, match=r"^show\(name=None\): name is text, not None"):
+        esat.rules.show(None)
+    with pytest.raises(DtypeError, match=r"^delete\(.*known when the graph is built"):
+        esat.delete(x, esat.iscalar("i"))
+    nested: list[object] = [1.0]
+    nested.append(nested)
+    with pytest.raises(DtypeError, match="too many levels, or contains itself"):
+        esat.constant(nested)
+
+
+def test_errors_of_users_own_functions_are_theirs() -> None:
+    class Own(Exception):
+        pass
+
+    def fails(error: Exception) -> None:
+        raise error
+
+    for error in (KeyError("a"), ZeroDivisionError(), ValueError("mine"), Own()):
+        with pytest.raises(type(error)) as caught:
+            esat.sparse.structured(lambda v, error=error: fails(error), esat.sparse.csr_matrix("s"))
+        assert caught.value is error
+
+
+@pytest.mark.parametrize("index", [2**63, -(2**63), 10**400, np.uint64(2**63)])
+def test_indices_of_more_than_64_bits(index: object) -> None:
+    x = esat.vector("x")
+    with pytest.raises(IndexError, match=r"^subtensor\(.*no axis has so many places"):
+        x[index]
+    for part in (slice(index, None), slice(None, index), slice(None, None, index)):
+        values = np.arange(4.0)
+        np.testing.assert_array_equal(esat.evaluate(x[part], {x: values}), values[part])

@@ -9,9 +9,10 @@ import esat
 from esat import Mode, optdb
 from esat.classic import OpSub, Optimizer
 from esat.errors import DebugError, EsatWarning
-from esat.graph import Family, Op
+from esat.graph import Family, FunctionGraph, Op
 from esat.graph.traversal import inputs_of
 from esat.ops.elementwise.record import Elementwise
+from esat.phases.debug import GraphChecker
 
 
 @pytest.fixture
@@ -180,3 +181,20 @@ def test_a_graph_that_takes_no_sample_is_told():
     v = esat.vector("v")
     with pytest.warns(esat.EsatWarning, match="found no input that the graph takes"):
         esat.compile(esat.Graph([v], [esat.assert_(v, v > 9) * 2]), "debug")
+
+
+def test_zero_for_a_small_number_is_found_and_the_node_that_makes_it_named():
+    x, y = esat.vector("x"), esat.vector("y")
+    checker = GraphChecker(FunctionGraph([x], [esat.sigmoid(x)]), [np.array([-40.0, 1.0])])
+    checker.check("a stage", FunctionGraph([x], [1 / (1 + esat.exp(-x))]))
+    with pytest.raises(esat.errors.DebugError, match=r"(?s)0\.0 instead of 4\.248.*sub.*loses its digits"):
+        checker.check("a stage", FunctionGraph([y], [1 - esat.sigmoid(-y)]))
+
+
+def test_what_rounding_explains_is_no_error():
+    x, y = esat.matrix("x"), esat.matrix("y")
+    outputs = [1 - esat.sigmoid(x), (x * y + x * x).sum(axis=0), (x @ y.T).sum(), (x - x.mean()) ** 2]
+    values = np.random.default_rng(0).normal(size=(2, 5, 4)) * 10.0 ** np.arange(-6, 2, 2)
+    function = esat.compile(esat.Graph([x, y], outputs), esat.Mode("debug", samples=tuple(values)))
+    function(*values)
+    function(values[0] + 40, values[1])

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.losses import Loss, Losses, References
-from esat.accuracy.sample import sample_of
+from esat.accuracy.losses import Losses, References, UnitLosses
+from esat.accuracy.sample import Sample, sample_of
 from esat.accuracy.scales import scales_of
 from esat.accuracy.stacks import Grouping, Numbering, numbered
 from esat.accuracy.truths import Truths
 from esat.accuracy.units import Unit, Units, levels_of, places_of, tiny_values, units_of
-from esat.accuracy.written import Written, as_written
+from esat.accuracy.written import as_written
+from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.verdicts import TOLERANCE, OutputAccuracy, Verdicts
@@ -64,10 +66,35 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     differ = _classes_that_differ(arrays, *of_nodes)
     differ[arrays.class_of[list(strict)]] = True
     written = as_written(graph, numbering, references, sample, differ) if differ.any() else None
-    outputs = tuple(_output(klass, losses, written, references, numbering) for klass in graph.roots)
+    outputs = tuple(
+        _output(klass, losses, None if written is None else written.bits[place], references, numbering)
+        for place, klass in enumerate(graph.roots)
+    )
     nothing = np.full(arrays.class_count, np.inf)
     before = (nothing, nothing) if written is None else (written.moderate, written.extreme)
-    return Verdicts(of_nodes[0], of_nodes[1], before[0], before[1], strict, outputs)
+    verdicts = Verdicts(of_nodes[0], of_nodes[1], before[0], before[1], strict, outputs)
+    return replace(verdicts, places=_places(verdicts, units, loss, arrays, terms, sample))
+
+
+def _places(
+    verdicts: Verdicts, units: Units, loss: UnitLosses, arrays: EGraphArrays, terms: TermGraph, sample: Sample
+) -> dict[int, str]:
+    """Of e-nodes that lose more than others of their class, how much and where, in words."""
+    found = {}
+    best: dict[int, int] = {}
+    for node in np.flatnonzero(verdicts.bits_too_many("best", arrays.class_of) > 0.0).tolist():
+        klass = int(arrays.class_of[node])
+        if klass not in best:
+            others = np.array(arrays.nodes_of(klass))
+            best[klass] = int(others[np.nanargmin(verdicts.loss[others])])
+        mine, theirs = (loss.bits[units.of_node[which]] for which in (node, best[klass]))
+        place = int(np.argmax(mine - theirs))
+        values = ", ".join(
+            f"{terms.inputs[index]} = {np.ravel(values[place])[0]:.3g}"
+            for index, values in sample.inputs.items()
+        )
+        found[node] = f"{mine[place]:.0f} bits at {values}" if values else f"{mine[place]:.0f} bits"
+    return found
 
 
 def _classes_that_differ(arrays: EGraphArrays, loss: FloatArray, far: FloatArray) -> NDArray[np.bool_]:
@@ -89,13 +116,13 @@ def _given(units: Sequence[Unit], possible: Sequence[bool], numbering: Numbering
 
 
 def _of_nodes(
-    units: Units, loss: Loss, arrays: EGraphArrays, conflicts: Collection[int]
+    units: Units, loss: UnitLosses, arrays: EGraphArrays, conflicts: Collection[int]
 ) -> tuple[tuple[FloatArray, FloatArray], frozenset[int]]:
     """Losses of e-nodes, and which of them are computed strictly as they were written."""
     number = np.array(units.of_node, np.int64)
     found = tuple(
         np.where(number >= 0, part[number], np.nan) if len(part) else np.full(len(number), np.nan)
-        for part in loss
+        for part in (loss.moderate, loss.extreme)
     )
     strict = set()
     for node, other in units.strict.items():
@@ -112,16 +139,15 @@ def _of_nodes(
 
 
 def _output(
-    klass: int, losses: Losses, written: Written | None, references: References, numbering: Numbering
+    klass: int, losses: Losses, written: FloatArray | None, references: References, numbering: Numbering
 ) -> OutputAccuracy:
     best = losses.bits_of(klass)
-    before = best if written is None else written.bits.get(klass)
-    if best is None or before is None:
+    if best is None:
         return NOT_JUDGED
     points = references.points(numbering.stack[klass], int(numbering.row[klass]))
     if not points.any():
         return NOT_JUDGED
-    then, now = (bits[points] for bits in (before, best))
+    then, now = (bits[points] for bits in (best if written is None else written, best))
     return OutputAccuracy(
         float(then.mean()), float(now.mean()), float(then.max()), float(now.max()), int(points.sum())
     )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.operations import aligned, fitted, leaf_of, stepped
+from esat.accuracy.operations import UNFIT, aligned, fitted, leaf_of, stepped
 from esat.accuracy.stacks import Group, Grouping, Numbering, Schedule
 from esat.accuracy.truths import Truths
 from esat.accuracy.units import Unit
@@ -42,6 +42,14 @@ class Loss(NamedTuple):
 
     moderate: FloatArray
     extreme: FloatArray
+
+
+class UnitLosses(NamedTuple):
+    """What units lose: the sums of :class:`Loss`, and the bits at each point, ``(units, points)``."""
+
+    moderate: FloatArray
+    extreme: FloatArray
+    bits: NDArray[np.float32]
 
 
 class _Reference(NamedTuple):
@@ -214,13 +222,14 @@ class Losses:
         found: FloatArray = bits[0]
         return found
 
-    def compute(self, units: Sequence[Unit], grouping: Grouping, levels: Sequence[int]) -> Loss:
+    def compute(self, units: Sequence[Unit], grouping: Grouping, levels: Sequence[int]) -> UnitLosses:
         """What each unit loses, from the best forms of its operands; NaN where it is not known.
 
         Units are evaluated until no class has a form that is better by a share of the tolerance.
         """
         schedule = Schedule(units, levels)
-        loss = Loss(np.full(len(units), np.nan), np.full(len(units), np.nan))
+        moderate, extreme = (np.full(len(units), np.nan) for _ in range(2))
+        loss = UnitLosses(moderate, extreme, np.zeros((len(units), self._batch), np.float32))
         with np.errstate(all="ignore"):
             for numbers in schedule:
                 for group in grouping.groups(numbers):
@@ -228,7 +237,7 @@ class Losses:
                         schedule.changed(klass)
         return loss
 
-    def _evaluate(self, group: Group, loss: Loss) -> list[int]:
+    def _evaluate(self, group: Group, loss: UnitLosses) -> list[int]:
         if self._some_unknown:
             ready = np.ones(len(group.units), np.bool_)
             for stack, rows in group.operands:
@@ -236,7 +245,10 @@ class Losses:
             if not ready.any():
                 return []
             group = group if ready.all() else group.part(ready)
-        value = self._computed(group)
+        try:
+            value = self._computed(group)
+        except UNFIT:
+            value = None
         if value is None:
             self._some_unknown = True
             return []
@@ -249,7 +261,9 @@ class Losses:
             return list(self._numbering.members[number][rows].tolist())
         judge, judge_rows = self._judged_as[number]
         against = judge_rows[rows]
-        found = self._references.loss(judge, self._references.bits(judge, against, value))
+        bits = self._references.bits(judge, against, value)
+        found = self._references.loss(judge, bits)
+        loss.bits[group.units] = bits
         loss.moderate[group.units] = np.where(against >= 0, found.moderate, np.nan)
         loss.extreme[group.units] = np.where(against >= 0, found.extreme, np.nan)
         is_best = best[rows] == group.units

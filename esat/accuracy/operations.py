@@ -14,7 +14,7 @@ import numpy as np
 
 from esat.accuracy import wide
 from esat.accuracy.units import Places, Unit
-from esat.accuracy.wide import REAL, UNIT, Bounded, Rule, Wide
+from esat.accuracy.wide import UNIT, Bounded, Rule, Wide
 from esat.egraph.terms import TermGraph
 from esat.graph.op import Op
 from esat.graph.registry import registered_ops
@@ -29,6 +29,8 @@ Own = Callable[[Sequence[Array]], Array]
 
 LEAD = 2
 """Leading axes."""
+UNFIT = (ValueError, TypeError, IndexError, ArithmeticError)
+"""What NumPy raises of operands that do not fit at tiny sizes, or in the wide format: they are not judged."""
 
 
 @record(frozen=True, eq=False)
@@ -147,14 +149,7 @@ def _cast(name: str) -> Operation:
     target = np.dtype(name)
 
     def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
-        x, error = xs[0], ts[0]
-        if target.kind == "c":
-            return x.astype(wide.COMPLEX), error
-        if target.kind == "f":
-            return x.astype(REAL), error
-        if target.kind == "b":
-            return (x != 0).astype(REAL), np.where((np.abs(x) <= error) & (error > 0), REAL(np.inf), REAL(0))
-        return np.trunc(x.real), np.where(error > 0.1, REAL(np.inf), REAL(0))
+        return wide.cast(target, xs[0], ts[0])
 
     return Operation(lambda xs: xs[0].astype(target), rule, target.kind in "fc")
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.operations import fitted, leaf_of
+from esat.accuracy.operations import UNFIT, fitted, leaf_of
 from esat.accuracy.stacks import Group, Grouping, Numbering, Schedule
 from esat.accuracy.units import Unit
 from esat.accuracy.wide import COMPLEX, REAL, contradicts, settled
@@ -99,7 +99,10 @@ class Truths:
             if not ready.any():
                 return []
             group = group if ready.all() else group.part(ready)
-        found = self._computed(group)
+        try:
+            found = self._computed(group)
+        except UNFIT:
+            found = None
         if found is None:
             self._some_unknown = True
             return []

@@ -243,6 +243,17 @@ def moved(function: Callable[..., Any], xs: Sequence[Wide], ts: Sequence[Wide], 
     return total
 
 
+def cast(target: np.dtype[Any], x: Wide, error: Wide) -> Bounded:
+    """A value in another dtype: among floats it is the same, rounding is the program's."""
+    if target.kind == "c":
+        return x.astype(COMPLEX), error
+    if target.kind == "f":
+        return x.astype(REAL), error
+    if target.kind == "b":
+        return (x != 0).astype(REAL), np.where((np.abs(x) <= error) & (error > 0), REAL(np.inf), REAL(0))
+    return np.trunc(x.real), np.where(error > 0.1, REAL(np.inf), REAL(0))
+
+
 def total(xs: Sequence[Wide], ts: Sequence[Wide], positives: int) -> Bounded:
     """A sum of which all but the first ``positives`` operands are subtracted."""
     value: Any = REAL(0)
@@ -283,6 +294,8 @@ def _at_elements(mask: Wide, shape: tuple[int, ...]) -> Wide:
         size in (1, wanted) for size, wanted in zip(mask.shape, shape, strict=True)
     ):
         return mask
+    if mask.ndim < 2 or mask.shape[:2] != shape[:2]:
+        return np.asarray(mask.all())
     whole = mask.reshape(*mask.shape[:2], -1).all(axis=2)
     return whole.reshape(*whole.shape, *[1] * (len(shape) - 2))
 

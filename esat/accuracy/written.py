@@ -25,12 +25,12 @@ class Written:
     moderate, extreme
         float64 ``(classes,)``: what the best of the terms of each class loses; inf where there are none.
     bits
-        Class of an output -> bits it loses at each point.
+        Of each output, the bits it loses at each point; None where that is unknown.
     """
 
     moderate: FloatArray
     extreme: FloatArray
-    bits: dict[int, FloatArray]
+    bits: tuple[FloatArray | None, ...]
 
 
 def as_written(
@@ -83,9 +83,4 @@ def as_written(
         if klass >= 0 and wanted[klass] and not np.isnan(loss.moderate[number]):
             moderate[klass] = min(moderate[klass], loss.moderate[number])
             extreme[klass] = min(extreme[klass], loss.extreme[number])
-    bits = {}
-    for root in terms.roots:
-        lost = losses.bits_of(root)
-        if lost is not None:
-            bits[classes[root]] = lost
-    return Written(moderate, extreme, bits)
+    return Written(moderate, extreme, tuple(losses.bits_of(root) for root in terms.roots))

@@ -79,12 +79,16 @@ def classes_of(extraction: Extraction) -> list[EClass]:
             if node == chosen or set(arrays.operands_of(node).tolist()) != {klass}
         ]
         nodes.sort(key=lambda node: (not node.chosen, node.replaced, node.seconds, node.text))
+        # The n-ary form and the binary op it stands for read alike: the chosen or cheaper one is shown.
+        first: dict[str, ENode] = {}
+        for node in nodes:
+            first.setdefault(node.text, node)
         value = extraction.values[klass]
         sizes = "" if value is None else "x".join(f"{size:g}" for size in value.shape) or "scalar"
         operands = tuple(dict.fromkeys(arrays.operands_of(chosen).tolist())) if chosen >= 0 else ()
         if nodes:
             type = "" if value is None else f"{DTYPES[value.dtype]} {sizes}"
-            found.append(EClass(klass, type, tuple(nodes), operands, klass in live))
+            found.append(EClass(klass, type, tuple(first.values()), operands, klass in live))
     return found
 
 

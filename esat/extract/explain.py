@@ -29,12 +29,16 @@ class Alternative:
         operands. Negative for what a stabler form replaced although it is faster, and where the search
         missed something.
     replaced
-        Whether a rule replaced it for good, by a form that is more stable.
+        Whether a rule replaced it for good, by a form that is more stable, or it loses more digits.
+    loss
+        How many bits it loses where it is worst beside the form that was chosen, in words; empty where it is
+        as accurate, or not judged.
     """
 
     form: str
     seconds_more: float
     replaced: bool
+    loss: str = ""
 
 
 @record(frozen=True, slots=True)
@@ -98,6 +102,8 @@ class Explanation:
                 lines.append(f"{'':14}by algebra: {part.algebra}")
             for other in part.alternatives:
                 reason = " (replaced by a stabler form)" if other.replaced else ""
+                if other.loss:
+                    reason = f" (loses {other.loss})"
                 lines.append(f"{'':14}not {other.form}: {other.seconds_more * 1e6:+.2f} us{reason}")
         return "\n".join(lines)
 
@@ -165,7 +171,8 @@ def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[Alternat
             if (penalties[node] > 0.0) == replaced and (klass, form) not in seen:
                 seen.add((klass, form))
                 if replaced or len(found.get(klass, ())) < limit:
-                    found.setdefault(klass, []).append(Alternative(form, seconds, replaced))
+                    loss = graph.loss_of(node)
+                    found.setdefault(klass, []).append(Alternative(form, seconds, replaced, loss))
     return found
 
 

@@ -81,6 +81,12 @@ class SaturatedGraph:
             return np.zeros(self.arrays.node_count)
         return self.verdicts.bits_too_many(self.accuracy, self.arrays.class_of)
 
+    def loss_of(self, node: int) -> str:
+        """How much an e-node loses where it is worst, in words; empty where it is no more than it may."""
+        if self.verdicts is None or self.bits_too_many[node] <= 0.0:
+            return ""
+        return self.verdicts.places.get(node, "digits")
+
     @cached_property
     def penalties(self) -> FloatArray:
         """Seconds added to each e-node for the choice, float64 ``(nodes,)``."""
@@ -126,6 +132,16 @@ class Extraction:
         """Predicted seconds of the choice."""
         chosen = self.selection.chosen
         return fsum(self.costs[chosen[chosen >= 0]].tolist())
+
+    @cached_property
+    def seconds_for_accuracy(self) -> float:
+        """Predicted seconds by which the choice is slower than one that time alone makes."""
+        graph = self.graph
+        if not graph.bits_too_many.any() and not graph.strict:
+            return 0.0
+        superseded = np.where(superseded_nodes(graph.arrays), SUPERSEDED_PENALTY, 0.0)
+        other = choose(graph.arrays, self.costs + superseded, graph.roots, initial=graph.initial).chosen
+        return self.seconds - fsum(self.costs[other[other >= 0]].tolist())
 
     def terms(self) -> tuple[TermGraph, list[Shape]]:
         """The chosen e-nodes as terms, with the sizes they were priced with."""

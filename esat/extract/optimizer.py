@@ -27,12 +27,14 @@ from esat.extract.pricing import term_costs
 from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, hints_of
 from esat.extract.values import Hints, term_values
-from esat.extract.verdicts import Accuracy, Verdicts
+from esat.extract.verdicts import Accuracy, OutputAccuracy, Verdicts
 from esat.graph import FunctionGraph, Variable
 from esat.records import record
 
 Stage = Callable[[str], AbstractContextManager[object]]
 """Times a named stage: a context manager around it."""
+WORTH_TELLING = 0.5
+"""Bits, in the mean over the points, from which on a gain is told of."""
 Judge = Callable[[SaturatedGraph], Verdicts]
 """Tells what the e-nodes of a graph lose in digits."""
 
@@ -102,6 +104,26 @@ class OptimizationReport:
         findings = self.saturation.findings if self.saturation is not None else ()
         return explain(self.extraction, self.cost_before, limit, findings)
 
+    @property
+    def accuracy(self) -> tuple[OutputAccuracy, ...]:
+        """What each output lost as it was written, and loses now, at sampled points; empty if not judged."""
+        graph = None if self.extraction is None else self.extraction.graph
+        if graph is None or graph.verdicts is None or graph.accuracy == "ignore":
+            return ()
+        return graph.verdicts.outputs
+
+    def accuracy_lines(self) -> list[str]:
+        """What was gained in accuracy, a line for each output that became better, and what that takes."""
+        gains = [
+            f"output {place} loses {output.best:.1f} bits in the mean, {output.written:.1f} as written"
+            f" (worst of {output.points} points: {output.worst_best:.0f} and {output.worst_written:.0f})"
+            for place, output in enumerate(self.accuracy)
+            if output.written > output.best + WORTH_TELLING
+        ]
+        if gains and self.extraction is not None:
+            gains.append(f"accurate forms take {self.extraction.seconds_for_accuracy * 1e6:+.2f} us a call")
+        return gains
+
     def __str__(self) -> str:
         lines = [f"Optimizer: {self.strategy}"]
         if self.stop_reason:
@@ -115,6 +137,7 @@ class OptimizationReport:
             f"  predicted time of a call: {self.cost_before * 1e6:.1f} us before,"
             f" {self.cost_after * 1e6:.1f} us after ({ratio:.2f} x)"
         )
+        lines += [f"  {line}" for line in self.accuracy_lines()]
         if self.tuning is not None:
             lines.append(f"  {self.tuning}")
         if self.rules:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.errors import IndexingError, ParameterError, ShapeError, describe
+from esat.errors import DtypeError, IndexingError, ParameterError, ShapeError, describe
 from esat.frontend.indexing import set_subtensor, take
 from esat.frontend.shaping import atleast_1d, concatenate, hstack, ravel
 from esat.graph.op import as_variable
@@ -78,6 +78,9 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Variable:
     size = variable.tensor_type.shape[index]
     if size is None:
         raise ShapeError(describe("delete", [variable.type], f"the size of axis {index} is not known"))
+    if any(isinstance(one, Variable) for one in (obj if isinstance(obj, list | tuple) else [obj])):
+        reason = "which places are left out is known when the graph is built: numbers or a slice, no Variable"
+        raise DtypeError(describe("delete", [variable.type, obj], reason))
     try:
         kept = np.delete(np.arange(size), obj)
     except IndexError as error:

@@ -20,6 +20,10 @@ from esat.errors import CallError, EsatError, ParameterError, describe
 from esat.graph.callers import is_own, user_line
 from esat.graph.variables import Variable
 
+_ENTRIES = ("__init__", "__call__", "__getitem__", "__round__", "__matmul__", "__rmatmul__")
+"""Methods with names of Python's that users enter by; what they do by operators is checked by the ops."""
+_FOREIGN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+"""What Python, NumPy and SciPy raise for arguments; any other error is a fault of the package."""
 _DISPATCHERS = ("call_numpy", "call_ufunc")
 """By what functions are called for a user who calls NumPy's."""
 _SIMPLE: Mapping[str, tuple[tuple[type, ...], str]] = {
@@ -64,9 +68,10 @@ def _at_home(function: FunctionType) -> Callable[..., Any]:
 def check_methods(owner: type, but: Iterable[str] = ()) -> None:
     """The same for a class: its public methods, and those by which its objects are made and called."""
     for name, method in list(vars(owner).items()):
-        wanted = (name[0] != "_" or name in ("__init__", "__call__")) and name not in but
+        wanted = (name[0] != "_" or name in _ENTRIES) and name not in but
         if isinstance(method, FunctionType) and wanted and not hasattr(method, "__wrapped__"):
-            setattr(owner, name, _checked(method, owner.__name__ if name == "__init__" else name))
+            shown = owner.__name__ if name == "__init__" else name
+            setattr(owner, name, _checked(method, shown if name == "__call__" else shown.strip("_")))
 
 
 def _checked(function: FunctionType, shown: str = "") -> Callable[..., Any]:
@@ -80,9 +85,9 @@ def _checked(function: FunctionType, shown: str = "") -> Callable[..., Any]:
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
             return function(*arguments, **keywords)
-        except (EsatError, MemoryError, Warning):
+        except EsatError:
             raise
-        except Exception as error:
+        except _FOREIGN as error:
             trace = error.__traceback__
             assert trace is not None
             if trace.tb_next is None:
@@ -129,7 +134,7 @@ def _not_understood(
     cause = str(error) if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {error}"
     reason = "; ".join(misfits) or f"it cannot take these arguments ({cause[:200]})"
     shown = [f"{key}={_short(value)}" for key, value in given.items()]
-    kind = CallError if isinstance(error, TypeError | AttributeError) else ParameterError
+    kind = CallError if misfits or isinstance(error, TypeError | AttributeError) else ParameterError
     return kind(describe(name, shown, reason, user_line()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import reprlib
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -90,7 +91,7 @@ def _given_to(name: str, values: Sequence[Any]) -> tuple[Given, ...]:
     try:
         return given_dtypes(values)
     except (DtypeError, GraphError) as error:
-        shown = [value.type if isinstance(value, Variable) else repr(value) for value in values]
+        shown = [value.type if isinstance(value, Variable) else reprlib.repr(value) for value in values]
         raise type(error)(describe(name, shown, str(error).removeprefix(caller()))) from error
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.accuracy.values import Wide, loses_digits, wide_values
 from esat.egraph.encode import encode
 from esat.errors import DebugError, EsatError, EsatWarning, describe
 from esat.graph import Apply, FunctionGraph, TensorType, Variable
@@ -16,9 +17,11 @@ from esat.graph.evaluate import apply_node, computed, evaluate
 from esat.phases.assumptions import check_assumptions, satisfying
 
 Values = Sequence[Any]
+Truths = Sequence[Wide | None]
+"""Outputs in the wide format, None where they cannot be computed so."""
 
 TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
-"""Relative to the largest number of an array; 1e-8 for other dtypes. Rules may reorder sums."""
+"""Relative to the largest number of an array, where nothing better is known; 1e-8 for other dtypes."""
 
 SIZES = ((2, 3, 4, 5, 6, 7), (3,), (1,))
 """Sizes of axes that types leave open: as different as the graph allows, then all alike."""
@@ -50,6 +53,7 @@ class GraphChecker:
         self.exact = exact
         self.samples: list[Values] = []
         self.expected: list[list[Any]] = []
+        self.truths: list[Truths] = []
         if samples is not None:
             self._add(samples)
         else:
@@ -78,14 +82,22 @@ class GraphChecker:
         known = dict(zip(self.graph.inputs, sample, strict=True))
         check_assumptions(self.graph, known)
         self.expected.append(evaluate(self.graph.outputs, known))
+        self.truths.append(self.truths_at(known))
         self.samples.append(sample)
 
     def check(self, stage: str, graph: FunctionGraph) -> None:
         """Raise DebugError if a graph does not compute what the reference does."""
-        for sample, expected in zip(self.samples, self.expected, strict=True):
+        for sample, expected, truths in zip(self.samples, self.expected, self.truths, strict=True):
             known = dict(zip(graph.inputs, sample, strict=True))
             check_declarations(stage, graph, known)
-            self.compare(stage, evaluate(graph.outputs, known), expected)
+            self.compare(stage, evaluate(graph.outputs, known), expected, truths, (graph, known))
+
+    def truths_at(self, known: Mapping[Variable, Any]) -> Truths:
+        """The outputs of the reference in the wide format, where they can be computed so."""
+        if self.exact or any(node.op.lazy for node in self.graph.apply_nodes):
+            return [None] * len(self.graph.outputs)
+        found = wide_values(self.graph.outputs, known)
+        return [found.get(output) for output in self.graph.outputs]
 
     def check_pairs(self, graph: FunctionGraph, pairs: Sequence[tuple[Variable, Variable, str]]) -> None:
         """Raise DebugError, naming who claims it, if two Variables are claimed to be equal but are not."""
@@ -101,18 +113,52 @@ class GraphChecker:
                 claimed, value = evaluate([right, left], known)
                 self.compare(source, [claimed], [value])
 
-    def compare(self, stage: str, results: Values, expected: Values) -> None:
-        """Raise DebugError if results differ from what is expected."""
+    def compare(
+        self,
+        stage: str,
+        results: Values,
+        expected: Values,
+        truths: Truths = (),
+        computed_by: tuple[FunctionGraph, Mapping[Variable, Any]] | None = None,
+    ) -> None:
+        """Raise DebugError if results differ from what is expected.
+
+        Parameters
+        ----------
+        truths
+            What is expected in the wide format, by output: a result may be as far off as rounding in the
+            reference explains, and no farther.
+        computed_by
+            The graph that made the results, and its inputs: the first node that loses digits is named.
+        """
+        known = [*truths, *[None] * (len(expected) - len(truths))]
         for position, (result, wanted) in enumerate(zip(results, expected, strict=True)):
-            reason = difference(result, wanted, self.exact)
+            reason = difference(result, wanted, self.exact, known[position])
             if reason:
-                raise DebugError(f"debug mode: after {stage}, output {position} is wrong: {reason}")
+                culprit = "" if computed_by is None else _culprit(*computed_by)
+                raise DebugError(f"debug mode: after {stage}, output {position} is wrong: {reason}{culprit}")
 
 
-def difference(result: Any, expected: Any, exact: bool = False) -> str:
+def _culprit(graph: FunctionGraph, known: Mapping[Variable, Any]) -> str:
+    """The first node of a graph that loses digits, in words; empty if there is none."""
+    node = loses_digits(graph.outputs, known, node_values(graph, known))
+    if node is None:
+        return ""
+    types = [variable.type for variable in node.inputs]
+    return "; " + describe(str(node.op), types, "is the first that loses its digits", node.where)
+
+
+def difference(result: Any, expected: Any, exact: bool = False, truth: Wide | None = None) -> str:
     """How two values differ, in words; empty where they do not.
 
     Where the expected value is not finite the other may be anything: a stable form does better.
+
+    Parameters
+    ----------
+    exact
+        Whether they must be the same to the last bit.
+    truth
+        The expected value in the wide format: each element may be as far from it as rounding explains.
     """
     if not isinstance(expected, np.ndarray):
         return ""
@@ -126,15 +172,25 @@ def difference(result: Any, expected: Any, exact: bool = False) -> str:
     else:
         with np.errstate(all="ignore"):
             finite = np.isfinite(expected)
+            known = _known(truth, finite)
             largest = np.max(np.abs(expected), initial=0.0, where=finite)
             tolerance = TOLERANCES.get(expected.dtype.name, 1e-8) * (1.0 + largest)
-            wrong = finite & ~(np.abs(found - expected) <= tolerance)
+            wrong = finite & ~known & ~(np.abs(found - expected) <= tolerance)
+            if truth is not None and known.any():
+                wrong |= known & ~(np.abs(found - truth.value) <= truth.allowed(expected.dtype))
     if not wrong.any():
         return ""
     place = tuple(int(axis[0]) for axis in np.nonzero(wrong)) if wrong.ndim else ()
     return (
         f"{found[place]} instead of {expected[place]} at {list(place)} ({int(wrong.sum())} elements differ)"
     )
+
+
+def _known(truth: Wide | None, finite: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where a result can be compared with the truth."""
+    if truth is None or truth.value.shape != finite.shape:
+        return np.zeros(finite.shape, np.bool_)
+    return finite & np.isfinite(truth.value) & np.isfinite(truth.bound)
 
 
 def _identical(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:

@@ -217,3 +217,12 @@ def test_other_formats_need_graphviz(tmp_path, monkeypatch):
     assert (tmp_path / "a.png").read_text().startswith("digraph")
     with pytest.raises(EsatError, match="could not write 'odd': Format: -Todd"):
         esat.pydotprint(esat.exp(esat.vector("x")), tmp_path / "a.odd")
+
+
+def test_no_class_of_the_e_graph_lists_a_form_twice():
+    x, y = esat.vector("x"), esat.vector("y")
+    loss = (x * y * 2.0 + esat.exp(-x) / (x + y) - 3.0 * x * y).sum()
+    function = esat.compile(esat.Graph([x, y], [loss, esat.grad(loss, x)]))
+    for one in classes_of(function.report.extraction):
+        texts = [node.text for node in one.nodes]
+        assert len(texts) == len(set(texts)), texts

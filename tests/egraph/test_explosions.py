@@ -160,3 +160,33 @@ def test_random_polynomials_with_gradients(program, seed):
     generator = np.random.default_rng(seed)
     values = [generator.uniform(-2, 2, 4), generator.uniform(-2, 2, 4), np.array(generator.uniform(-2, 2))]
     assert_same_values(program, [x, y, s], outputs, values)
+
+
+def units(variable, one):
+    """Ways to write a variable with units of one element."""
+    zero = one - one
+    return [
+        variable * one,
+        variable / one,
+        variable + zero,
+        variable - zero,
+        variable**one,
+        (variable * one + zero) * one,
+        esat.ones_like(variable) * variable * one,
+        esat.zeros_like(variable) + variable / one,
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_units_of_one_element_leave_nothing_to_compute(program, rank, dtype):
+    one = esat.constant(np.ones((1,) * rank, dtype))
+    variable = esat.tensor("t", dtype=dtype, shape=(None,) * rank)
+    graph = esat.Graph([variable], units(variable, one)).function_graph()
+    optimized, _ = optimize(graph, program, Budgets())
+    assert not optimized.apply_nodes
+    # Units that add axes to a scalar leave the axes, and those of another dtype the cast.
+    scalar = esat.scalar("s", dtype=dtype)
+    graph = esat.Graph([scalar], units(scalar, one)[:2]).function_graph()
+    optimized, _ = optimize(graph, program, Budgets())
+    assert {type(node.op).__name__ for node in optimized.apply_nodes} == {"DimShuffle"}

@@ -3,6 +3,7 @@
 import inspect
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,16 @@ GIVEN: dict[str, Given] = {
     "esat.verify_grad": {"function": esat.exp, "points": [np.ones(2)]},
     "rules.load": {"source": RULE},
     "FunctionGraph.change_input": {"client": ("output", 0), "new": V},
+    "Variable.at": {"index": 0, "value": 1.0},
+    "Variable.__contains__": {"operand": 1.0},
     "Executable.out": {"out": np.ones(2)},
     "FunctionGraph.feature_of": {"kind": esat.NodeFinder},
     "FunctionGraph.remove_feature": {"feature": esat.NodeFinder()},
-    "DB.query": {"query": esat.Query(["a"])},
-    "DB.selected": {"query": esat.Query(["a"])},
-    "DB.remove": {"name": "no-such-optimizer"},
+    "EquilibriumDB.locals": {"query": esat.Query(["a"])},
+    "EquilibriumDB.register": {"name": "a", "optimizer": esat.classic.OpRemove(esat.copy), "tags": "b"},
+    "EquilibriumDB.query": {"query": esat.Query(["a"])},
+    "EquilibriumDB.selected": {"query": esat.Query(["a"])},
+    "EquilibriumDB.remove": {"name": "no-such-optimizer"},
     "SequenceDB.query": {"query": esat.Query(["a"])},
     "SequenceDB.selected": {"query": esat.Query(["a"])},
     "SequenceDB.remove": {"name": "no-such-optimizer"},
@@ -72,6 +77,10 @@ GIVEN: dict[str, Given] = {
 }  # fmt: skip
 WRITES = ("save_html", "pydotprint", "calibrate", "print_summary", "add_tags", "remove_tags")
 """Functions that write files, measure or change the database of optimizers."""
+OPERATORS = (
+    "add", "radd", "sub", "mul", "truediv", "rtruediv", "floordiv", "mod", "divmod", "pow", "rpow", "matmul",
+    "rmatmul", "lt", "ge", "eq", "ne", "getitem", "round", "contains",
+)  # fmt: skip
 NOT_CALLED = ("Family", "RandomState", "run")
 """What users have no reason to call."""
 
@@ -98,11 +107,14 @@ def public_callables() -> Iterator[tuple[str, Any]]:
     for name in ("add", "load", "read_rules", "show", "list", "remove", "read_forms"):
         yield f"rules.{name}", getattr(esat.rules, name)
     yield from _methods("Variable", M, dir(type(M)))
+    for name in OPERATORS:
+        yield f"Variable.__{name}__", partial(_operator, name)
+    yield "Variable.at", lambda index, value: V.at[index].set(value)
     compiled = esat.compile(esat.Graph([V], V + 1))
     objects = {
         "Executable": compiled, "FunctionGraph": compiled.graph, "Mode": esat.Mode("fast_compile"),
         "Query": esat.Query(["a"]), "RandomStream": esat.random.RandomStream(1), "TensorType": esat.dvector,
-        "DB": esat.classic.DB(), "SequenceDB": esat.classic.SequenceDB(),
+        "EquilibriumDB": esat.classic.EquilibriumDB(), "SequenceDB": esat.classic.SequenceDB(),
     }  # fmt: skip
     for name, value in objects.items():
         yield from _methods(name, value, dir(type(value)))
@@ -113,6 +125,11 @@ def public_callables() -> Iterator[tuple[str, Any]]:
         yield f"SharedVariable.{name}", getattr(shared, name)
     for name in ("OpSub", "OpRemove", "PatternSub", "TopoOptimizer", "SeqOptimizer", "local_optimizer"):
         yield f"classic.{name}", getattr(esat.classic, name)
+
+
+def _operator(name: str, operand: Any) -> Any:
+    """By Python's own function, so that a value that is not understood is a TypeError as for users."""
+    return getattr(M, f"__{name}__")(operand)
 
 
 def _is_not_ours(function: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import operator
+import reprlib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from esat.errors import DtypeError, IndexingError, describe
 from esat.graph.constants import constant
-from esat.graph.types import TensorType
+from esat.graph.types import LARGEST_SIZE, TensorType
 from esat.graph.variables import Constant, Variable
 from esat.ops.shape import as_size
 from esat.records import record
@@ -88,7 +89,7 @@ def split_index(name: str, index: Any, type: TensorType) -> list[Any]:
         For more items than axes, or more than one ellipsis.
     """
     items = list(index) if isinstance(index, tuple) else [index]
-    items = [np.asarray(item) if isinstance(item, (list, np.generic)) else item for item in items]
+    items = [_as_array(name, item) if isinstance(item, (list, np.generic)) else item for item in items]
     consumed = sum(_axes_taken(item) for item in items)
     ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
     if consumed > type.ndim:
@@ -107,6 +108,14 @@ def _axes_taken(item: Any) -> int:
         array_type = _array_type(item)
         return array_type.ndim if array_type.dtype == "bool" else 1
     return 1
+
+
+def _as_array(name: str, item: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(item)
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = f"a list as an index holds integers or booleans: {error}"
+        raise DtypeError(describe(name, [reprlib.repr(item)], reason)) from error
 
 
 def is_array_item(item: Any) -> bool:
@@ -142,6 +151,8 @@ def make_entry(name: str, item: Any, size: int | None, operands: list[Variable])
     bound = _bound(name, item, operands)
     if bound is None:
         raise DtypeError(describe(name, [item], "not an index"))
+    if isinstance(bound, int) and not -LARGEST_SIZE <= bound <= LARGEST_SIZE:
+        raise IndexingError(describe(name, [reprlib.repr(bound)], "no axis has so many places"))
     if isinstance(bound, int) and size is not None:
         if not -size <= bound < size:
             raise IndexingError(
@@ -152,7 +163,10 @@ def make_entry(name: str, item: Any, size: int | None, operands: list[Variable])
 
 
 def _slice_entry(name: str, item: slice, size: int | None, operands: list[Variable]) -> Slice:
-    entry = Slice(*(_bound(name, part, operands) for part in (item.start, item.stop, item.step)))
+    bounds = [_bound(name, part, operands) for part in (item.start, item.stop, item.step)]
+    # As Python's slices do, which end where the axis ends: sizes and indices are of 64 bits.
+    limited = [min(max(one, -LARGEST_SIZE), LARGEST_SIZE) if isinstance(one, int) else one for one in bounds]
+    entry = Slice(*limited)
     if entry.step == 0:
         raise IndexingError(describe(name, [str(entry)], "the step of a slice cannot be 0"))
     if size is None or not entry.is_static:

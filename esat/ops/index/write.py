@@ -147,7 +147,7 @@ def mismatch(name: str, part: tuple[int, ...], value: Array, node: Apply | None 
 def _written_value(name: str, target: Variable, value: Any) -> Variable:
     """``value`` in the dtype of the array it is written to, as NumPy's assignment casts it."""
     dtype = target.tensor_type.dtype
-    given = value.tensor_type.kind if isinstance(value, Variable) else np.asarray(value).dtype.kind
+    given = as_variable(value).tensor_type.kind
     if given == "c" and target.tensor_type.kind != "c":
         raise DtypeError(describe(name, [target.type, value], "a complex value does not fit real elements"))
     return cast(wrap(name, value, dtype), dtype)
