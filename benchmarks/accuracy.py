@@ -3,7 +3,7 @@
 ``python -m benchmarks.accuracy [--points N] [--write] [--only WORD] [--interpreter NAME=PATH]``
 
 Each formula is computed at random points, which have nothing to do with those that esat's choice is based on,
-and compared with its value for the same float64 arguments in 200 decimal digits (mpmath). The bits lost at a
+and compared with its value for the same float64 arguments in 400 decimal digits (mpmath). The bits lost at a
 point are ``log2(1 + error / ulp)``, ulp being the distance of floats at the true value; Inf, NaN, or a number
 without a right digit, count 64. ``--write`` puts the table into ``docs/accuracy.md``.
 """
@@ -34,7 +34,7 @@ START, END = "<!-- table: written by python -m benchmarks.accuracy --write -->",
 SEED = 2026
 
 _mp = mpmath.mp.clone()
-_mp.dps = 200
+_mp.dps = 400
 _NAMES: Mapping[str, Any] = {
     **{
         name: getattr(_mp, name)

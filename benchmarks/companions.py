@@ -4,7 +4,7 @@
 
 An output is drawn from a family of equal forms, its companions from the same family and from others. The
 program of the output alone and the program of all are computed at the same points, and both compared with
-100 digits. Reported is each output that loses more than a bit in the mean against itself compiled alone, or
+450 digits. Reported is each output that loses more than a bit in the mean against itself compiled alone, or
 becomes Inf or NaN where it was none. Graphs are optimized and interpreted, not compiled into kernels.
 """
 
@@ -35,11 +35,11 @@ Form = Callable[[Any, Any, Any], Any]
 POINTS = 24
 WORST = 64.0
 _mp = mpmath.mp.clone()
-_mp.dps = 100
+_mp.dps = 450
 
 
 class _Exact:
-    """The functions that forms use, in 100 digits."""
+    """The functions that forms use, in 450 digits."""
 
     exp, log, log1p, expm1 = _mp.exp, _mp.log, _mp.log1p, _mp.expm1
     sin, cos, sinh, cosh, tanh, sqrt = _mp.sin, _mp.cos, _mp.sinh, _mp.cosh, _mp.tanh, _mp.sqrt

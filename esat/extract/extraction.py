@@ -22,6 +22,7 @@ from esat.extract.nary import Shape, plan_written, work_of
 from esat.extract.pricing import node_costs
 from esat.extract.selected import selected_terms
 from esat.extract.selection import Selection
+from esat.extract.stability import products_with_inverses
 from esat.extract.value import Value
 from esat.extract.values import Hints, class_values
 from esat.extract.verdicts import Accuracy, Verdicts
@@ -94,7 +95,8 @@ class SaturatedGraph:
         if self.verdicts is None or self.accuracy == "ignore":
             return np.where(superseded, SUPERSEDED_PENALTY, 0.0)
         bits = self.bits_too_many
-        marked = np.where(superseded & ~self.verdicts.judged, SUPERSEDED_PENALTY, 0.0)
+        unstable = (superseded & ~self.verdicts.judged) | products_with_inverses(self.arrays)
+        marked = np.where(unstable, SUPERSEDED_PENALTY, 0.0)
         return np.where(bits > 0.0, SUPERSEDED_PENALTY * (1.0 + bits), marked)
 
     @cached_property
