@@ -15,6 +15,7 @@ from esat.egraph.algebra.polynomials import (
     atoms_of,
     common_monomial,
     content,
+    degree,
     quotient,
     root,
     root_of_monomial,
@@ -46,6 +47,9 @@ def forms(polynomial: Polynomial, divisors: Sequence[Divisor] = ()) -> Iterator[
         rest, number = scaled(rest, UNIT, -1), -number
     if len(rest) > 1 and (common or abs(number) != 1):
         yield _times(common, number, [of_polynomial(rest)])
+    occurrences = sum(map(degree, rest))
+    if occurrences == len(atoms_of(rest)):
+        return  # each atom once: there is no other form
     if len(rest) > 2:
         yield _times(common, number, [nested(rest)])
         factors = factored(rest, divisors)

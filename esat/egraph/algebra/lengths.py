@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -104,15 +105,15 @@ class Axes:
         count = len(self.identity)
         small: Integers = 2 + ((self.identity + place) & 1)
         weights = np.ones(1 + LARGEST_SIZE * count, np.int64)
-        for number in range(count):
-            word, total = mixed(int(self.identity[number]) ^ field.seed), 0
-            for index in range(int(small[number])):
-                word = mixed(word ^ index)
-                weight = word % field.prime
-                if index == small[number] - 1 and self.known[number]:
-                    weight = (int(self.known[number]) - total) % field.prime
-                weights[1 + LARGEST_SIZE * number + index] = weight
-                total += weight
+        rows = weights[1:].reshape(count, LARGEST_SIZE)
+        word: Any = self.identity ^ field.seed
+        total = np.zeros(count, np.int64)
+        word = mixed(word)
+        for index in range(LARGEST_SIZE):
+            word = mixed(word ^ index)
+            is_last = (small == index + 1) & (self.known > 0)
+            rows[:, index] = np.where(is_last, (self.known - total) % field.prime, word % field.prime)
+            total = (total + rows[:, index]) % field.prime
         has_length = self.names != UNKNOWN
         sizes = np.where(has_length, small[self.names] if count else 1, 1)
         begins = np.where(has_length, 1 + LARGEST_SIZE * self.names, 0)
@@ -140,9 +141,9 @@ def axes_of(reading: Reading, coded: Coded, symbols: Symbols) -> Axes:
     names = np.full(roots.shape, UNKNOWN, np.int64)
     names[is_long] = place
     identity, known = count + found, np.zeros(len(found), np.int64)
-    for symbol in reversed(range(count)):
-        at = int(np.searchsorted(found, parent[first + symbol]))
-        if at < len(found) and found[at] == parent[first + symbol]:
-            identity[at] = symbol
-            known[at] = max(known[at], symbols.known[symbol])
+    owners = parent[first:]
+    at = np.minimum(np.searchsorted(found, owners), max(len(found) - 1, 0))
+    is_met = found[at] == owners if len(found) else np.zeros(count, np.bool_)
+    np.minimum.at(identity, at[is_met], np.arange(count)[is_met])
+    np.maximum.at(known, at[is_met], symbols.known[is_met])
     return Axes(names, identity, known)

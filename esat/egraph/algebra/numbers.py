@@ -42,7 +42,10 @@ def power(base: int, exponent: int, prime: int, inverse: float) -> int:
 
 
 def mixed(word: int) -> int:
-    """A hash of 62 bits of a word of 62 bits, one-to-one: a Feistel network of multiplications."""
+    """A hash of 62 bits of a word of 62 bits, one-to-one: a Feistel network of multiplications.
+
+    Of a vector of words it gives the vector of hashes.
+    """
     left = word >> 31
     right = word & LOW
     for turn in range(5):
