@@ -136,3 +136,19 @@ def test_shapes_of_what_is_zero_are_kept() -> None:
     wide, narrow = function(np.ones((3, 4)), np.ones(4))
     np.testing.assert_array_equal(wide, np.zeros((3, 4)))
     np.testing.assert_array_equal(narrow, np.zeros(4))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda a, b, c: (a * c + b * c) / (a + b) - c,
+        lambda a, b, c: (a * b * c + a * c) / (b * c + c) - a,
+        lambda a, b, c: c * ((a + b) / c) - a - b,
+        lambda a, b, c: (a * c - b * c + c) / (a - b + 1) + 2 * c,
+    ],
+)
+def test_what_equals_one_of_its_factors_is_not_copied_for_ever(build) -> None:
+    variables = [esat.vector(name) for name in "abc"]
+    function = esat.compile(esat.Graph(variables, build(*variables)))
+    assert function.report.stop_reason == "saturated"
+    assert function.report.e_nodes < 120
