@@ -267,6 +267,24 @@ def test_assertions_about_sizes_are_asked_even_if_a_sum_needs_them_to_fit(mode):
         function(np.ones(3), np.ones(4))
 
 
+@pytest.mark.parametrize("size", [None, 3])
+def test_assertions_compute_with_sizes_that_a_sum_needs_to_fit(size):
+    x, y = esat.vector("x"), esat.tensor("y", shape=(size,))
+    mean = ((x + y) - y).mean() + y.mean()
+    difference = esat.cast(x.shape[0], "float64") - esat.cast(y.shape[0], "float64")
+    conditions = [
+        esat.eq(x.shape[0] - y.shape[0], 0),
+        esat.eq(2 * x.shape[0], y.shape[0] + y.shape[0]),
+        abs(difference) < 0.5,
+    ]
+    for condition in conditions:
+        checked = esat.assert_(mean, condition, message="sizes differ")
+        function = esat.compile(esat.Graph([x, y], checked))
+        np.testing.assert_allclose(function(np.ones(3), np.full(3, 2.0)), 3.0)
+        with pytest.raises((esat.AssertionFailed, esat.ShapeError), match="sizes"):
+            function(np.ones(4), np.ones(3))
+
+
 @pytest.mark.parametrize("mode", mode_names())
 def test_names_in_capitals(mode):
     """As Theano writes them: FAST_RUN."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 from hashlib import blake2b
 
@@ -81,7 +81,7 @@ class Coded:
     is_pointwise: Integers
 
 
-def coded(reading: Reading, axes: Mapping[int, int]) -> Coded:
+def coded(reading: Reading, axes: Mapping[int, int], told: Collection[tuple[int, int]]) -> Coded:
     """What each e-node is to the loops.
 
     Parameters
@@ -90,6 +90,8 @@ def coded(reading: Reading, axes: Mapping[int, int]) -> Coded:
         The e-graph.
     axes
         Of ops that tell the length of an axis, by their number: the axis.
+    told
+        Classes and axes whose length is that which ops on these axes need; other lengths are unknown.
     """
     code = np.array([_code_of(name) for name in reading.names], np.int64)[reading.operator]
     dtype = reading.dtype
@@ -99,7 +101,7 @@ def coded(reading: Reading, axes: Mapping[int, int]) -> Coded:
     is_pointwise &= code != OPAQUE
     number = _numbers(reading, code)
     _refuse_rings(reading, code, is_constant)
-    _moving(reading, code, number, axes)
+    _moving(reading, code, number, axes, told)
     _copies(reading, code)
     constants = _constants(reading, code, number, is_constant)
     _powers(reading, code, number, is_constant)
@@ -212,7 +214,13 @@ def _constants(
     return tuple(constants)
 
 
-def _moving(reading: Reading, code: Integers, number: Integers, axes: Mapping[int, int]) -> None:
+def _moving(
+    reading: Reading,
+    code: Integers,
+    number: Integers,
+    axes: Mapping[int, int],
+    told: Collection[tuple[int, int]],
+) -> None:
     """Numbers of what moves axes; sums and products of bools, or of another dtype, are none."""
     kinds, owners = _KINDS[reading.dtype], reading.class_of[reading.owner]
     own, other = kinds[owners], kinds[reading.operands]
@@ -224,7 +232,7 @@ def _moving(reading: Reading, code: Integers, number: Integers, axes: Mapping[in
         value = int(reading.attributes[node][0])
         if code[node] != LENGTH:
             number[node] = value
-        elif value in axes:
+        elif (reading.operands_of(node)[0], axes.get(value)) in told:
             number[node] = axes[value]
         else:
             code[node] = OPAQUE

@@ -102,7 +102,7 @@ class Fingerprints:
 
 def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     """Choose an e-node for each class, and evaluate all that can be."""
-    backend, code = compiled(), coded(reading, symbols.operators)
+    backend, code = compiled(), coded(reading, symbols.operators, symbols.told_of(reading))
     nodes, classes = reading.nodes, reading.classes
     chosen = np.full(classes, -1, np.int64)
     names, order = np.zeros(classes, np.int64), np.zeros(classes, np.int64)

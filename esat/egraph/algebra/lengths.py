@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
-from esat.egraph.algebra.coding import Coded, ranks_of
+from esat.egraph.algebra.coding import LENGTH_OP, Coded, ranks_of
 from esat.egraph.algebra.fields import Field
 from esat.egraph.algebra.numbers import mixed
 from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading, distinct
+from esat.egraph.constructors import opaque_constructor
 from esat.egraph.terms import TermGraph
+from esat.ops.control import Assert
 from esat.ops.shape import ShapeI
 from esat.records import record
 
@@ -32,6 +34,8 @@ class Symbols:
         int64 by number, the length, where it is known; else 0.
     operators
         Of ops that tell the length of an axis, by their number: the axis.
+    told
+        Terms and axes whose length such an op tells, and which may be taken for what ops on these axes need.
     """
 
     terms: Integers
@@ -39,6 +43,7 @@ class Symbols:
     names: Integers
     known: Integers
     operators: Mapping[int, int]
+    told: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, graph: TermGraph) -> Symbols:
@@ -56,7 +61,45 @@ class Symbols:
             if isinstance(opaque.op, ShapeI)
         }
         sizes = np.array([size if isinstance(size, int) else 0 for size in known], np.int64)
-        return cls(terms, axes, names, sizes, operators)
+        return cls(terms, axes, names, sizes, operators, tuple(_told(graph, operators)))
+
+    def told_of(self, reading: Reading) -> frozenset[tuple[int, int]]:
+        """:attr:`told` with classes in the place of terms."""
+        classes = reading.class_of_term(np.array([term for term, _ in self.told], np.int64)).tolist()
+        return frozenset((klass, axis) for klass, (_, axis) in zip(classes, self.told, strict=True))
+
+
+def _told(graph: TermGraph, operators: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    """Axes of arrays, not the stored values of a sparse matrix, and not what an assertion asks for.
+
+    An assertion may ask whether sizes fit each other: for it they are not taken to do so. A size that others
+    are named after stands for itself.
+    """
+    asserted = _asserted(graph)
+    for number, term in enumerate(graph.terms):
+        if term.constructor != LENGTH_OP:
+            continue
+        (operand,), axis = term.operands, operators[int(term.attributes[0])]
+        type = graph.types[operand]
+        if axis < type.rank and (number not in asserted or type.shape[axis] == (operand, axis)):
+            yield operand, axis
+
+
+def _asserted(graph: TermGraph) -> frozenset[int]:
+    """Terms that the conditions of assertions depend on."""
+    names = {
+        opaque_constructor(opaque.op, len(opaque.operand_ranks))
+        for opaque in graph.opaque
+        if isinstance(opaque.op, Assert)
+    }
+    pending = [operand for term in graph.terms if term.constructor in names for operand in term.operands[1:]]
+    found: set[int] = set()
+    while pending:
+        number = pending.pop()
+        if number not in found:
+            found.add(number)
+            pending += graph.terms[number].operands
+    return frozenset(found)
 
 
 @record(frozen=True, eq=False)
