@@ -188,15 +188,20 @@ class _Saturation:
         return "round limit"
 
     def extend(self) -> bool:
-        """Add what the algebra sees and the rules do not; whether there was anything."""
+        """Add what the algebra sees and the rules do not; whether that changed anything.
+
+        What it says again is no change, and would be said without end.
+        """
         runner = self.runner
         if self.algebra is None or not self.schedule.core:
             return False
         runner.complete_types()
+        before = runner.nodes.sizes()
         if not self.algebra.extend(runner.engine):
             return False
         runner.note_additions()
-        return True
+        runner.complete_types()
+        return runner.nodes.sizes() != before
 
     def stabilize(self) -> None:
         """Run the rules of stabilization to their end; nothing but a budget of their own breaks it off."""

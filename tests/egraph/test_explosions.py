@@ -162,6 +162,33 @@ def test_random_polynomials_with_gradients(program, seed):
     assert_same_values(program, [x, y, s], outputs, values)
 
 
+def test_what_the_algebra_says_again_is_no_change(program):
+    matrix = esat.matrix("m")
+    nothing = (matrix - matrix) * esat.exp(matrix) * esat.softmax(matrix + matrix, axis=-1)
+    quotient = (nothing + matrix) / (nothing + matrix + matrix) - matrix
+    graph = esat.Graph([matrix], [quotient, esat.grad(quotient.sum(), matrix)]).function_graph()
+    _, report = saturated(encode(graph), program, Budgets(rounds=100))
+    assert report.stop_reason == "saturated", report
+
+
+QUOTIENTS = {
+    "a sum that cancels": lambda: (x * y + s * y) / (x + s) - y,
+    "sigmoid and exponential": lambda: esat.log(esat.sigmoid(x) * esat.exp(x)),
+    "square of a sigmoid": lambda: esat.log(esat.sigmoid(x) ** 2),
+    "multiple of a softmax": lambda: esat.log(2 * esat.softmax(x * y, axis=0))[:1],
+}
+
+
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_small_products_and_quotients_stay_small(program, name):
+    value = QUOTIENTS[name]()
+    outputs = [value, esat.grad(value.sum(), x)]
+    graph = esat.Graph([x, y, s], outputs, on_unused_input="ignore").function_graph()
+    _, report = saturated(encode(graph), program, Budgets())
+    assert report.stop_reason == "saturated", report
+    assert report.nodes <= E_NODES_A_NODE * len(graph), report
+
+
 def units(variable, one):
     """Ways to write a variable with units of one element."""
     zero = one - one
