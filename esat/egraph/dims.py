@@ -26,12 +26,16 @@ _DECLARATIONS = """
 (constructor SizePair (Dim Dim) Dim)
 (constructor dim (T i64) Dim :unextractable)
 (constructor extent (T i64) Dim :unextractable)   ; of the axes of a mask together: one, or a pair
+(relation sizes/added ())
+(relation sizes/summed ())
 (relation sizes/wanted ())
 (relation axis-number (i64))
 """
 
 _RULES = """
-(rule ((= e (NarySum p n)) (= s (ReduceSum x m))) ((sizes/wanted)) :ruleset esat-known :name "sizes-wanted")
+(rule ((= e (NarySum p n))) ((sizes/added)) :ruleset esat-known :name "sizes-added")
+(rule ((= s (ReduceSum x m))) ((sizes/summed)) :ruleset esat-known :name "sizes-summed")
+(rule ((sizes/added) (sizes/summed)) ((sizes/wanted)) :ruleset esat-known :name "sizes-wanted")
 (rule ((sizes/wanted) (= e (DimShuffle x p)) (axis-number j) (< j (& 15 (>> p 36)))
        (= i (& 15 (>> p (* 4 j)))) (= n (dim x i)))
       ((union (dim e j) n)) :ruleset esat-known :name "dim-DimShuffle")

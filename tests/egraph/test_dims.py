@@ -10,6 +10,7 @@ from esat.egraph.prepare import prepared_engine
 from esat.egraph.program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
+from esat.extract.optimizer import saturated
 from esat.graph import FunctionGraph, TensorType
 from esat.rules import RULES
 from esat.rules.query import Query
@@ -89,3 +90,13 @@ def test_only_axes_that_may_differ_from_one_have_sizes():
     x, row = fixed("x", 4, 3), fixed("row", 1, 3)
     total = esat.sum(x, axis=0, keepdims=True) + esat.sum(x * row, axis=0, keepdims=True)
     assert shapes_of_classes(total, [x, row]) == {1: 3}
+
+
+def test_that_sizes_are_wanted_is_found_once_however_many_sums_there_are():
+    vectors = [esat.vector(f"x{number}") for number in range(12)]
+    outputs = [esat.sum(esat.sin(one) + esat.cos(one)) for one in vectors]
+    graph = esat.Graph(vectors, outputs).function_graph()
+    _, report = saturated(encode(graph), program_for(RULES.query(Query(include=("fast_run",)))), Budgets())
+    matches = {rule.name: rule.matches for rule in report.rules}
+    assert matches["sizes-summed"] >= len(vectors)
+    assert matches["sizes-wanted"] == 1
