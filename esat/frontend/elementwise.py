@@ -79,6 +79,7 @@ from esat.ops.elementwise.power import (
     cbrt,
     hypot,
     pow,
+    powm1,
     sqrt,
 )
 from esat.ops.elementwise.rounding import (
@@ -119,6 +120,7 @@ from esat.ops.elementwise.trigonometric import (
     arctan,
     arctan2,
     cos,
+    cosm1,
     deg2rad,
     rad2deg,
     sin,
@@ -129,7 +131,7 @@ __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "and_", "arccos", "arccosh", "arcsin", "arcsinh",
     "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
     "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copy", "copysign", "cos", "cosh", "deg2rad",
+    "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copy", "copysign", "cos", "cosh", "cosm1", "deg2rad",
     "degrees", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfcinv", "erfcx", "erfinv",
     "exp", "exp2", "expm1", "fill", "floor", "floor_div", "floor_divide", "fmax", "fmin", "fmod",
     "gamma", "gammaln", "ge", "greater", "greater_equal", "gt", "hypot", "i0", "i1", "imag",
@@ -137,9 +139,9 @@ __all__ = [
     "less_equal", "lgamma", "log", "log1mexp", "log1p", "log2", "log10", "log_cosh", "log_ndtr", "logaddexp",
     "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "maximum", "minimum",
     "mod", "mul", "multiply", "ndtr", "ne", "neg", "negative", "neq", "nextafter", "not_equal", "or_",
-    "polygamma", "positive", "pow", "power", "psi", "rad2deg", "radians", "real", "reciprocal", "remainder",
-    "right_shift", "rint", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh", "softplus", "sqr", "sqrt",
-    "square", "sub", "subtract", "switch", "tan", "tanh", "true_div", "true_divide", "trunc",
+    "polygamma", "positive", "pow", "power", "powm1", "psi", "rad2deg", "radians", "real", "reciprocal",
+    "remainder", "right_shift", "rint", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh", "softplus", "sqr",
+    "sqrt", "square", "sub", "subtract", "switch", "tan", "tanh", "true_div", "true_divide", "trunc",
     "xlogy", "xor",
 ]  # fmt: skip
 

@@ -14,8 +14,8 @@ import scipy.special
 import esat
 
 OF_SCIPY = (
-    "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma", "gammaln", "i1", "j0", "j1",
-    "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "polygamma", "psi", "softmax", "xlogy",
+    "cosm1", "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma", "gammaln", "i1", "j0",
+    "j1", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "polygamma", "psi", "softmax", "xlogy",
 )  # fmt: skip
 OF_SCIPY_LINALG = ("block_diag", "cho_solve", "expm", "lu", "solve_triangular")
 
@@ -153,6 +153,7 @@ m.asarray(x, device="cpu") | m.array(x, dtype="complex128", ndmin=3) | m.astype(
 m.astype(x, "float64", copy=False) | m.size(x) | m.size(x, 0) | m.size(x, axis=7) | m.expit(x) | m.logit(x)
 m.xlogy(x, x) | m.xlogy(x, 2.0) | m.xlogy(2, x) | m.polygamma(1, x) | m.erf(x) | m.gammaln(x) | m.ndtr(x)
 m.psi(x) | m.j0(x) | m.i1(x) | m.log_ndtr(x) | m.erfcx(x) | m.gamma(x) | m.nextafter(x, 2) | m.maximum(x, 1)
+m.cosm1(x)
 m.fmin(x, 0.5) | m.power(x, 2) | m.power(2.0, x) | m.arctan2(x, 1) | m.hypot(x, 2) | m.copysign(x, -1.0)
 m.logaddexp(x, 1) | m.floor_divide(x, 2) | m.remainder(x, 2.5) | m.fmod(x, 2) | m.left_shift(x, 1)
 m.bitwise_and(x, 3) | m.invert(x) | m.logical_xor(x, 1) | m.equal(x, 1) | m.less(x, 0.5) | m.signbit(x)

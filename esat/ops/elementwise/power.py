@@ -9,6 +9,7 @@ import numpy as np
 
 from esat.errors import DtypeError, describe
 from esat.graph.folding import constant_of
+from esat.graph.op import Array
 from esat.graph.variables import Constant, Variable
 from esat.ops.elementwise.arithmetic import sqr
 from esat.ops.elementwise.code import Code, floats
@@ -17,6 +18,7 @@ from esat.ops.elementwise.exponential import log
 from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NEGATIVE, NONNEGATIVE, POSITIVE, Facts
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.elementwise.selection import fill, switch
+from esat.ops.promotion import special
 
 Cotangents = Sequence[Variable | None]
 
@@ -72,6 +74,29 @@ pow = Pow(
     facts=Facts(signs=(((POSITIVE, ANY), POSITIVE), ((NONNEGATIVE, NONNEGATIVE), NONNEGATIVE))),
 )  # fmt: skip
 
+
+def _powm1(x: Array, y: Array) -> Array:
+    exponent = y * np.log(x)
+    value: Array = np.where(np.abs(exponent) < 0.5, np.expm1(exponent), np.power(x, y) - x.dtype.type(1))
+    return value
+
+
+def _powm1_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    """The gradient of the power: what is subtracted is constant."""
+    power: Variable = pow(*inputs)
+    return _pow_gradient(inputs, power, cotangent)
+
+
+_EXPONENT = "{1} * log({0})"
+
+# x**y - 1, by expm1(y log(x)) where that is near zero: comparisons with the NaN of a negative base are false.
+# In the dtypes of SciPy's function, which is 0 where powers overflow and NaN at infinite operands.
+powm1 = Elementwise(
+    "powm1", 2, _powm1,
+    floats(f"select(absolute({_EXPONENT}) < const(0.5), expm1({_EXPONENT}), pow({{0}}, {{1}}) - const(1))"),
+    _powm1_gradient, special("powm1"), flops=75.0,
+)  # fmt: skip
+
 sqrt = Elementwise(
     "sqrt", 1, np.sqrt, floats("sqrt({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / (2 * output)],
@@ -112,4 +137,4 @@ hypot = Elementwise(
     ),
 )  # fmt: skip
 
-OPS: tuple[Elementwise, ...] = (pow, sqrt, cbrt, hypot)
+OPS: tuple[Elementwise, ...] = (pow, powm1, sqrt, cbrt, hypot)

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from esat.graph.op import Array
 from esat.graph.variables import Variable
 from esat.ops.elementwise.arithmetic import sqr
 from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
 from esat.ops.elementwise.power import sqrt
 from esat.ops.elementwise.record import Elementwise, slope
+from esat.ops.elementwise.scipy_functions import Special
+from esat.ops.promotion import special
 
 _HALF_PI = math.pi / 2
 _DEGREE = math.pi / 180
@@ -25,6 +28,22 @@ sin = Elementwise(
 cos: Elementwise = Elementwise(
     "cos", 1, np.cos, floats("cos({0})"), slope(lambda x, out: -sin(x)), flops=12.0,
     facts=Facts(keeps_finite=True, parity="even", lowest=-1, highest=1),
+)  # fmt: skip
+
+
+def _wide_cosm1(x: Array) -> Array:
+    half = np.sin(x * 0.5)
+    value: Array = -2 * half * half
+    return value
+
+
+# cos(x) - 1 = -2 sin(x/2)**2, which cancels nowhere: near the multiples of 2 pi SciPy's function does.
+cosm1 = Elementwise(
+    "cosm1", 1, Special("cosm1"),
+    floats("const(-2) * (sin({0} * const(0.5)) * sin({0} * const(0.5)))"),
+    slope(lambda x, out: -sin(x)), special("cosm1"), flops=15.0,
+    facts=Facts(keeps_finite=True, parity="even", lowest=-2, highest=0),
+    wide=_wide_cosm1,
 )  # fmt: skip
 
 tan = Elementwise(
@@ -86,4 +105,4 @@ rad2deg = Elementwise(
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
-OPS: tuple[Elementwise, ...] = (sin, cos, tan, arcsin, arccos, arctan, arctan2, deg2rad, rad2deg)
+OPS: tuple[Elementwise, ...] = (sin, cos, cosm1, tan, arcsin, arccos, arctan, arctan2, deg2rad, rad2deg)

@@ -24,9 +24,9 @@ OTHER_NAMES = {
 }  # fmt: skip
 SCIPY = (
     "erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "log_ndtr", "gamma", "gammaln", "digamma",
-    "polygamma", "i0", "i1", "j0", "j1", "xlogy",
+    "polygamma", "i0", "i1", "j0", "j1", "xlogy", "cosm1",
 )  # fmt: skip
-OWN = ("fill", "sigmoid", "softplus", "log1mexp", "log_cosh")
+OWN = ("fill", "sigmoid", "softplus", "log1mexp", "log_cosh", "powm1")
 """Ops that neither NumPy nor SciPy has in these dtypes; they have tests of their own."""
 
 

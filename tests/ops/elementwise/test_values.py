@@ -196,7 +196,30 @@ def test_limits(name, limits):
         run(BY_NAME[name], np.zeros(1, "complex64"))
 
 
-OWN_TESTS = {"fill", *EXACT}
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_powers_minus_one(dtype):
+    """SciPy's function in its dtype, but NumPy's power where that or an operand is infinite."""
+    import mpmath
+    import scipy.special
+
+    values = special_values(dtype)
+    bases, exponents = values[:, None], values
+    actual = run(BY_NAME["powm1"], bases, exponents)
+    scipys = quietly(scipy.special.powm1, bases, exponents)
+    powers = quietly(np.power, bases.astype(scipys.dtype), exponents.astype(scipys.dtype))
+    infinite = np.isinf(powers) | np.isinf(bases) | np.isinf(exponents)
+    rounding = 4 * float(np.finfo(scipys.dtype).eps)
+    assert actual.dtype == scipys.dtype
+    np.testing.assert_allclose(actual, np.where(infinite, powers - 1, scipys), rtol=rounding)
+    for operands in ((1 + 2.0**-9, 3.0), (1 - 2.0**-10, -0.5), (0.3, 2.0**-14), (7.0, -(2.0**-12))):
+        base, exponent = np.array(operands, dtype)
+        with mpmath.workdps(60):
+            expected = float(mpmath.mpf(float(base)) ** mpmath.mpf(float(exponent)) - 1)
+        result = run(BY_NAME["powm1"], np.asarray(base), np.asarray(exponent))
+        np.testing.assert_allclose(result, expected, rtol=rounding)
+
+
+OWN_TESTS = {"fill", "powm1", *EXACT}
 
 
 def test_zero_keeps_its_sign():
