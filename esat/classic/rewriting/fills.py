@@ -5,6 +5,7 @@ from __future__ import annotations
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
 from esat.classic.rewriting.writes import is_zero
+from esat.egraph.uniform import value_of
 from esat.graph import Apply, Family, Variable
 from esat.graph.constants import constant
 from esat.graph.identity import same_variables
@@ -12,6 +13,7 @@ from esat.graph.registry import op_named
 from esat.ops.cast import Cast, cast
 from esat.ops.contraction import MatMul
 from esat.ops.creation import ALLOC, Alloc
+from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.reduction import Reduction
 from esat.ops.shape import ShapeI, element_count, size_of
@@ -151,11 +153,15 @@ def local_mul_zero(node: Apply) -> Transformed:
 
 
 def _is_quotient(variable: Variable) -> bool:
-    """Whether something is divided in a product."""
+    """Whether something is divided in a product, or in what a product, a sum over axes or a view is of."""
     node = variable.owner
     if node is None or node.op.name in ("div", "reciprocal"):
         return node is not None
-    return node.op.name in ("mul", "neg") and any(map(_is_quotient, node.inputs))
+    if node.op.name == "pow":
+        exponent = value_of(node.inputs[1])
+        return exponent is not None and exponent < 0
+    passes = node.op.name in ("mul", "neg", "sqr", "sum") or isinstance(node.op, DimShuffle)
+    return passes and any(map(_is_quotient, node.inputs))
 
 
 @local_optimizer([MatMul])

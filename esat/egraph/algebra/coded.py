@@ -50,6 +50,9 @@ class Nodes(Arrays):
         Stands for the operator, the attributes and the dtype: 62 bits.
     owner
         By operand, the e-node that has it.
+    divides
+        1 for what divides by what is no constant, or by zero: where its other factors are zero, so it is only
+        where that is not.
     parent_start, parents
         The e-nodes that have a class as an operand, once for each time they have it.
     """
@@ -61,5 +64,6 @@ class Nodes(Arrays):
     number: Integers
     seed: Integers
     owner: Integers
+    divides: Integers
     parent_start: Integers
     parents: Integers

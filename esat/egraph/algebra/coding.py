@@ -118,6 +118,7 @@ def coded(reading: Reading, axes: Mapping[int, int], told: Collection[tuple[int,
         number,
         seed,
         reading.owner,
+        _dividing(reading, code, number, is_constant),
         parent_start,
         reading.owner[order],
     )
@@ -258,6 +259,20 @@ def _copies(reading: Reading, code: Integers) -> None:
 def _nodes_of(reading: Reading, name: str) -> Integers:
     places = [place for place, known in enumerate(reading.names) if known == name]
     return np.flatnonzero(np.isin(reading.operator, places))
+
+
+def _dividing(reading: Reading, code: Integers, number: Integers, is_constant: np.ndarray) -> Integers:
+    """int64 ``(nodes,)``, 1 for products and powers that divide by what is no constant, or by zero."""
+    owner = reading.owner
+    place = np.arange(len(owner)) - reading.start[owner]
+    is_divisor = (code[owner] == PRODUCT) & (place >= number[owner])
+    is_safe = is_constant & (reading.value != 0)
+    divides = np.zeros(reading.nodes, np.int64)
+    divides[owner[is_divisor & ~is_safe[reading.operands]]] = 1
+    for node in _nodes_of(reading, "Pow").tolist():
+        base, exponent = reading.operands_of(node)
+        divides[node] = not is_safe[base] and is_constant[exponent] and reading.value[exponent] < 0
+    return divides
 
 
 def _powers(reading: Reading, code: Integers, number: Integers, is_constant: np.ndarray) -> None:

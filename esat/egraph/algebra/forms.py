@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
-from esat.egraph.algebra.coded import CONSTANT, FILL, POWER, SUM
+from esat.egraph.algebra.coded import CONSTANT, FILL, POWER, PRODUCT, SUM
 from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.polynomials import ONE, Polynomial, TooLongError, power_operations
 from esat.egraph.algebra.quotients import (
@@ -21,6 +22,7 @@ from esat.egraph.algebra.quotients import (
     without_squares,
 )
 from esat.egraph.algebra.reading import UNKNOWN
+from esat.egraph.algebra.values import is_quotient
 
 UNIT_QUOTIENT = of_number(1.0)
 ROOT, NONNEGATIVE = "Sqrt", "nonnegative"
@@ -134,7 +136,14 @@ class Forms:
                 result = sum_of(result, form, 1 if place < number else -1)
             else:
                 result = product_of(result, form if place < number else inverted(form))
+        if code == PRODUCT and result == ZERO and self._divides(node, operands[:number]):
+            return None
         return result
+
+    def _divides(self, node: int, factors: Sequence[int]) -> bool:
+        """Whether a product, or a quotient among its factors, divides by what may be zero."""
+        nodes, chosen = self.found.coded.nodes, self.found.chosen
+        return bool(nodes.divides[node]) or any(is_quotient(nodes, chosen, factor) for factor in factors)
 
     def _counted(self, node: int) -> int:
         found = self.found

@@ -125,21 +125,46 @@ def total(nodes: Nodes, space: Space, node: int, element: int, prime: int) -> in
 
 
 def quotient(nodes: Nodes, space: Space, node: int, element: int, prime: int, inverse: float) -> int:
-    """One element of a product; -1 where a divisor is zero."""
+    """One element of a product; -1 where a divisor is zero.
+
+    Zero divided by what may be zero is a number of its own, the same for equal divisors.
+    """
     result = 1
     divisor = 1
+    quotients = 1
     first = nodes.start[node]
     for edge in range(first, nodes.start[node + 1]):
         value = operand(nodes, space, edge, element)
         if edge - first < nodes.number[node]:
             result = product(result, value, prime, inverse)
+            if is_quotient(nodes, space.chosen, nodes.operands[edge]):
+                quotients = product(quotients, value, prime, inverse)
         else:
             divisor = product(divisor, value, prime, inverse)
-    if divisor == 1:
-        return result
     if divisor == 0:
         return -1
+    if result == 0 and (nodes.divides[node] == 1 or quotients != 1):
+        if quotients != 1:
+            divisor = product(divisor, power(quotients, prime - 2, prime, inverse), prime, inverse)
+        return 0 if divisor == 1 else mixed(divisor) % prime
+    if divisor == 1:
+        return result
     return product(result, power(divisor, prime - 2, prime, inverse), prime, inverse)
+
+
+def is_quotient(nodes: Nodes, chosen: Integers, klass: int) -> bool:
+    """Whether a class divides by what may be zero, behind views, sums over axes and powers."""
+    node = chosen[klass]
+    while nodes.divides[node] == 0:
+        code = nodes.code[node]
+        if code == POWER or (code >= COPY and code <= ON_DIAGONAL and code != CONTRACT):
+            below = nodes.operands[nodes.start[node]]
+        elif code == FILL:
+            below = nodes.operands[nodes.start[node] + 1]
+        else:
+            return False
+        node = chosen[below]
+    return True
 
 
 def unknown(nodes: Nodes, space: Space, node: int, element: int, seed: int) -> int:
