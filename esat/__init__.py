@@ -192,9 +192,6 @@ def __getattr__(name: str) -> _Any:
     if name in _LATER:
         with _without_collecting():
             module = _importlib.import_module(_LATER[name])
-            value = getattr(module, name)
-            if isinstance(value, type):
-                _check_methods(value)
             _check_calls(vars(module), [name])
         globals()[name] = value = getattr(module, name)
         return value

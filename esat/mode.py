@@ -16,6 +16,7 @@ from esat.classic.trace import Writer
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.extract.verdicts import ACCURACIES, Accuracy
+from esat.graph.parameters import check_methods
 from esat.records import record
 from esat.rules import RULES
 from esat.rules.query import Query
@@ -256,3 +257,6 @@ def _predefined(name: str) -> dict[str, Any]:
         raise ModeError(f"no mode is named {name!r}{hint}; there are {', '.join(_PREDEFINED)}")
     name = known[name.lower()]
     return {"name": name, **_DEFAULTS, "machine": machine_profile(), **_PREDEFINED[name]}
+
+
+check_methods(Mode)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.operations import aligned, fitted
+from esat.accuracy.operations import UNFIT, aligned, fitted
 from esat.accuracy.stacks import Group, Grouping, Numbering
 from esat.accuracy.truths import Truths
 from esat.accuracy.units import Unit
@@ -76,7 +76,10 @@ class _Scales:
                 group = group.part(moves)
         stack, rows = group.result, group.rows
         shape = self._numbering.shapes[stack]
-        value = fitted(self._computed(group), shape)
+        try:
+            value = fitted(self._computed(group), shape)
+        except UNFIT:  # its values are unknown, too
+            return
         value = np.where(np.isnan(value), np.inf, value)
         if name in _JOINING:
             value = np.array(value)

@@ -40,7 +40,7 @@ def fills_program(signature: Signature) -> str:
 
 def _lending_rules(record: ConstructorSignature) -> Iterator[str]:
     """An operand of the shape of the result lends it."""
-    for index in range(record.operand_count):
+    for index in _arrays(record):
         yield _lending_rule(record.pattern, f"(= a a{index})", f"{record.name}-{index}")
 
 
@@ -63,9 +63,16 @@ def _constant_rules(record: ConstructorSignature) -> Iterator[str]:
         f"(rule ((= e {pattern}) (= v (val e)) (= -1 (bp e))) ((subsume {pattern}))"
         f' :ruleset esat-known :name "known-{record.name}")'
     )
-    for index in range(record.operand_count):
+    for index in _arrays(record):
         yield (
             f"(rule ((= e {pattern}) (= v (val e)) (!= -1 (bp e)) (= (bp a{index}) (bp e)) (= d (dt e)))"
             f" ((union e (Fill a{index} (K v d))) (subsume {pattern}))"
             f' :ruleset esat-known :name "known-{record.name}-{index}")'
         )
+
+
+def _arrays(record: ConstructorSignature) -> Iterator[int]:
+    """Places of operands that are arrays: a sparse matrix has no elements to fill."""
+    for index in range(record.operand_count):
+        if record.kinds[index : index + 1] != ("sparse",):
+            yield index

@@ -36,8 +36,10 @@ def expected_shapes(shapes: Mapping[Variable, Sequence[int]], inputs: Sequence[V
     GraphError
         For a key that is no input.
     ShapeError
-        For a shape that a value of the input's type cannot have.
+        For a shape that a value of the input's type cannot have, and for what maps no inputs to shapes.
     """
+    if not isinstance(shapes, Mapping):
+        raise ShapeError(f"shapes: {type(shapes).__name__} is no mapping of inputs to their shapes")
     known = set(inputs)
     for variable in shapes:
         if variable not in known:

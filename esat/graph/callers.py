@@ -10,12 +10,12 @@ from pathlib import Path
 
 from esat.errors import CallLine, UserLine
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 def is_own(file: str) -> bool:
     """Whether a file of code is one of the package's."""
-    return file.startswith(_PACKAGE)
+    return file.startswith(PACKAGE)
 
 
 def user_line() -> UserLine | None:
@@ -23,7 +23,7 @@ def user_line() -> UserLine | None:
     frame, called = sys._getframe(1), ""
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_PACKAGE):
+        if not code.co_filename.startswith(PACKAGE):
             line = code.co_filename, frame.f_lineno
             return line if called.startswith(("_", "<")) else CallLine(line, called)
         called = code.co_name
@@ -57,7 +57,7 @@ def caller() -> str:
     Empty where no function of esat was called.
     """
     frame, called = sys._getframe(1), None
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         called, frame = frame, frame.f_back  # type: ignore[assignment]
     if called is None or called.f_code.co_name == "<module>":
         return ""

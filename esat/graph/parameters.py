@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from esat.errors import CallError, EsatError, ParameterError, describe
-from esat.graph.callers import is_own, user_line
+from esat.graph.callers import PACKAGE, is_own, user_line
 from esat.graph.variables import Variable
 
 _ENTRIES = ("__init__", "__call__", "__getitem__", "__round__", "__matmul__", "__rmatmul__")
@@ -26,6 +26,9 @@ _FOREIGN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError,
 """What Python, NumPy and SciPy raise for arguments; any other error is a fault of the package."""
 _DISPATCHERS = ("call_numpy", "call_ufunc")
 """By what functions are called for a user who calls NumPy's."""
+_STAGES = ("accuracy", "codegen", "egraph", "extract", "native", "phases")
+_COMPILER = tuple(os.path.join(PACKAGE, stage, "") for stage in _STAGES)
+"""Where no argument of the user's is read any more."""
 _SIMPLE: Mapping[str, tuple[tuple[type, ...], str]] = {
     "bool": ((bool, int, np.bool_, np.integer), "True or False"),
     "int": ((int, np.integer), "an integer"),
@@ -95,7 +98,7 @@ def _checked(function: FunctionType, shown: str = "") -> Callable[..., Any]:
             # Calls within the package are not the user's; what a function of his raises within is his own.
             caller = sys._getframe(1).f_code
             within = is_own(caller.co_filename) and caller.co_name not in _DISPATCHERS
-            if within or _passes_users_code(trace.tb_next):
+            if within or _passes_users_code(trace.tb_next) or _passes_compiler(trace.tb_next):
                 raise
             called = _name_of(arguments[0]) if name == "__call__" else name
             raise _not_understood(function, called, error, arguments, keywords) from error
@@ -167,6 +170,15 @@ def _passes_users_code(trace: TracebackType | None) -> bool:
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if not is_own(file) and not file.startswith(_libraries()):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _passes_compiler(trace: TracebackType | None) -> bool:
+    """Whether an error went through a stage behind the checks of arguments: a fault of the package's own."""
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith(_COMPILER):
             return True
         trace = trace.tb_next
     return False

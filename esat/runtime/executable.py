@@ -16,7 +16,7 @@ from esat.codegen.helpers import with_helpers
 from esat.codegen.row_blocks import RowBlocksRoutine
 from esat.codegen.rows_product import RowsRoutine
 from esat.drawing import save_html
-from esat.errors import EsatError, InputError, OptimizerError
+from esat.errors import CallError, EsatError, InputError, OptimizerError
 from esat.graph import Apply, FunctionGraph, SharedVariable, Variable
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group
@@ -232,7 +232,11 @@ class Executable:
         ------
         OptimizerError
             When the graph was not optimized by equality saturation.
+        CallError
+            For a limit that is no whole number.
         """
+        if not isinstance(limit, int | np.integer):
+            raise CallError(f"explain: limit is an integer, not {limit!r}")
         if self.report is None:
             raise OptimizerError("nothing is known of how this program was chosen")
         return self.report.explain(limit)

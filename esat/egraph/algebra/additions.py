@@ -6,7 +6,7 @@ number is named by its chosen e-node: the engine finds that it has it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from esat.egraph.algebra.expressions import Constant, Expression, Name, Product, Sum
@@ -50,9 +50,12 @@ class Additions:
         The e-graph.
     forms
         Its forms.
+    stored
+        Classes of sparse matrices, which lend no array their shape.
     """
 
-    def __init__(self, found: Fingerprints, forms: Forms) -> None:
+    def __init__(self, found: Fingerprints, forms: Forms, stored: Collection[int] = ()) -> None:
+        self._stored = stored
         self._found, self._forms, self._reading = found, forms, found.reading
         self._rows = Rows()
         self._first = self._next = len(found.reading.term_class)
@@ -169,7 +172,8 @@ class Additions:
         found = self._found
         lenders: dict[tuple[int, ...], int] = {}
         for klass in sorted(found.order.tolist(), key=lambda klass: (found.cost[klass], found.rank[klass])):
-            lenders.setdefault(self._shape(klass), klass)
+            if klass not in self._stored:
+                lenders.setdefault(self._shape(klass), klass)
         return lenders
 
     # ---- expressions

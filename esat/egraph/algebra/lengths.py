@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,8 +15,10 @@ from esat.egraph.algebra.numbers import mixed
 from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading, distinct
 from esat.egraph.constructors import opaque_constructor
 from esat.egraph.terms import TermGraph
+from esat.graph.registry import registered_ops
 from esat.ops.control import Assert
 from esat.ops.shape import ShapeI
+from esat.ops.sparse.record import SparseOp
 from esat.records import record
 
 LARGEST_SIZE = 3
@@ -36,6 +39,8 @@ class Symbols:
         Of ops that tell the length of an axis, by their number: the axis.
     told
         Terms and axes whose length such an op tells, and which may be taken for what ops on these axes need.
+    stored
+        Terms that are sparse matrices: they have the shape of what they stand for, and are no arrays of it.
     """
 
     terms: Integers
@@ -44,6 +49,7 @@ class Symbols:
     known: Integers
     operators: Mapping[int, int]
     told: tuple[tuple[int, int], ...]
+    stored: Integers
 
     @classmethod
     def of(cls, graph: TermGraph) -> Symbols:
@@ -61,12 +67,33 @@ class Symbols:
             if isinstance(opaque.op, ShapeI)
         }
         sizes = np.array([size if isinstance(size, int) else 0 for size in known], np.int64)
-        return cls(terms, axes, names, sizes, operators, tuple(_told(graph, operators)))
+        stored = [number for number, type in enumerate(graph.types) if len(type.shape) > type.rank]
+        told = tuple(_told(graph, operators))
+        return cls(terms, axes, names, sizes, operators, told, np.array(stored, np.int64))
 
     def told_of(self, reading: Reading) -> frozenset[tuple[int, int]]:
         """:attr:`told` with classes in the place of terms."""
         classes = reading.class_of_term(np.array([term for term, _ in self.told], np.int64)).tolist()
         return frozenset((klass, axis) for klass, (_, axis) in zip(classes, self.told, strict=True))
+
+    def stored_of(self, reading: Reading) -> frozenset[int]:
+        """Classes of sparse matrices: of such terms, and of what ops take for one."""
+        found = set(reading.class_of_term(self.stored).tolist()) - {UNKNOWN}
+        places = {
+            number: [place for place, kind in enumerate(_sparse_kinds().get(name, ())) if kind == "sparse"]
+            for number, name in enumerate(reading.names)
+        }
+        taking = [number for number, where in places.items() if where]
+        for node in np.flatnonzero(np.isin(reading.operator, taking)):
+            operands = reading.operands_of(int(node))
+            found.update(operands[place] for place in places[int(reading.operator[node])])
+        return frozenset(found)
+
+
+@functools.cache
+def _sparse_kinds() -> Mapping[str, tuple[Any, ...]]:
+    """By constructor of an op on sparse matrices, what its operands are."""
+    return {op.constructor: op.kinds for op in registered_ops() if isinstance(op, SparseOp)}
 
 
 def _told(graph: TermGraph, operators: Mapping[int, int]) -> Iterator[tuple[int, int]]:

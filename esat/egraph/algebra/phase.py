@@ -49,7 +49,8 @@ class Algebra:
         """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""
         found = fingerprints(read(engine, self._operators, (NONNEGATIVE,)), self._symbols)
         offers = Offers(found)
-        additions, wording = Additions(found, offers.forms), Wording(found, offers.forms, self._terms)
+        additions = Additions(found, offers.forms, self._symbols.stored_of(found.reading))
+        wording = Wording(found, offers.forms, self._terms)
         settled = self._merge(found, offers, additions, wording)
         new = [klass for klass in candidates(found) if klass not in settled and self._is_new(found, klass)]
         for offer in offers.of(new):
