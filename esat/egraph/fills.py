@@ -5,7 +5,8 @@ class is kept, which an elementwise op hands down from its result to its operand
 A class whose elements all have one known value is ``(Fill x (K v d))``; what else it may be computed by is
 matched no more.
 
-Sums and products that have such a class for an element are in ``core.egg``.
+Sums and products that have such a class for an element are in ``core.egg``. There zero times x is zero, but
+where x divides: 0/0 is NaN. What divides behind a power, a sum over axes or a view is told here.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ _OLDER = """
       ((subsume (Fill x v))) :ruleset esat-known :name "fill-shape-of-older")
 """
 """Of two that lend their shape to one value, the older one stays."""
+
+_QUOTIENTS = {
+    "Pow": "(= s (Pow x c)) (< (val c) 0.0)",
+    "ReduceSum": "(= s (ReduceSum x m)) (= u (nary-is-quotient x))",
+    "DimShuffle": "(= s (DimShuffle x p)) (= u (nary-is-quotient x))",
+}
+"""By constructor, when its terms divide."""
 
 
 def fills_program(signature: Signature) -> str:
@@ -35,6 +43,12 @@ def fills_program(signature: Signature) -> str:
         if record.result in ELEMENTWISE_TYPINGS or record.result in ("cast", "fill"):
             lines += _lending_rules(record)
             lines += _constant_rules(record)
+    for name, condition in _QUOTIENTS.items():
+        if name in signature:
+            lines.append(
+                f"(rule ({condition}) ((set (nary-is-quotient s) ()))"
+                f' :ruleset esat-index :name "{name}-is-quotient")'
+            )
     return "\n".join(lines)
 
 
