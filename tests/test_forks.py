@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.forks import GATE
+from esat.forks import GATE, LONGEST_WAIT
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork"),
@@ -130,9 +130,11 @@ def test_children_compile_while_threads_of_the_parent_do() -> None:
     threads = [threading.Thread(target=work, args=(first,)) for first in (1, 2)]
     for thread in threads:
         thread.start()
+    begun = time.monotonic()
     try:
         for number in range(6):
             assert forked(lambda number=number: compute(20_000 + number)) == 0
+        assert time.monotonic() - begun < LONGEST_WAIT, "a fork waited for a thread that waited for it"
     finally:
         stop.set()
         for thread in threads:

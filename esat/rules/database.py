@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -122,11 +123,12 @@ class RuleDatabase:
         self._files: tuple[RuleFile, ...] | None = None
         self._selections: dict[tuple[Query, Soundness], RuleSelection] = {}
         self._added = 0
-        self._lock = GATE.lock()
+        # Within compilations, for which forks wait: a lock that a fork takes itself would wait for them.
+        self._lock = threading.RLock()
 
     def files(self) -> tuple[RuleFile, ...]:
         """All files and texts, those of the package first."""
-        with self._lock:
+        with GATE.busy(), self._lock:
             if self._files is None:
                 paths = sorted(self._directory.glob("*.egg")) if self._directory else []
                 self._files = tuple(read_files(paths))
@@ -195,7 +197,7 @@ class RuleDatabase:
         RuleError
             For an unknown name, or where another text uses what this one declares.
         """
-        with self._lock:
+        with GATE.busy(), self._lock:
             if self.has_text(name):
                 left = tuple(file for file in self.files() if file.file != name or self._is_own(file))
                 (gone,) = (file for file in self.users_files() if file.file == name)
@@ -280,7 +282,7 @@ class RuleDatabase:
             users = None
         if extra or users is not None:
             return self._select(query, soundness, extra, users)
-        with self._lock:
+        with GATE.busy(), self._lock:
             # Most compilations ask the same; the digest of a selection stays with it.
             known = self._selections.get((query, soundness))
             if known is None:
