@@ -169,9 +169,8 @@ def _without_repeats(variable: Variable, labels: str) -> Term:
             sizes = [variable.tensor_type.shape[axis] for axis in (first, second)]
             if None in sizes:
                 equal = op_named("eq")(size_of(variable, first), size_of(variable, second))
-                variable = assert_(
-                    variable, equal, message=f"einsum: sizes of {label!r} in one operand differ"
-                )
+                message = f"einsum: sizes of {label!r} in one operand differ"
+                variable = assert_(variable, equal, message=message, error=ShapeError)
             variable = diagonal(variable, 0, first, second)
             rest = [other for position, other in enumerate(labels) if position not in (first, second)]
             labels = "".join(rest) + label

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.errors import ParameterError
 from esat.frontend import reductions
 from esat.frontend.reductions import corrected, divided
 from esat.graph.op import as_variable
@@ -135,7 +136,7 @@ def nanargmax(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
 
     Raises
     ------
-    AssertionFailed
+    ParameterError
         At run time, when all elements along the axis are NaN.
     """
     return _argument("nanargmax", a, axis, keepdims, -np.inf)
@@ -152,5 +153,6 @@ def _argument(name: str, x: Any, axis: Any, keepdims: bool, replacement: float) 
     if not has_nans(variable):
         return find(variable, axis, keepdims)
     known = op_named("gt")(count(variable, axis), 0)
-    checked = assert_(variable, known, message=f"{name}: all elements along the axis are NaN")
+    message = f"{name}: all elements along the axis are NaN"
+    checked = assert_(variable, known, message=message, error=ParameterError)
     return find(replaced(checked, replacement), axis, keepdims)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import CallError, DtypeError, ParameterError, ShapeError, describe
+from esat.errors import CallError, DtypeError, IndexingError, ParameterError, ShapeError, describe
 from esat.frontend import reductions
 from esat.frontend.creation import linspace, zeros
 from esat.frontend.indexing import inc_subtensor, take
@@ -87,11 +87,11 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Variable, ...]:
     ------
     DtypeError
         For indices that are no integers.
-    AssertionFailed
+    IndexingError
         At run time, when one is out of range.
     """
     given = as_variable(indices)
-    if given.tensor_type.kind not in "iu":
+    if given.tensor_type.kind not in "biu":
         raise DtypeError(describe("unravel_index", [given.type], "places are integers"))
     sizes = as_sizes("unravel_index", shape)
     places = cast(given, "int64")
@@ -99,7 +99,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Variable, ...]:
     for size in sizes:
         number = op_named("mul")(number, size)
     inside = (op_named("ge")(places, 0), op_named("lt")(places, number))
-    return _unraveled(assert_(places, *inside, message="unravel_index: a place is out of range"), sizes)
+    message = "unravel_index: a place is out of range"
+    return _unraveled(assert_(places, *inside, message=message, error=IndexingError), sizes)
 
 
 def _unraveled(indices: Variable, sizes: Sequence[Variable]) -> tuple[Variable, ...]:
@@ -176,7 +177,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Variable:
         For other numbers than integers.
     ShapeError
         When ``x`` is no vector.
-    AssertionFailed
+    ParameterError
         At run time, for a negative integer.
     """
     values = as_variable(x)
@@ -185,7 +186,8 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Variable:
     if values.tensor_type.kind not in "biu":
         raise DtypeError(describe("bincount", [values.type], "counts integers"))
     places = cast(values, "int64")
-    places = assert_(places, op_named("ge")(places, 0), message="bincount: an integer is negative")
+    message = "bincount: an integer is negative"
+    places = assert_(places, op_named("ge")(places, 0), message=message, error=ParameterError)
     least = op_named("sub")(reshape(cast(minlength, "int64"), (1,)), 1)
     length = op_named("add")(reductions.max(concatenate([places, least])), 1)
     number = 1 if weights is None else cast(weights, "float64")

@@ -252,9 +252,7 @@ def gradient(
     ParameterError
         For another order.
     ShapeError
-        For too few samples.
-    AssertionFailed
-        The same at run time, where their number was not known.
+        For too few samples; at run time, where their number was not known.
     """
     samples = as_variable(f)
     rank = samples.tensor_type.ndim
@@ -291,7 +289,7 @@ def _long_enough(samples: Variable, axes: tuple[int, ...], least: int) -> Variab
         if size is None
     ]
     message = f"gradient: takes at least {least} samples along an axis"
-    return assert_(samples, *asked, message=message) if asked else samples
+    return assert_(samples, *asked, message=message, error=ShapeError) if asked else samples
 
 
 def _derivative(samples: Variable, spacing: Any, axis: int, order: int) -> Variable:

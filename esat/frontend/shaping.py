@@ -107,7 +107,7 @@ def _common_size(variables: Sequence[Variable], axis: int) -> Variable:
     message = (
         f"broadcast_arrays: sizes of axis {axis} do not match; an axis of unknown size does not broadcast"
     )
-    return assert_(size, *equal, message=message) if equal else size
+    return assert_(size, *equal, message=message, error=ShapeError) if equal else size
 
 
 def _atleast(operands: Sequence[Any], order: dict[int, tuple[int | str, ...]], rank: int) -> Any:
@@ -300,7 +300,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Variable:
         variable = specify_shape(variable, (*before, number, *after))
     else:
         fits = op_named("eq")(size_of(variable, index), size_of(counts, 0))
-        counts = assert_(counts, fits, message="repeat: there are not as many counts as places")
+        message = "repeat: there are not as many counts as places"
+        counts = assert_(counts, fits, message=message, error=ShapeError)
     places = RepeatedPlaces()(counts)
     return advanced_subtensor(variable, (*[slice(None)] * index, places))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import AssertionFailed, DtypeError, GraphError, ShapeError, describe
+from esat.errors import AssertionFailed, CallError, DtypeError, EsatError, GraphError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
@@ -48,14 +48,17 @@ class Assert(_Pass):
     ----------
     message
         What the error says.
+    error
+        Its class.
     """
 
     message: str = "an assertion failed"
+    error: type[EsatError] = AssertionFailed
     name: str = field(default="assert", init=False)
     constructor: str = field(default="Assert", init=False)
 
     def properties(self) -> tuple[object, ...]:
-        return (self.message,)
+        return (self.message, self.error)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         value, *conditions = inputs
@@ -68,7 +71,7 @@ class Assert(_Pass):
         value, *conditions = inputs
         for place, condition in enumerate(conditions):
             if not np.all(condition):
-                raise AssertionFailed(describe(self.name, [_failure(place, condition)], self.message))
+                raise self.error(describe(self.name, [_failure(place, condition)], self.message))
         return (value,)
 
     def __str__(self) -> str:
@@ -228,7 +231,12 @@ def common_type(name: str, left: Type, right: Type) -> Type:
     return left.with_shape(tuple(a if a == b else None for a, b in sizes))
 
 
-def assert_(value: Any, *conditions: Any, message: str = "an assertion failed") -> Variable:
+def assert_(
+    value: Any,
+    *conditions: Any,
+    message: str = "an assertion failed",
+    error: type[EsatError] = AssertionFailed,
+) -> Variable:
     """``value``, provided that every element of every condition is true.
 
     Parameters
@@ -239,13 +247,19 @@ def assert_(value: Any, *conditions: Any, message: str = "an assertion failed") 
         Bool Variables or arrays of any shape; other dtypes count as true where they are not 0.
     message
         What the error says.
+    error
+        Its class, AssertionFailed or another EsatError.
 
     Raises
     ------
+    CallError
+        When ``error`` is no such class.
     AssertionFailed
-        At run time, with the message and the user's line, when one is false.
+        At run time, with the message and the user's line, when one is false; or the ``error`` given.
     """
-    result: Variable = Assert(str(message))(value, *conditions)
+    if not (isinstance(error, type) and issubclass(error, EsatError)):
+        raise CallError(describe("assert_", [f"error={error!r}"], "the class of the error is an EsatError"))
+    result: Variable = Assert(str(message), error)(value, *conditions)
     return result
 
 

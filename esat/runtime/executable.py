@@ -371,12 +371,13 @@ class Executable:
         return error
 
     def _failing_step(self, error: Exception) -> Group | None:
-        trace = error.__traceback__
+        # The innermost frame: a call whose sizes are counted goes through the driver twice.
+        line, trace = 0, error.__traceback__
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == self._driver.filename:
-                return self._driver.step_at(trace.tb_lineno)
+                line = trace.tb_lineno
             trace = trace.tb_next
-        return None
+        return self._driver.step_at(line)
 
 
 def _routines(plan: FusionPlan, routines: Callable[[Apply], Routine | None]) -> Mapping[Apply, Routine]:

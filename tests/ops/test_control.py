@@ -3,7 +3,7 @@ import pytest
 
 import esat
 from esat import assert_
-from esat.errors import AssertionFailed, DtypeError, GraphError, ShapeError
+from esat.errors import AssertionFailed, CallError, DtypeError, GraphError, ShapeError
 from esat.graph.folding import fold
 from esat.graph.op import Family
 
@@ -28,6 +28,11 @@ def test_assert_says_what_failed():
         esat.evaluate(assert_(x, True, (x > 0).all(), message="x is positive"), {x: X})
     with pytest.raises(AssertionError, match=r"false at 2 places, first at \(0, 1\)"):
         esat.evaluate(assert_(x, x > 0), {x: X})
+    with pytest.raises(ShapeError, match="false at 2 places"):
+        esat.evaluate(assert_(x, x > 0, error=ShapeError), {x: X})
+    for error in (ValueError, "ShapeError", None):
+        with pytest.raises(CallError, match=r"error=.*: the class of the error is an EsatError"):
+            assert_(x, x > 0, error=error)
 
 
 def test_assert_is_not_computed_when_compiling():
