@@ -25,7 +25,7 @@ from esat.extract.shapes import Expected, expected_shapes
 from esat.forks import GATE
 from esat.frontend.gradient import GRADIENT_CLOCK
 from esat.frontend.graph import Graph
-from esat.graph import FunctionGraph, SharedVariable, Variable
+from esat.graph import Apply, FunctionGraph, SharedVariable, Variable
 from esat.graph.callers import built_for, user_line
 from esat.mode import Mode
 from esat.phases.assumptions import remove_assumptions
@@ -35,15 +35,20 @@ from esat.phases.effects import Permissions
 from esat.phases.exact import SumsAlone
 from esat.phases.fusion import KernelRules, fuse
 from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
+from esat.phases.memory import plan_memory
+from esat.phases.overwrite import nothing_overwritable
 from esat.phases.row_blocks import join_row_blocks
 from esat.phases.row_products import join_row_products
+from esat.phases.shape_values import ShapeFacts
 from esat.profile import Profile
 from esat.records import record
 from esat.rules import RULES, RuleFile
 from esat.runtime import Executable
+from esat.runtime.calls import drive
 from esat.runtime.debug import DebugExecutable
 from esat.runtime.invariants import keep_invariants
-from esat.runtime.kernels import Kernels
+from esat.runtime.kernels import Kernels, compile_kernels
+from esat.runtime.program import Program, Routine, library_routines
 from esat.runtime.row_blocks import InBlocks
 from esat.runtime.tuning import Tuner
 from esat.runtime.variants import FurtherPrograms, Variants
@@ -196,26 +201,33 @@ def _linked(
         final = work_in_place(running, permissions, rows)
     with profile.stage("fusion"):
         plan = fuse(final, rules, permissions=permissions)
-    kernels = Kernels(mode.machine, mode.threads, mode.soundness == "exact")
-    in_place = ELEMWISE in rows
-    executable = kind(
-        final,
-        plan,
-        permissions,
-        kernels,
-        functools.partial(
-            routine_for,
-            threads=mode.threads,
-            link=lambda part: _linked(part, mode, _NOTHING, Profile(), in_blocks=False),
-        ),
-        profile=profile,
-        in_place=in_place,
-        further=FurtherPrograms(variants, second),
-        threads=mode.threads,
-    )
+    source = Kernels(mode.machine, mode.threads, mode.soundness == "exact")
+    facts = ShapeFacts(final)
+    with profile.stage("routines", "linker"):
+        routines = library_routines(plan, _routines(mode))
+    with profile.stage("memory plan", "linker"):
+        overwritable = source.overwritable if ELEMWISE in rows else nothing_overwritable
+        memory = plan_memory(
+            plan, final, facts, routines.__contains__, permissions=permissions, overwritable=overwritable
+        )
+    with profile.stage("kernels", "linker"):
+        kernels = compile_kernels(memory, source)
+    with profile.stage("driver", "linker"):
+        program = Program(final, memory, facts, kernels, routines, mode.threads)
+        calls = drive(program, FurtherPrograms(variants, second))
+    executable = kind(calls, profile)
     executable.optimized = optimized
     executable.again = _link_again, (optimized, mode, permissions, in_blocks)
     return executable
+
+
+def _routines(mode: Mode) -> Callable[[Apply], Routine | None]:
+    """What knows the library routine of a node; some run programs of their own."""
+
+    def link(part: FunctionGraph) -> Executable:
+        return _linked(part, mode, _NOTHING, Profile(), in_blocks=False)
+
+    return functools.partial(routine_for, threads=mode.threads, link=link)
 
 
 def _link_again(

@@ -6,34 +6,25 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from esat.codegen.blas import routine_for
-from esat.codegen.helpers import with_helpers
 from esat.codegen.row_blocks import RowBlocksRoutine
 from esat.codegen.rows_product import RowsRoutine
 from esat.drawing import save_html
 from esat.errors import CallError, EsatError, InputError, OptimizerError
-from esat.graph import Apply, FunctionGraph, SharedVariable, Variable
-from esat.phases.effects import Permissions
-from esat.phases.group import FusionPlan, Group
-from esat.phases.memory import plan_memory
-from esat.phases.overwrite import nothing_overwritable
-from esat.phases.shape_values import ShapeFacts
+from esat.graph import SharedVariable, Variable
+from esat.phases.group import Group
 from esat.profile import Profile, StepProfile
-from esat.progress import progress
-from esat.runtime.checks import InputCheck, in_order
+from esat.runtime.calls import Calls
+from esat.runtime.checks import in_order
 from esat.runtime.direct import FrequentCalls, may_be_direct
-from esat.runtime.driver import Driver, make_driver, title
+from esat.runtime.driver import Driver, title
 from esat.runtime.invariants import KeptValue, kept_values
-from esat.runtime.kernels import Kernels, KernelSource
-from esat.runtime.program import Program, Routine
 from esat.runtime.shapes import place_text
-from esat.runtime.signatures import Leaf, SignatureTable
-from esat.runtime.variants import FIRST_ALONE, FurtherPrograms, Variant
+from esat.runtime.variants import Variant
 
 
 class Executable:
@@ -71,26 +62,10 @@ class Executable:
 
     Parameters
     ----------
-    graph
-        What to run. Its last outputs are the new values of the variables that ``permissions`` says are
-        updated.
-    plan
-        Its steps.
-    permissions
-        Whose memory may be overwritten.
-    kernels
-        Turns kernel groups into kernels the driver can call.
-    routines
-        For a library node, the routine that writes its result into a given buffer, or None.
+    calls
+        The program, its input checks, its records by shapes and its driver.
     profile
         Where compilation times stand and run times go.
-    in_place
-        Whether kernels may overwrite what dies where they run.
-    further
-        Further programs for sizes that arrive.
-    threads
-        The most that steps may use, as kernels and routines were told; None for what numba's settings say at
-        each call.
 
     Raises (when called)
     --------------------
@@ -100,52 +75,18 @@ class Executable:
         For sizes that do not fit each other; the message names the op and the user's line.
     """
 
-    def __init__(
-        self,
-        graph: FunctionGraph,
-        plan: FusionPlan,
-        permissions: Permissions | None = None,
-        kernels: KernelSource | None = None,
-        routines: Callable[[Apply], Routine | None] = routine_for,
-        profile: Profile | None = None,
-        in_place: bool = True,
-        further: FurtherPrograms = FIRST_ALONE,
-        threads: int | None = None,
-    ) -> None:
-        self.graph = graph
-        self.optimized = graph
+    def __init__(self, calls: Calls, profile: Profile | None = None) -> None:
+        self._calls = calls
+        self._program = calls.program
+        self.graph = self.optimized = calls.program.graph
         self.report: Any = None
         self.again: tuple[Callable[..., Executable], tuple[Any, ...]] | None = None
-        self._further = further
         self.profile = profile if profile is not None else Profile()
-        self.profile.nodes_after = len(graph)
-        facts = ShapeFacts(graph)
-        with self.profile.stage("routines", "linker"):
-            found = _routines(plan, routines)
-        source = kernels if kernels is not None else Kernels()
-        with self.profile.stage("memory plan", "linker"):
-            memory = plan_memory(
-                plan,
-                graph,
-                facts,
-                lambda node: node in found,
-                permissions=permissions,
-                overwritable=source.overwritable if in_place else nothing_overwritable,
-            )
-        with self.profile.stage("kernels", "linker"):
-            groups = [group for group in memory.steps if group.kind == "kernel"]
-            taken = [{v: memory.taken[v] for v in group.outputs if v in memory.taken} for group in groups]
-            jobs = [partial(source.compile, *job) for job in zip(groups, taken, strict=True)]
-            shown = progress(groups, "compiling kernels")
-            compiled = dict(zip(shown, with_helpers(jobs), strict=True))
-        with self.profile.stage("driver", "linker"):
-            self._program = Program(graph, memory, facts, compiled, found, threads)
-            self._checks = [InputCheck(place, variable) for place, variable in enumerate(graph.inputs)]
-            self._table = self._make_table()
-            self._plain_driver = make_driver(self._program, self._table, self._checks, variants=bool(further))
-        self.profile.steps = [StepProfile(title(group), len(group.nodes)) for group in self._program.steps]
+        self.profile.nodes_after = len(self.graph)
+        self.profile.steps = [StepProfile(title(group), len(group.nodes)) for group in self.steps]
         self._timed_driver: Driver | None = None
-        self._use(self._plain_driver)
+        calls.attach(self._run_present)
+        self._use(calls.driver)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the program; see the class.
@@ -204,14 +145,12 @@ class Executable:
     def measure(self, on: bool = True) -> None:
         """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured."""
         if on and self._timed_driver is None:
-            self._timed_driver = make_driver(
-                self._program, self._table, self._checks, self.profile.steps, bool(self._further)
-            )
-        self._use(self._timed_driver if on and self._timed_driver is not None else self._plain_driver)
+            self._timed_driver = self._calls.timed(self.profile.steps)
+        self._use(self._timed_driver if on and self._timed_driver is not None else self._calls.driver)
 
     def source(self) -> str:
         """The driver's source, then that of each kernel, and of its variant for several threads."""
-        texts = [self._plain_driver.source]
+        texts = [self._calls.driver.source]
         for number, group in enumerate(self._program.steps):
             routine = self._program.routines.get(group.nodes[0])
             if isinstance(routine, RowsRoutine | RowBlocksRoutine):
@@ -258,7 +197,7 @@ class Executable:
     @property
     def in_blocks(self) -> Executable | None:
         """The program that takes layers over rows in blocks, for sizes where that is faster."""
-        second = self._further.in_blocks
+        second = self._calls.further.in_blocks
         return None if second is None else second.executable
 
     @property
@@ -267,7 +206,7 @@ class Executable:
 
         ``Mode(..., variants=0)`` has none. A call decides between them by its shapes.
         """
-        return () if self._further.variants is None else self._further.variants.programs
+        return () if self._calls.further.variants is None else self._calls.further.variants.programs
 
     @property
     def kept(self) -> tuple[KeptValue, ...]:
@@ -295,7 +234,7 @@ class Executable:
     @property
     def peak_bytes(self) -> int:
         """Bytes of intermediate and output buffers, for the largest shapes seen so far."""
-        return self._table.peak_bytes
+        return self._calls.table.peak_bytes
 
     def __reduce__(self) -> Any:
         """Pickled and copied as what it was compiled from, with the present values of shared variables."""
@@ -307,36 +246,15 @@ class Executable:
         inputs = ", ".join(map(str, self.graph.inputs))
         return f"<Executable ({inputs}) -> {len(self.graph.outputs)} results, {len(self.steps)} steps>"
 
-    def _make_table(self) -> SignatureTable:
-        checks = dict(zip(self.graph.inputs, self._checks, strict=True))
-        leaves = [Leaf(variable, checks.get(variable)) for variable in self._program.leaves]
-        program = self._program
-        nodes = self.graph.toposort()
-        values = frozenset(program.facts.values)
-        table = SignatureTable(
-            leaves,
-            program.memory,
-            nodes,
-            values,
-            program.record_facts,
-            program.threaded,
-            program.fitted,
-            program.lazy,
-        )
-        if self._further:
-            table.choose = self._further.choose
-            self._further.attach(self.graph.inputs, program.leaves, self._run_present, table.forget)
-        return table
-
     def _run_present(self, *arguments: Any, out: Any = None) -> Any:
         return self._driver.call(*arguments, out=out)
 
     def _use(self, driver: Driver) -> None:
         self._driver = driver
-        if driver is not self._plain_driver:
+        if driver is not self._calls.driver:
             self._run = self._clocked(driver.call)
         elif may_be_direct(self._program):
-            self._run = FrequentCalls(self._program, self._table, driver.call, self._replacing())
+            self._run = FrequentCalls(self._program, self._calls.table, driver.call, self._replacing())
         else:
             self._run = driver.call
 
@@ -346,7 +264,7 @@ class Executable:
 
         def use(function: Callable[..., Any]) -> None:
             executable = own()
-            if executable is not None and executable._driver is executable._plain_driver:
+            if executable is not None and executable._driver is executable._calls.driver:
                 executable._run = function
 
         return use
@@ -378,8 +296,3 @@ class Executable:
                 line = trace.tb_lineno
             trace = trace.tb_next
         return self._driver.step_at(line)
-
-
-def _routines(plan: FusionPlan, routines: Callable[[Apply], Routine | None]) -> Mapping[Apply, Routine]:
-    found = {group.nodes[0]: routines(group.nodes[0]) for group in plan.groups if group.kind == "library"}
-    return {node: routine for node, routine in found.items() if routine is not None}

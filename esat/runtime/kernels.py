@@ -20,6 +20,7 @@ from esat.codegen import (
     overwrite,
     print_kernel,
 )
+from esat.codegen.helpers import with_helpers
 from esat.codegen.loop_ir import Loop, walk
 from esat.codegen.parallel import is_divisible
 from esat.extract.machine import MachineProfile, machine_profile
@@ -27,6 +28,8 @@ from esat.graph import Variable
 from esat.graph.identity import place_of
 from esat.phases.exact import adds_up
 from esat.phases.group import Group
+from esat.phases.memory import MemoryPlan
+from esat.progress import progress
 from esat.runtime.program import KernelCall
 from esat.runtime.threads import ThreadedKernel
 
@@ -53,6 +56,15 @@ class KernelSource(Protocol):
             Pairs as :meth:`overwritable` names them: output -> input that it replaces. The kernel is called
             without these inputs, with outputs that hold them.
         """
+
+
+def compile_kernels(memory: MemoryPlan, source: KernelSource) -> Mapping[Group, KernelCall]:
+    """The kernel of each kernel step, with outputs in the memory of the inputs that the plan says."""
+    groups = [group for group in memory.steps if group.kind == "kernel"]
+    taken = [{v: memory.taken[v] for v in group.outputs if v in memory.taken} for group in groups]
+    jobs = [partial(source.compile, *job) for job in zip(groups, taken, strict=True)]
+    shown = progress(groups, "compiling kernels")
+    return dict(zip(shown, with_helpers(jobs), strict=True))
 
 
 class Kernels:

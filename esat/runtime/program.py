@@ -17,7 +17,7 @@ from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
 from esat.phases.effects import destroyed_positions
-from esat.phases.group import Group
+from esat.phases.group import FusionPlan, Group
 from esat.phases.laziness import conditions_first, find_guards
 from esat.phases.memory import MemoryPlan
 from esat.phases.shape_values import ShapeFacts
@@ -66,6 +66,15 @@ class KernelCall:
 Routine = Callable[..., Any]
 """A library routine called as ``routine(*inputs, *outputs)``: it fills given C-contiguous outputs. That of an
 op that overwrites an operand gets that operand, of any layout, as its output, and the others as inputs."""
+
+
+def library_routines(
+    plan: FusionPlan, routine_for: Callable[[Apply], Routine | None]
+) -> Mapping[Apply, Routine]:
+    """For library nodes that have one, the routine that writes their results into given buffers."""
+    nodes = [group.nodes[0] for group in plan.groups if group.kind == "library"]
+    found = ((node, routine_for(node)) for node in nodes)
+    return {node: routine for node, routine in found if routine is not None}
 
 
 @record(frozen=True, eq=False)

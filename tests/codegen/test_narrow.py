@@ -114,6 +114,6 @@ def test_a_program_takes_variants_for_the_sizes_that_come_first():
         data = rng.standard_normal((SMALLEST_WORK, size))
         np.testing.assert_allclose(program(data), np.log(np.exp(data).sum(1)), rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(program(data[::-1]), np.log(np.exp(data[::-1]).sum(1)), atol=1e-15)
-        (record,) = [record for key, record in program._table.records.items() if key == (data.shape,)]
+        (record,) = [record for key, record in program._calls.table.records.items() if key == (data.shape,)]
         kernels |= {entry for entry in record if callable(entry) and "kernel" in repr(entry)}
     assert len(kernels) == MAXIMUM_VARIANTS

@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 from all_fuse import AllFuse
+from assembled import assembled
 
 from esat.graph import Apply, Family, FunctionGraph, SharedVariable, Variable
 from esat.ops import table
@@ -82,7 +83,7 @@ def build(
     if inplace:
         graph = work_in_place(graph, permissions)
     plan = fuse(graph, AllFuse() if kernels else None, permissions=permissions)
-    return Executable(graph, plan, permissions, InterpretedKernels(), matmul_into, in_place=inplace)
+    return assembled(graph, plan, permissions, InterpretedKernels(), matmul_into, inplace)
 
 
 @pytest.fixture

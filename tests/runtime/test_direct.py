@@ -81,7 +81,7 @@ def test_native_calls_give_the_drivers_results(name):
     assert is_native(program)
     arrays = arrays_for(inputs, seed=1)
     before = [array.copy() for array in arrays]
-    wanted = as_tuple(program._plain_driver.call(*arrays))
+    wanted = as_tuple(program._calls.driver.call(*arrays))
     found = as_tuple(program(*arrays))
     again = as_tuple(program(*arrays))
     for one, other, third in zip(found, wanted, again, strict=True):
@@ -143,7 +143,7 @@ def test_shapes_take_turns_until_functions_are_no_longer_made():
     for size in range(1, 20):
         data = np.linspace(0, 1, size)
         for _ in range(5):
-            np.testing.assert_array_equal(program(data), program._plain_driver.call(data))
+            np.testing.assert_array_equal(program(data), program._calls.driver.call(data))
             if is_native(program):
                 functions.add(program._run)
     assert 1 <= len(functions) <= direct.MAXIMUM_FUNCTIONS
@@ -250,7 +250,7 @@ def test_the_collector_of_cycles_takes_no_native_function_apart():
 def test_threads_share_a_native_function():
     program = frequent([M], [(M - esat.mean(M, axis=0)) @ M.T])
     data = [np.random.default_rng(seed).standard_normal((5, 5)) for seed in range(4)]
-    wanted = [program._plain_driver.call(one) for one in data]
+    wanted = [program._calls.driver.call(one) for one in data]
     wrong = []
 
     def work(number):
@@ -282,7 +282,7 @@ def test_native_functions_wait_until_programs_are_settled_and_no_longer(monkeypa
     program = esat.compile(esat.Graph([X], esat.exp(X) + 0.5))
     (data,) = arrays_for([X])
     program(data)
-    frames = program._table.records[(data.shape,)][-1]
+    frames = program._calls.table.records[(data.shape,)][-1]
     others = []
 
     def elsewhere(*arguments, out=None):

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from assembled import assembled
 
 import esat
 from esat import codegen
@@ -26,7 +27,7 @@ def tensor(name: str, *shape: int | None, dtype: str = "float64") -> Variable:
 
 def built(inputs: list[Variable], outputs: list[Variable]) -> Executable:
     graph = FunctionGraph(inputs, outputs)
-    return Executable(graph, fuse(graph, codegen))
+    return assembled(graph, fuse(graph, codegen))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,7 @@ def test_kernels_overwrite_donated_inputs(case: str) -> None:
     inputs, outputs = in_place_cases()[case]
     permissions = Permissions(frozenset(range(len(inputs))))
     graph = FunctionGraph(inputs, outputs)
-    function = Executable(graph, fuse(graph, codegen, permissions=permissions), permissions)
+    function = assembled(graph, fuse(graph, codegen, permissions=permissions), permissions)
     assert function.overwrites
     generator = np.random.default_rng(0)
     for shape in ((3, 4), (70, 1300), (1, 5), (2500, 3)):

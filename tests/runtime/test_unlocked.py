@@ -96,7 +96,7 @@ def test_chains_of_products_give_the_drivers_bits(dtype, single_threads):
     inputs, output, arrays = columns(dtype)
     program = frequent(compiled(inputs, output), *arrays)
     assert type(program._run).__name__ == "builtin_function_or_method"
-    np.testing.assert_array_equal(program(*arrays), program._plain_driver.call(*arrays))
+    np.testing.assert_array_equal(program(*arrays), program._calls.driver.call(*arrays))
     arrays[2][3] = np.nan
     assert np.isnan(program(*arrays)).all()
 
@@ -123,7 +123,7 @@ def test_products_of_normal_equations_are_steps(dtype, rows, single_threads):
     assert [node.op.name for node in program.graph.toposort()] == ["normal_matmul"]
     frequent(program, *arrays)
     assert type(program._run).__name__ == "builtin_function_or_method"
-    np.testing.assert_array_equal(program(*arrays), program._plain_driver.call(*arrays))
+    np.testing.assert_array_equal(program(*arrays), program._calls.driver.call(*arrays))
 
 
 def test_updates_of_large_shared_variables():
@@ -152,7 +152,7 @@ def test_calls_by_several_threads_at_once(single_threads):
     def work():
         with lock:
             operand = arrays[2] * (1.0 + next(numbers))
-        wanted, total = program._plain_driver.call(*arrays[:2], operand)
+        wanted, total = program._calls.driver.call(*arrays[:2], operand)
         for _ in range(100):
             found, added = program(*arrays[:2], operand)
             np.testing.assert_array_equal(found, wanted)

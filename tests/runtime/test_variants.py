@@ -70,7 +70,7 @@ def test_compiling_waits_until_calls_have_paid_for_it(monkeypatch: pytest.Monkey
     sizes = RIGHT_FIRST if order(f) == "left first" else LEFT_FIRST
     arrays = factors(sizes)
     f(*arrays)
-    state = next(iter(f._further.variants._classes.values()))
+    state = next(iter(f._calls.further.variants._classes.values()))
     gain = state.first_seconds - state.found.seconds
     calls = int(variants.COMPILE_SECONDS / gain)
     assert calls > 2
@@ -87,7 +87,7 @@ def test_nothing_is_tried_for_tiny_work() -> None:
     for _ in range(1000):
         f(*factors((2, 3, 2, 3)))
     assert f.variants == ()
-    assert all(state.settled for state in f._further.variants._classes.values())
+    assert all(state.settled for state in f._calls.further.variants._classes.values())
 
 
 @pytest.mark.usefixtures("at_once")

@@ -1,0 +1,34 @@
+"""Executables of graphs that tests have fused themselves: the last stages of the pipeline alone."""
+
+from collections.abc import Callable
+
+from esat.codegen.blas import routine_for
+from esat.graph import Apply, FunctionGraph
+from esat.phases.effects import Permissions
+from esat.phases.group import FusionPlan
+from esat.phases.memory import plan_memory
+from esat.phases.overwrite import nothing_overwritable
+from esat.phases.shape_values import ShapeFacts
+from esat.runtime import Executable
+from esat.runtime.calls import drive
+from esat.runtime.kernels import Kernels, KernelSource, compile_kernels
+from esat.runtime.program import Program, Routine, library_routines
+
+
+def assembled(
+    graph: FunctionGraph,
+    plan: FusionPlan,
+    permissions: Permissions | None = None,
+    source: KernelSource | None = None,
+    routine: Callable[[Apply], Routine | None] = routine_for,
+    in_place: bool = True,
+) -> Executable:
+    """The Executable of a plan, with kernels from a source."""
+    source = source or Kernels()
+    facts = ShapeFacts(graph)
+    routines = library_routines(plan, routine)
+    overwritable = source.overwritable if in_place else nothing_overwritable
+    memory = plan_memory(
+        plan, graph, facts, routines.__contains__, permissions=permissions, overwritable=overwritable
+    )
+    return Executable(drive(Program(graph, memory, facts, compile_kernels(memory, source), routines)))
