@@ -31,7 +31,7 @@ from esat.egraph.encode import encode
 from esat.egraph.program import program_for
 from esat.egraph.schedule import Budgets
 from esat.extract.kept import KeptGraphs
-from esat.extract.optimizer import saturated
+from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.storage import Store

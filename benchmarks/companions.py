@@ -23,9 +23,9 @@ import esat
 from esat.accuracy.judge import judged
 from esat.egraph.program import Program, program_for
 from esat.egraph.schedule import Budgets
-from esat.extract.optimizer import optimize
 from esat.graph import FunctionGraph, Variable
 from esat.graph.evaluate import evaluate
+from esat.optimize.optimizer import optimize
 from esat.rules import RULES
 from esat.rules.query import Query
 

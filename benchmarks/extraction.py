@@ -30,10 +30,10 @@ from esat.extract.choose import choose
 from esat.extract.cost import CostModel
 from esat.extract.extraction import SaturatedGraph, extract
 from esat.extract.machine import machine_profile
-from esat.extract.optimizer import saturated
 from esat.extract.shapes import hints_of
 from esat.extract.values import Hints
 from esat.graph import FunctionGraph
+from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -22,7 +22,7 @@ import esat
 from esat.egraph.encode import encode
 from esat.egraph.program import Program, program_for
 from esat.egraph.schedule import Budgets
-from esat.extract.optimizer import saturated
+from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -27,9 +27,9 @@ from esat.egraph.program import Program, program_for
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
-from esat.extract.optimizer import optimize
 from esat.graph import FunctionGraph, TensorType, Variable, toposort
 from esat.graph.registry import registered_ops
+from esat.optimize.optimizer import optimize
 from esat.rules import RULES
 from esat.rules.query import Query
 

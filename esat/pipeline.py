@@ -9,9 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from esat import codegen
-from esat.classic.greedy import optimize_greedily
 from esat.classic.rule_phase import RuleOptions
-from esat.classic.saturation import SaturationOptimizer
 from esat.classic.standard import optdb
 from esat.codegen.blas import routine_for
 from esat.codegen.threads import granted_threads
@@ -19,7 +17,6 @@ from esat.collection import without_old_objects
 from esat.egraph.schedule import Budgets
 from esat.errors import GraphError
 from esat.extract.machine import MachineProfile
-from esat.extract.optimizer import OptimizationReport
 from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, expected_shapes
 from esat.forks import GATE
@@ -28,6 +25,9 @@ from esat.frontend.graph import Graph
 from esat.graph import Apply, FunctionGraph, SharedVariable, Variable
 from esat.graph.callers import built_for, user_line
 from esat.mode import Mode
+from esat.optimize.greedy import optimize_greedily
+from esat.optimize.report import OptimizationReport
+from esat.optimize.saturation import SaturationOptimizer
 from esat.phases.assumptions import remove_assumptions
 from esat.phases.debug import GraphChecker
 from esat.phases.destroy import Supervisor

@@ -25,6 +25,7 @@ ORDER = (
     "accuracy",
     "phases",
     "classic",
+    "optimize",
     "soundness",
     "codegen",
     "gpu",

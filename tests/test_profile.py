@@ -5,8 +5,8 @@ import pytest
 
 import esat
 from esat.classic.profile import OptimizerProfile
-from esat.classic.saturation import _describe
 from esat.egraph.report import SaturationReport
+from esat.optimize.saturation import _describe
 from esat.profile import Profile, StepProfile
 
 

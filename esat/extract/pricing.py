@@ -8,6 +8,7 @@ asked once for each kind. Of n-ary sums and products hardly two are alike; see `
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from esat.extract.cost import PRICED_WITHOUT_ATTRIBUTES, CostModel
 from esat.extract.kinds import examples_of, numbered, refined, renumbered, spread
 from esat.extract.nary_pricing import NARY, nary_costs
 from esat.extract.value import IMPOSSIBLE, Value
+from esat.extract.values import Hints, term_values
 
 
 def node_costs(arrays: EGraphArrays, values: Sequence[Value | None], model: CostModel) -> FloatArray:
@@ -87,3 +89,16 @@ def _kinds(arrays: EGraphArrays, value: IntArray, nodes: IntArray) -> IntArray:
     owner, edges = spread(arrays.operand_start[nodes], arrays.arity[nodes])
     kinds = renumbered(head * (int(value.max(initial=0)) + 1) + value[arrays.class_of[nodes]])
     return renumbered(refined(kinds, owner, value[arrays.operands[edges]]))
+
+
+def predicted_seconds(terms: TermGraph, model: CostModel, hints: Hints | None = None) -> float:
+    """Predicted seconds of the terms the roots need, each once."""
+    needed = [False] * len(terms.terms)
+    for root in terms.roots:
+        needed[root] = True
+    for number in reversed(range(len(needed))):
+        if needed[number]:
+            for operand in terms.terms[number].operands:
+                needed[operand] = True
+    costs = term_costs(terms, term_values(terms, hints), model)
+    return fsum(costs[needed].tolist())

@@ -18,7 +18,7 @@ from esat.egraph.encode import encode
 from esat.extract.cost import CostModel
 from esat.extract.lasting import LARGEST_BYTES, is_worth_keeping
 from esat.extract.machine import MachineProfile
-from esat.extract.optimizer import predicted_seconds
+from esat.extract.pricing import predicted_seconds
 from esat.extract.shapes import hints_of
 from esat.extract.values import term_values
 from esat.forks import GATE

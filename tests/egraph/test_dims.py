@@ -10,8 +10,8 @@ from esat.egraph.prepare import prepared_engine
 from esat.egraph.program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
-from esat.extract.optimizer import saturated
 from esat.graph import FunctionGraph, TensorType
+from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -13,8 +13,8 @@ import esat
 from esat.egraph.encode import encode
 from esat.egraph.program import program_for
 from esat.egraph.schedule import Budgets
-from esat.extract.optimizer import optimize, saturated
 from esat.graph.evaluate import evaluate
+from esat.optimize.optimizer import optimize, saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

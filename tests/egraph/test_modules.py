@@ -11,8 +11,8 @@ from esat.egraph.prepare import prepared_engine
 from esat.egraph.program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
-from esat.extract.optimizer import optimize
 from esat.graph import FunctionGraph
+from esat.optimize.optimizer import optimize
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -11,10 +11,11 @@ from esat.extract.cost import CostModel
 from esat.extract.extraction import SUPERSEDED_PENALTY, SaturatedGraph, extract
 from esat.extract.initial import initial_choice
 from esat.extract.machine import MachineProfile
-from esat.extract.optimizer import predicted_seconds, saturated
+from esat.extract.pricing import predicted_seconds
 from esat.extract.selection import Problem
 from esat.extract.verify import verify_selection
 from esat.graph.op import is_constant
+from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import esat
-from esat.classic import saturation
 from esat.egraph.encode import encode
 from esat.egraph.program import program_for
 from esat.egraph.schedule import Budgets
 from esat.errors import CompileError
 from esat.extract import kept
 from esat.extract.kept import KeptGraphs, graph_key
-from esat.extract.optimizer import optimize, saturated
+from esat.optimize import saturation
+from esat.optimize.optimizer import optimize, saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.storage import CacheWarning, Store

@@ -13,13 +13,13 @@ from esat.egraph.schedule import Budgets
 from esat.extract.cost import INVERSE_SUM, CostModel
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_product, plan_sum
-from esat.extract.optimizer import saturated
 from esat.extract.pricing import node_costs, term_costs
 from esat.extract.value import IMPOSSIBLE, Value
 from esat.extract.values import class_values, term_values
 from esat.graph import FunctionGraph
 from esat.graph.registry import op_named
 from esat.graph.types import DTYPE_NUMBER
+from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -7,9 +7,9 @@ import esat
 from esat.egraph.program import Program, program_for
 from esat.egraph.saturate import Budgets
 from esat.extract.nary import plan_product, plan_sum, plan_written
-from esat.extract.optimizer import optimize
 from esat.graph import FunctionGraph, Variable
 from esat.graph.evaluate import evaluate
+from esat.optimize.optimizer import optimize
 from esat.rules import RULES
 from esat.rules.query import Query
 

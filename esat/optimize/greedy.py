@@ -14,9 +14,10 @@ from esat.classic.trace import ReplacementTrace, Writer
 from esat.egraph.encode import encode
 from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
-from esat.extract.optimizer import OptimizationReport, Stage, predicted_seconds
+from esat.extract.pricing import predicted_seconds
 from esat.extract.shapes import Expected, hints_of
 from esat.graph import FunctionGraph
+from esat.optimize.report import OptimizationReport, Stage
 from esat.phases.destroy import Supervisor, permissions_of
 
 

@@ -14,7 +14,6 @@ from esat.classic.equalities import CollectEqualities
 from esat.classic.merge import MergeOptimizer
 from esat.classic.navigator import TopoOptimizer
 from esat.classic.optimizer import Optimizer, SeqOptimizer
-from esat.classic.plan import SaturationPlan, saturation_plan
 from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
@@ -25,11 +24,13 @@ from esat.egraph.schedule import Budgets
 from esat.errors import CompileError, EsatWarning, RuleError
 from esat.extract.kept import kept_graphs
 from esat.extract.machine import MachineProfile
-from esat.extract.optimizer import OptimizationReport, Stage, optimize
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import Accuracy
 from esat.graph import FunctionGraph, Variable
 from esat.ops.control import IfElse
+from esat.optimize.optimizer import optimize
+from esat.optimize.plan import SaturationPlan, saturation_plan
+from esat.optimize.report import OptimizationReport, Stage
 from esat.phases.branches import join_branches, separate_branches
 from esat.phases.destroy import Supervisor, permissions_of
 from esat.rules.database import RuleDatabase, RuleSelection

@@ -1,6 +1,6 @@
 """From terms to a saturated e-graph, read out: the engine at work.
 
-Its modules are many; :mod:`esat.extract.optimizer` imports them for a graph whose e-graph is not on disk.
+Its modules are many; :mod:`esat.optimize.optimizer` imports them for a graph whose e-graph is not on disk.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.phase import Algebra
@@ -23,9 +22,7 @@ from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SUPERSEDED_NAMES
 from esat.extract.readout import Layout, read_out
-
-if TYPE_CHECKING:
-    from esat.extract.optimizer import Stage
+from esat.optimize.report import Stage
 
 FACTS = ("dt", "bp", FOUND)
 """Facts that extraction and explanations read."""
@@ -50,7 +47,7 @@ def searched(
     undeclared
         Constructors of the terms that the program lacks.
     program, budgets, stage, trace, check_types
-        Those of :func:`esat.extract.optimizer.optimize`.
+        Those of :func:`esat.optimize.optimizer.optimize`.
 
     Raises
     ------

@@ -1,0 +1,163 @@
+"""From a FunctionGraph to the cheapest equal one: encode, saturate, read out, choose, decode."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Literal
+
+from esat.egraph.constructors import undeclared_constructors
+from esat.egraph.encode import encode
+from esat.egraph.loader import flatten, loading
+from esat.egraph.program import Program
+from esat.egraph.report import SaturationReport, Trace
+from esat.egraph.schedule import Budgets
+from esat.egraph.terms import TermGraph
+from esat.errors import EsatWarning
+from esat.extract.cost import CostModel
+from esat.extract.decode import decode
+from esat.extract.extraction import SaturatedGraph, extract
+from esat.extract.kept import KeptGraphs, graph_key
+from esat.extract.machine import MachineProfile
+from esat.extract.pricing import predicted_seconds
+from esat.extract.shapes import Expected, hints_of
+from esat.extract.verdicts import Accuracy, Verdicts
+from esat.graph import FunctionGraph, Variable
+from esat.optimize.report import OptimizationReport, Stage
+
+Judge = Callable[[SaturatedGraph], Verdicts]
+"""Tells what the e-nodes of a graph lose in digits."""
+
+
+def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name)
+    graph: FunctionGraph,
+    program: Program,
+    budgets: Budgets,
+    *,
+    machine: MachineProfile | None = None,
+    method: Literal["area", "tree", "optimal"] = "area",
+    shapes: Expected = (),
+    equalities: Sequence[tuple[Variable, Variable]] = (),
+    stage: Stage = lambda _: nullcontext(),
+    trace: Trace | None = None,
+    kept: KeptGraphs | None = None,
+    check_types: bool = False,
+    keeps: bool = False,
+    accuracy: Accuracy = "best",
+    judge: Judge | None = None,
+) -> tuple[FunctionGraph, OptimizationReport]:
+    """The cheapest graph that the rules prove equal.
+
+    Parameters
+    ----------
+    graph
+        What to optimize; it is not changed.
+    program
+        The rules.
+    budgets
+        Limits of saturation.
+    machine
+        Throughputs of the cost model.
+    method
+        How e-nodes are chosen; see :func:`esat.extract.choose.choose`.
+    shapes
+        Expected shapes of the inputs, by position.
+    equalities
+        Pairs of Variables that are known to be equal, beside what the rules say.
+    stage
+        Called with the name of each stage, to time it.
+    trace
+        Receives one entry for each step of the saturation.
+    kept
+        E-graphs of other processes, which need not be saturated again.
+    check_types
+        Compute types after every step, so that a rule that changed one is found out at once.
+    keeps
+        Whether the program will keep what depends on constants alone from call to call.
+    accuracy
+        What the choice goes by before time.
+    judge
+        Tells what e-nodes lose in digits; None where nothing is to be known of it.
+
+    Raises
+    ------
+    RuleError, SaturationError, CompileError
+        For a rule that egglog refuses, an e-graph that breaks off, a result of the wrong type.
+    """
+    with stage("encode"):
+        terms = encode(graph, equalities)
+        written = encode(graph) if equalities else terms
+    found, saturation = saturated(terms, program, budgets, stage, trace, kept, check_types)
+    found = replace(found, keeps=keeps, accuracy=accuracy)
+    if judge is not None and accuracy != "ignore":
+        with stage("accuracy"):
+            found = replace(found, verdicts=judge(found))
+    with stage("extract"):
+        model = CostModel(machine or MachineProfile(), terms.opaque)
+        extraction = extract(found, model, hints_of(terms, shapes), method)
+        chosen, sizes = extraction.terms()
+    with stage("decode"):
+        result = decode(chosen, graph, sizes)
+    with stage("predict"):
+        before = predicted_seconds(written, model, hints_of(written, shapes))
+    report = OptimizationReport(
+        "egraph",
+        len(graph),
+        len(result),
+        before,
+        extraction.seconds,
+        _fired(program, saturation),
+        found.arrays.node_count,
+        found.arrays.class_count,
+        saturation.stop_reason,
+        saturation,
+        extraction,
+    )
+    return result, report
+
+
+def saturated(
+    terms: TermGraph,
+    program: Program,
+    budgets: Budgets,
+    stage: Stage = lambda _: nullcontext(),
+    trace: Trace | None = None,
+    kept: KeptGraphs | None = None,
+    check_types: bool = False,
+) -> tuple[SaturatedGraph, SaturationReport]:
+    """The e-graph of the terms, after saturation; the parameters are those of :func:`optimize`."""
+    with stage("encode"):
+        plan = flatten(terms, program.strict)
+        undeclared = undeclared_constructors(terms, program.signature)
+        told = loading(terms, plan)
+    key = ""
+    if kept is not None:
+        with stage("e-graph cache"):
+            declarations = (record.declaration for record in undeclared)
+            key = graph_key(program, budgets, [*declarations, *told.all_texts()])
+            known = kept.load(key)
+        if known is not None:
+            if known[1].warning:
+                warnings.warn(known[1].warning, EsatWarning, stacklevel=2)
+            return SaturatedGraph(known[0], terms, plan), known[1]
+    from esat.optimize.searching import searched  # the engine, which a kept e-graph does without
+
+    arrays, report = searched(terms, told, undeclared, program, budgets, stage, trace, check_types)
+    if kept is not None:
+        with stage("e-graph cache"):
+            kept.save(key, arrays, report)
+    return SaturatedGraph(arrays, terms, plan), report
+
+
+def _fired(program: Program, saturation: SaturationReport) -> dict[str, int]:
+    """Matches of the rules from rule files, most first."""
+    names = {rule.name: rule.report_name for rule in program.selection.rules}
+    counts: dict[str, int] = {}
+    for statistics in saturation.rules:
+        name = names.get(statistics.name)
+        if name is not None:
+            counts[name] = counts.get(name, 0) + statistics.matches
+    counts = {name: count for name, count in counts.items() if count}
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

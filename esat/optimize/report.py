@@ -1,0 +1,135 @@
+"""What an optimizer did to one graph, and how its stages are timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import field, fields
+from typing import Any
+
+from esat.egraph.report import SaturationReport
+from esat.errors import OptimizerError
+from esat.extract.explain import Explanation, explain
+from esat.extract.extraction import Extraction
+from esat.extract.resize import Resizing
+from esat.extract.verdicts import OutputAccuracy
+from esat.records import record
+
+Stage = Callable[[str], AbstractContextManager[object]]
+"""Times a named stage: a context manager around it."""
+WORTH_TELLING = 0.5
+"""Bits, in the mean over the points, from which on a gain is told of."""
+
+
+@record(frozen=True, slots=True)
+class OptimizationReport:
+    """What the optimizer did to one graph.
+
+    Attributes
+    ----------
+    strategy
+        ``egraph``, ``greedy`` or ``merge``.
+    nodes_before, nodes_after
+        Apply nodes of the graph.
+    cost_before, cost_after
+        Predicted seconds of one call.
+    rules
+        Name of each rule -> how often it matched (e-graph) or was applied (greedy).
+    e_nodes, e_classes
+        Size of the saturated e-graph; 0 for the other strategies.
+    stop_reason
+        Why saturation ended.
+    saturation
+        All that is known of the saturation; None for the other strategies.
+    extraction
+        The choice and all there was to choose from; None for the other strategies.
+    resizing
+        Chooses anew for other sizes, where that is known to be possible.
+    tuning
+        What autotuning did; printed it is one line. None without autotuning.
+    """
+
+    strategy: str
+    nodes_before: int
+    nodes_after: int
+    cost_before: float
+    cost_after: float
+    rules: Mapping[str, int] = field(default_factory=dict)
+    e_nodes: int = 0
+    e_classes: int = 0
+    stop_reason: str = ""
+    saturation: SaturationReport | None = field(default=None, repr=False)
+    extraction: Extraction | None = field(default=None, repr=False, compare=False)
+    resizing: Resizing | None = field(default=None, repr=False, compare=False)
+    tuning: object = field(default=None, compare=False)
+
+    def __reduce__(self) -> Any:
+        """Copies of a report tell all that it tells; what makes further programs stays with its function."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return OptimizationReport, tuple({**values, "resizing": None}.values())
+
+    def explain(self, limit: int = 3) -> Explanation:
+        """The parts of the program with the best forms that lost, and what these would have cost.
+
+        Parameters
+        ----------
+        limit
+            Alternatives of each part, at most.
+
+        Raises
+        ------
+        OptimizerError
+            When the graph was not optimized by equality saturation: nothing lost.
+        """
+        if self.extraction is None:
+            raise OptimizerError(f"the {self.strategy} optimizer leaves nothing to compare with")
+        findings = self.saturation.findings if self.saturation is not None else ()
+        return explain(self.extraction, self.cost_before, limit, findings)
+
+    @property
+    def accuracy(self) -> tuple[OutputAccuracy, ...]:
+        """What each output lost as it was written, and loses now, at sampled points; empty if not judged."""
+        graph = None if self.extraction is None else self.extraction.graph
+        if graph is None or graph.verdicts is None or graph.accuracy == "ignore":
+            return ()
+        return graph.verdicts.outputs
+
+    def accuracy_lines(self) -> list[str]:
+        """What was gained in accuracy, a line for each output that became better, and what that takes."""
+        gains = [
+            f"output {place} loses {output.best:.1f} bits in the mean, {output.written:.1f} as written"
+            f" (worst of {output.points} points: {output.worst_best:.0f} and {output.worst_written:.0f})"
+            for place, output in enumerate(self.accuracy)
+            if output.written > output.best + WORTH_TELLING
+        ]
+        if gains and self.extraction is not None:
+            gains.append(f"accurate forms take {self.extraction.seconds_for_accuracy * 1e6:+.2f} us a call")
+        return gains
+
+    def __str__(self) -> str:
+        lines = [f"Optimizer: {self.strategy}"]
+        if self.stop_reason:
+            lines.append(
+                f"  saturation: {self.e_nodes} e-nodes in {self.e_classes} classes,"
+                f" ended by: {self.stop_reason}"
+            )
+        lines.append(f"  nodes: {self.nodes_before} before, {self.nodes_after} after")
+        ratio = self.cost_before / self.cost_after if self.cost_after > 0 else 1.0
+        lines.append(
+            f"  predicted time of a call: {self.cost_before * 1e6:.1f} us before,"
+            f" {self.cost_after * 1e6:.1f} us after ({ratio:.2f} x)"
+        )
+        lines += [f"  {line}" for line in self.accuracy_lines()]
+        if self.tuning is not None:
+            lines.append(f"  {self.tuning}")
+        if self.rules:
+            lines.append(f"  rules that fired ({len(self.rules)}), with their matches:")
+            lines += _columns([f"{name} {count}" for name, count in self.rules.items()])
+        return "\n".join(lines)
+
+
+def _columns(entries: list[str], width: int = 108) -> list[str]:
+    cell = max(map(len, entries)) + 2
+    per_line = max(1, (width - 4) // cell)
+    rows = [entries[start : start + per_line] for start in range(0, len(entries), per_line)]
+    return ["    " + "".join(entry.ljust(cell) for entry in row).rstrip() for row in rows]
