@@ -81,6 +81,22 @@ def test_what_the_algebra_found_is_told() -> None:
     assert f"by algebra: {finding}" in str(function.explain())
 
 
+def test_what_is_found_of_several_alike_parts_is_told_once() -> None:
+    names = [(f"w{layer}", f"g{layer}") for layer in range(4)]
+    pairs = [(esat.vector(weight), esat.vector(gradient)) for weight, gradient in names]
+    outputs = [w - 0.5 * (0.25 * w + g) for w, g in pairs]
+    function = esat.compile(esat.Graph([v for pair in pairs for v in pair], outputs))
+    # Layers are alike in one of two orders of their names.
+    findings = function.report.saturation.findings
+    assert len(findings) <= 2
+    assert sum(finding.places for finding in findings) == len(pairs)
+    assert {(finding.before, finding.after) for finding in findings} == {(4, 3)}
+    assert any("places like this" in str(finding) for finding in findings)
+    values = [np.linspace(-1, 2, 5) + shift for shift in range(8)]
+    for w, g, got in zip(values[::2], values[1::2], function(*values), strict=True):
+        np.testing.assert_allclose(got, w - 0.5 * (0.25 * w + g), rtol=1e-14)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
 def test_integers_wrap_around_as_they_did(dtype: str) -> None:
     a, b = esat.vector("a", dtype=dtype), esat.vector("b", dtype=dtype)

@@ -14,7 +14,7 @@ import ctypes
 import os
 import re
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,6 +109,19 @@ def _release_all() -> None:
 GATE.at_last(_hold_all, _release_all)
 
 
+@record(frozen=True, eq=False)
+class Snapshot:
+    """The tables of an e-graph at one time.
+
+    Attributes
+    ----------
+    functions
+        By name (egglog's FrozenFunction); each makes a new list of its rows whenever it is asked for them.
+    """
+
+    functions: Mapping[str, Any]
+
+
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Engine:
     """An e-graph. Not safe to share between threads.
@@ -141,6 +154,7 @@ class Engine:
     _egraph: Any = field(default=None, repr=False)
     _parsed: dict[str, list[Command]] = field(default_factory=dict, repr=False)
     _united: dict[str, dict[tuple[str, ...], str]] = field(default_factory=dict, repr=False)
+    _snapshot: Snapshot | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._egraph = native_module().EGraph()
@@ -213,6 +227,11 @@ class Engine:
         KeyboardInterrupt
             As it came; the Engine is broken then.
         """
+        self._snapshot = None
+        return self._told(commands)
+
+    def _told(self, commands: Sequence[Command]) -> list[Any]:
+        """Run commands, whatever was read before."""
         self._require_sound()
         native = native_module()
         try:
@@ -230,10 +249,13 @@ class Engine:
 
     def execute_again(self, text: str) -> list[Any]:
         """As :meth:`execute`, for a text that will be run often: it is parsed once."""
+        return self.run(self._once_parsed(text))
+
+    def _once_parsed(self, text: str) -> list[Command]:
         commands = self._parsed.get(text)
         if commands is None:
             commands = self._parsed[text] = self.parse(text)
-        return self.run(commands)
+        return commands
 
     def unite(self, name: str, members: tuple[str, ...]) -> str:
         """The rule set that unites others, made on first demand and called ``name``, or like it."""
@@ -251,7 +273,7 @@ class Engine:
 
     def all_sizes(self) -> list[tuple[str, int]]:
         """Names and rows of all tables, those of egglog's own included."""
-        (output,) = self.execute_again("(print-size)")
+        (output,) = self._told(self._once_parsed("(print-size)"))
         sizes: list[tuple[str, int]] = output.sizes
         return sizes
 
@@ -266,13 +288,15 @@ class Engine:
             raise self._broken(error) from None
         return rows
 
-    def freeze(self) -> Any:
-        """A snapshot of all tables, with their rows (egglog's FrozenEGraph)."""
+    def freeze(self) -> Snapshot:
+        """All tables with their rows; taken anew only after something ran."""
         self._require_sound()
-        try:
-            return self._egraph.freeze()
-        except BaseException as error:
-            raise self._broken(error) from None
+        if self._snapshot is None:
+            try:
+                self._snapshot = Snapshot(self._egraph.freeze().functions)
+            except BaseException as error:
+                raise self._broken(error) from None
+        return self._snapshot
 
     @property
     def values(self) -> Any:

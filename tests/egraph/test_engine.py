@@ -96,3 +96,13 @@ def test_push_pop_and_freeze():
     assert len(row.inputs) == 2
     engine.execute("(pop)")
     assert engine.sizes() == {"A": 1, "B": 0}
+
+
+def test_a_snapshot_is_taken_anew_only_after_something_ran():
+    engine = Engine()
+    engine.load(DECLARATIONS + "(A 1)")
+    first = engine.freeze()
+    assert engine.sizes()["A"] == 1
+    assert engine.freeze() is first
+    engine.execute("(A 2)")
+    assert [len(snapshot.functions["A"].rows) for snapshot in (first, engine.freeze())] == [1, 2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from esat.egraph.algebra.polynomials import (
     Coefficient,
@@ -82,6 +82,22 @@ def names(expression: Expression) -> set[int]:
             return set()
         case _:
             return set().union(*map(names, (*expression.above, *expression.below)))
+
+
+def renamed(expression: Expression, names: Mapping[int, int] | Sequence[int]) -> Expression:
+    """An expression with other names."""
+    match expression:
+        case Name(rank):
+            return Name(names[rank])
+        case Constant():
+            return expression
+        case _:
+            above, below = ([renamed(part, names) for part in side] for side in _sides(expression))
+            return type(expression)(tuple(above), tuple(below))
+
+
+def _sides(expression: Sum | Product) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
+    return expression.above, expression.below
 
 
 def numbers(expression: Expression) -> set[Coefficient]:

@@ -27,6 +27,9 @@ class Finding:
         The other form.
     before, after
         Operations of both, down to what is no arithmetic.
+    places
+        Parts of the graph that it was found of, alike up to what stands at the ends of the forms: these are
+        written down as in the first.
     """
 
     kind: FindingKind
@@ -34,6 +37,8 @@ class Finding:
     found: str
     before: int
     after: int
+    places: int = 1
 
     def __str__(self) -> str:
-        return f"{self.written} = {self.found}: {self.before} operations, {self.after} now"
+        where = f", in {self.places} places like this" if self.places > 1 else ""
+        return f"{self.written} = {self.found}: {self.before} operations, {self.after} now{where}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations_with_replacement
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from esat.egraph.algebra.factoring import Divisor
 from esat.egraph.algebra.factoring import forms as ways_of
 from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.forms import Forms
+from esat.egraph.algebra.outlines import Outline, ordered, outline
 from esat.egraph.algebra.polynomials import ONE, Polynomial, atoms_of, operations
 from esat.egraph.algebra.polynomials import number as number_of
 from esat.egraph.algebra.quotients import Quotient
@@ -26,6 +28,30 @@ LONGEST_WRITTEN = 64
 """Operations of the longest trees that are looked at."""
 _FORMS_OFFERED = 2
 """Of one class at a time."""
+
+Divisors = tuple[list[Divisor], list[Divisor]]
+"""Of a numerator, and of a denominator."""
+
+
+@record(frozen=True, eq=False)
+class Pattern:
+    """A form of all classes whose trees are alike.
+
+    Attributes
+    ----------
+    expression
+        The form; its names are the places of the atoms among those of a tree.
+    before, after
+        Operations of the chosen tree and of the form.
+    """
+
+    expression: Expression
+    before: int
+    after: int
+
+
+Patterns = dict[Outline, tuple[Pattern, ...]]
+"""The forms of trees, by what these are like."""
 
 
 @record(frozen=True, slots=True)
@@ -40,12 +66,15 @@ class Offer:
         The form.
     before, after
         Operations of the chosen tree and of the form.
+    pattern
+        Where the form depends on the tree alone, that of all trees like it.
     """
 
     klass: int
     expression: Expression
     before: int
     after: int
+    pattern: Pattern | None = None
 
 
 def candidates(found: Fingerprints) -> list[int]:
@@ -69,11 +98,13 @@ class Offers:
     ----------
     found
         The e-graph.
+    patterns
+        Forms that were found before; more are added.
     """
 
-    def __init__(self, found: Fingerprints) -> None:
-        self.found, self.forms = found, Forms(found)
-        self._divisors: dict[int, list[Divisor]] = {}
+    def __init__(self, found: Fingerprints, patterns: Patterns) -> None:
+        self.found, self.forms, self._patterns = found, Forms(found), patterns
+        self._divisors: dict[tuple[int, int], list[Divisor]] = {}
 
     def of(self, classes: Sequence[int]) -> Iterator[Offer]:
         """Forms of classes, the best ones of each."""
@@ -81,9 +112,9 @@ class Offers:
         written = [klass for klass in classes if not forms.is_atom(klass)]
         for klass in written:
             form = forms.form(klass)
-            if form.below == ONE and len(form.above) > 1:
-                least = min(atoms_of(form.above), default=UNKNOWN)
-                self._divisors.setdefault(least, []).append((rank[klass], form.above))
+            if form.below == ONE and len(form.above) > 1 and (atoms := atoms_of(form.above)):
+                ends = min(atoms), max(atoms)
+                self._divisors.setdefault(ends, []).append((rank[klass], form.above))
         for klass in written:
             yield from self._of(klass)
 
@@ -92,13 +123,30 @@ class Offers:
         before = self.forms.operations(klass) + self._roots_saved(klass, form)
         if before > LONGEST_WRITTEN or before < len(atoms_of(*form)):
             return
+        divisors = self._divisors_of(klass, form.above), self._divisors_of(klass, form.below)
+        if any(divisors) or self.forms.squares:
+            yield from self._best(klass, form, before, divisors)
+            return
+        like, names = outline(self.forms, klass)
+        known = self._patterns.get(like)
+        if known is None:
+            places = {name: place for place, name in enumerate(names)}
+            best = self._best(klass, form, before, divisors)
+            known = self._patterns[like] = tuple(
+                Pattern(expressions.renamed(offer.expression, places), before, offer.after) for offer in best
+            )
+        for pattern in known:
+            expression = expressions.renamed(pattern.expression, names)
+            yield Offer(klass, expression, before, pattern.after, pattern)
+
+    def _best(self, klass: int, form: Quotient, before: int, divisors: Divisors) -> list[Offer]:
         offered: list[Offer] = []
-        for expression in self._written(klass, form):
+        for expression in self._written(form, divisors):
             after = expressions.operations(expression, self._operations)
             if after < before and rank_free(expression, self.found.rank[klass]):
                 offered.append(Offer(klass, expression, before, after))
         offered.sort(key=lambda offer: offer.after)
-        yield from [offer for offer in offered if self._is_right(offer, form)][:_FORMS_OFFERED]
+        return [offer for offer in offered if self._is_right(offer, form)][:_FORMS_OFFERED]
 
     def _roots_saved(self, klass: int, form: Quotient) -> int:
         """Operations of the square roots in a class's tree that its form does without."""
@@ -112,17 +160,17 @@ class Offers:
     def _operations(self, name: int) -> int:
         return self.forms.operations(self.forms.classes[name])
 
-    def _written(self, klass: int, form: Quotient) -> Iterator[Expression]:
+    def _written(self, form: Quotient, divisors: Divisors) -> Iterator[Expression]:
         """Ways to write a form down."""
         if not form.above:
             yield Constant(0)
             return
-        above = list(ways_of(form.above, self._divisors_of(klass, form.above)))
+        above = list(ways_of(form.above, divisors[0]))
         if form.below == ONE:
             yield from above
             return
         below = min(
-            ways_of(form.below, self._divisors_of(klass, form.below)),
+            ways_of(form.below, divisors[1]),
             key=lambda way: expressions.operations(way, self._operations),
         )
         for way in above:
@@ -135,12 +183,18 @@ class Offers:
             yield over if sign > 0 else Sum((), (over,))
 
     def _divisors_of(self, klass: int, polynomial: Polynomial) -> list[Divisor]:
-        own = self.found.rank[klass]
+        """Other classes that may divide a polynomial, found by their smallest and largest atoms."""
+        own, atoms = self.found.rank[klass], atoms_of(polynomial)
+        if len(polynomial) < 2:
+            return []
         found = [
             divisor
-            for name in sorted(atoms_of(polynomial))
-            for divisor in self._divisors.get(name, ())
-            if divisor[0] != own and len(divisor[1]) <= len(polynomial)
+            for ends in combinations_with_replacement(sorted(atoms), 2)
+            for divisor in self._divisors.get(ends, ())
+            if divisor[0] != own
+            and len(divisor[1]) <= len(polynomial)
+            and divisor[1] != polynomial
+            and atoms_of(divisor[1]) <= atoms
         ]
         return sorted(found, key=lambda divisor: (len(divisor[1]), divisor[0]))
 
@@ -202,7 +256,7 @@ def _tree(forms: Forms, klass: int) -> Expression:
     if forms.is_atom(klass):
         return Name(found.rank[klass])
     node = found.chosen_list[klass]
-    code, number, operands = found.code_list[node], found.number_list[node], found.reading.operands_of(node)
+    code, number, operands = found.code_list[node], found.number_list[node], ordered(forms, node)
     if code == FILL:
         return _tree(forms, operands[1])
     if code == POWER:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from esat.egraph.algebra.additions import Additions, UnnamedError
@@ -13,7 +14,7 @@ from esat.egraph.algebra.fingerprints import Fingerprints, fingerprints
 from esat.egraph.algebra.forms import NONNEGATIVE
 from esat.egraph.algebra.lengths import Symbols
 from esat.egraph.algebra.merges import constants, equal_classes, fits
-from esat.egraph.algebra.offers import Offers, candidates
+from esat.egraph.algebra.offers import Offer, Offers, Pattern, Patterns, candidates
 from esat.egraph.algebra.reading import read
 from esat.egraph.algebra.wording import Wording
 from esat.egraph.engine import Engine
@@ -44,24 +45,38 @@ class Algebra:
         self._symbols = Symbols.of(terms)
         self._looked_at: dict[tuple[int, int], int] = {}
         self._lent: set[tuple[tuple[int, int], int]] = set()
+        self._patterns: Patterns = {}
+        self._finding_of: dict[Pattern, int] = {}
 
     def extend(self, engine: Engine) -> bool:
         """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""
         found = fingerprints(read(engine, self._operators, (NONNEGATIVE,)), self._symbols)
-        offers = Offers(found)
+        offers = Offers(found, self._patterns)
         additions = Additions(found, offers.forms, self._symbols.stored_of(found.reading))
         wording = Wording(found, offers.forms, self._terms)
         settled = self._merge(found, offers, additions, wording)
         new = [klass for klass in candidates(found) if klass not in settled and self._is_new(found, klass)]
         for offer in offers.of(new):
-            texts = wording.of(offer.klass), wording.expression(offer.expression)
-            finding = Finding("form", *texts, offer.before, offer.after)
-            self._tell(finding, partial(additions.form, offer.klass, offer.expression))
+            self._offer(offer, additions, wording)
         self._lend(found, additions)
         if additions.is_empty:
             return False
         additions.load(engine)
         return True
+
+    def _offer(self, offer: Offer, additions: Additions, wording: Wording) -> None:
+        """Add a form; trees that are alike share the finding."""
+        add = partial(additions.form, offer.klass, offer.expression)
+        known = None if offer.pattern is None else self._finding_of.get(offer.pattern)
+        if known is not None:
+            with suppress(UnnamedError):
+                add(known)
+                self.findings[known] = replace(self.findings[known], places=self.findings[known].places + 1)
+            return
+        texts = wording.of(offer.klass), wording.expression(offer.expression)
+        finding = Finding("form", *texts, offer.before, offer.after)
+        if self._tell(finding, add) and offer.pattern is not None:
+            self._finding_of[offer.pattern] = len(self.findings) - 1
 
     def _merge(self, found: Fingerprints, offers: Offers, additions: Additions, wording: Wording) -> set[int]:
         """Equate classes, and classes with constants; all the classes that this was done to."""
