@@ -14,7 +14,7 @@ from functools import cached_property
 from esat.classic.chains import PRODUCTS, chain_of, is_inner, product
 from esat.classic.conditions import Conditions, Unknown, Value
 from esat.classic.local import LocalOptimizer, Transformed
-from esat.classic.terms import TermFactory, fitted, same, view
+from esat.classic.terms import built, fitted, same, view
 from esat.egraph.signature import Signature
 from esat.egraph.uniform import bare, value_of
 from esat.errors import EsatError
@@ -33,7 +33,6 @@ class RuleContext:
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.conditions = Conditions(signature)
-        self.factory = TermFactory(signature)
         self.commutative = frozenset(
             op.constructor for op in registered_ops() if isinstance(op, Elementwise) and op.facts.commutative
         )
@@ -241,7 +240,7 @@ class RuleRewriter(LocalOptimizer):
                     operands.append(operand)
                 else:
                     literals.append(self.context.conditions.literal(expand(part), bindings))
-            return self.context.factory.build(str(term[0]), operands, literals)
+            return built(str(term[0]), operands, literals)
         except (Unknown, EsatError):
             # A term that cannot be typed here: the rule does not apply.
             return None

@@ -13,29 +13,19 @@ import numpy as np
 
 from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
-from esat.egraph.matrices import BY_CONSTRUCTOR, instance, matrix_term
-from esat.egraph.signature import Signature
-from esat.egraph.terms import SCALAR, dtype_number
+from esat.egraph.forms import op_of, term_of
+from esat.egraph.terms import SCALAR
 from esat.egraph.uniform import bare, broadcast_of, dtype_of, uniform_value
 from esat.errors import CompileError
-from esat.graph import Constant, Family, FunctionGraph, Op, TensorType, Variable
+from esat.graph import Constant, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
-from esat.graph.registry import registered_ops
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPES
 from esat.ops.cast import Cast, cast
-from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
-from esat.ops.linalg.structured import PRODUCTS
-from esat.ops.normalization import NORMALIZATIONS, Normalization
-from esat.ops.reduction import REDUCERS, Reduction, restore_axes
-from esat.ops.sparse.products import SparseSum
-from esat.ops.sparse.record import SparseOp
-from esat.rules.macros import permutation_axes, permutation_input_rank, permutation_word
+from esat.ops.reduction import Reduction, restore_axes
 
 Literal = int | float
-_REDUCERS = {reducer.constructor: reducer for reducer in REDUCERS}
-_NORMALIZATIONS = {constructor: name for name, constructor in NORMALIZATIONS.items()}
 
 
 class KeepReducedAxes(Optimizer):
@@ -93,93 +83,35 @@ def view(variable: Variable) -> tuple[str, Sequence[Variable], tuple[Literal, ..
     node = variable.owner
     if node is None or len(node.outputs) != 1:
         return None
-    op = node.op
-    if isinstance(op, Cast):
-        return "Cast", node.inputs, (dtype_number(op.dtype),)
-    if isinstance(op, DimShuffle):
-        return "DimShuffle", node.inputs, (permutation_word(op.order, op.input_rank),)
-    if isinstance(op, Reduction):
-        mask = sum(1 << axis for axis in op.axes)
-        return (op.constructor, node.inputs, (mask,)) if op.keepdims else None
-    if isinstance(op, Normalization):
-        return op.constructor, node.inputs, (sum(1 << axis for axis in op.axes),)
-    if isinstance(op, MatMul):
-        return op.constructor, node.inputs, (node.inputs[0].tensor_type.ndim,)
-    if op.family is Family.ELEMENTWISE:
-        return op.constructor, node.inputs, ()
-    form = _sparse_term(op) or matrix_term(node, [broadcast_of(operand) for operand in node.inputs])
+    form = term_of(node, [broadcast_of(operand) for operand in node.inputs])
     return None if form is None else (form[0], node.inputs, form[1])
 
 
-def _sparse_term(op: Op) -> tuple[str, tuple[int, ...]] | None:
-    """Constructor and numbers of an op on sparse matrices that rules speak of."""
-    if not (isinstance(op, SparseOp) and op.kinds):
+def built(constructor: str, operands: Sequence[Variable], literals: Sequence[Literal]) -> Variable | None:
+    """The Variable of a term; None for a constructor that stands for no op."""
+    if constructor == "K":
+        return constant(np.asarray(literals[0]).astype(DTYPES[int(literals[1])]))
+    if constructor == "Output":
+        # Of several outputs the first stands for the whole, and `Output` finds the others.
+        whole = operands[0].owner
+        return None if whole is None else whole.outputs[int(literals[0])]
+    known = op_of(constructor, literals, [_own_rank(operand) for operand in operands])
+    if known is None:
         return None
-    return op.constructor, tuple(int(str(part)) for part in op.properties())
-
-
-class TermFactory:
-    """Builds Variables from terms of the rule language."""
-
-    def __init__(self, signature: Signature) -> None:
-        self.signature = signature
-        self._ops: dict[str, Op] = {op.constructor: op for op in registered_ops()}
-
-    def build(
-        self, constructor: str, operands: Sequence[Variable], literals: Sequence[Literal]
-    ) -> Variable | None:
-        """The Variable of a term; None for a constructor that stands for no op."""
-        if constructor == "K":
-            return constant(np.asarray(literals[0]).astype(DTYPES[int(literals[1])]))
-        if constructor == "Cast":
-            return cast(operands[0], DTYPES[int(literals[0])])
-        if constructor == "DimShuffle":
-            word = int(literals[0])
-            return dimshuffle(with_rank(operands[0], permutation_input_rank(word)), permutation_axes(word))
-        if constructor in _REDUCERS or constructor in _NORMALIZATIONS:
-            return _over_axes(constructor, operands[0], int(literals[0]))
-        if constructor in PRODUCTS:
-            rank = int(literals[0])
-            return _output(PRODUCTS[constructor], [with_rank(operand, rank) for operand in operands])
-        if constructor in BY_CONSTRUCTOR:
-            # Of several outputs the first stands for the whole, and `Output` finds the others.
-            known = instance(constructor, literals, ())
-            assert known is not None
-            return _output(known.op, list(map(with_rank, operands, known.operand_ranks)))
-        if constructor == "Output":
-            whole = operands[0].owner
-            return None if whole is None else whole.outputs[int(literals[0])]
-        return self._of_registered(constructor, operands, literals)
-
-    def _of_registered(
-        self, constructor: str, operands: Sequence[Variable], literals: Sequence[Literal]
-    ) -> Variable | None:
-        op = self._ops.get(constructor)
-        if isinstance(op, SparseOp) and op.kinds:
-            return _of_sparse(op, operands, literals)
-        if op is None or op.family is not Family.ELEMENTWISE:
-            return None
-        rank = max((_own_rank(operand) for operand in operands), default=0)
-        return _output(op, [with_rank(operand, rank) for operand in operands])
-
-
-def _of_sparse(op: SparseOp, operands: Sequence[Variable], literals: Sequence[Literal]) -> Variable:
     ranked = [
-        operand if kind == "sparse" else with_rank(operand, kind)
-        for operand, kind in zip(operands, op.kinds, strict=True)
+        operand if rank is None else with_rank(operand, rank)
+        for operand, rank in zip(operands, known.operand_ranks, strict=True)
     ]
-    return _output(SparseSum(int(literals[0])) if isinstance(op, SparseSum) else op, ranked)
+    if isinstance(known.op, Cast):
+        return cast(ranked[0], known.op.dtype)
+    if isinstance(known.op, DimShuffle):
+        return dimshuffle(ranked[0], known.op.order)
+    return _output(known.op, ranked)
 
 
 def _own_rank(operand: Variable) -> int:
-    return 0 if broadcast_of(operand) == SCALAR else operand.tensor_type.ndim
-
-
-def _over_axes(constructor: str, operand: Variable, mask: int) -> Variable:
-    axes = tuple(axis for axis in range(operand.tensor_type.ndim) if mask >> axis & 1)
-    if constructor in _REDUCERS:
-        return _output(Reduction(_REDUCERS[constructor], axes, keepdims=True), [operand])
-    return _output(Normalization(_NORMALIZATIONS[constructor], constructor, axes), [operand])
+    tensor = isinstance(operand.type, TensorType) and broadcast_of(operand) != SCALAR
+    return operand.tensor_type.ndim if tensor else 0
 
 
 def _output(op: Op, operands: Sequence[Variable]) -> Variable:

@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from esat.egraph.constructors import opaque_constructor
+from esat.egraph.forms import mask_of, term_of
 from esat.egraph.known import LOGARITHMS, facts_of, is_view
-from esat.egraph.matrices import matrix_term
 from esat.egraph.structure import relation_of, with_structure
 from esat.egraph.terms import (
     SCALAR,
     Dimension,
-    OpaqueOp,
+    RankedOp,
     TermBuilder,
     TermGraph,
     TermType,
@@ -44,7 +44,6 @@ from esat.graph import (
 from esat.graph.folding import fold
 from esat.graph.sparse_type import SparseType
 from esat.ops.assume import Assume
-from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
 from esat.ops.control import Assert, IfElse
 from esat.ops.dimshuffle import DimShuffle
@@ -147,7 +146,7 @@ class _Encoder:
         self.inputs: list[Variable] = []
         self.arrays: dict[tuple[str, tuple[int, ...], bytes], int] = {}
         self.array_constants: list[Constant] = []
-        self.opaque: dict[OpaqueOp, int] = {}
+        self.opaque: dict[RankedOp, int] = {}
         self.places: list[UserLine | None] = []
         self.assumed: list[tuple[int, str]] = []
         self.takes_logarithms = False
@@ -198,29 +197,42 @@ class _Encoder:
         output = node.outputs[0]
         if isinstance(op, Assume):
             self._add_assumption(output, operands[0], op)
-        elif isinstance(op, Cast):
-            self.shape[output] = self._shape_of(node.inputs[0])
-            self._add(output, "Cast", operands, (dtype_number(op.dtype),))
         elif isinstance(op, DimShuffle):
             self._add_dimshuffle(output, operands[0], op, self._shape_of(node.inputs[0]))
         elif isinstance(op, Reduction):
             self._add_reduction(node, op, operands[0])
-        elif isinstance(op, MatMul):
-            self._add_matmul(node, operands)
-        elif isinstance(op, SparseOp) and op.kinds:
-            self._add_sparse(output, op, operands, [self._shape_of(variable) for variable in node.inputs])
         elif isinstance(op, ShapeI):
             self._add_size(node, op)
-        elif isinstance(op, Normalization) and self.builder.types[operands[0]].broadcast != SCALAR:
-            self.shape[output] = self._shape_of(node.inputs[0])
-            self._add(output, op.constructor, operands, (sum(1 << axis for axis in op.axes),))
+        elif isinstance(op, Normalization) and self.builder.types[operands[0]].broadcast == SCALAR:
+            self._add_opaque(node, operands)
         elif op.constructor == "Fill" and self._is_scalar(output):
             self.number[output], self.shape[output] = operands[1], self._shape_of(node.inputs[0])
-        elif op.family is Family.ELEMENTWISE:
-            self.shape[output] = self._broadcast([self._shape_of(variable) for variable in node.inputs])
-            self._add(output, op.constructor, operands, ())
         else:
+            self._add_formed(node, operands)
+
+    def _add_formed(self, node: Apply, operands: Sequence[int]) -> None:
+        """The term of a node whose op has a form in the e-graph, or that of an opaque one."""
+        form = term_of(node, [self.builder.types[operand].broadcast for operand in operands])
+        if form is None:
             self._add_opaque(node, operands)
+            return
+        shape = self._result_shape(node)
+        if shape is None:
+            self._add_outputs(node, form[0], operands, form[1])
+        else:
+            self.shape[node.outputs[0]] = shape
+            self._add(node.outputs[0], form[0], operands, form[1])
+
+    def _result_shape(self, node: Apply) -> tuple[Dimension, ...] | None:
+        """Sizes of a result in terms of those of the operands; None where it has sizes of its own."""
+        op, shapes = node.op, [self._shape_of(variable) for variable in node.inputs]
+        if isinstance(op, MatMul):
+            return self._matmul_shape(*shapes)
+        if isinstance(op, SparseOp):
+            return self._sparse_shape(op, shapes)
+        if isinstance(op, Normalization):
+            return shapes[0]
+        return self._broadcast(shapes) if op.family is Family.ELEMENTWISE else None
 
     def _add_assumption(self, output: Variable, operand: int, op: Assume) -> None:
         """The operand itself, which has the facts; a row or a column by type has no structure to speak of."""
@@ -252,7 +264,7 @@ class _Encoder:
         elif self.builder.types[operand].broadcast == SCALAR:
             self._add(kept, "K", (), (0.0, dtype_number(dtype)), value=0.0)
         else:
-            mask = sum(1 << axis for axis in (axes if op.typing == "reduce" else op.axes))
+            mask = mask_of(axes if op.typing == "reduce" else op.axes)
             self._add(kept, op.constructor, [operand], (mask,))
         if op.keepdims:
             self.number[output], self.shape[output] = self.number[kept], self.shape[kept]
@@ -260,37 +272,31 @@ class _Encoder:
         order = tuple(axis for axis in range(len(shape)) if axis not in op.axes)
         self._add_dimshuffle(output, self.number[kept], DimShuffle(order, len(shape)), self.shape[kept])
 
-    def _add_matmul(self, node: Apply, operands: Sequence[int]) -> None:
-        left, right = (self._shape_of(variable) for variable in node.inputs)
-        output = node.outputs[0]
+    def _matmul_shape(self, left: Sequence[Dimension], right: Sequence[Dimension]) -> tuple[Dimension, ...]:
         if 1 not in (left[-1], right[-2]):
             self.dimensions.merge(left[-1], right[-2])
-        self.shape[output] = (*self._broadcast([left[:-2], right[:-2]]), left[-2], right[-1])
-        self._add(output, node.op.constructor, operands, (output.tensor_type.ndim,))
+        return (*self._broadcast([left[:-2], right[:-2]]), left[-2], right[-1])
 
-    def _add_sparse(
-        self, output: Variable, op: SparseOp, operands: Sequence[int], shapes: Sequence[tuple[Dimension, ...]]
-    ) -> None:
-        """A term on sparse matrices, whose shapes are rows, columns and the number of stored values."""
+    def _sparse_shape(self, op: SparseOp, shapes: Sequence[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
+        """Shapes of sparse matrices are rows, columns and the number of stored values."""
         first = shapes[0]
         match op.typing:
             case "stored":
-                self.shape[output] = first[2:]
+                return first[2:]
             case "structure":
-                self.shape[output] = (*first[:2], self.dimensions.merge(first[2], shapes[1][0]))
+                return (*first[:2], self.dimensions.merge(first[2], shapes[1][0]))
             case "same":
-                self.shape[output] = first[:2]
+                return first[:2]
             case "transpose":
-                self.shape[output] = (first[1], first[0], first[2])
+                return first[1], first[0], first[2]
             case "number":
-                self.shape[output] = ()
+                return ()
             case "sparse_sum":
-                self.shape[output] = (first[1 - int(str(op.properties()[0]))],)
+                return (first[1 - int(str(op.properties()[0]))],)
             case _:
                 left, right = shapes[:2] if op.typing == "product" else shapes[1:3]
                 self.dimensions.merge(left[1], right[0])
-                self.shape[output] = (left[0], right[1])
-        self._add(output, op.constructor, operands, tuple(int(str(part)) for part in op.properties()))
+                return left[0], right[1]
 
     def _add_size(self, node: Apply, op: ShapeI) -> None:
         """The size of an axis: a constant, or the size of the first term that has this axis.
@@ -308,19 +314,15 @@ class _Encoder:
             self._add(output, "K", (), (float(size), number), value=float(size))
             return
         term, axis = size
-        opaque = OpaqueOp(ShapeI(axis), (self.builder.types[term].rank,))
+        opaque = RankedOp(ShapeI(axis), (self.builder.types[term].rank,))
         position = self.opaque.setdefault(opaque, len(self.opaque))
         self._add(output, opaque_constructor(op, 1), (term,), (position,))
 
     def _add_opaque(self, node: Apply, operands: Sequence[int]) -> None:
-        form = matrix_term(node, [self.builder.types[operand].broadcast for operand in operands])
-        if form is not None:
-            self._add_outputs(node, form[0], operands, form[1])
-            return
         ranks = tuple(
-            variable.type.ndim if isinstance(variable.type, TensorType) else 0 for variable in node.inputs
+            variable.type.ndim if isinstance(variable.type, TensorType) else None for variable in node.inputs
         )
-        opaque = OpaqueOp(node.op, ranks)
+        opaque = RankedOp(node.op, ranks)
         position = self.opaque.setdefault(opaque, len(self.opaque))
         self._add_outputs(node, opaque_constructor(node.op, len(operands)), operands, (position,))
         if self.takes_logarithms and is_view(node):
@@ -348,7 +350,7 @@ class _Encoder:
     def _shape_of(self, variable: Variable) -> tuple[Dimension, ...]:
         return self.shape[self.folded.get(variable, variable)]
 
-    def _broadcast(self, shapes: Sequence[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
+    def _broadcast(self, shapes: Sequence[Sequence[Dimension]]) -> tuple[Dimension, ...]:
         result: list[Dimension] = []
         for sizes in zip(*shapes, strict=True):
             merged: Dimension = 1

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from esat.egraph.signature import ConstructorSignature, Typing
-from esat.egraph.terms import SCALAR, OpaqueOp, broadcast_word
+from esat.egraph.terms import SCALAR, broadcast_word
 from esat.graph import Apply, Op, TensorType
 from esat.ops.diagonal import Diagonal, DiagonalOf
 from esat.ops.linalg.factor import LU, QR, Cholesky, QRMode
@@ -148,16 +148,6 @@ def _result_word(typing: str, operands: Sequence[int], rank: int) -> int | None:
         case _:
             return None
     return SCALAR if word == SCALAR or word & (word + 1) == 0 else word
-
-
-def instance(constructor: str, attributes: Sequence[Any], opaque: Sequence[OpaqueOp]) -> OpaqueOp | None:
-    """The op of a term and the ranks of its operands, if it has a form here or is opaque; else None."""
-    form = BY_CONSTRUCTOR.get(constructor)
-    if form is not None:
-        *numbers, rank = map(int, attributes)
-        return OpaqueOp(form.make(*numbers), (rank,) * form.record.operand_count)
-    number = int(attributes[-1]) if attributes else -1
-    return opaque[number] if 0 <= number < len(opaque) else None
 
 
 def matrix_shape(constructor: str, attributes: Sequence[Any], operands: Sequence[Shape]) -> Shape | None:

@@ -71,11 +71,11 @@ class TermType:
 
 
 @record(frozen=True, slots=True)
-class OpaqueOp:
-    """An op instance that rules know only by number, with the ranks its operands must have."""
+class RankedOp:
+    """An op, and the ranks its operands must have; None for an operand that may have any."""
 
     op: Op
-    operand_ranks: tuple[int, ...]
+    operand_ranks: tuple[int | None, ...]
 
 
 @record(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class TermGraph:
     roots: tuple[int, ...]
     inputs: tuple[Variable, ...] = ()
     arrays: tuple[Constant, ...] = ()
-    opaque: tuple[OpaqueOp, ...] = ()
+    opaque: tuple[RankedOp, ...] = ()
     places: tuple[UserLine | None, ...] = ()
     equal: tuple[tuple[int, int], ...] = ()
     facts: tuple[tuple[int, str], ...] = ()

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import log2, prod
 
-from esat.egraph.matrices import instance
+from esat.egraph.forms import op_of
 from esat.egraph.program import SUPERSEDED
-from esat.egraph.terms import OpaqueOp
+from esat.egraph.terms import RankedOp
 from esat.errors import EsatError
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_counts, plan_ops, step_flops
@@ -91,7 +91,7 @@ class CostModel:
         The op instances that the last attribute of an opaque term refers to.
     """
 
-    def __init__(self, machine: MachineProfile, opaque: Sequence[OpaqueOp] = ()) -> None:
+    def __init__(self, machine: MachineProfile, opaque: Sequence[RankedOp] = ()) -> None:
         self.machine = machine
         self.opaque = opaque
         self._memo: dict[object, float] = {}
@@ -230,11 +230,11 @@ class CostModel:
         operands: Sequence[Value],
         result: Value,
     ) -> float:
-        known = instance(constructor, attributes, self.opaque)
+        known = op_of(constructor, attributes, [len(one.shape) for one in operands], self.opaque)
         if known is None:
             return IMPOSSIBLE
         ranked = [
-            operand._replace(shape=operand.shape or (1.0,) * rank)
+            operand._replace(shape=operand.shape or (1.0,) * (rank or 0))
             for operand, rank in zip(operands, known.operand_ranks, strict=True)
         ]
         if isinstance(known.op, NormalProduct):

@@ -7,41 +7,23 @@ DimShuffle that drops its axes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from esat.egraph.matrices import instance
+from esat.egraph.forms import op_of
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
 from esat.errors import CompileError, UserLine
 from esat.extract.nary import Shape, Step, plan_written
-from esat.graph import Apply, Constant, Family, FunctionGraph, Op, TensorType, Variable
+from esat.graph import Apply, Constant, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.folding import fold
-from esat.graph.registry import op_named, registered_ops
+from esat.graph.registry import op_named
 from esat.graph.types import DTYPES
-from esat.ops.cast import cast
-from esat.ops.contraction import MatMul
+from esat.ops.cast import Cast, cast
 from esat.ops.dimshuffle import dimshuffle
-from esat.ops.normalization import NORMALIZATIONS, Normalization
-from esat.ops.reduction import REDUCERS, Reducer, Reduction
-from esat.ops.sparse.products import SparseSum
-from esat.ops.sparse.record import SparseOp
+from esat.ops.reduction import Reduction
 from esat.rules.macros import permutation_axes, permutation_input_rank
-
-
-def _reducing(reducer: Reducer) -> Callable[[tuple[int, ...], bool], Op]:
-    return lambda axes, keepdims: Reduction(reducer, axes, keepdims)
-
-
-def _normalizing(name: str, constructor: str) -> Callable[[tuple[int, ...], bool], Op]:
-    return lambda axes, keepdims: Normalization(name, constructor, axes)
-
-
-_OVER_AXES = {
-    **{reducer.constructor: _reducing(reducer) for reducer in REDUCERS},
-    **{constructor: _normalizing(name, constructor) for name, constructor in NORMALIZATIONS.items()},
-}
 
 
 def decode(chosen: TermGraph, like: FunctionGraph, shapes: Sequence[Shape]) -> FunctionGraph:
@@ -92,7 +74,6 @@ class _Decoder:
         self.unplaced: dict[int, list[Apply]] = {}
         self.placed: set[Apply] = set()
         self.steps: dict[tuple[Hashable, ...], Variable] = {}
-        self.ops: dict[str, Op] = {op.constructor: op for op in registered_ops()}
         self.uses = [0] * len(chosen.terms)
         for term in chosen.terms:
             for operand in term.operands:
@@ -156,52 +137,26 @@ class _Decoder:
             whole = self.values[term.operands[0]]
             assert isinstance(whole, Apply)
             return whole.outputs[int(term.attributes[0])]
-        if term.constructor == "Cast":
-            return cast(self._value(term.operands[0]), DTYPES[int(term.attributes[0])])
         if term.constructor == "DimShuffle":
             return self._dimshuffle(term)
-        if term.constructor in _OVER_AXES:
-            return self._over_axes(term, type)
-        op = self.ops.get(term.constructor)
-        return self._opaque(term) if op is None else self._apply(op, term, type)
+        return self._of_op(term, type)
 
-    def _apply(self, op: Op, term: Term, type: TermType) -> Variable | Apply:
-        if op.family is Family.ELEMENTWISE:
-            return _single(op, [self._with_rank(operand, type.rank) for operand in term.operands])
-        if isinstance(op, MatMul):
-            rank = int(term.attributes[0])
-            return _single(op, [self._with_rank(operand, rank) for operand in term.operands])
-        if isinstance(op, SparseOp) and op.kinds:
-            return self._sparse(op, term)
-        return self._opaque(term)
-
-    def _sparse(self, op: SparseOp, term: Term) -> Variable:
-        made = SparseSum(int(term.attributes[0])) if isinstance(op, SparseSum) else op
+    def _of_op(self, term: Term, type: TermType) -> Variable | Apply:
+        ranks = [self.chosen.types[operand].rank for operand in term.operands]
+        known = op_of(term.constructor, term.attributes, ranks, self.chosen.opaque)
+        assert known is not None, "terms of a graph refer to its ops"
         operands = [
-            self._value(operand) if kind == "sparse" else self._with_rank(operand, kind)
-            for operand, kind in zip(term.operands, op.kinds, strict=True)
+            self._value(operand) if rank is None else self._with_rank(operand, rank)
+            for operand, rank in zip(term.operands, known.operand_ranks, strict=True)
         ]
-        return _single(made, operands)
-
-    def _opaque(self, term: Term) -> Variable | Apply:
-        opaque = instance(term.constructor, term.attributes, self.chosen.opaque)
-        assert opaque is not None, "terms of a graph refer to its ops"
-        operands = [
-            self._with_rank(operand, rank) if self._is_scalar_tensor(operand) else self._value(operand)
-            for operand, rank in zip(term.operands, opaque.operand_ranks, strict=True)
-        ]
-        node = opaque.op.make_node(*operands)
-        return node if len(node.outputs) > 1 else node.outputs[0]
-
-    def _over_axes(self, term: Term, type: TermType) -> Variable:
-        operand = self._value(term.operands[0])
-        mask = int(term.attributes[0])
-        rank = operand.tensor_type.ndim
-        make = _OVER_AXES[term.constructor]
-        if type.broadcast == SCALAR:
+        op = known.op
+        if isinstance(op, Cast):
+            return cast(operands[0], op.dtype)
+        if isinstance(op, Reduction) and type.broadcast == SCALAR:
             # All that is not reduced has size 1, and scalars have no rank of their own.
-            return _single(make(tuple(range(rank)), False), [operand])
-        return _single(make(tuple(axis for axis in range(rank) if mask >> axis & 1), True), [operand])
+            op = Reduction(op.reducer, tuple(range(operands[0].tensor_type.ndim)), keepdims=False)
+        node = op.make_node(*operands)
+        return node if len(node.outputs) > 1 else _folded(node)
 
     def _nary(self, number: int, term: Term, type: TermType) -> Variable:
         operands = [self._with_rank(operand, type.rank) for operand in term.operands]
@@ -243,9 +198,6 @@ class _Decoder:
         assert isinstance(value, Variable)
         return value
 
-    def _is_scalar_tensor(self, number: int) -> bool:
-        return self._is_scalar(number) and isinstance(self._value(number).type, TensorType)
-
     def _is_scalar(self, number: int) -> bool:
         return self.chosen.types[number].broadcast == SCALAR
 
@@ -261,7 +213,10 @@ class _Decoder:
 
 
 def _single(op: Op, operands: Sequence[Variable]) -> Variable:
-    node = op.make_node(*operands)
+    return _folded(op.make_node(*operands))
+
+
+def _folded(node: Apply) -> Variable:
     folded = fold(node, node.inputs)
     return node.outputs[0] if folded is None else folded[0]
 

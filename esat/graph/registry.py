@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from esat.graph.op import Op
 
 _OPS: dict[str, Op] = {}
+_BY_CONSTRUCTOR: dict[str, Op] = {}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 _PUBLIC: set[str] = set()
 
@@ -21,9 +22,9 @@ def register_op(op: Op) -> Op:
     known = _OPS.get(op.name)
     if known is not None and known is not op:
         raise GraphError(f"an op named {op.name!r} is registered already: {known!r}")
-    if any(other.constructor == op.constructor and other is not op for other in _OPS.values()):
+    if _BY_CONSTRUCTOR.get(op.constructor, op) is not op:
         raise GraphError(f"the e-graph constructor {op.constructor!r} of {op.name!r} is taken")
-    _OPS[op.name] = op
+    _OPS[op.name] = _BY_CONSTRUCTOR[op.constructor] = op
     return op
 
 
@@ -34,6 +35,11 @@ def op_named(name: str) -> Op:
     except KeyError:
         close = ", ".join(difflib.get_close_matches(name, _OPS)) or "none close"
         raise GraphError(f"no op named {name!r} (did you mean: {close})") from None
+
+
+def op_constructed(constructor: str) -> Op | None:
+    """The registered op that terms of a constructor stand for, if there is one."""
+    return _BY_CONSTRUCTOR.get(constructor)
 
 
 def is_registered(op: Op) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from esat.classic.conditions import Bindings, Conditions, Unknown, Value
-from esat.classic.terms import Literal, TermFactory
+from esat.classic.terms import Literal, built
 from esat.egraph.signature import Signature
 from esat.egraph.structure import RELATIONS
-from esat.egraph.terms import OpaqueOp
+from esat.egraph.terms import RankedOp
 from esat.egraph.uniform import broadcast_of, dtype_of
 from esat.errors import EsatError
 from esat.graph import Variable
@@ -111,8 +111,7 @@ class Construction:
 
     def __init__(self, signature: Signature, operators: Mapping[str, Operator]) -> None:
         self.judge = Judge(signature, operators, self.build)
-        self.opaque: list[OpaqueOp] = []
-        self._factory = TermFactory(signature)
+        self.opaque: list[RankedOp] = []
 
     def build(self, term: Sexp, bindings: Bindings) -> Variable:
         """The Variable of a term.
@@ -158,7 +157,7 @@ class Construction:
 
     def _apply(self, name: str, operands: list[Variable], literals: list[Literal]) -> Variable | None:
         if name != "Reshape":
-            return self._factory.build(name, operands, literals)
+            return built(name, operands, literals)
         return self.opaque[int(literals[-1])].op.make_node(*operands).outputs[0]
 
 

@@ -15,41 +15,29 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.egraph.matrices import BY_CONSTRUCTOR, instance
+from esat.egraph.forms import op_of
+from esat.egraph.matrices import BY_CONSTRUCTOR
 from esat.egraph.structure import RELATIONS
-from esat.egraph.terms import SCALAR, Term, TermGraph, broadcast_word, rank_of
+from esat.egraph.terms import SCALAR, RankedOp, Term, TermGraph, broadcast_word, rank_of
 from esat.errors import EsatError
 from esat.extract.arrays import Attribute, EGraphArrays
-from esat.graph import Op, Variable
-from esat.graph.registry import registered_ops
+from esat.graph import Variable
+from esat.graph.registry import op_constructed
 from esat.graph.sparse_type import is_sparse_matrix
 from esat.graph.types import DTYPES
-from esat.ops.cast import Cast
-from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.linalg.structured import PRODUCTS
-from esat.ops.normalization import NORMALIZATIONS, Normalization
-from esat.ops.reduction import REDUCERS, Reduction
-from esat.ops.sparse.products import SparseSum
-from esat.ops.sparse.record import SparseOp
 from esat.ops.structure import RANGES
-from esat.ops.table import SPARSE
 from esat.records import record
-from esat.rules.macros import permutation_axes, permutation_input_rank
 from esat.soundness.evaluation import TRIALS, Outcome, dense, disturbed, perturbed, summarized
 from esat.soundness.judging import real
 from esat.soundness.statement import FACTS
 from esat.soundness.values import Array, holds
 
-_REDUCERS = {reducer.constructor: reducer for reducer in REDUCERS}
-_NORMALIZATIONS = {constructor: name for name, constructor in NORMALIZATIONS.items()}
 _NARY = {
     "NarySum": (np.add, np.subtract, 0),
     "NaryProd": (np.multiply, np.divide, 1),
 }
 _MARKS = "Superseded"
-SPARSE_KINDS = {op.constructor: op.kinds for op in SPARSE}
-"""Constructor -> what its operands are, for ops on sparse matrices."""
 
 
 @record(frozen=True)
@@ -129,7 +117,6 @@ class _Oracle:
         self.terms = terms
         self.inputs = inputs
         self.generator = generator
-        self.ops: dict[str, Op] = {op.constructor: op for op in registered_ops()}
         self.broadcast = arrays.facts.get("bp", {})
         self.samples: dict[int, _Sample | _Whole] = {}
         self.compared = self.facts = 0
@@ -195,7 +182,7 @@ class _Oracle:
         known = [operand for operand in operands if isinstance(operand, _Sample)]
         if len(known) < len(operands):
             return None
-        function = self._function(term)
+        function = self._function(term, [operand.value.ndim for operand in known])
         if function is None:
             return None
         results: list[list[Array]] = []
@@ -236,12 +223,13 @@ class _Oracle:
                     tainted = tainted | np.broadcast_to(operand.tainted, value.shape)
                 except ValueError:
                     tainted = np.ones(value.shape, bool)
-        mixing = (*_REDUCERS, *_NORMALIZATIONS, *PRODUCTS, *SPARSE_KINDS, "DimShuffle")
-        if term.constructor in mixing and tainted.any():
+        if tainted.any() and not _is_elementwise(term.constructor):
             tainted = np.ones(value.shape, bool)
         return tainted
 
-    def _function(self, term: Term) -> Callable[[list[Array], bool], Sequence[Array]] | None:
+    def _function(
+        self, term: Term, ranks: Sequence[int]
+    ) -> Callable[[list[Array], bool], Sequence[Array]] | None:
         """How to compute a term from the values of its operands, with or without errors on partial sums."""
         name, attributes = term.constructor, term.attributes
         if name in ("In", "Array", "K"):
@@ -249,10 +237,8 @@ class _Oracle:
             return lambda *_: [leaf]
         if name in _NARY:
             return partial(self._nary, name, int(attributes[0]))
-        op = self._op(name, attributes)
-        if op is None:
-            return None
-        return lambda operands, _: op.perform(_ranked(name, operands, attributes, self.terms))
+        known = op_of(name, attributes, ranks, self.terms.opaque)
+        return None if known is None else partial(_performed, known)
 
     def _nary(self, name: str, count: int, operands: list[Array], noisy: bool) -> list[Array]:
         combine, undo, unit = _NARY[name]
@@ -269,26 +255,6 @@ class _Oracle:
         if name == "Array":
             return np.asarray(self.terms.arrays[int(attributes[0])].data)
         return np.asarray(attributes[0]).astype(DTYPES[int(attributes[1])])
-
-    def _op(self, name: str, attributes: Sequence[Attribute]) -> Op | None:
-        if name == "Cast":
-            return Cast(DTYPES[int(attributes[0])])
-        if name == "DimShuffle":
-            word = int(attributes[0])
-            return DimShuffle(permutation_axes(word), permutation_input_rank(word))
-        if name in PRODUCTS:
-            return PRODUCTS[name]
-        if name in _REDUCERS:
-            return Reduction(_REDUCERS[name], _axes(attributes[0]), keepdims=True)
-        if name in _NORMALIZATIONS:
-            return Normalization(_NORMALIZATIONS[name], name, _axes(attributes[0]))
-        op = self.ops.get(name)
-        if isinstance(op, SparseOp) and op.kinds:
-            return SparseSum(int(attributes[0])) if isinstance(op, SparseSum) else op
-        if isinstance(op, Elementwise):
-            return op
-        known = instance(name, attributes, self.terms.opaque)
-        return None if known is None else known.op
 
     # ---- comparisons
 
@@ -353,29 +319,16 @@ class _Oracle:
         self.errors.append(error)
 
 
-def _axes(mask: Attribute) -> tuple[int, ...]:
-    return tuple(axis for axis in range(int(mask).bit_length()) if int(mask) >> axis & 1)
+def _is_elementwise(constructor: str) -> bool:
+    """Whether each element of a result comes from those at its place; leaves have no others."""
+    alone = (*_NARY, "In", "Array", "K", "Cast")
+    return constructor in alone or isinstance(op_constructed(constructor), Elementwise)
 
 
-def _ranked(
-    name: str, operands: list[Array], attributes: Sequence[Attribute], terms: TermGraph
-) -> list[Array]:
-    """Operands in the rank an op needs: scalars of the e-graph have none."""
-    if name in PRODUCTS:
-        ranks = [int(attributes[0])] * 2
-    elif name == "DimShuffle":
-        ranks = [permutation_input_rank(int(attributes[0]))]
-    elif name in SPARSE_KINDS:
-        ranks = [2 if kind == "sparse" else kind for kind in SPARSE_KINDS[name]]
-    elif name in _REDUCERS or name in _NORMALIZATIONS:
-        ranks = [max(operands[0].ndim, int(attributes[0]).bit_length())]
-    elif attributes and name != "Cast":
-        known = instance(name, attributes, terms.opaque)
-        assert known is not None, "an op that can be computed has operands"
-        ranks = list(known.operand_ranks)
-    else:
-        return operands
-    return [
-        operand.reshape((1,) * rank) if operand.ndim == 0 else operand
-        for operand, rank in zip(operands, ranks, strict=True)
+def _performed(known: RankedOp, operands: list[Array], noisy: bool) -> Sequence[Array]:
+    """What an op makes of operands, scalars in the ranks that it needs: those of the e-graph have none."""
+    ranked = [
+        operand.reshape((1,) * rank) if rank and operand.ndim == 0 else operand
+        for operand, rank in zip(operands, known.operand_ranks, strict=True)
     ]
+    return known.op.perform(ranked)

@@ -9,7 +9,7 @@ from typing import Literal
 from esat.classic.terms import Literal as Number
 from esat.egraph.signature import MATRIX_TYPINGS, ConstructorSignature, Signature
 from esat.egraph.structure import RELATIONS
-from esat.egraph.terms import OpaqueOp, dtype_number
+from esat.egraph.terms import RankedOp, dtype_number
 from esat.graph.sparse_type import Format
 from esat.ops.structure import SQUARE_STRUCTURES
 from esat.ops.view import Reshape
@@ -73,7 +73,7 @@ class TermShapes:
         plan: DtypePlan,
         rank: int,
         values: Sequence[float],
-        opaque: list[OpaqueOp],
+        opaque: list[RankedOp],
         random: Random,
     ) -> None:
         self.dimensions = Dimensions()
@@ -287,5 +287,5 @@ class TermShapes:
         self.targets[sizes] = target
         types = tuple(1 if size == 1 else None for size in target)
         self._literal(number, lambda: len(self._opaque))
-        self._opaque.append(OpaqueOp(Reshape(types), (len(source), 1)))
+        self._opaque.append(RankedOp(Reshape(types), (len(source), 1)))
         return normalized(target)
