@@ -25,19 +25,26 @@ def as_tensor(type: Type) -> TensorType:
 def uniform_value(data: NDArray[Any]) -> float | None:
     """The value all elements share, as a float that is exactly it; else None.
 
-    Negative zero, NaN, complex numbers and integers beyond float64 have no such value: the
+    Negative zero, NaN, complex numbers but real ones and integers beyond float64 have no such value: the
     e-graph's numbers cannot tell them from others.
     """
-    if data.size == 0 or data.dtype.kind == "c":
+    if data.dtype.kind == "c":
+        return None if np.any(data.imag) or _has_negative_zero(data.imag) else uniform_value(data.real)
+    if data.size == 0:
         return None
     first = data.flat[0]
     if data.size > 1 and not bool(np.all(data == first)):
         return None
     value = float(first)
-    if math.isnan(value) or (value == 0.0 and data.dtype.kind == "f" and bool(np.any(np.signbit(data)))):
+    if math.isnan(value) or (value == 0.0 and data.dtype.kind == "f" and _has_negative_zero(data)):
         return None
     exact = data.dtype.kind == "f" or (math.isfinite(value) and int(value) == int(first))
     return value if exact and abs(value) < 2.0**1023 else None
+
+
+def _has_negative_zero(zeros: NDArray[Any]) -> bool:
+    """Whether one of some zeros has a sign."""
+    return bool(np.any(np.signbit(zeros)))
 
 
 def broadcast_of(variable: Variable) -> int:

@@ -204,7 +204,7 @@ def units(variable, one):
     ]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_units_of_one_element_leave_nothing_to_compute(program, rank, dtype):
     one = esat.constant(np.ones((1,) * rank, dtype))
