@@ -22,7 +22,7 @@ import esat
 from esat.egraph.encode import encode
 from esat.egraph.engine import Engine
 from esat.egraph.loader import flatten, load
-from esat.egraph.prepare import prepared_engine
+from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import Program, program_for
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
@@ -182,7 +182,7 @@ def run(program: Program, graph: FunctionGraph, equal: bool = False) -> Outcome:
     terms = encode(graph)
     with prepared_engine(program, terms) as engine:
         load(engine, terms, flatten(terms, program.strict))
-        report = saturate(engine, program.prepared.schedule_for(terms), Budgets(), program.constructors)
+        report = saturate(engine, prepared(program).schedule_for(terms), Budgets(), program.constructors)
         frozen = engine.freeze()
         total = time.perf_counter() - begun
         found = not equal or len(_classes(engine, frozen, terms.roots)) == 1

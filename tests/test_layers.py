@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tools import counts
+
 PACKAGE = Path(__file__).resolve().parent.parent / "esat"
 
 # Left may not import right. `frontend` is a side room of the pipeline's last stages: only
@@ -111,3 +113,7 @@ def test_frozen_dataclasses_are_records(module: Path) -> None:
         and any(keyword.arg == "frozen" for keyword in node.keywords)
     ]
     assert not frozen, f"{module}, lines {frozen}: use esat.records.record"
+
+
+def test_no_files_import_each_other() -> None:
+    assert counts.circles(counts.trees()) == []

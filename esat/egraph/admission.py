@@ -293,15 +293,15 @@ class _Trial:
             engine.execute(f"(run {ruleset} 1)")
 
     def _load_with_package(self) -> None:
-        from esat.egraph.prepare import PreparedProgram
+        from esat.egraph.prepare import prepared
         from esat.rules import RULES
 
         own = RuleFile(self.file.file, (), (), (*self.known, *self.file.declarations))
         files = tuple(file for file in RULES.files() if file.file.startswith(str(PACKAGE_RULES)))
         program = program_for(RuleSelection((*files, own)))
-        prepared = PreparedProgram.of(program)
+        rules = prepared(program)
         try:
-            prepared.extend(Engine(), range(len(prepared.modules)))
+            rules.extend(Engine(), range(len(rules.modules)))
         except EsatError as error:
             sorts = [form for form in self.file.declarations if head_of(form) in _SORTS]
             raise sorts[0].position.error(

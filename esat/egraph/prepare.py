@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from esat.egraph.clearing import with_twins
@@ -27,7 +27,7 @@ from esat.egraph.loader import LOADING, LOADING_RULES
 from esat.egraph.modules import Module, Relevance, declared_tables, members_of, modules_of, rules_of
 from esat.egraph.numbers import numbers_program
 from esat.egraph.pool import POOL
-from esat.egraph.program import SUPERSEDED, Program
+from esat.egraph.program import PROGRAMS_KEPT, SUPERSEDED, Program
 from esat.egraph.rule_compiler import RULESET_PREFIX, WIDE_SUFFIX, CompiledRules, compile_rules
 from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.structure import given_tables, structure_program
@@ -80,18 +80,6 @@ class PreparedProgram:
     schedules: dict[tuple[tuple[int, ...], bool], Schedule] = field(
         default_factory=dict, compare=False, repr=False
     )
-
-    @classmethod
-    def of(cls, program: Program) -> PreparedProgram:
-        """The rules of a program: from disk, or compiled.
-
-        Raises
-        ------
-        RuleError
-            For a rule that uses an unknown op, a wrong number of operands, or could change a type.
-        """
-        rules = program.selection.rules
-        return cls(program, prepared_rules(program.digest, rules, lambda: _prepare(program)))
 
     @property
     def modules(self) -> tuple[Module, ...]:
@@ -292,6 +280,19 @@ def _refused(modules: Sequence[Module], error: RuleError) -> RuleError:
     return error
 
 
+@lru_cache(PROGRAMS_KEPT)
+def prepared(program: Program) -> PreparedProgram:
+    """The rules of a program, ready to load: from disk, or compiled; the last few are remembered.
+
+    Raises
+    ------
+    RuleError
+        For a rule that uses an unknown op, a wrong number of operands, or could change a type.
+    """
+    rules = program.selection.rules
+    return PreparedProgram(program, prepared_rules(program.digest, rules, lambda: _prepare(program)))
+
+
 @contextmanager
 def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterator[Engine]:
     """An engine that holds what a program has to say of some terms, for the length of a ``with`` block.
@@ -310,7 +311,7 @@ def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterato
     RuleError
         When egglog refuses a rule, at the rule's position.
     """
-    rules = program.prepared
+    rules = prepared(program)
     if terms is None:
         numbers: Sequence[int] = range(len(rules.modules))
     else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from esat.egraph.constructors import op_signature
 from esat.egraph.identity import program_digest
@@ -16,9 +15,6 @@ from esat.egraph.signature import Signature
 from esat.graph.registry import registered_ops
 from esat.records import record
 from esat.rules.database import PACKAGE_RULES, RuleSelection
-
-if TYPE_CHECKING:
-    from esat.egraph.prepare import PreparedProgram
 
 PROGRAMS_KEPT = 8
 
@@ -30,7 +26,7 @@ rule subsumes must not be computed again, so it leaves a twin of another name in
 """
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class Program:
     """Everything an engine may hold before the terms of a graph.
 
@@ -50,19 +46,6 @@ class Program:
     selection: RuleSelection
     strict: bool
     digest: str
-
-    @cached_property
-    def prepared(self) -> PreparedProgram:
-        """The rules, ready to load, when first needed.
-
-        Raises
-        ------
-        RuleError
-            For a rule that uses an unknown op, a wrong number of operands, or could change a type.
-        """
-        from esat.egraph.prepare import PreparedProgram
-
-        return PreparedProgram.of(self)
 
     @cached_property
     def users_rules(self) -> frozenset[str]:

@@ -9,9 +9,10 @@ import numpy as np
 
 from esat.errors import GraphError, describe
 from esat.frontend.streams import advanced
+from esat.graph.copying import clone
 from esat.graph.function_graph import FunctionGraph, check_inputs
 from esat.graph.op import as_variable
-from esat.graph.traversal import ancestors, clone
+from esat.graph.traversal import ancestors
 from esat.graph.types import TensorType
 from esat.graph.variables import SharedVariable, Variable
 from esat.ops.cast import cast

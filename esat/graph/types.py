@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,15 @@ LARGEST_SIZE = 2**63 - 1
 
 
 class Type:
-    """A set of constraints on values: the kind of data a Variable can hold."""
+    """A set of constraints on values: the kind of data a Variable can hold.
+
+    Attributes
+    ----------
+    variable
+        The class of Variables; it is made of types, and enters itself here.
+    """
+
+    variable: ClassVar[type[Variable]]
 
     def filter(self, value: object) -> Any:
         """Return ``value`` as data of this type, or raise an EsatError."""
@@ -38,9 +46,7 @@ class Type:
 
     def make_variable(self, name: str | None = None) -> Variable:
         """A new Variable of this type, without owner."""
-        from esat.graph.variables import Variable
-
-        return Variable(self, name=name)
+        return self.variable(self, name=name)
 
     def __call__(self, name: str | None = None) -> Variable:
         """A new Variable of this type."""

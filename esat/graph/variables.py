@@ -11,6 +11,7 @@ import numpy as np
 from esat.errors import CycleError, EsatError, GraphError, UserLine, describe
 from esat.graph.callers import node_line
 from esat.graph.methods import Methods
+from esat.graph.traversal import toposort
 from esat.graph.types import TensorType, Type, may_stand_for
 
 if TYPE_CHECKING:
@@ -61,8 +62,6 @@ class Variable(Methods):
         """Pickled with all nodes it depends on, inputs first: however long a graph is, nothing recurses."""
         if self.owner is None:
             return super().__reduce_ex__(protocol)
-        from esat.graph.traversal import toposort
-
         return _output, (toposort([self]), self.owner, self.index)
 
     def __getstate__(self) -> Any:
@@ -77,6 +76,9 @@ class Variable(Methods):
         return f"<{self.type}>"
 
     __repr__ = __str__
+
+
+Type.variable = Variable
 
 
 class Constant(Variable):

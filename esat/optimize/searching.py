@@ -12,7 +12,7 @@ from dataclasses import replace
 from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.phase import Algebra
 from esat.egraph.loader import Loading
-from esat.egraph.prepare import prepared_engine
+from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import Program
 from esat.egraph.report import SaturationReport, Trace
 from esat.egraph.saturate import rounds_beyond, saturate
@@ -62,7 +62,7 @@ def searched(
         with stage("saturate"):
             if budgets.rounds is not None:
                 budgets = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
-            schedule = program.prepared.schedule_for(terms, check_types)
+            schedule = prepared(program).schedule_for(terms, check_types)
             algebra = None if program.strict else Algebra(terms, program.constructors)
             report = saturate(engine, schedule, budgets, program.constructors, trace, algebra)
         with stage("read out"):

@@ -12,7 +12,7 @@ from random import Random
 from esat.classic.terms import is_tensor
 from esat.egraph.constructors import op_signature
 from esat.egraph.loader import flatten, load
-from esat.egraph.prepare import prepared_engine
+from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import Program, program_for
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
@@ -83,7 +83,7 @@ def saturated(
     """Load terms into an engine with a program, saturate, and read out."""
     with prepared_engine(program, terms) as engine:
         load(engine, terms, flatten(terms, program.strict))
-        rules = program.prepared
+        rules = prepared(program)
         report = saturate(engine, rules.schedule_for(terms), budgets, program.constructors)
         return report, read_out(engine.freeze(), engine.values, Layout(not_operators=rules.helpers))
 
@@ -245,7 +245,7 @@ def never_fired(
         firing = Firing(False, False)
         rule = _known(given) or given
         for program in programs:
-            if any(module.rule == rule for module in program.prepared.modules):
+            if any(module.rule == rule for module in prepared(program).modules):
                 firing = fires(rule, program, operators, seed)
                 if firing.fired and firing.united:
                     break

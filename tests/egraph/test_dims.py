@@ -6,7 +6,7 @@ import pytest
 import esat
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load
-from esat.egraph.prepare import prepared_engine
+from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -77,7 +77,7 @@ def shapes_of_classes(output, inputs):
     program = program_for(RULES.query(Query(include=("fast_run",))))
     with prepared_engine(program, terms) as engine:
         load(engine, terms, flatten(terms))
-        saturate(engine, program.prepared.schedule_for(terms), Budgets(), program.constructors)
+        saturate(engine, prepared(program).schedule_for(terms), Budgets(), program.constructors)
         tables = engine.freeze().functions
         numbers = engine.values.value_to_i64
         root = next(hash(row.output) for row in tables["N"].rows if numbers(row.inputs[0]) == terms.roots[0])

@@ -8,6 +8,7 @@ import pytest
 import esat
 from esat.egraph.encode import encode
 from esat.egraph.facts import FINITE_WANTED
+from esat.egraph.prepare import prepared
 from esat.graph import FunctionGraph
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
@@ -119,8 +120,8 @@ def test_graphs_that_do_not_ask_load_nothing_of_it():
 
     def loaded(outputs):
         terms = encode(FunctionGraph([x], outputs, clone=False)).terms
-        numbers = program.prepared.relevant({term.constructor for term in terms})
-        modules = [program.prepared.modules[number] for number in numbers]
+        numbers = prepared(program).relevant({term.constructor for term in terms})
+        modules = [prepared(program).modules[number] for number in numbers]
         own = {"finite", FINITE_WANTED}
         return [module.name for module in modules if own & (module.needs | module.makes)]
 

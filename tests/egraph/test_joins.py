@@ -9,7 +9,7 @@ import esat
 from esat.egraph.encode import encode
 from esat.egraph.joins import MOST_JOINED, Join, Pattern, Tables
 from esat.egraph.loader import flatten, load
-from esat.egraph.prepare import prepared_engine
+from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -42,7 +42,7 @@ def saturation(rules, x, outputs, seconds=600.0):
     program = program_of(rules)
     with prepared_engine(program, terms) as engine:
         load(engine, terms, flatten(terms, program.strict))
-        schedule = program.prepared.schedule_for(terms)
+        schedule = prepared(program).schedule_for(terms)
         return saturate(engine, schedule, Budgets(seconds=seconds), program.constructors)
 
 
@@ -99,7 +99,7 @@ def test_a_key_that_each_row_has_alone_is_no_reason():
 
 
 def test_matches_of_unrelated_patterns_are_the_product():
-    (join,) = [join for join in program_of(TRIPLE).prepared.joins.values() if join.name == "triple"]
+    (join,) = [join for join in prepared(program_of(TRIPLE)).joins.values() if join.name == "triple"]
     assert not join.is_related
     tables = {name: table(1, rows) for name, rows in (("Exp", 300), ("Sin", 200), ("Tanh", 10))}
     assert join.matches(Tables(tables)) == 600_000

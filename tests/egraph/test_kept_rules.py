@@ -6,6 +6,7 @@ import pytest
 
 from esat.egraph import identity, prepare
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
+from esat.egraph.prepare import prepared
 from esat.egraph.program import program_for
 from esat.rules import RULES, read_rules
 from esat.rules.database import RuleSelection
@@ -39,10 +40,10 @@ def program():
 
 def test_what_comes_back_is_equal(store, program):
     rules = program.selection.rules
-    preparing = Preparing(program.prepared.rules)
+    preparing = Preparing(prepared(program).rules)
     for _ in range(2):
         found = prepared_rules(program.digest, rules, preparing, store)
-        assert found == program.prepared.rules
+        assert found == prepared(program).rules
     assert preparing.calls == 1
     assert any(module.rule is not None and module.ruleset for module in found.modules)
     assert any(module.rule is None and module.ruleset for module in found.modules)
@@ -58,20 +59,20 @@ def test_other_rules_are_prepared_for_themselves(store):
 
 @pytest.mark.parametrize("damage", ["half", "flipped", "empty"])
 def test_a_damaged_entry_is_made_again(store, program, damage):
-    rules, preparing = program.selection.rules, Preparing(program.prepared.rules)
+    rules, preparing = program.selection.rules, Preparing(prepared(program).rules)
     prepared_rules(program.digest, rules, preparing, store)
     (path,) = store.path.iterdir()
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes({"half": content[: len(content) // 2], "flipped": content, "empty": b""}[damage])
     with pytest.warns(CacheWarning, match="made again"):
-        assert prepared_rules(program.digest, rules, preparing, store) == program.prepared.rules
-    assert prepared_rules(program.digest, rules, preparing, store) == program.prepared.rules
+        assert prepared_rules(program.digest, rules, preparing, store) == prepared(program).rules
+    assert prepared_rules(program.digest, rules, preparing, store) == prepared(program).rules
     assert preparing.calls == 2
 
 
 def test_an_entry_about_more_rules_than_there_are_is_made_again(store, program):
-    preparing = Preparing(program.prepared.rules)
+    preparing = Preparing(prepared(program).rules)
     prepared_rules(program.digest, program.selection.rules, preparing, store)
     other = Preparing(PreparedRules((), (), ()))
     with pytest.warns(CacheWarning, match="made again"):

@@ -7,7 +7,7 @@ from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load
 from esat.egraph.modules import Relevance, members_of, modules_of
 from esat.egraph.pool import POOL
-from esat.egraph.prepare import prepared_engine
+from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -91,7 +91,7 @@ def test_leaving_rules_out_changes_no_result():
         for known in (terms, None):
             with prepared_engine(program, known) as engine:
                 load(engine, terms, flatten(terms))
-                rules = program.prepared
+                rules = prepared(program)
                 schedule = rules.schedule if known is None else rules.schedule_for(known)
                 report = saturate(engine, schedule, Budgets(), program.constructors)
                 sizes.append((report.nodes, report.rounds, report.stop_reason))

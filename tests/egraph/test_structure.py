@@ -5,6 +5,7 @@ import pytest
 
 import esat
 from esat.egraph.encode import encode
+from esat.egraph.prepare import prepared
 from esat.egraph.structure import RELATIONS, STRUCTURE_TABLES, given_tables
 from esat.graph import FunctionGraph, inputs_of
 from esat.ops.structure import shaped
@@ -166,7 +167,7 @@ def test_graphs_without_structure_pay_nothing():
     x, y = esat.matrix("x"), esat.matrix("y")
     terms = encode(FunctionGraph([x, y], [esat.exp(x @ y) + x.T @ y], clone=False))
     assert not given_tables(terms)
-    rules = program.prepared
+    rules = prepared(program)
     for number in rules.relevant({term.constructor for term in terms.terms}):
         assert STRUCTURE_TABLES.isdisjoint(rules.modules[number].needs), rules.modules[number].text
 

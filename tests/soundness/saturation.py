@@ -4,7 +4,7 @@ from functools import cache
 
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load
-from esat.egraph.prepare import prepared_engine
+from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import Program, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -32,9 +32,9 @@ def saturated(inputs, outputs, program=None, budgets=None):
         load(engine, terms, flatten(terms, program.strict))
         report = saturate(
             engine,
-            program.prepared.schedule_for(terms),
+            prepared(program).schedule_for(terms),
             budgets or Budgets(nodes=3000, seconds=3.0, rounds=4),
             program.constructors,
         )
-        arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=program.prepared.helpers))
+        arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=prepared(program).helpers))
     return terms, report, arrays

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from esat.graph.op import as_variable
+from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.elementwise.code import Code, floats
@@ -45,9 +46,9 @@ def _within_range(operand: Any, number: Any) -> tuple[Any, Any]:
     limits = np.iinfo(dtype)
     variable = as_variable(operand)
     if number > limits.max:
-        return _apply_minimum(variable, 0), 1
+        return op_named("minimum")(variable, 0), 1
     if number < limits.min:
-        return _apply_maximum(variable, 1), 0
+        return op_named("maximum")(variable, 1), 0
     return operand, number
 
 
@@ -60,26 +61,12 @@ def _signed_and_unsigned(left: Variable, right: Variable) -> tuple[Variable, Var
     if "uint64" not in dtypes or not any(np.dtype(dtype).kind == "i" for dtype in dtypes):
         return left, right
     first, second = (
-        cast(_apply_maximum(operand, -1), "uint64") + 1
+        cast(op_named("maximum")(operand, -1), "uint64") + 1
         if operand.tensor_type.kind == "i"
-        else _apply_minimum(operand, 2**63) + 1
+        else op_named("minimum")(operand, 2**63) + 1
         for operand in (left, right)
     )
     return first, second
-
-
-def _apply_minimum(operand: Variable, bound: int) -> Variable:
-    from esat.ops.elementwise.selection import minimum
-
-    result: Variable = minimum(operand, bound)
-    return result
-
-
-def _apply_maximum(operand: Variable, bound: int) -> Variable:
-    from esat.ops.elementwise.selection import maximum
-
-    result: Variable = maximum(operand, bound)
-    return result
 
 
 eq = Comparison("eq", 2, np.equal, "{0} == {1}", ZERO, typing="bool", facts=_SYMMETRIC)

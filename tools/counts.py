@@ -1,0 +1,200 @@
+"""Counts what a reader of the package has to know: files, circles of imports, names with two meanings.
+
+    python tools/counts.py            # all of it, as text
+    python tools/counts.py --strict   # exit status 1 where something is counted that should not be there
+
+Counted are, for each package, files and lines; circles among files, by imports that run, within functions as
+well; public classes of one name in two places; questions about the machine outside of what describes it; and
+attributes of numba and llvmlite that are private to them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "esat"
+MACHINE = frozenset({"target", "machine", "calibration"})
+"""Modules that may ask what machine this is."""
+QUESTIONS = frozenset(
+    {"get_host_cpu_name", "get_host_cpu_features", "cpu_count", "sched_getaffinity", "cpuinfo", "processor"}
+)
+ASKED = ("os", "platform", "llvm", "binding", "llvmlite.binding")
+LIBRARIES = ("numba", "llvmlite")
+
+Tree = tuple[Path, ast.Module]
+
+
+def trees() -> list[Tree]:
+    """Each file of the package with its syntax tree."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in files]
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def sizes(found: list[Tree]) -> Iterator[str]:
+    """Lines about each package: files, lines, the median and the longest file and function."""
+    rooms: dict[str, list[Tree]] = defaultdict(list)
+    for path, tree in found:
+        relative = path.relative_to(PACKAGE)
+        rooms[relative.parts[0] if len(relative.parts) > 1 else "(files)"].append((path, tree))
+    yield f"{'package':12} {'files':>6} {'lines':>7} {'median':>7} {'longest':>8} {'function':>9}"
+    for room, members in [*sorted(rooms.items()), ("all", found)]:
+        lines = [path.read_text(encoding="utf-8").count("\n") for path, _ in members]
+        functions = [
+            (node.end_lineno or 0) - node.lineno + 1
+            for _, tree in members
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+        ]
+        middle, longest = statistics.median(lines), max(functions, default=0)
+        yield f"{room:12} {len(lines):6} {sum(lines):7} {middle:7.0f} {max(lines):8} {longest:9}"
+
+
+def imports(found: list[Tree]) -> networkx.DiGraph:
+    """Which file imports which when it runs, within functions as well; not for types alone."""
+    known = {module_name(path) for path, _ in found}
+    graph = networkx.DiGraph()
+    for path, tree in found:
+        here = module_name(path)
+        graph.add_node(here)
+        for node in _running(tree):
+            for name in _imported(node, known):
+                if name != here:
+                    graph.add_edge(here, name)
+    return graph
+
+
+def _running(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        yield from _running(node)
+
+
+def _imported(node: ast.AST, known: set[str]) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name in known)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        whole = [f"{node.module}.{alias.name}" for alias in node.names]
+        inner = [name for name in whole if name in known]
+        yield from inner
+        # `import a.b` runs a/__init__.py as well, but only names taken from it make a file depend on it.
+        if node.module in known and len(inner) < len(whole):
+            yield node.module
+
+
+def circles(found: list[Tree]) -> list[str]:
+    """Groups of files that import each other."""
+    groups = networkx.strongly_connected_components(imports(found))
+    return sorted(", ".join(sorted(group)) for group in groups if len(group) > 1)
+
+
+def names_used_twice(found: list[Tree]) -> list[str]:
+    """Public classes of one name in two places."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path, tree in found:
+        where = str(path.relative_to(PACKAGE))
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(where)
+    return [f"{name}: {', '.join(where)}" for name, where in sorted(places.items()) if len(where) > 1]
+
+
+def machine_questions(found: list[Tree]) -> list[str]:
+    """Places that ask what machine this is, outside the modules that say it."""
+    asked = []
+    for path, tree in found:
+        if path.stem in MACHINE:
+            continue
+        for node in ast.walk(tree):
+            name = getattr(node, "attr", None) or getattr(node, "id", None)
+            if isinstance(node, ast.Attribute | ast.Name) and name in QUESTIONS and _is_read(node):
+                asked.append(f"{path.relative_to(ROOT)}:{node.lineno}: {name}")
+    return asked
+
+
+def _is_read(node: ast.Attribute | ast.Name) -> bool:
+    module = node.value if isinstance(node, ast.Attribute) else None
+    return module is not None and ast.unparse(module) in (
+        "os",
+        "platform",
+        "llvm",
+        "binding",
+        "llvmlite.binding",
+    )
+
+
+def private_attributes(found: list[Tree]) -> list[str]:
+    """Attributes that begin with an underscore and are not the package's, in files that import a library."""
+    own = {name for _, tree in found for name in _defined(tree)}
+    used: dict[str, list[str]] = defaultdict(list)
+    for path, tree in found:
+        roots = {
+            name.split(".")[0]
+            for node in ast.walk(tree)
+            for name in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+        }
+        if not roots.intersection(LIBRARIES):
+            continue
+        for node in ast.walk(tree):
+            name = node.attr if isinstance(node, ast.Attribute) else ""
+            if name.startswith("_") and not name.endswith("__") and name not in own:
+                used[name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    return [f"{name}: {', '.join(where)}" for name, where in sorted(used.items())]
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("_"):
+            yield node.value  # a slot
+
+
+def main() -> int:
+    """Print all counts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--strict", action="store_true", help="fail where something should not be there")
+    strict = parser.parse_args().strict
+    found = trees()
+    print("\n".join(sizes(found)))
+    unwanted = {
+        "circles of imports": circles(found),
+        "names used twice": names_used_twice(found),
+        "questions about the machine elsewhere": machine_questions(found),
+    }
+    private = {"private attributes of numba and llvmlite": private_attributes(found)}
+    for title, entries in {**unwanted, **private}.items():
+        print(f"\n{title}: {len(entries)}")
+        for entry in entries:
+            print(f"  {entry}")
+    return 1 if strict and any(unwanted.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
