@@ -22,6 +22,7 @@ drawing    pictures of graphs and compiled functions, and a page about one
 runtime    the compiled function: checks, steps, buffers
 mode       how hard to optimize, and by which rules
 pipeline   ``compile``: the stages from a graph to a function, one named call each
+functions  ``jit``: functions of NumPy arrays, compiled
 ========== =========================================================================================
 
 ``calibration`` measures the machine for the cost model, with compiled programs. Small helpers of Python's own
@@ -141,6 +142,7 @@ if _TYPE_CHECKING:
     from esat.classic import optdb as optdb
     from esat.drawing import pydotprint as pydotprint
     from esat.drawing import save_html as save_html
+    from esat.functions import jit as jit
     from esat.mode import Mode as Mode
     from esat.rules.query import Query as Query
     from esat.runtime import Executable as Executable
@@ -176,11 +178,12 @@ _LATER = {
     "Query": "esat.rules.query",
     "calibrate": "esat.calibration",
     "compile": "esat.pipeline",
+    "jit": "esat.functions",
     "optdb": "esat.classic",
     "pydotprint": "esat.drawing",
     "save_html": "esat.drawing",
 }
-_MODULES = ("classic", "mode", "rules")
+_MODULES = ("classic", "functions", "mode", "numpy", "rules", "scipy")
 
 
 def __getattr__(name: str) -> _Any:

@@ -7,6 +7,7 @@ asks for what only arrays can do, is an error that names it.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ import numpy as np
 
 from esat.errors import DtypeError, describe
 from esat.frontend.sparse_operators import sparse_operation
+from esat.graph.callers import user_line
 from esat.graph.registry import register_functions
 from esat.graph.sparse_type import holds_sparse
 from esat.graph.variables import Variable
@@ -71,7 +73,8 @@ def call_ufunc(
     if any(map(holds_sparse, operands)):
         return sparse_operation(name, *operands)
     if not callable(function):
-        raise DtypeError(describe(called, _shown(operands), f"{_NO_VALUE}; esat has no {name}"))
+        reason = f"{_NO_VALUE}; {_lacking(namespace, name)}"
+        raise DtypeError(describe(called, _shown(operands), reason, user_line()))
     return function(*operands, **options)
 
 
@@ -95,13 +98,20 @@ def call_numpy(
         own = getattr(namespace["linalg"], name, None)
     shown = [*_shown(arguments), *(f"{keyword}=..." for keyword in keywords)]
     if not callable(own):
-        raise DtypeError(describe(called, shown, f"{_NO_VALUE}; esat has no {name}"))
+        raise DtypeError(describe(called, shown, f"{_NO_VALUE}; {_lacking(namespace, name)}", user_line()))
     given, named = _as_own(function, own, arguments, keywords)
     try:
         inspect.signature(own).bind(*given, **named)
     except TypeError as error:
-        raise DtypeError(describe(called, shown, f"esat's {name}: {error}")) from None
+        raise DtypeError(describe(called, shown, f"esat's {name}: {error}", user_line())) from None
     return own(*given, **named)
+
+
+def _lacking(namespace: Mapping[str, Any], name: str) -> str:
+    """That there is no function of a name, and which are close."""
+    known = [own for own, value in namespace.items() if callable(value) and not own.startswith("_")]
+    close = difflib.get_close_matches(name, known)
+    return f"esat has no {name}" + (f" (did you mean: {', '.join(close)})" if close else "")
 
 
 def _as_own(

@@ -13,6 +13,7 @@ import numpy as np
 from esat.errors import CallError, GradientError, ShapeError, describe
 from esat.graph.callers import user_line
 from esat.graph.registry import is_registered, op_named
+from esat.graph.tracing import Traced
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable, linked
 from esat.records import record
@@ -205,9 +206,11 @@ def shapes_given(node: Apply, operands: Sequence[Array]) -> list[str]:
 
 
 def as_variable(value: Any) -> Variable:
-    """``value`` itself if it is a Variable, else a Constant that holds it."""
+    """``value`` itself if it is a Variable, the one it stands for, or else a Constant that holds it."""
     if isinstance(value, Variable):
         return value
+    if isinstance(value, Traced):
+        return value.variable
     from esat.graph.constants import constant
 
     return constant(value)

@@ -18,6 +18,7 @@ import numpy as np
 
 from esat.errors import CallError, EsatError, ParameterError, describe
 from esat.graph.callers import PACKAGE, is_own, user_line
+from esat.graph.tracing import current_adapter
 from esat.graph.variables import Variable
 
 _ENTRIES = ("__init__", "__call__", "__getitem__", "__round__", "__matmul__", "__rmatmul__")
@@ -86,7 +87,10 @@ def _checked(function: FunctionType, shown: str = "") -> Callable[..., Any]:
     name = shown or function.__name__
 
     def call(*arguments: Any, **keywords: Any) -> Any:
+        adapter = current_adapter()
         try:
+            if adapter is not None and not is_own(sys._getframe(1).f_code.co_filename):
+                return adapter(function, arguments, keywords)
             return function(*arguments, **keywords)
         except EsatError:
             raise

@@ -13,6 +13,8 @@ import numpy as np
 from esat.errors import DtypeError, GraphError, describe
 from esat.graph.callers import caller
 from esat.graph.constants import constant
+from esat.graph.op import as_variable
+from esat.graph.tracing import WeakNumber
 from esat.graph.types import normalize_dtype
 from esat.graph.variables import Variable
 from esat.records import record
@@ -73,17 +75,23 @@ def special_complex(function: str) -> SciPyLoops:
 
 
 _WEAK_EXAMPLE: dict[type, Any] = {int: 0, float: 0.0, complex: 0j}
+_NARROW = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
+"""Dtypes that not every integer of 64 bits fits, which NumPy finds out by its value."""
 
 
 def is_weak(value: Any) -> bool:
-    """Whether a value is a Python number, which takes the dtype of what it meets."""
-    return type(value) in _WEAK_EXAMPLE
+    """Whether a value is a Python number, known or traced, which takes the dtype of what it meets."""
+    return type(value) in _WEAK_EXAMPLE or isinstance(value, WeakNumber)
+
+
+def _weak_type(value: Any) -> type:
+    return value.kind if isinstance(value, WeakNumber) else type(value)
 
 
 def given_dtypes(values: Sequence[Any]) -> tuple[Given, ...]:
     """What NumPy's type resolution takes for each value. Weak numbers among themselves count as arrays."""
     all_weak = all(map(is_weak, values))
-    return tuple(type(value) if is_weak(value) and not all_weak else _strong(value) for value in values)
+    return tuple(_weak_type(value) if is_weak(value) and not all_weak else _strong(value) for value in values)
 
 
 def _given_to(name: str, values: Sequence[Any]) -> tuple[Given, ...]:
@@ -96,8 +104,7 @@ def _given_to(name: str, values: Sequence[Any]) -> tuple[Given, ...]:
 
 
 def _strong(value: Any) -> np.dtype[Any]:
-    variable = value if isinstance(value, Variable) else constant(value)
-    return variable.tensor_type.numpy_dtype
+    return as_variable(value).tensor_type.numpy_dtype
 
 
 def operand_dtypes(name: str, loops: Loops, values: Sequence[Any], by_result: bool = True) -> list[str]:
@@ -190,10 +197,14 @@ def wrap(name: str, value: Any, dtype: str) -> Variable:
     """
     if isinstance(value, Variable):
         return value
+    if isinstance(value, WeakNumber):
+        if value.kind is not int or dtype not in _NARROW:
+            return value.variable
+        value = value.known()  # NumPy asks whether it fits
     if is_weak(value):
         try:
             with np.errstate(over="ignore"):
                 return constant(np.asarray(value, dtype=dtype))
         except OverflowError as error:
             raise DtypeError(describe(name, [value], f"the number does not fit {dtype}")) from error
-    return constant(value)
+    return as_variable(value)

@@ -10,6 +10,7 @@ import numpy as np
 
 from esat.errors import AxisError, DtypeError, ShapeError, describe
 from esat.graph.constants import constant
+from esat.graph.folding import fold
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.sparse_type import SparseType
@@ -18,6 +19,9 @@ from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.axes import normalize_axis
 from esat.ops.cast import cast
 from esat.records import record
+
+_MOST_FOLDED = 64
+"""Leaves of a computation of sizes up to which its value is found at once."""
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -88,7 +92,18 @@ def as_size(name: str, value: Any) -> Variable:
         raise DtypeError(describe(name, [type], f"a size is an integer, not {variable}"))
     if type.ndim != 0:
         raise ShapeError(describe(name, [type], "a size is a scalar"))
-    return cast(variable, "int64")
+    return _folded(cast(variable, "int64"), _MOST_FOLDED)
+
+
+def _folded(variable: Variable, most: int) -> Variable:
+    """A scalar as a Constant where it is computed from Constants by few steps; else itself."""
+    node = variable.owner
+    if node is None or len(node.outputs) != 1 or most < len(node.inputs):
+        return variable
+    if any(operand.type != variable.type for operand in node.inputs):
+        return variable
+    folded = fold(node, [_folded(operand, most // len(node.inputs)) for operand in node.inputs])
+    return variable if folded is None else folded[0]
 
 
 def known_size(size: Variable) -> int | None:

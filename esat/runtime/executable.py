@@ -59,6 +59,9 @@ class Executable:
     again
         A function of a module and its arguments, which compile the same again: how copies are made, here or
         in another process, where machine code comes from the cache. None where that is not possible.
+    entry
+        The function of the inputs' arrays that a call runs now: the driver's, later a native one. Its errors
+        have no user's lines yet, see :func:`located_error`.
 
     Parameters
     ----------
@@ -105,9 +108,9 @@ class Executable:
         try:
             if named:
                 return self._run_named(arguments, named)
-            return self._run(*arguments)
+            return self.entry(*arguments)
         except Exception as error:
-            located = self._located(error)
+            located = located_error(self, error)
             if located is error:
                 raise
             raise located from error
@@ -118,9 +121,9 @@ class Executable:
         Results need not stand in the arrays given: where they do not, the caller copies them.
         """
         try:
-            return self._run(*arguments) if out is None else self._run(*arguments, out=out)
+            return self.entry(*arguments) if out is None else self.entry(*arguments, out=out)
         except Exception as error:
-            located = self._located(error)
+            located = located_error(self, error)
             if located is error:
                 raise
             raise located from error
@@ -129,12 +132,12 @@ class Executable:
         out = named.pop("out", None)
         if named:
             arguments = in_order(self.graph.inputs, arguments, named)
-        return self._run(*arguments) if out is None else self._run_into(arguments, out)
+        return self.entry(*arguments) if out is None else self._run_into(arguments, out)
 
     def _run_into(self, arguments: tuple[Any, ...], out: Any) -> Any:
         single = len(self.graph.outputs) - len(self._program.updated) == 1
         given = (out,) if single else tuple(out)
-        results = self._run(*arguments, out=given)
+        results = self.entry(*arguments, out=given)
         for array, result in zip(given, (results,) if single else results, strict=True):
             if result is not array:
                 if result.shape != array.shape:
@@ -252,11 +255,11 @@ class Executable:
     def _use(self, driver: Driver) -> None:
         self._driver = driver
         if driver is not self._calls.driver:
-            self._run = self._clocked(driver.call)
+            self.entry = self._clocked(driver.call)
         elif may_be_direct(self._program):
-            self._run = FrequentCalls(self._program, self._calls.table, driver.call, self._replacing())
+            self.entry = FrequentCalls(self._program, self._calls.table, driver.call, self._replacing())
         else:
-            self._run = driver.call
+            self.entry = driver.call
 
     def _replacing(self) -> Callable[[Callable[..., Any]], None]:
         """What replaces the plain driver's function; it does not keep the executable alive."""
@@ -265,7 +268,7 @@ class Executable:
         def use(function: Callable[..., Any]) -> None:
             executable = own()
             if executable is not None and executable._driver is executable._calls.driver:
-                executable._run = function
+                executable.entry = function
 
         return use
 
@@ -278,16 +281,6 @@ class Executable:
 
         return clocked
 
-    def _located(self, error: Exception) -> Exception:
-        """The error with the user's line of the step that raised it, if a step did."""
-        group = self._failing_step(error)
-        if group is None or not (place := place_text(group.nodes[-1].where)):
-            return error
-        if isinstance(error, EsatError):
-            return error if "\n  at " in str(error) else type(error)(f"{error}{place}")
-        error.add_note(f"in {group}{place}")
-        return error
-
     def _failing_step(self, error: Exception) -> Group | None:
         # The innermost frame: a call whose sizes are counted goes through the driver twice.
         line, trace = 0, error.__traceback__
@@ -296,3 +289,14 @@ class Executable:
                 line = trace.tb_lineno
             trace = trace.tb_next
         return self._driver.step_at(line)
+
+
+def located_error(executable: Executable, error: Exception) -> Exception:
+    """The error with the user's line of the step that raised it, if a step did."""
+    group = executable._failing_step(error)
+    if group is None or not (place := place_text(group.nodes[-1].where)):
+        return error
+    if isinstance(error, EsatError):
+        return error if "\n  at " in str(error) else type(error)(f"{error}{place}")
+    error.add_note(f"in {group}{place}")
+    return error

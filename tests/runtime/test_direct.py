@@ -61,7 +61,7 @@ def frequent(inputs, outputs):
 
 def is_native(program):
     """Whether a native function runs it, or what chooses one for one thread or for several."""
-    return type(program._run).__name__ in ("builtin_function_or_method", "ChosenCalls")
+    return type(program.entry).__name__ in ("builtin_function_or_method", "ChosenCalls")
 
 
 def as_tuple(results):
@@ -145,7 +145,7 @@ def test_shapes_take_turns_until_functions_are_no_longer_made():
         for _ in range(5):
             np.testing.assert_array_equal(program(data), program._calls.driver.call(data))
             if is_native(program):
-                functions.add(program._run)
+                functions.add(program.entry)
     assert 1 <= len(functions) <= direct.MAXIMUM_FUNCTIONS
 
 
@@ -189,7 +189,7 @@ def test_no_reference_is_lost_or_kept():
 def test_a_program_that_is_gone_takes_its_native_function_with_it():
     program = frequent([X, Y], [X * Y + 0.25])
     gone = weakref.ref(program)
-    run = program._run
+    run = program.entry
     x, y = arrays_for([X, Y])
     del program
     gc.collect()
@@ -243,7 +243,7 @@ def test_a_part_that_is_not_there_raises_as_before():
 
 def test_the_collector_of_cycles_takes_no_native_function_apart():
     program = frequent([X, Y], [X * Y + 0.75])
-    tracked = [one for one in gc.get_referents(program._run.__self__) if gc.is_tracked(one)]
+    tracked = [one for one in gc.get_referents(program.entry.__self__) if gc.is_tracked(one)]
     assert [type(one) for one in tracked] == [direct.FrequentCalls]
 
 
@@ -320,7 +320,7 @@ def training():
 
 
 def is_native_with_shared(program):
-    return getattr(program._run, "__qualname__", "").startswith("_with_values")
+    return getattr(program.entry, "__qualname__", "").startswith("_with_values")
 
 
 def test_updates_in_native_calls():

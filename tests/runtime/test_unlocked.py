@@ -42,7 +42,7 @@ def frequent(program, *arrays):
 
 def runs_natively(program):
     """Whether the program has a native function, and no other thread needs the driver for it."""
-    run = program._run
+    run = program.entry
     name = getattr(run, "__qualname__", "")
     return name.startswith("_with_") or type(run).__name__ == "builtin_function_or_method"
 
@@ -95,7 +95,7 @@ def test_other_arguments_go_to_the_driver():
 def test_chains_of_products_give_the_drivers_bits(dtype, single_threads):
     inputs, output, arrays = columns(dtype)
     program = frequent(compiled(inputs, output), *arrays)
-    assert type(program._run).__name__ == "builtin_function_or_method"
+    assert type(program.entry).__name__ == "builtin_function_or_method"
     np.testing.assert_array_equal(program(*arrays), program._calls.driver.call(*arrays))
     arrays[2][3] = np.nan
     assert np.isnan(program(*arrays)).all()
@@ -122,7 +122,7 @@ def test_products_of_normal_equations_are_steps(dtype, rows, single_threads):
     program = compiled([a, y], a.T @ (a @ y), shapes={a: (rows, 800), y: (800, 1)})
     assert [node.op.name for node in program.graph.toposort()] == ["normal_matmul"]
     frequent(program, *arrays)
-    assert type(program._run).__name__ == "builtin_function_or_method"
+    assert type(program.entry).__name__ == "builtin_function_or_method"
     np.testing.assert_array_equal(program(*arrays), program._calls.driver.call(*arrays))
 
 

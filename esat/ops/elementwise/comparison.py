@@ -9,6 +9,7 @@ import numpy as np
 
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
+from esat.graph.tracing import WeakNumber
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.elementwise.code import Code, floats
@@ -28,7 +29,7 @@ class Comparison(Elementwise):
     """
 
     def promote(self, inputs: Sequence[Any]) -> list[Variable]:
-        left, right = inputs
+        left, right = (_with_its_dtype(one, other) for one, other in (inputs, inputs[::-1]))
         if is_weak(right) and not is_weak(left):
             left, right = _within_range(left, right)
         elif is_weak(left) and not is_weak(right):
@@ -36,6 +37,14 @@ class Comparison(Elementwise):
         if not is_weak(left) and not is_weak(right):
             left, right = _signed_and_unsigned(as_variable(left), as_variable(right))
         return super().promote((left, right))
+
+
+def _with_its_dtype(number: Any, other: Any) -> Any:
+    """A traced integer as int64 where it meets integers, whose dtype its value may not fit."""
+    if not isinstance(number, WeakNumber) or number.kind is not int or is_weak(other):
+        return number
+    (dtype,) = given_dtypes([other])
+    return number.variable if isinstance(dtype, np.dtype) and dtype.kind in "biu" else number
 
 
 def _within_range(operand: Any, number: Any) -> tuple[Any, Any]:

@@ -196,7 +196,10 @@ def _bound(name: str, value: Any, operands: list[Variable]) -> Bound:
     if isinstance(value, Constant) and value.tensor_type.ndim == 0 and value.tensor_type.kind in "iu":
         return int(value.data)
     if isinstance(value, Variable):
-        operands.append(as_size(name, value))
+        size = as_size(name, value)
+        if isinstance(size, Constant):
+            return int(size.data)
+        operands.append(size)
         return OPERAND
     try:
         return operator.index(value)

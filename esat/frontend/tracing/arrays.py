@@ -1,0 +1,304 @@
+"""TracedArray: what a traced function is given in place of an array.
+
+It has the value that the array has at this point of the function: a Variable, or an array where nothing that
+is given at run time has entered it. Assignments replace the value. A view has no value of its own but reads
+that of what it is a view of, and what is written to it is written there, as in NumPy.
+
+Results of rank 0 are NumPy's scalars there and here: nothing can be assigned to them, and ``s += 1`` makes
+another one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from esat.errors import DtypeError, IndexingError, describe
+from esat.frontend.tracing.numbers import TracedNumber, size_number
+from esat.frontend.tracing.operators import TracedOperators
+from esat.frontend.tracing.trace import not_known, value_of
+from esat.graph.callers import user_line
+from esat.graph.op import as_variable
+from esat.graph.registry import function_named
+from esat.graph.variables import Variable
+
+Value = Variable | np.ndarray[Any, np.dtype[Any]]
+Read = Callable[[Any], Any]
+Write = Callable[[Any, Any], Any]
+
+_NO_TRUTH = "use esat.where or esat.ifelse for what it decides, and & and | for `and` and `or`"
+_NO_VALUE = (
+    "what depends on values of arrays stays an array; an argument that says how to compute is named in "
+    "esat.jit(f, static_argnames=...)"
+)
+_NO_SIZE = (
+    "its size depends on values, a mask's for example; x.shape[0] computes with it, np.sum(mask) counts"
+)
+_NO_ARRAY = (
+    "this function takes arrays of known values; use one of esat's, or make arrays that are written to by "
+    "esat.numpy's functions"
+)
+
+
+class TracedArray(TracedOperators):
+    """An array within a traced function.
+
+    Parameters
+    ----------
+    value
+        A Variable, or an array that nobody else writes to.
+    is_scalar
+        Whether it is what NumPy has as a scalar: it cannot be changed.
+    base
+        For a view: what it is one of.
+    read
+        For a view: from the value of the base to its own.
+    write
+        For a view: from the value of the base and a new one of the view to the new one of the base.
+    key
+        For a view by an index: the index.
+    """
+
+    __slots__ = ("_base", "_layout", "_read", "_seen", "_value", "_write", "is_scalar", "key", "version")
+
+    def __init__(
+        self,
+        value: Value | None,
+        is_scalar: bool = False,
+        base: TracedArray | None = None,
+        read: Read | None = None,
+        write: Write | None = None,
+        key: Any = None,
+    ) -> None:
+        self._value = value
+        self._base = base
+        self._read = read
+        self._write = write
+        self._seen = -1
+        self._layout: np.ndarray[Any, np.dtype[Any]] | None = None
+        self.key = key
+        self.version = 0
+        self.is_scalar = is_scalar
+
+    # ---- the value, and what changes it
+
+    @property
+    def root(self) -> TracedArray:
+        """The array that this one is a view of, or itself."""
+        return self if self._base is None else self._base.root
+
+    @property
+    def base(self) -> TracedArray | None:
+        """What it is a view of, or None."""
+        return self._base
+
+    @property
+    def value(self) -> Value:
+        """What it holds now: a Variable, or an array where that is known."""
+        if self._base is not None and self._read is not None:
+            version = self.root.version
+            if version != self._seen:
+                self._value = self._read(self._base.value)
+                self._seen = version
+        assert self._value is not None
+        return self._value
+
+    @property
+    def variable(self) -> Variable:
+        return as_variable(self.value)
+
+    def assign(self, value: Value) -> None:
+        """Replace all that it holds.
+
+        Raises
+        ------
+        DtypeError
+            For a scalar of NumPy's, which cannot be changed.
+        """
+        if self.is_scalar:
+            reason = (
+                "numbers cannot be assigned to; they are arrays of rank 0 only where np.array makes them so"
+            )
+            raise DtypeError(describe("assignment", [self.variable.type], reason, user_line()))
+        if self._base is None:
+            self._value = value
+            self.version += 1
+        elif self._write is None:
+            raise DtypeError(
+                describe("assignment", [self.variable.type], "this view is read-only", user_line())
+            )
+        else:
+            self._base.assign(self._write(self._base.value, value))
+
+    def layout(self) -> np.ndarray[Any, np.dtype[Any]] | None:
+        """An array of undefined values that lies in memory as NumPy's would; None where sizes are unknown."""
+        if self._layout is None:
+            known = self.known_shape
+            if self._base is None or self._read is None:
+                self._layout = None if known is None else np.empty(known, self.dtype)
+            else:
+                below = self._base.layout()
+                self._layout = None if below is None else np.asarray(self._read(below))
+        return self._layout
+
+    # ---- what is known of it
+
+    @property
+    def known_shape(self) -> tuple[int, ...] | None:
+        """The sizes, where all are known."""
+        value = self.value
+        if isinstance(value, Variable):
+            sizes = [size for size in value.tensor_type.shape if size is not None]
+            return tuple(sizes) if len(sizes) == value.ndim else None
+        known: tuple[int, ...] = value.shape
+        return known
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes: integers where they are known, and else numbers to compute with."""
+        value = self.value
+        if not isinstance(value, Variable):
+            known: tuple[int, ...] = value.shape
+            return known
+        sizes = value.tensor_type.shape
+        return tuple(size_number(value, axis) if size is None else size for axis, size in enumerate(sizes))
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.value.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the elements."""
+        return np.dtype(self.value.dtype)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        result: Any = 1
+        for size in self.shape:
+            result = result * size
+        return result
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """As ``isinstance(x, np.ndarray)`` asks, which functions do to tell arrays from numbers."""
+        return np.ndarray
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the array-API standard: ``esat.numpy``."""
+        return function_named("array_namespace")()
+
+    @property
+    def device(self) -> str:
+        """Where arrays are, for code written to the array-API standard."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> TracedArray:
+        """Itself: there is the one device "cpu"."""
+        if device != "cpu":
+            raise DtypeError(describe("to_device", [device], 'arrays are on the device "cpu"', user_line()))
+        return self
+
+    # ---- elements
+
+    def __getitem__(self, index: Any) -> Any:
+        return function_named("traced_getitem")(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        function_named("traced_setitem")(self, index, value)
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of unsized object")
+        size = self.shape[0]
+        if isinstance(size, TracedNumber):
+            raise not_known(self.variable, "len", _NO_SIZE)
+        return int(size)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[place] for place in range(len(self))])
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    # ---- values
+
+    def known(self, asked: str, advice: str = _NO_VALUE) -> np.ndarray[Any, np.dtype[Any]]:
+        """The value, where it is known; see :func:`value_of`."""
+        value = self.value
+        return value_of(value, asked, advice) if isinstance(value, Variable) else value
+
+    def __bool__(self) -> bool:
+        return bool(self.known("bool", _NO_TRUTH))
+
+    def __float__(self) -> float:
+        return float(
+            self.known(
+                "float",
+                f"x.astype(float) converts it, and arrays that esat.numpy makes can hold it; {_NO_VALUE}",
+            )
+        )
+
+    def __int__(self) -> int:
+        return int(self.known("int", f"x.astype(int) converts it; {_NO_VALUE}"))
+
+    def __complex__(self) -> complex:
+        return complex(self.known("complex", f"x.astype(complex) converts it; {_NO_VALUE}"))
+
+    def __index__(self) -> int:
+        return operator.index(self.known("index", _NO_VALUE)[()])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
+        return np.array(self.known("array", _NO_ARRAY), dtype)
+
+    def item(self, *index: Any) -> Any:
+        """The one element, or that at an index, as a number."""
+        chosen = self[index if len(index) != 1 else index[0]] if index else self
+        if index or self.known_shape == () or self.size == 1:
+            value = chosen if not isinstance(chosen, TracedArray) else chosen.known("item")
+            return np.asarray(value).item()
+        raise IndexingError("can only convert an array of size 1 to a Python scalar")
+
+    def tolist(self) -> Any:
+        """The elements as Python's numbers."""
+        return self.known("tolist").tolist()
+
+    def __repr__(self) -> str:
+        value = self.value
+        return f"<traced {value.type}>" if isinstance(value, Variable) else f"<known {value!r}>"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
+    # ---- copies
+
+    def copy(self, order: str = "C") -> TracedArray:
+        """Another array of the same elements."""
+        value = self.value
+        return TracedArray(value if isinstance(value, Variable) else value.copy())
+
+    def __copy__(self) -> TracedArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> TracedArray:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise DtypeError(f"{self!r} is part of a function that is being traced, and cannot be pickled")

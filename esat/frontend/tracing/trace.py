@@ -1,0 +1,128 @@
+"""The trace that runs now, and what is said where a value is asked for that only a call can know."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from esat.errors import DtypeError, EsatWarning, UserLine, describe
+from esat.graph.callers import user_line
+from esat.graph.evaluate import evaluate
+from esat.graph.traversal import inputs_of
+from esat.graph.variables import Constant, Variable
+
+LARGE_CONSTANT = 1 << 22
+"""Bytes from which an array that a function takes from outside is worth a warning."""
+
+
+class ValueAsked(BaseException):
+    """Numbers of a call whose values decide what is traced: it is traced anew, with these known.
+
+    No Exception, so that no handler of the user's takes it for an error.
+
+    Attributes
+    ----------
+    leaves
+        Positions of the numbers among the leaves of the arguments.
+    where
+        The line that asked.
+    """
+
+    def __init__(self, leaves: frozenset[int], where: UserLine | None) -> None:
+        super().__init__(f"the values of arguments {sorted(leaves)} are asked for")
+        self.leaves = leaves
+        self.where = where
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(slots=True)
+class Trace:
+    """What is known of the function that is traced.
+
+    Attributes
+    ----------
+    name
+        Of the function, for messages.
+    numbers
+        Inputs that stand for Python numbers of a call -> their positions among its leaves.
+    exchange
+        A user's function -> what is called in its place; see ``rebinding``.
+    warned
+        Arrays from outside that the user was warned of, by identity.
+    """
+
+    name: str
+    numbers: Mapping[Variable, int] = field(default_factory=dict)
+    exchange: Callable[[Any], Any] = _as_it_is
+    warned: set[int] = field(default_factory=set)
+
+
+_current: ContextVar[Trace | None] = ContextVar("trace", default=None)
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Let a trace be the current one."""
+    token = _current.set(trace)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_trace() -> Trace | None:
+    """The trace that runs in this thread, or None."""
+    return _current.get()
+
+
+def value_of(variable: Variable, asked: str, advice: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """The value of a Variable that depends on nothing.
+
+    Raises
+    ------
+    ValueAsked
+        Where it depends on numbers of the call only.
+    DtypeError
+        Where it depends on arrays; the message names the user's line and says what to write instead.
+    """
+    free = [leaf for leaf in inputs_of([variable]) if not isinstance(leaf, Constant)]
+    if not free:
+        value: np.ndarray[Any, np.dtype[Any]] = np.asarray(evaluate(variable))
+        return value
+    trace = current_trace()
+    if trace is not None and all(leaf in trace.numbers for leaf in free):
+        raise ValueAsked(frozenset(trace.numbers[leaf] for leaf in free), user_line())
+    raise not_known(variable, asked, advice)
+
+
+def not_known(variable: Variable, asked: str, advice: str) -> DtypeError:
+    """The error of asking for the value of what is computed when the function runs."""
+    trace = current_trace()
+    name = "the function" if trace is None else trace.name
+    reason = f"{name} is being traced, so that this has no value yet; {advice}"
+    return DtypeError(describe(asked, [variable.type], reason, user_line()))
+
+
+def note_constant(array: np.ndarray[Any, np.dtype[Any]]) -> None:
+    """Warn where a large array from outside the function becomes part of its program."""
+    trace = current_trace()
+    if trace is None or array.nbytes < LARGE_CONSTANT or id(array) in trace.warned:
+        return
+    trace.warned.add(id(array))
+    line = user_line()
+    place = "" if line is None else f"\n  at {line[0]}:{line[1]}"
+    warnings.warn(
+        f"{trace.name} holds an array of {array.nbytes / 1e6:.1f} MB that is no argument of it: its present "
+        f"values are copied into the program, and later changes are not seen; pass it as an argument{place}",
+        EsatWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,143 @@
+"""Arguments and results as trees: arrays and numbers in tuples, lists, dicts, named tuples and objects.
+
+:func:`flatten` takes a value apart into its leaves and a *structure*, a hashable value that has everything
+else: the kinds of containers, keys, dtypes and shapes of arrays, types of numbers, and whole values of what
+is no number. Calls of equal structure run the same program.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from esat.errors import InputError
+from esat.frontend.tracing.arrays import TracedArray
+from esat.frontend.tracing.numbers import TracedNumber
+from esat.graph.types import DTYPES
+from esat.graph.variables import Variable
+
+Structure: TypeAlias = tuple[Any, ...]
+
+_NUMBERS = (float, int, complex)
+_SIMPLE = (bool, str, bytes, type(None), type(Ellipsis), type, types.FunctionType, types.BuiltinFunctionType,
+           types.ModuleType, enum.Enum, np.dtype, np.ufunc, range, frozenset)  # fmt: skip
+_DEEPEST = 64
+
+
+def flatten(value: Any, leaves: list[Any], where: str = "the arguments", depth: int = 0) -> Structure:
+    """The structure of a value, whose leaves are appended to a list.
+
+    Parameters
+    ----------
+    value
+        Arrays and numbers in tuples, lists, dicts, dataclasses, and objects with attributes.
+    leaves
+        Gets arrays, NumPy's scalars, Python numbers and traced objects in order.
+    where
+        How messages call the value.
+
+    Raises
+    ------
+    InputError
+        For arrays of other dtypes than numbers, and what is neither an array nor can be a key.
+    """
+    kind = type(value)
+    if kind is np.ndarray or isinstance(value, np.generic):
+        if value.dtype.name not in DTYPES:
+            raise InputError(f"{where}: arrays of {value.dtype} cannot take part in a program")
+        leaves.append(value)
+        return ("array", value.dtype, value.shape) if kind is np.ndarray else ("scalar", value.dtype)
+    if kind in _NUMBERS:
+        leaves.append(value)
+        return ("number", kind)
+    if kind is TracedArray or kind is TracedNumber or isinstance(value, Variable):
+        leaves.append(value)
+        return ("traced",)
+    if depth > _DEEPEST:
+        raise InputError(f"{where}: it has more than {_DEEPEST} levels, or contains itself")
+    if isinstance(value, (tuple, list, dict)):
+        return _container(value, leaves, where, depth + 1)
+    if isinstance(value, _SIMPLE):
+        return ("static", kind, value)
+    return _object(value, leaves, where, depth + 1)
+
+
+def _container(value: Any, leaves: list[Any], where: str, depth: int) -> Structure:
+    if isinstance(value, dict):
+        keys = tuple(value)
+        parts = tuple(flatten(part, leaves, f"{where}[{key!r}]", depth) for key, part in value.items())
+        return ("dict", type(value), keys, parts)
+    parts = tuple(flatten(part, leaves, f"{where}[{place}]", depth) for place, part in enumerate(value))
+    return ("list" if isinstance(value, list) else "tuple", type(value), parts)
+
+
+def _object(value: Any, leaves: list[Any], where: str, depth: int) -> Structure:
+    if isinstance(value, np.ndarray):
+        raise InputError(f"{where}: a {type(value).__name__} is not taken; pass a plain array")
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        reason = "its draws would be the same in every call; draw from an esat.random.RandomStream"
+        raise InputError(f"{where}: a {type(value).__name__} is not taken: {reason}")
+    attributes = _attributes(value)
+    if attributes is None:
+        try:
+            hash(value)
+        except TypeError:
+            reason = "is neither an array nor can it be hashed"
+            raise InputError(f"{where}: a {type(value).__name__} {reason}") from None
+        return ("static", type(value), value)
+    names = tuple(attributes)
+    parts = tuple(flatten(part, leaves, f"{where}.{name}", depth) for name, part in attributes.items())
+    return ("object", type(value), names, parts)
+
+
+def _attributes(value: Any) -> dict[str, Any] | None:
+    """The attributes of an object of a class written in Python; None for others."""
+    kind = type(value)
+    if kind.__module__ in ("builtins", "functools") or (callable(value) and not hasattr(value, "__dict__")):
+        return None
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    found = getattr(value, "__dict__", None)
+    return dict(found) if isinstance(found, dict) else None
+
+
+def unflatten(structure: Structure, leaves: Iterator[Any], made: Callable[[Any], None] | None = None) -> Any:
+    """The value of a structure with other leaves.
+
+    Parameters
+    ----------
+    structure, leaves
+        What :func:`flatten` gave, or other leaves in its order.
+    made
+        Told of each object that is made anew, with attributes set.
+    """
+    tag = structure[0]
+    if tag in ("array", "scalar", "number", "traced"):
+        return next(leaves)
+    if tag == "static":
+        return structure[2]
+    kind, parts = structure[1], structure[-1]
+    values = [unflatten(part, leaves, made) for part in parts]
+    if tag == "dict":
+        return _dict_of(kind, dict(zip(structure[2], values, strict=True)))
+    if tag in ("list", "tuple"):
+        return kind(*values) if hasattr(kind, "_fields") else kind(values)
+    instance = object.__new__(kind)
+    for name, value in zip(structure[2], values, strict=True):
+        object.__setattr__(instance, name, value)
+    if made is not None:
+        made(instance)
+    return instance
+
+
+def _dict_of(kind: type, items: dict[Any, Any]) -> Any:
+    if kind is dict:
+        return items
+    made: Any = dict.__new__(kind)
+    made.update(items)
+    return made

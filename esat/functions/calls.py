@@ -1,0 +1,141 @@
+"""The function that a call of a jitted function enters: one with its parameters, written for it.
+
+Looking up which program runs takes a few hundred nanoseconds if anything is done in general: arguments
+packed and unpacked, keys made of shapes. So the text names the parameters, which Python then binds, and
+compares dtypes with those of the program that runs most; that program looks at the shapes itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from esat.errors import InputError
+from esat.runtime import Executable
+from esat.runtime.executable import located_error
+
+Slow = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+Use = Callable[..., None]
+
+_NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+_TEXT = """\
+def make(ndarray, InputError, slow, defaults, failed):
+    first = None
+    {dtypes} = {nones}
+    programs = {{}}
+
+    def call(self{parameters}):
+        if {are_arrays}:
+            if {same_dtypes}:
+                try:
+                    return first.entry({names})
+                except InputError:
+                    pass
+                except Exception as error:
+                    failed(first, error)
+            found = programs.get(({key}))
+            if found is not None:
+                try:
+                    return found.entry({names})
+                except Exception as error:
+                    failed(found, error)
+        return slow(self, ({positional}), {{{keywords}}})
+
+    def use(program{parameters_plain}):
+        nonlocal first, {dtypes}
+        if not programs:
+            first, {dtypes} = program, {their_dtypes}
+        elif {same_dtypes}:
+            {dtypes} = {nones}
+        programs[{key}] = program
+
+    def clear():
+        nonlocal first, {dtypes}
+        programs.clear()
+        first, {dtypes} = None, {nones}
+
+    return call, use, clear
+"""
+
+
+def entry_for(
+    signature: inspect.Signature, slow: Slow, name: str
+) -> tuple[Callable[..., Any], Use, Callable[[], None]] | None:
+    """A method ``__call__`` for functions of a signature.
+
+    Parameters
+    ----------
+    signature
+        Of the function.
+    slow
+        Called with the object, arguments and keywords where no program is known for them.
+    name
+        Of the function, for tracebacks.
+
+    Returns
+    -------
+    The method; a function that is told of a program for arrays, and of these; and one to forget all of them.
+    None for functions of any number of arguments, or of none.
+    """
+    known = list(signature.parameters.values())
+    kinds = {one.kind for one in known}
+    if not known or inspect.Parameter.VAR_POSITIONAL in kinds or inspect.Parameter.VAR_KEYWORD in kinds:
+        return None
+    if any(one.name in _TAKEN for one in known):
+        return None
+    names = [one.name for one in known]
+    dtypes = [f"dtype_{place}" for place in range(len(names))]
+    text = _TEXT.format(
+        dtypes=", ".join(dtypes),
+        nones=", ".join(["None"] * len(names)),
+        parameters=_parameters(known),
+        parameters_plain="".join(f", {name}" for name in names),
+        are_arrays=" and ".join(f"type({name}) is ndarray" for name in names),
+        same_dtypes=" and ".join(
+            f"{name}.dtype is {dtype}" for name, dtype in zip(names, dtypes, strict=True)
+        ),
+        their_dtypes=", ".join(f"{name}.dtype" for name in names),
+        names=", ".join(names),
+        key=", ".join(f"{name}.dtype, {name}.shape" for name in names),
+        positional="".join(f"{one.name}, " for one in known if one.kind in _NAMED),
+        keywords=", ".join(f"{one.name!r}: {one.name}" for one in known if one.kind not in _NAMED),
+    )
+    namespace: dict[str, Any] = {}
+    exec(compile(text, f"<call of {name}>", "exec"), namespace)
+    defaults = [one.default for one in known]
+    made: tuple[Callable[..., Any], Use, Callable[[], None]] = namespace["make"](
+        np.ndarray, InputError, slow, defaults, _failed
+    )
+    return made
+
+
+_TAKEN = frozenset(
+    {"self", "ndarray", "InputError", "slow", "defaults", "failed", "first", "programs", "found", "error",
+     "program", "make", "use", "clear", "call", "type", "Exception"}
+)  # fmt: skip
+
+
+def _parameters(known: list[inspect.Parameter]) -> str:
+    """Parameters as they stand in a definition, behind ``self``."""
+    text = ""
+    before: inspect.Parameter | None = None
+    for place, one in enumerate(known):
+        if before is not None and before.kind is one.POSITIONAL_ONLY and one.kind is not one.POSITIONAL_ONLY:
+            text += ", /"
+        if one.kind is one.KEYWORD_ONLY and (before is None or before.kind is not one.KEYWORD_ONLY):
+            text += ", *"
+        text += f", {one.name}" + ("" if one.default is one.empty else f"=defaults[{place}]")
+        before = one
+    if before is not None and before.kind is before.POSITIONAL_ONLY:
+        text += ", /"
+    return text
+
+
+def _failed(program: Executable, error: Exception) -> None:
+    """Raise the error of a call with the user's line of the step that raised it."""
+    located = located_error(program, error)
+    raise located from (None if located is error else error)

@@ -1,0 +1,345 @@
+"""``esat.jit``: a function of NumPy arrays, compiled when it is called."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, cast, overload
+
+import numpy as np
+
+from esat.errors import CallError, InputError, OptimizerError
+from esat.frontend.tracing.convert import holds_traced
+from esat.frontend.tracing.trace import ValueAsked, current_trace
+from esat.frontend.tracing.trees import Structure, flatten
+from esat.functions.calls import Use, entry_for
+from esat.functions.programs import (
+    Program,
+    Settings,
+    compile_traced,
+    on_variables,
+    trace_call,
+    warn_of_numbers,
+)
+
+Shapes = Literal["static", "symbolic"]
+
+MOST_RETRACES = 64
+"""Numbers of one call whose values may be asked for one after another."""
+
+
+@overload
+def jit(
+    f: Callable[..., Any],
+    *,
+    static_argnames: str | Iterable[str] = (),
+    mode: Any = "fast_run",
+    donate: str | Iterable[str] = (),
+    shapes: Shapes = "static",
+) -> Jitted: ...
+@overload
+def jit(
+    f: None = None,
+    *,
+    static_argnames: str | Iterable[str] = (),
+    mode: Any = "fast_run",
+    donate: str | Iterable[str] = (),
+    shapes: Shapes = "static",
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    f: Callable[..., Any] | None = None,
+    *,
+    static_argnames: str | Iterable[str] = (),
+    mode: Any = "fast_run",
+    donate: str | Iterable[str] = (),
+    shapes: Shapes = "static",
+) -> Any:
+    """A function of NumPy arrays as compiled programs, one for each combination of dtypes and shapes.
+
+    The function is run once with traced arrays in place of its arguments, which record what is computed. It
+    may use NumPy's functions, operators and methods, assign to parts of arrays, and call functions of
+    ``esat``. What it does otherwise, such as printing, happens while it is traced and not in later calls.
+
+    Parameters
+    ----------
+    f
+        A function whose arguments and results are arrays and numbers, also in tuples, lists, dicts,
+        dataclasses and other objects. Arrays that it writes to are changed, as NumPy changes them. Python
+        numbers are given to programs at run time; there is one program for each value of a number whose
+        value the function asks for, as ``range(n)`` does, and of a boolean, string or None.
+    static_argnames
+        Names of arguments whose values are parts of programs: hashable, and compared by ``==``.
+    mode
+        How hard to optimize, as for :func:`esat.compile`.
+    donate
+        Names of arguments whose arrays a call may overwrite and reuse.
+    shapes
+        Whether programs are for arrays of one shape ("static"), or for all of one rank ("symbolic"), where
+        axes of size 1 count as others and ``x.shape`` has traced numbers.
+
+    Returns
+    -------
+    A :class:`Jitted`.
+
+    Raises
+    ------
+    CallError
+        For what is no function, or names that it has no arguments of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @esat.jit
+    ... def smooth(x, rate):
+    ...     x[1:] += rate * (x[:-1] - x[1:])
+    ...     return x
+    >>> smooth(np.array([1.0, 2.0, 4.0]), 0.5)
+    array([1. , 1.5, 3. ])
+    """
+    if f is None:
+        return functools.partial(
+            jit, static_argnames=static_argnames, mode=mode, donate=donate, shapes=shapes
+        )
+    if not callable(f):
+        raise CallError(f"jit: a function is wanted, not {f!r}")
+    if shapes not in ("static", "symbolic"):
+        raise CallError(f'jit: shapes is "static" or "symbolic", not {shapes!r}')
+    names = [(name,) if isinstance(name, str) else tuple(name) for name in (static_argnames, donate)]
+    options = names[0], mode, names[1], shapes
+    method = _method_of(f)
+    if method is None:
+        return make_jitted(f, *options)
+    return types.MethodType(make_jitted(method.__func__, *options), method.__self__)
+
+
+def _method_of(f: Any) -> types.MethodType | None:
+    """A function with an object that belongs to it: a method, or what an object does when it is called."""
+    if isinstance(f, types.MethodType):
+        return f
+    called = vars(type(f)).get("__call__")
+    return (
+        types.MethodType(called, f)
+        if isinstance(called, types.FunctionType) and type(f) is not Jitted
+        else None
+    )
+
+
+def make_jitted(
+    f: Callable[..., Any], static: tuple[str, ...], mode: Any, donate: tuple[str, ...], shapes: Shapes
+) -> Jitted:
+    """The object of a function, whose class has the function's parameters."""
+    signature = _signature_of(f, (*static, *donate))
+    name = getattr(f, "__name__", type(f).__name__)
+    entry = None if signature is None else entry_for(signature, Jitted.find, name)
+    if entry is None:
+        return Jitted(f, static, mode, donate, shapes, signature)
+    call, use, forget = entry
+    kind = type("Jitted", (Jitted,), {"__call__": call, "__doc__": Jitted.__doc__, "__module__": __name__})
+    return cast(Jitted, kind(f, static, mode, donate, shapes, signature, use, forget))
+
+
+class Jitted:
+    """A function with compiled programs; see :func:`jit`.
+
+    Attributes
+    ----------
+    programs
+        Structure of arguments -> the Executable that runs for them, None where nothing is left to compute.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        static: tuple[str, ...],
+        mode: Any,
+        donate: tuple[str, ...],
+        shapes: Shapes,
+        signature: inspect.Signature | None,
+        use: Use | None = None,
+        forget: Callable[[], None] | None = None,
+    ) -> None:
+        functools.update_wrapper(self, f, updated=())
+        self._function = f
+        self._options = static, mode, donate, shapes
+        name = getattr(f, "__qualname__", None) or type(f).__name__
+        self._settings = Settings(mode, shapes == "symbolic", name.replace("<locals>.", ""))
+        self._signature = signature
+        self._static, self._donate = frozenset(static), frozenset(donate)
+        self._use, self._forget = use, forget
+        self._lock = threading.RLock()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all programs."""
+        self._programs: dict[Any, Program] = {}
+        self._known: dict[Structure, frozenset[int]] = {}
+        self._last: Program | None = None
+        if self._forget is not None:
+            self._forget()
+
+    # ---- calls
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The function's result for arrays; within a traced function, a part of that.
+
+        Raises
+        ------
+        EsatError
+            A subclass: for arguments of other kinds, and for what the function does that cannot be traced.
+        """
+        return self.find(arguments, keywords)
+
+    def find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call the program for the arguments, which is made if there is none yet."""
+        trace = current_trace()
+        if trace is not None:
+            return trace.exchange(self._function)(*arguments, **keywords)
+        structure, leaves, places = self._structure(arguments, keywords)
+        if holds_traced(leaves):
+            return on_variables(self._function, structure, leaves, self._settings)
+        program = self._program_for(structure, leaves, places)
+        given = (*arguments, *keywords.values())
+        if program.simple and self._use is not None and all(type(one) is np.ndarray for one in given):
+            self._use(program.executable, *given)
+        return program(leaves)
+
+    def _structure(
+        self, arguments: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[Structure, list[Any], dict[str, range]]:
+        """The arguments of a call as structure and leaves, and which leaves those of a name have."""
+        if self._signature is not None and (keywords or self._static or self._donate):
+            bound = self._signature.bind(*arguments, **keywords)
+            arguments, keywords = bound.args, bound.kwargs
+        names = (
+            []
+            if self._signature is None
+            else [
+                one.name for one in self._signature.parameters.values() if one.kind is not one.VAR_POSITIONAL
+            ]
+        )
+        leaves: list[Any] = []
+        places: dict[str, range] = {}
+        parts: list[Structure] = []
+        for place, value in enumerate(arguments):
+            name = names[place] if place < len(names) else f"argument {place}"
+            parts.append(self._part(name, value, leaves, places))
+        given = tuple(keywords)
+        named_parts = tuple(self._part(name, keywords[name], leaves, places) for name in given)
+        structure = ("tuple", tuple, (("tuple", tuple, tuple(parts)), ("dict", dict, given, named_parts)))
+        return structure, leaves, places
+
+    def _part(self, name: str, value: Any, leaves: list[Any], places: dict[str, range]) -> Structure:
+        if name in self._static:
+            try:
+                hash(value)
+            except TypeError:
+                reason = "is not hashable, as values of static_argnames are"
+                raise InputError(f"{self._settings.name}: {name} {reason}") from None
+            return ("static", type(value), value)
+        begin = len(leaves)
+        part = flatten(value, leaves, f"{self._settings.name}: {name}")
+        places[name] = range(begin, len(leaves))
+        return part
+
+    def _program_for(self, structure: Structure, leaves: list[Any], places: dict[str, range]) -> Program:
+        known = self._known.get(structure, frozenset())
+        program = self._programs.get(_key(structure, leaves, known, self._settings.symbolic))
+        if program is not None:
+            return program
+        with self._lock:
+            donated = [place for name in self._donate for place in places.get(name, ())]
+            for _ in range(MOST_RETRACES):
+                known = self._known.get(structure, frozenset())
+                key = _key(structure, leaves, known, self._settings.symbolic)
+                program = self._programs.get(key)
+                if program is not None:
+                    return program
+                try:
+                    traced = trace_call(self._function, structure, leaves, known, self._settings)
+                except ValueAsked as asked:
+                    warn_of_numbers(asked, structure, self._settings)
+                    self._known[structure] = known | asked.leaves
+                    continue
+                program = compile_traced(traced, self._settings, donated)
+                self._programs[key] = program
+                self._last = program
+                return program
+        raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
+
+    # ---- what is known of it
+
+    @property
+    def programs(self) -> dict[Any, Any]:
+        """Structure of arguments -> the Executable that runs for them."""
+        return {key: program.executable for key, program in self._programs.items()}
+
+    @property
+    def report(self) -> Any:
+        """What the optimizer did for the program that was compiled last."""
+        return self._latest().report
+
+    def source(self) -> str:
+        """The source of the program that was compiled last."""
+        text: str = self._latest().source()
+        return text
+
+    def explain(self, limit: int = 3) -> Any:
+        """Why the program that was compiled last is what it is; see ``Executable.explain``."""
+        return self._latest().explain(limit)
+
+    def _latest(self) -> Any:
+        if self._last is None or self._last.executable is None:
+            raise OptimizerError(f"{self._settings.name} has no compiled program yet; call it first")
+        return self._last.executable
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        """Pickled by name, where its name leads to it, as functions are; or as the function and its
+        options."""
+        module, name = getattr(self, "__module__", None), getattr(self, "__qualname__", None)
+        found: Any = inspect.sys.modules.get(module)  # type: ignore[attr-defined]
+        for part in str(name).split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
+        return make_jitted, (self._function, *self._options)
+
+    def __repr__(self) -> str:
+        return f"<jitted {self._settings.name}, {len(self._programs)} programs>"
+
+
+def _key(structure: Structure, leaves: list[Any], known: frozenset[int], symbolic: bool) -> Any:
+    """What programs are found by: the structure, with sizes left open or not, and values of known numbers."""
+    values = tuple((place, leaves[place]) for place in sorted(known))
+    return (_open(structure) if symbolic else structure), values
+
+
+def _open(structure: Structure) -> Structure:
+    if structure[0] == "array":
+        return ("array", structure[1], tuple(size if size == 1 else None for size in structure[2]))
+    if structure[0] in ("scalar", "number", "traced", "static"):
+        return structure
+    return (*structure[:-1], tuple(map(_open, structure[-1])))
+
+
+def _signature_of(f: Callable[..., Any], names: tuple[str, ...]) -> inspect.Signature | None:
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):
+        signature = None
+    takes_any = signature is not None and any(
+        one.kind is one.VAR_KEYWORD for one in signature.parameters.values()
+    )
+    for name in names:
+        if signature is None or (name not in signature.parameters and not takes_any):
+            known = ", ".join(() if signature is None else signature.parameters)
+            raise CallError(f"jit: the function has no argument {name!r}; it has ({known})")
+    return signature
+
+
+__all__ = ["Jitted", "jit"]

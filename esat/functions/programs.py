@@ -1,0 +1,378 @@
+"""A function traced for arguments of one structure, and the program that comes of it."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from esat.errors import EsatError, EsatWarning, GraphError, InputError
+from esat.frontend.graph import Graph
+from esat.frontend.tracing.arrays import TracedArray
+from esat.frontend.tracing.convert import call_adapted
+from esat.frontend.tracing.numbers import TracedNumber
+from esat.frontend.tracing.rebinding import Rebinder
+from esat.frontend.tracing.trace import Trace, ValueAsked, tracing
+from esat.frontend.tracing.trees import Structure, flatten, unflatten
+from esat.graph.tracing import Traced as Standing
+from esat.graph.tracing import adapting
+from esat.graph.traversal import inputs_of
+from esat.graph.types import TensorType
+from esat.graph.variables import Constant, Variable
+from esat.records import record
+from esat.runtime import Executable
+
+_SCALARS = {int: "int64", float: "float64", complex: "complex128"}
+
+
+@record(frozen=True)
+class Settings:
+    """How functions are traced and compiled.
+
+    Attributes
+    ----------
+    mode
+        Of compilation.
+    symbolic
+        Whether sizes are left open, but for those that are 1.
+    name
+        Of the function, for messages.
+    """
+
+    mode: Any
+    symbolic: bool
+    name: str
+
+
+@record(frozen=True)
+class Result:
+    """A leaf of what a function returns.
+
+    Attributes
+    ----------
+    kind
+        ``array``, ``scalar`` or ``number``, of the output at ``place``; ``argument``, the leaf at ``place``
+        of the arguments itself; ``known``, a value.
+    place
+        Of an output, or of a leaf of the arguments.
+    value
+        Of what is known.
+    """
+
+    kind: str
+    place: int = 0
+    value: Any = None
+
+    def of(self, outputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        """The value in a call."""
+        if self.kind == "array":
+            return outputs[self.place]
+        if self.kind == "scalar":
+            return outputs[self.place][()]
+        if self.kind == "number":
+            return outputs[self.place].item()
+        if self.kind == "argument":
+            return leaves[self.place]
+        return self.value.copy() if isinstance(self.value, np.ndarray) else self.value
+
+
+@record(frozen=True, eq=False)
+class Traced:
+    """What a function computes for arguments of one structure.
+
+    Attributes
+    ----------
+    inputs
+        Of the graph: one for each leaf that is not known.
+    outputs
+        Variables that are computed.
+    structure
+        Of what it returns.
+    results
+        Its leaves.
+    written
+        Positions of leaves of the arguments that the function writes to, with those of their new values among
+        the outputs.
+    """
+
+    inputs: dict[int, Variable]
+    outputs: list[Variable]
+    structure: Structure
+    results: tuple[Result, ...]
+    written: tuple[tuple[int, int], ...]
+
+
+class Program:
+    """A compiled function for arguments of one structure.
+
+    Attributes
+    ----------
+    executable
+        What runs; None where nothing depends on the arguments.
+    simple
+        Whether a call is one of the executable with the leaves in order, and its result that array.
+    """
+
+    def __init__(self, traced: Traced, executable: Executable | None, takes: tuple[int, ...]) -> None:
+        self.executable = executable
+        self._traced = traced
+        self._takes = takes
+        self._single = len(traced.outputs) == 1
+        first = traced.results[0] if len(traced.results) == 1 else None
+        self.simple = (
+            first is not None
+            and first.kind == "array"
+            and traced.structure == ("traced",)
+            and takes == tuple(range(len(takes)))
+            and not traced.written
+            and self._single
+        )
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """Run it, and write to arguments what the function writes to them."""
+        traced = self._traced
+        outputs: Any = ()
+        if self.executable is not None:
+            given = [leaves[place] for place in self._takes]
+            if traced.written:
+                _check_apart(leaves, traced.written, given)
+            outputs = self.executable(*given)
+            outputs = (outputs,) if self._single else outputs
+        for place, output in traced.written:
+            leaves[place][...] = outputs[output]
+        results = iter([result.of(outputs, leaves) for result in traced.results])
+        return unflatten(traced.structure, results)
+
+
+def _check_apart(leaves: Sequence[Any], written: Sequence[tuple[int, int]], given: Sequence[Any]) -> None:
+    """Raise InputError where an array that is written to shares memory with another argument."""
+    for place, _ in written:
+        target = leaves[place]
+        others = [one for one in given if isinstance(one, np.ndarray) and one is not target]
+        if sum(one is target for one in given) > 1 or any(np.may_share_memory(target, one) for one in others):
+            reason = "the function writes to an argument that shares memory with another one; pass a copy"
+            raise InputError(reason)
+
+
+def variable_for(leaf: Any, structure: Structure, symbolic: bool) -> Variable | None:
+    """The input that stands for a leaf of the arguments."""
+    tag = structure[0]
+    if tag == "array":
+        _, dtype, shape = structure
+        sizes = tuple(size if size == 1 or not symbolic else None for size in shape)
+        return TensorType(dtype, shape=sizes).make_variable()
+    if tag == "scalar":
+        return TensorType(structure[1], shape=()).make_variable()
+    if tag == "number":
+        return TensorType(_SCALARS[structure[1]], shape=()).make_variable()
+    return None
+
+
+def standing_for(leaf: Any, structure: Structure, variable: Variable | None) -> Any:
+    """What a traced function is given for a leaf of the arguments."""
+    if variable is None:
+        return leaf
+    if structure[0] == "number":
+        return TracedNumber(variable, structure[1])
+    return TracedArray(variable, is_scalar=structure[0] == "scalar")
+
+
+def leaf_structures(structure: Structure) -> Iterator[Structure]:
+    """The parts of a structure that are leaves, in order."""
+    if structure[0] in ("array", "scalar", "number", "traced"):
+        yield structure
+    elif structure[0] != "static":
+        for part in structure[-1]:
+            yield from leaf_structures(part)
+
+
+@contextmanager
+def in_trace(trace: Trace) -> Iterator[None]:
+    """Let functions of esat and traced objects know that a function is traced."""
+    with tracing(trace), adapting(call_adapted):
+        yield
+
+
+def trace_call(
+    function: Callable[..., Any],
+    structure: Structure,
+    leaves: Sequence[Any],
+    known: frozenset[int],
+    settings: Settings,
+) -> Traced:
+    """Run a function with traced objects in place of the leaves of its arguments.
+
+    Parameters
+    ----------
+    function
+        Of what the structure describes: positional arguments and keywords.
+    structure, leaves
+        Of the arguments.
+    known
+        Positions of numbers whose values are part of the program.
+    settings
+        How to trace.
+
+    Raises
+    ------
+    ValueAsked
+        When the function asks for the value of another number.
+    EsatError
+        When it asks for what only a call can know, or changes its arguments but for writing to arrays.
+    """
+    parts = list(leaf_structures(structure))
+    variables = [
+        None if place in known else variable_for(leaf, part, settings.symbolic)
+        for place, (leaf, part) in enumerate(zip(leaves, parts, strict=True))
+    ]
+    stands = [standing_for(*each) for each in zip(leaves, parts, variables, strict=True)]
+    inputs = {place: variable for place, variable in enumerate(variables) if variable is not None}
+    numbers = {variable: place for place, variable in inputs.items() if parts[place][0] == "number"}
+    rebinder = Rebinder()
+    originals: list[tuple[Any, dict[str, Any]]] = []
+
+    def made(instance: Any) -> None:
+        if hasattr(instance, "__dict__"):
+            originals.append((instance, rebinder.methods_of(instance)))
+
+    arguments, keywords = given = unflatten(structure, iter(stands), made)
+    before: list[Any] = []
+    whole = flatten(given, before)
+    for instance, methods in originals:
+        instance.__dict__.update(methods)
+    with in_trace(Trace(settings.name, numbers, rebinder.exchanged)):
+        returned = _returned(rebinder.exchanged(function), arguments, keywords)
+        for instance, methods in originals:
+            for name, method in methods.items():
+                if instance.__dict__.get(name) is method:
+                    del instance.__dict__[name]
+        after: list[Any] = []
+        if flatten(given, after) != whole or any(map(operator.is_not, after, before)):
+            raise GraphError(f"{settings.name} {_CHANGES}")
+        return _results(returned, inputs, stands)
+
+
+_CHANGES = (
+    "changes a list, dict or object among its arguments, which a program cannot do for the caller; return "
+    "the new values"
+)
+
+
+def _returned(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """What a function returns. Where NumPy hides our error behind one of its own, ours is raised."""
+    try:
+        return function(*arguments, **keywords)
+    except (TypeError, ValueError) as error:
+        if isinstance(error.__cause__, EsatError) and not isinstance(error, EsatError):
+            raise error.__cause__ from None
+        raise
+
+
+def on_variables(
+    function: Callable[..., Any], structure: Structure, leaves: Sequence[Any], settings: Settings
+) -> Any:
+    """What a function returns for Variables among its arguments: Variables, in place of arrays.
+
+    Raises
+    ------
+    GraphError
+        When it writes to one of them.
+    """
+    rebinder = Rebinder()
+    stands = [
+        TracedArray(leaf, is_scalar=getattr(leaf.type, "ndim", None) == 0)
+        if isinstance(leaf, Variable)
+        else leaf
+        for leaf in leaves
+    ]
+    arguments, keywords = unflatten(structure, iter(stands))
+    with in_trace(Trace(settings.name, {}, rebinder.exchanged)):
+        returned = _returned(rebinder.exchanged(function), arguments, keywords)
+    if any(type(stand) is TracedArray and stand.version for stand in stands):
+        raise GraphError(
+            f"{settings.name} writes to an argument, and a Variable cannot be changed; return it"
+        )
+    results: list[Any] = []
+    whole = flatten(returned, results, "the result")
+    found = (leaf.variable if isinstance(leaf, Standing) else leaf for leaf in results)
+    return unflatten(whole, found)
+
+
+def _results(returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) -> Traced:
+    leaves: list[Any] = []
+    structure = flatten(returned, leaves, "the result")
+    outputs: list[Variable] = []
+
+    def output(variable: Variable) -> int:
+        outputs.append(variable)
+        return len(outputs) - 1
+
+    written: list[tuple[int, int]] = []
+    for place in inputs:
+        stand = stands[place]
+        if type(stand) is TracedArray and stand.version > 0:
+            written.append((place, output(stand.variable)))
+    changed = {id(stands[place]): place for place, _ in written}
+    results = []
+    for leaf in leaves:
+        if id(leaf) in changed:
+            results.append(Result("argument", changed[id(leaf)]))
+        elif type(leaf) is TracedNumber:
+            results.append(Result("number", output(leaf.variable)))
+        elif type(leaf) is TracedArray and isinstance(leaf.value, Variable):
+            results.append(Result("scalar" if leaf.is_scalar else "array", output(leaf.variable)))
+        elif isinstance(leaf, Variable):
+            results.append(Result("array", output(leaf)))
+        else:
+            value = leaf.value if type(leaf) is TracedArray else leaf
+            results.append(Result("known", value=value.copy() if isinstance(value, np.ndarray) else value))
+    return Traced(inputs, outputs, _as_traced(structure), tuple(results), tuple(written))
+
+
+def _as_traced(structure: Structure) -> Structure:
+    """The structure of a result, in which leaves of all kinds are alike."""
+    if structure[0] in ("array", "scalar", "number"):
+        return ("traced",)
+    if structure[0] in ("static", "traced"):
+        return structure
+    return (*structure[:-1], tuple(map(_as_traced, structure[-1])))
+
+
+def compile_traced(traced: Traced, settings: Settings, donated: Sequence[int]) -> Program:
+    """The program of a traced function."""
+    from esat.pipeline import compile
+
+    if not traced.outputs:
+        return Program(traced, None, ())
+    used = set(inputs_of(traced.outputs))
+    free = used - set(traced.inputs.values())
+    if any(type(leaf) is Variable for leaf in free):
+        names = ", ".join(
+            str(leaf) for leaf in free if type(leaf) is Variable and not isinstance(leaf, Constant)
+        )
+        raise GraphError(f"{settings.name} uses the Variable {names}, which is no argument of it")
+    takes = tuple(place for place, variable in traced.inputs.items() if variable in used)
+    inputs = [traced.inputs[place] for place in takes]
+    donate = [traced.inputs[place] for place in donated if place in takes]
+    outputs: Any = traced.outputs[0] if len(traced.outputs) == 1 else traced.outputs
+    executable = compile(Graph(inputs, outputs), settings.mode, donate=donate)
+    return Program(traced, executable, takes)
+
+
+def warn_of_numbers(asked: ValueAsked, structure: Structure, settings: Settings) -> None:
+    """Warn where a function is compiled anew for each value of a float."""
+    parts = list(leaf_structures(structure))
+    if all(parts[place][1] is int for place in asked.leaves):
+        return
+    place = "" if asked.where is None else f"\n  at {asked.where[0]}:{asked.where[1]}"
+    warnings.warn(
+        f"{settings.name} is compiled anew for each value of a number, since its value is asked for; NumPy's "
+        "functions in place of those of math, and numpy.where in place of if, do not ask; to have it so "
+        f"without this warning, name the argument in static_argnames{place}",
+        EsatWarning,
+        stacklevel=4,
+    )
