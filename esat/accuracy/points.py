@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from math import log
+from math import log, prod
 from typing import Any
 
 import numpy as np
@@ -56,15 +56,15 @@ def magnitudes_of(dtype: np.dtype[Any]) -> Magnitudes:
     """The magnitudes for a real floating dtype, from its precision and its range.
 
     Of float64: 1e-17, 1e-9 and 1e-5, where a number, its square or its third power is lost beside one;
-    40, where exp(-x) is; 90, 400 and 800, where exp(x) is large, has no square, and overflows.
+    40, where exp(-x) is; 90 and 400, where exp(x) is large, and has no square; 800, where exp(-x) is zero.
     """
     info = np.finfo(dtype)
-    eps, last = float(info.eps), log(float(info.max))
+    eps, last, least = float(info.eps), log(float(info.max)), -log(float(info.smallest_subnormal))
     largest = float(info.max) ** (1 / 3)
     digits = -log(eps)
     sizes = (
         0.0, eps / 20, eps**0.5 / 15, eps ** (1 / 3), 0.01, 0.3, 0.9, 1.0, 1.0, 1.7, 3.0, digits / 3,
-        1.1 * digits, last / 8, 0.56 * last, 1.13 * last, eps**-0.25, eps**-0.38, 0.07 * eps**-0.5,
+        1.1 * digits, last / 8, 0.56 * last, 1.08 * least, eps**-0.25, eps**-0.38, 0.07 * eps**-0.5,
         eps**-0.57, 20 / eps,
     )  # fmt: skip
     moderate = tuple(size for size in sizes if size == 0 or 1 / largest < size < largest)
@@ -133,9 +133,11 @@ class Points:
         ).reshape(column)
         is_calm = np.arange(batch).reshape(column) < calm
         own = np.where(is_calm, random.choice(sizes.moderate, full), random.choice(sizes.all, full))
-        level = np.where(random.random(column) < 0.75, levels * np.exp2(random.uniform(-1, 1, full)), own)
-        value = level * np.where(random.random(full) < 0.5, -1.0, 1.0)
-        near = (random.random(full) < 0.1) & (level != 0)
+        sides = (_sides(levels) if prod(shape) > 1 else np.zeros(batch)).reshape(column)
+        is_level = (random.random(column) < 0.75) | (sides != 0)
+        level = np.where(is_level, levels * np.exp2(random.uniform(-1, 1, full)), own)
+        value = level * np.where(sides == 0, np.where(random.random(full) < 0.5, -1.0, 1.0), sides)
+        near = (random.random(full) < 0.1) & (level != 0) & (sides == 0)
         value = np.where(near, np.sign(value) * (1 + random.choice(sizes.near, full)), value)
         alike = [other for other in self._drawn if other.shape == full and other.dtype == dtype]
         for other in alike[-_TWINS_OF:]:
@@ -155,6 +157,17 @@ class Points:
         close[places] = np.resize(_TWINS, len(places))
         column = (self.batch, *[1] * (value.ndim - 1))
         return np.where(twin.reshape(column), other * close.reshape(column), value)
+
+
+def _sides(levels: Array) -> Array:
+    """The sign of all elements of a point: one and the other at half of the points, of every magnitude.
+
+    What is summed over an axis vanishes or overflows only where all of its terms do.
+    """
+    sides = np.zeros(levels.size)
+    places = np.argsort(levels, axis=None, kind="stable")
+    sides[places[0::4]], sides[places[1::4]] = 1.0, -1.0
+    return sides
 
 
 def _signed(value: Array, signs: Collection[str]) -> Array:

@@ -144,7 +144,7 @@ def _leaves_range(variable: Variable, upwards: bool, depth: int) -> bool:
         return (op.name in ("max", "min") or (op.name == "sum" and nonnegative)) and has(operands[0])
     if isinstance(op, Normalization):
         return op.name == "softmax" and not upwards
-    return not isinstance(op, Cast) and is_view(node) and has(operands[0])
+    return is_view(node) and has(operands[0])
 
 
 def _of_elementwise(node: Apply, upwards: bool, has: Callable[..., bool]) -> bool:

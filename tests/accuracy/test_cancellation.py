@@ -28,6 +28,21 @@ CASES: dict[str, tuple[Callable[[Any], Variable], Callable[[Any], Any], Sequence
         lambda x: esat.cbrt(x + 1) - esat.cbrt(x), lambda x: mp.cbrt(x + 1) - mp.cbrt(x), LARGE,
     ),
     "(1 + x)^(1/4) - 1": (lambda x: (1 + x) ** 0.25 - 1, lambda x: mp.expm1(mp.log1p(x) / 4), SMALL),
+    "1 - tanh^2 x": (lambda x: 1 - esat.tanh(x) ** 2, lambda x: mp.sech(x) ** 2, (-40, -1, 1e-3, 0, 25)),
+    "sqrt(x^2 + 3) - x": (
+        lambda x: esat.sqrt(x**2 + 3) - x, lambda x: mp.sqrt(x**2 + 3) - x, (*LARGE, *(-v for v in LARGE), 0),
+    ),
+    "x - sqrt(x^2 - 3)": (
+        lambda x: x - esat.sqrt(x * x - 3), lambda x: x - mp.sqrt(x * x - 3),
+        (*LARGE, *(-v for v in LARGE), 2),
+    ),
+    "(x + 1)^(1/4) - x^(1/4)": (
+        lambda x: (x + 1) ** 0.25 - x**0.25, lambda x: (x + 1) ** (mp.mpf(1) / 4) - x ** (mp.mpf(1) / 4),
+        (*LARGE, 0, 1e-12, 1),
+    ),
+    "log(x + 1) - log x": (
+        lambda x: esat.log(x + 1) - esat.log(x), lambda x: mp.log1p(1 / x), (1e-12, 1, *LARGE),
+    ),
     "cos x - 1": (lambda x: esat.cos(x) - 1, lambda x: -2 * mp.sin(x / 2) ** 2, SMALL),
     "1/cos x - 1": (lambda x: 1 / esat.cos(x) - 1, lambda x: 1 / mp.cos(x) - 1, SMALL),
     "1/x - 1/(x + 2)": (lambda x: 1 / x - 1 / (x + 2), lambda x: 2 / (x * (x + 2)), LARGE),
@@ -53,6 +68,16 @@ def test_digits_are_kept(name: str, dtype: str) -> None:
     wanted = [float(exact(mp.mpf(float(value)))) for value in values]
     assert result.dtype == dtype
     np.testing.assert_allclose(result, wanted, rtol=8 * float(np.finfo(dtype).eps))
+
+
+def test_what_has_no_logarithm_keeps_none() -> None:
+    """log(x + 1) - log(x) is no number below 0, although log(1 + 1/x) is one below -1."""
+    x = esat.vector("x")
+    values = np.array([-5.0, -1.5, -1.0, -0.5, -0.0, 0.0, np.nan, np.inf])
+    function = esat.compile(esat.Graph([x], [esat.log(x + 1) - esat.log(x), (x + 1) ** 0.3 - x**0.3]))
+    logarithms, powers = function(values)
+    np.testing.assert_array_equal(logarithms[:7], [*[np.nan] * 4, np.inf, np.inf, np.nan])
+    np.testing.assert_array_equal(powers[:7], [*[np.nan] * 4, 1, 1, np.nan])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

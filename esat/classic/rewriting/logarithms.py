@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting, used_once
 from esat.egraph.known import LOGARITHMS, is_exponential, is_view
 from esat.egraph.uniform import value_of
 from esat.graph import Apply, Family, Variable
+from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
@@ -20,10 +23,16 @@ _DEPTH = 8
 def local_log_through_views(node: Apply) -> Transformed:
     """In log(2 * p[i]): p[i] -> exp(log(p)[i]), so that rules make log(2) + log(p)[i].
 
-    So for every index inside the logarithm of what over- or underflows, or of one less that.
+    So for every index inside the logarithm of what over- or underflows, or of one less that; and
+    log((1 - p)[i]) becomes log(1 - p[i]).
     """
+    if node.op.name not in LOGARITHMS:
+        return False
     operand = node.inputs[0]
-    if node.op.name not in LOGARITHMS or not is_exponential(_less_one(operand)):
+    inner = _inwards(operand)
+    if inner is not None:
+        return fitting(node, node.op.make_node(inner).outputs[0])
+    if not is_exponential(_less_one(operand)):
         return False
     written = {view: _as_exponential(view) for view in _views(operand, _DEPTH)}
     if not written:
@@ -53,6 +62,26 @@ def _less_one(variable: Variable) -> Variable:
     if node is not None and node.op.name == "sub" and value_of(node.inputs[0]) == 1:
         return node.inputs[1]
     return variable
+
+
+def _inwards(variable: Variable) -> Variable | None:
+    """``1 - p[i]`` for ``(1 - p)[i]``, through any views, where ``p`` is an exponential; else None."""
+    views: list[Apply] = []
+    whole = variable
+    while whole.owner is not None and (_is_index(whole.owner) or isinstance(whole.owner.op, DimShuffle)):
+        views.append(whole.owner)
+        whole = whole.owner.inputs[0]
+    part = _less_one(whole)
+    if part is whole or not any(map(_is_index, views)) or not is_exponential(part):
+        return None
+    if part.tensor_type.broadcastable != whole.tensor_type.broadcastable:
+        return None
+    for view in reversed(views):
+        part = view.op.make_node(part, *view.inputs[1:]).outputs[0]
+    assert whole.owner is not None
+    *ones, _ = whole.owner.inputs
+    inner: Variable = whole.owner.op(*(constant(np.ones((), one.tensor_type.dtype)) for one in ones), part)
+    return inner
 
 
 def _views(variable: Variable, depth: int) -> Iterator[Variable]:
