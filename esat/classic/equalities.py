@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 
 from esat.classic.equilibrium import LEAST_USE, OscillationWarning
@@ -32,7 +33,9 @@ class Equality:
 class CollectEqualities(Optimizer):
     """Asks local optimizers about every node of a graph, and about the nodes of their answers.
 
-    The graph is not changed. After :meth:`optimize` the equalities stand in ``found``.
+    The graph is not changed. After :meth:`optimize` the equalities stand in ``found``. What became of
+    the graph, whose inputs are copies of the same in their order, is asked about where it has expressions
+    that no graph or answer had before; ``found`` are then the equalities that are new.
     """
 
     name = "equalities"
@@ -40,22 +43,24 @@ class CollectEqualities(Optimizer):
     def __init__(self, locals: Sequence[LocalOptimizer]) -> None:
         self.locals = tuple(locals)
         self.found: list[Equality] = []
+        self._expressions = _Expressions()
+        self._limit = LEAST_USE
+        self._answers: Counter[str] = Counter()
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
         profile = OptimizerProfile(self.label, type(self).__name__)
         self.found = []
         if not self.locals:
             return profile
-        limit = max(LEAST_USE, USES_PER_NODE * len(fgraph))
-        expressions = _Expressions(fgraph)
-        pending = fgraph.toposort()
+        limit = self._limit = max(self._limit, USES_PER_NODE * len(fgraph))
+        pending = self._expressions.meet(fgraph)
         pending.reverse()
         while pending:
             node = pending.pop()
             for local in self.locals:
-                if local.follows(node.op) and profile.applied.get(local.label, 0) < limit:
-                    pending += self._ask(node, local, expressions, profile)
-        tireless = [name for name, count in profile.applied.items() if count >= limit]
+                if local.follows(node.op) and self._answers[local.label] < limit:
+                    pending += self._ask(node, local, profile)
+        tireless = [name for name in profile.applied if self._answers[name] >= limit]
         if tireless:
             warnings.warn(
                 f"{', '.join(tireless)} found something to do {limit} times in a graph of {len(fgraph)} nodes"
@@ -65,10 +70,9 @@ class CollectEqualities(Optimizer):
             )
         return profile
 
-    def _ask(
-        self, node: Apply, local: LocalOptimizer, expressions: _Expressions, profile: OptimizerProfile
-    ) -> list[Apply]:
+    def _ask(self, node: Apply, local: LocalOptimizer, profile: OptimizerProfile) -> list[Apply]:
         """Ask about one node; the new nodes of the answer."""
+        expressions = self._expressions
         begin = time.perf_counter()
         created: list[Apply] = []
         with built_for(node.where):
@@ -84,6 +88,7 @@ class CollectEqualities(Optimizer):
                     # It could stand where the old one does; optimizers may ask who uses it.
                     right.clients = list(old.clients or ())
                 created += fresh
+                self._answers[local.label] += 1
                 profile.count(local.label, created=len(fresh))
         profile.spend(local.label, time.perf_counter() - begin)
         return created
@@ -92,13 +97,18 @@ class CollectEqualities(Optimizer):
 class _Expressions:
     """Expressions met so far, equal ones as one."""
 
-    def __init__(self, fgraph: FunctionGraph) -> None:
+    def __init__(self) -> None:
         self._nodes: dict[object, Apply] = {}
         self._constants: dict[object, Variable] = {}
-        self._first: dict[Variable, Variable] = {variable: variable for variable in fgraph.inputs}
+        self._first: dict[Variable, Variable] = {}
+        self._inputs: tuple[Variable, ...] = ()
         self._equal: set[frozenset[Variable]] = set()
-        for node in fgraph.toposort():
-            self._add(node)
+
+    def meet(self, fgraph: FunctionGraph) -> list[Apply]:
+        """Enter all expressions of a graph; the nodes that were not met before, in topological order."""
+        self._inputs = self._inputs or tuple(fgraph.inputs)
+        self._first.update(zip(fgraph.inputs, self._inputs, strict=True))
+        return [node for node in fgraph.toposort() if self._add(node)]
 
     def first(self, variable: Variable) -> Variable:
         """The first Variable met that computes the same."""

@@ -43,16 +43,27 @@ def decode(chosen: TermGraph, like: FunctionGraph, shapes: Sequence[Shape]) -> F
     CompileError
         When an output's type is not that of the original.
     """
-    decoder = _Decoder(chosen, shapes)
-    for number in range(len(chosen.terms)):
-        decoder.add(number)
-    decoder.place_by_users()
+    decoder = _decoded(chosen, shapes)
     outputs = [
         decoder.output(root, original) for root, original in zip(chosen.roots, like.outputs, strict=True)
     ]
     result = FunctionGraph(like.inputs, outputs)
     verify_outputs(result, like)
     return result
+
+
+def decoded(chosen: TermGraph, shapes: Sequence[Shape]) -> list[Variable | Apply]:
+    """What computes each root of the chosen terms: a Variable, or a node of several outputs."""
+    decoder = _decoded(chosen, shapes)
+    return [decoder.values[root] for root in chosen.roots]
+
+
+def _decoded(chosen: TermGraph, shapes: Sequence[Shape]) -> _Decoder:
+    decoder = _Decoder(chosen, shapes)
+    for number in range(len(chosen.terms)):
+        decoder.add(number)
+    decoder.place_by_users()
+    return decoder
 
 
 def verify_outputs(result: FunctionGraph, like: FunctionGraph) -> None:
@@ -146,7 +157,7 @@ class _Decoder:
         known = op_of(term.constructor, term.attributes, ranks, self.chosen.opaque)
         assert known is not None, "terms of a graph refer to its ops"
         operands = [
-            self._value(operand) if rank is None else self._with_rank(operand, rank)
+            self._value(operand) if rank is None else self._as_operand(operand, rank)
             for operand, rank in zip(term.operands, known.operand_ranks, strict=True)
         ]
         op = known.op
@@ -200,6 +211,10 @@ class _Decoder:
 
     def _is_scalar(self, number: int) -> bool:
         return self.chosen.types[number].broadcast == SCALAR
+
+    def _as_operand(self, number: int, rank: int) -> Variable:
+        """A value as an op takes it: rules may give an opaque op operands of other ranks than it had."""
+        return self._with_rank(number, rank) if self._is_scalar(number) else self._value(number)
 
     def _with_rank(self, number: int, rank: int) -> Variable:
         value = self._value(number)

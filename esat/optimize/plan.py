@@ -14,7 +14,9 @@ from esat.classic.database import DB, Entry, EquilibriumDB, SequenceDB
 from esat.classic.equilibrium import EquilibriumOptimizer
 from esat.classic.local import LocalOptimizer
 from esat.classic.optimizer import Optimizer, SeqOptimizer
+from esat.classic.rewriting import LOCALS
 from esat.classic.rule_phase import RuleOptions
+from esat.classic.simplify import local_shape_lift
 from esat.records import record
 from esat.rules.query import Query
 
@@ -40,6 +42,14 @@ class SaturationPlan:
     before: SeqOptimizer
     equalities: tuple[LocalOptimizer, ...]
     after: SeqOptimizer
+
+    @property
+    def added(self) -> tuple[LocalOptimizer, ...]:
+        """Local optimizers that contribute equalities and do not come with esat."""
+        return tuple(one for one in self.equalities if id(one) not in _OWN)
+
+
+_OWN = frozenset(id(local.optimizer) for local in LOCALS) | {id(local_shape_lift)}
 
 
 def saturation_plan(database: SequenceDB, query: Query, options: RuleOptions | None = None) -> SaturationPlan:

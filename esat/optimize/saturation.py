@@ -26,8 +26,9 @@ from esat.extract.kept import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import Accuracy
-from esat.graph import FunctionGraph, Variable
+from esat.graph import FunctionGraph, Variable, clone
 from esat.ops.control import IfElse
+from esat.optimize.alternatives import alternatives
 from esat.optimize.optimizer import optimize
 from esat.optimize.plan import SaturationPlan, saturation_plan
 from esat.optimize.report import OptimizationReport, Stage
@@ -47,6 +48,9 @@ class Watcher(Protocol):
     def check_pairs(self, graph: FunctionGraph, pairs: Sequence[tuple[Variable, Variable, str]]) -> None:
         """Pairs of Variables that an optimizer, named third, claims to be equal."""
 
+
+MOST_QUESTIONS = 8
+"""How often local optimizers are asked about what was extracted, as long as they know more of it."""
 
 _tidy = SeqOptimizer([MergeOptimizer(), TopoOptimizer(constant_folding), MergeOptimizer()], "tidy")
 
@@ -101,7 +105,8 @@ class SaturationOptimizer:
         with stage("query"):
             plan = saturation_plan(self.database, self.query, self.options)
             selection = self._selection()
-        equalities = self._prepare(graph, plan, profile, stage)
+        collector = CollectEqualities(plan.equalities)
+        equalities = self._prepare(graph, plan, collector, profile, stage)
         lazy = any(isinstance(node.op, IfElse) for node in graph.apply_nodes)
         if lazy:
             _tidy.optimize(graph)
@@ -136,7 +141,17 @@ class SaturationOptimizer:
                 raise
             reason = f"rules that were added break this compilation, which leaves them out: {error}"
             warnings.warn(reason, EsatWarning, stacklevel=2)
-            result, report = attempt(self._selection(users=()))
+            selection = self._selection(users=())
+            result, report = attempt(selection)
+        for _ in range(MOST_QUESTIONS):
+            news = self._claims(collector, result, graph, profile, stage)
+            if not news and plan.added and report.extraction is not None:
+                others = alternatives(report.extraction, graph, plan.added)
+                news = [] if others is None else self._claims(collector, others, graph, profile, stage)
+            if not news:
+                break
+            equalities += news
+            result, report = attempt(selection)
         if lazy:
             _join(result)
         if report.saturation is not None:
@@ -172,7 +187,12 @@ class SaturationOptimizer:
         )
 
     def _prepare(
-        self, graph: FunctionGraph, plan: SaturationPlan, profile: OptimizerProfile, stage: Stage
+        self,
+        graph: FunctionGraph,
+        plan: SaturationPlan,
+        collector: CollectEqualities,
+        profile: OptimizerProfile,
+        stage: Stage,
     ) -> list[tuple[Variable, Variable]]:
         """Run the optimizers that come before saturation; the equalities that local ones claim."""
         if self.trace is not None:
@@ -183,12 +203,27 @@ class SaturationOptimizer:
         if self.watch is not None:
             plan.before.after_each = plan.after.after_each = self.watch.check
         _run(plan.before, graph, profile, stage)
-        collector = CollectEqualities(plan.equalities)
-        _run(collector, graph, profile, stage)
+        return self._claims(collector, graph, graph, profile, stage)
+
+    def _claims(
+        self,
+        collector: CollectEqualities,
+        asked: FunctionGraph,
+        graph: FunctionGraph,
+        profile: OptimizerProfile,
+        stage: Stage,
+    ) -> list[tuple[Variable, Variable]]:
+        """What local optimizers claim of a graph's expressions, as Variables of the one it came from."""
+        _run(collector, asked, profile, stage)
+        sides = [side for equality in collector.found for side in (equality.left, equality.right)]
+        copies, _ = clone(sides, dict(zip(asked.inputs, graph.inputs, strict=True)))
+        pairs = list(zip(copies[::2], copies[1::2], strict=True))
         if self.watch is not None:
-            claims = [(equality.left, equality.right, equality.source) for equality in collector.found]
-            self.watch.check_pairs(graph, claims)
-        return [(equality.left, equality.right) for equality in collector.found]
+            sources = [equality.source for equality in collector.found]
+            self.watch.check_pairs(
+                graph, [(*pair, source) for pair, source in zip(pairs, sources, strict=True)]
+            )
+        return pairs
 
     def _tell(self, steps: Sequence[StepTrace], result: FunctionGraph) -> None:
         """Tell who watches of the steps of saturation and what it found."""
@@ -214,11 +249,15 @@ def _join(graph: FunctionGraph) -> None:
 
 
 def _run(optimizer: Optimizer, graph: FunctionGraph, profile: OptimizerProfile, stage: Stage) -> None:
-    """Run an optimizer as a stage, of which its own profile tells."""
+    """Run an optimizer as a stage, of which its own profile tells; if it runs again, of all its runs."""
     with stage(optimizer.label):
         part = optimizer.optimize(graph)
-    part.name, part.seconds = optimizer.label, profile.parts[-1].seconds
-    profile.parts[-1] = part
+    (place,) = (place for place, known in enumerate(profile.parts) if known.name == optimizer.label)
+    known, profile.parts[place] = profile.parts[place], part
+    part.name, part.seconds = optimizer.label, known.seconds
+    for counts, earlier in ((part.applied, known.applied), (part.created, known.created)):
+        for name, count in earlier.items():
+            counts[name] = counts.get(name, 0) + count
     profile.validate_seconds += part.validate_seconds
     profile.callback_seconds += part.callback_seconds
 

@@ -7,7 +7,15 @@ import pytest
 
 import esat
 from esat import optdb
-from esat.classic import OpRemove, OpSub, Optimizer, PatternSub, TopoOptimizer, local_optimizer
+from esat.classic import (
+    OpRemove,
+    OpSub,
+    Optimizer,
+    PatternSub,
+    TopoOptimizer,
+    local_optimizer,
+    register_canonicalize,
+)
 from esat.errors import OptimizerError
 
 MODES = ["fast_run", "greedy"]
@@ -170,3 +178,45 @@ def test_exact_modes_take_what_is_tagged_exact(undo):
 
 def test_the_example_of_the_package(undo):
     assert doctest.testmod(esat.classic, raise_on_error=False) == doctest.TestResults(0, 6)
+
+
+@pytest.fixture
+def erf_of_tan():
+    """A rewrite that is true of nothing, so that nothing else finds it."""
+
+    @register_canonicalize("fast_run")
+    @local_optimizer([esat.erf])
+    def erf_of_tan(node):
+        inner = node.inputs[0].owner
+        return [inner.inputs[0]] if inner is not None and inner.op == esat.tan else False
+
+    yield erf_of_tan
+    esat.optdb["canonicalize"].remove("erf_of_tan")
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "o3", "unsafe"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda x, y: esat.erf(esat.neg(esat.neg(esat.tan(x)))) * y,
+        lambda x, y: esat.erf(esat.tan(x) * y / y),
+        lambda x, y: esat.erf(esat.tan(x) * 1.0) + y,
+        lambda x, y: esat.erf(esat.sin(x) / esat.cos(x)) + y,
+        lambda x, y: esat.erf(esat.tan(esat.erf(esat.tan(x) * 1.0) * 2 / 2)) + y,
+    ],
+)
+def test_optimizers_are_asked_about_what_rules_find(erf_of_tan, mode, written):
+    x, y = esat.vector("x"), esat.vector("y")
+    f = esat.compile(esat.Graph([x, y], written(x, y)), mode)
+    assert not {node.op.name for node in f.optimized.apply_nodes} & {"erf", "tan", "sin", "cos"}
+    assert f.report.rules["erf_of_tan"] >= 1
+
+
+def test_what_optimizers_make_of_what_rules_find_is_asked_about(erf_of_tan):
+    """Optimizers that answer each other, over rules between them, until nobody knows more."""
+    x = esat.vector("x")
+    nested = x
+    for _ in range(4):
+        nested = esat.erf(esat.neg(esat.neg(esat.tan(nested) * 1.0)))
+    f = esat.compile(esat.Graph([x], nested * 3.0), esat.Mode("fast_run", accuracy="ignore"))
+    assert str(f.optimized) == "[mul(x, [3.0])]"
