@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.losses import Losses, References, UnitLosses
+from esat.accuracy.order import order_of
 from esat.accuracy.sample import Sample, sample_of
 from esat.accuracy.scales import scales_of
-from esat.accuracy.stacks import Grouping, Numbering, numbered
+from esat.accuracy.stacks import Numbering
 from esat.accuracy.truths import Truths
-from esat.accuracy.units import Unit, Units, levels_of, places_of, tiny_values, units_of
+from esat.accuracy.units import Units, places_of, tiny_values, units_of
 from esat.accuracy.written import as_written
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays
@@ -37,35 +38,31 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     tiny = 2 if any(name.startswith(_MIXING) for name in names) else 1
     places = places_of(tiny_values(arrays, terms, tiny), tiny)
     units = units_of(arrays, terms, graph.plan, places)
-    used = [unit.result for unit in units.units] + [o for unit in units.units for o in unit.operands]
-    used += [int(klass) for klass in arrays.term_class if klass >= 0]
-    numbering = numbered(places, used)
-    grouping = Grouping(units.units, places, numbering)
-    possible = [grouping.can_evaluate(number) for number in range(len(units.units))]
-    given = _given(units.units, possible, numbering)
-    is_given = [klass in given for klass in range(len(places))]
-    levels = levels_of(units.units, is_given, grouping.can_evaluate)
-    sample = sample_of(terms, places, numbering, given, tiny)
-    truths = Truths(terms, numbering, sample.inputs, sample.drawn, sample.batch)
-    truths.compute(units.units, grouping, levels)
-    scales = scales_of(units.units, grouping, levels, numbering, truths, sample.is_extreme)
-    references = References(truths, numbering, scales, sample.is_extreme)
-    counts = np.bincount([unit.result for unit in units.units], minlength=len(places))
-    contested = [counts[members] > 1 for members in numbering.members]
+    order = order_of(units.units, places, (), [int(klass) for klass in arrays.term_class if klass >= 0])
+    numbering = order.numbering
+    sample = sample_of(terms, places, order, tiny)
+    truths = Truths(terms, order, sample.inputs, sample.drawn, sample.batch)
+    truths.run()
+    scales = scales_of(order, truths, sample.is_extreme)
+    contested = np.bincount([unit.result for unit in units.units], minlength=len(places)) > 1
+    compared = contested.copy()
+    compared[graph.roots] = True
+    references = References(truths, numbering, scales, sample.is_extreme, compared)
     losses = Losses(
         terms,
-        numbering,
+        order,
         sample.inputs,
         sample.drawn,
         sample.batch,
         references,
-        is_contested=contested,
+        [contested[members] for members in numbering.members],
     )
-    loss = losses.compute(units.units, grouping, levels)
+    losses.run()
+    loss = losses.loss
     of_nodes, strict = _of_nodes(units, loss, arrays, truths.conflicts)
     differ = _classes_that_differ(arrays, *of_nodes)
     differ[arrays.class_of[list(strict)]] = True
-    written = as_written(graph, numbering, references, sample, differ) if differ.any() else None
+    written = as_written(graph, losses, references, sample, differ) if differ.any() else None
     outputs = tuple(
         _output(klass, losses, None if written is None else written.bits[place], references, numbering)
         for place, klass in enumerate(graph.roots)
@@ -107,12 +104,6 @@ def _classes_that_differ(arrays: EGraphArrays, loss: FloatArray, far: FloatArray
         np.maximum.at(most, arrays.class_of[known], values[known])
         found |= most > least + TOLERANCE
     return found
-
-
-def _given(units: Sequence[Unit], possible: Sequence[bool], numbering: Numbering) -> set[int]:
-    """Classes that no unit can compute, whose values are drawn like those of inputs."""
-    computed = {unit.result for unit, can in zip(units, possible, strict=True) if can}
-    return {klass for klass, stack in enumerate(numbering.stack) if stack >= 0 and klass not in computed}
 
 
 def _of_nodes(

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from math import prod
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.operations import UNFIT, aligned, fitted, leaf_of, stepped
-from esat.accuracy.stacks import Group, Grouping, Numbering, Schedule
+from esat.accuracy.evaluation import Evaluation, Found
+from esat.accuracy.operations import aligned, fitted, stepped
+from esat.accuracy.order import Order
+from esat.accuracy.stacks import Group, IntArray, Numbering, narrowed
 from esat.accuracy.truths import Truths
-from esat.accuracy.units import Unit
 from esat.accuracy.wide import REAL
 from esat.egraph.terms import TermGraph
 from esat.extract.verdicts import TOLERANCE
@@ -82,30 +85,45 @@ class References:
         What their errors are measured by; see :func:`~esat.accuracy.scales.scales_of`.
     is_extreme
         Which points are extreme.
+    wanted
+        bool ``(classes,)``: the classes that something is compared with.
     """
 
     def __init__(
-        self, truths: Truths, numbering: Numbering, scales: Sequence[Array], is_extreme: NDArray[np.bool_]
+        self,
+        truths: Truths,
+        numbering: Numbering,
+        scales: Sequence[Array],
+        is_extreme: NDArray[np.bool_],
+        wanted: NDArray[np.bool_],
     ) -> None:
         self.is_extreme = is_extreme
         self._calm, self._wild = (~is_extreme).astype(np.float64), is_extreme.astype(np.float64)
         self._of: list[_Reference] = []
+        self._place: list[IntArray] = []
+        stacks = zip(
+            truths.value, truths.bound, scales, truths.known, numbering.dtypes, numbering.members, strict=True
+        )
         with np.errstate(all="ignore"):
-            for value, bound, scale, known, dtype in zip(
-                truths.value, truths.bound, scales, truths.known, numbering.dtypes, strict=True
-            ):
-                judged = known.reshape(-1, *[1] * (value.ndim - 1)) & ~np.isnan(value)
-                self._of.append(_reference(value, bound, scale, judged, dtype))
+            for value, bound, scale, known, dtype, members in stacks:
+                chosen = wanted[members]
+                self._place.append(np.where(chosen, np.cumsum(chosen) - 1, -1))
+                rows = narrowed(np.flatnonzero(chosen))
+                judged = known[rows].reshape(-1, *[1] * (value.ndim - 1)) & ~np.isnan(value[rows])
+                self._of.append(_reference(value[rows], bound[rows], scale[rows], judged, dtype))
 
     def bits(self, stack: int, rows: Any, values: Array) -> FloatArray:
         """Bits that e-nodes lose at each point, ``(e-nodes, points)``: of the worst trial and element.
 
         Parameters
         ----------
+        rows
+            Of classes that are wanted.
         values
             ``(e-nodes, trials, points, ...)``
         """
         of = self._of[stack]
+        rows = narrowed(self._place[stack][rows])
         rounded = of.rounded[rows]
         if values.dtype.kind in "biu":
             wrong = (values[:, 0] != rounded) & of.judged[rows]
@@ -124,7 +142,7 @@ class References:
 
     def points(self, stack: int, row: int) -> NDArray[np.bool_]:
         """The moderate points at which all elements of a class are known."""
-        judged = self._of[stack].judged[row]
+        judged = self._of[stack].judged[self._place[stack][row]]
         found: NDArray[np.bool_] = judged.reshape(len(judged), -1).all(axis=1) & ~self.is_extreme
         return found
 
@@ -163,143 +181,142 @@ def _reference(value: Array, bound: Array, scale: Array, judged: Array, dtype: n
     )
 
 
-class Losses:
+class Losses(Evaluation):
     """Values of the best forms, and what each form loses.
 
     Parameters
     ----------
-    terms, numbering, inputs, drawn, batch
-        As of :class:`~esat.accuracy.truths.Truths`.
+    terms, order, inputs, batch
+        As of :class:`~esat.accuracy.evaluation.Evaluation`.
+    drawn
+        Values of the classes that are taken as given: at all points, and maybe in all trials.
     references
         What is compared with.
     judged_as
         For values that are not those of classes: the stack and row of the class that each of them, by stack
         and row, is compared with; a row of -1 stands for none.
     is_contested
-        By stack, which values are judged; all by default. Others count as right.
+        By stack, which values are judged. Others count as right.
+
+    Attributes
+    ----------
+    value
+        By stack, ``(classes, trials, points, ...)``.
+    loss
+        What each unit loses, from the best forms of its operands; NaN where it is not known.
     """
 
     def __init__(
         self,
         terms: TermGraph,
-        numbering: Numbering,
+        order: Order,
         inputs: Mapping[int, Array],
         drawn: Mapping[int, Array],
         batch: int,
         references: References,
-        judged_as: Sequence[tuple[int, NDArray[np.int64]]] | None = None,
-        is_contested: Sequence[NDArray[np.bool_]] | None = None,
+        is_contested: Sequence[NDArray[np.bool_]],
+        judged_as: Sequence[tuple[int, IntArray]] | None = None,
     ) -> None:
-        self._terms, self._numbering, self._inputs, self._batch = terms, numbering, inputs, batch
+        super().__init__(terms, order, inputs, batch)
+        numbering = order.numbering
         self._references = references
         self._judged_as = judged_as or [(stack, np.arange(n)) for stack, n in enumerate(numbering.counts)]
-        self._is_contested = is_contested or [np.ones(count, np.bool_) for count in numbering.counts]
-        self._some_unknown = False
+        self._is_contested = is_contested
         self.value: list[Array] = []
-        self.known: list[NDArray[np.bool_]] = []
         self._score: list[FloatArray] = []
-        self._best: list[NDArray[np.int64]] = []
+        self._best: list[IntArray] = []
         for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True):
             self.value.append(np.zeros((count, TRIALS, batch, *shape), dtype))
-            self.known.append(np.zeros(count, np.bool_))
             self._score.append(np.full(count, np.inf))
             self._best.append(np.full(count, -1))
         for klass, values in drawn.items():
             stack, row = numbering.stack[klass], numbering.row[klass]
             self.value[stack][row] = values
             self.known[stack][row] = True
+        count = len(order.units)
+        moderate, extreme = (np.full(count, np.nan) for _ in range(2))
+        self.loss = UnitLosses(moderate, extreme, np.zeros((count, batch), np.float32))
+
+    def value_of(self, klass: int) -> Array | None:
+        """The value of the best form of a class, ``(trials, points, ...)``; None where it is unknown."""
+        stack, row = self._numbering.stack[klass], self._numbering.row[klass]
+        return self.value[stack][row] if stack >= 0 and self.known[stack][row] else None
 
     def bits_of(self, klass: int) -> FloatArray | None:
         """Bits that the best form of a class loses at each point, of its worst element; None if unknown."""
-        stack, row = self._numbering.stack[klass], self._numbering.row[klass]
-        if stack < 0 or not self.known[stack][row]:
+        value = self.value_of(klass)
+        if value is None:
             return None
+        stack, row = self._numbering.stack[klass], self._numbering.row[klass]
         judge, rows = self._judged_as[stack]
         if rows[row] < 0:
             return None
         with np.errstate(all="ignore"):
-            bits = self._references.bits(judge, rows[row : row + 1], self.value[stack][row : row + 1])
+            bits = self._references.bits(judge, rows[row : row + 1], value[None])
         found: FloatArray = bits[0]
         return found
 
-    def compute(self, units: Sequence[Unit], grouping: Grouping, levels: Sequence[int]) -> UnitLosses:
-        """What each unit loses, from the best forms of its operands; NaN where it is not known.
+    def _leaves(self, group: Group, values: Array, rounded: NDArray[np.bool_]) -> Found:
+        return self._compared(
+            group, np.broadcast_to(values[:, None], (len(values), TRIALS, *values.shape[1:]))
+        )
 
-        Units are evaluated until no class has a form that is better by a share of the tolerance.
-        """
-        schedule = Schedule(units, levels)
-        moderate, extreme = (np.full(len(units), np.nan) for _ in range(2))
-        loss = UnitLosses(moderate, extreme, np.zeros((len(units), self._batch), np.float32))
-        with np.errstate(all="ignore"):
-            for numbers in schedule:
-                for group in grouping.groups(numbers):
-                    for klass in self._evaluate(group, loss):
-                        schedule.changed(klass)
-        return loss
-
-    def _evaluate(self, group: Group, loss: UnitLosses) -> list[int]:
-        if self._some_unknown:
-            ready = np.ones(len(group.units), np.bool_)
-            for stack, rows in group.operands:
-                ready &= self.known[stack][rows]
-            if not ready.any():
-                return []
-            group = group if ready.all() else group.part(ready)
-        try:
-            value = self._computed(group)
-        except UNFIT:
-            value = None
-        if value is None:
-            self._some_unknown = True
-            return []
-        number, rows = group.result, group.rows
-        score, best = self._score[number], self._best[number]
-        if not self._is_contested[number][rows].any():
-            loss.moderate[group.units] = loss.extreme[group.units] = 0.0
-            self.value[number][rows] = value
-            score[rows], best[rows], self.known[number][rows] = 0.0, group.units, True
-            return list(self._numbering.members[number][rows].tolist())
-        judge, judge_rows = self._judged_as[number]
-        against = judge_rows[rows]
-        bits = self._references.bits(judge, against, value)
-        found = self._references.loss(judge, bits)
-        loss.bits[group.units] = bits
-        loss.moderate[group.units] = np.where(against >= 0, found.moderate, np.nan)
-        loss.extreme[group.units] = np.where(against >= 0, found.extreme, np.nan)
-        is_best = best[rows] == group.units
-        gain = score[rows] - found.moderate
-        better = (gain > TOLERANCE / 4) | (best[rows] < 0)
-        moved = better | (is_best & (np.abs(gain) > TOLERANCE / 4))
-        taken = better | is_best
-        if taken.any():
-            chosen = rows[taken]
-            self.value[number][chosen] = value[taken]
-            score[chosen], best[chosen] = found.moderate[taken], group.units[taken]
-            self.known[number][chosen] = True
-        return list(self._numbering.members[number][rows[moved]].tolist())
-
-    def _computed(self, group: Group) -> Array | None:
-        """Values in all trials, ``(e-nodes, trials, points, ...)``."""
+    def _computed(self, group: Group) -> Found:
         shape, dtype = self._numbering.shapes[group.result], self._numbering.dtypes[group.result]
-        count = len(group.units)
-        if group.operation is None:
-            found = leaf_of(group.example, shape, self._terms, self._inputs, self._batch)
-            if found is None:
-                return None
-            leaf = fitted(found[0].astype(dtype)[None], shape)
-            return np.broadcast_to(leaf, (count, TRIALS, *leaf.shape[1:]))
+        count, example, operation = len(group.units), group.example, group.operation
+        assert operation is not None
         xs = [
             self.value[stack][rows].reshape(count * TRIALS, self._batch, *self._numbering.shapes[stack])
             for stack, rows in group.operands
         ]
-        if group.example.steps:
-            value = stepped(group.example, aligned(xs), _disturbed)
+        if example.steps:
+            value = stepped(example, aligned(xs), _disturbed)
         else:
-            value = group.operation.own(xs)
-            if group.operation.rounds:
-                value = _disturbed(group.example.name, xs, value if value.flags.writeable else value.copy())
+            value = operation.own(xs)
+            if operation.rounds:
+                value = _disturbed(example.name, xs, value if value.flags.owndata else value.copy())
         value = fitted(value.astype(dtype, copy=False), shape)
-        return value.reshape(count, TRIALS, self._batch, *shape)
+        return self._compared(group, value.reshape(count, TRIALS, self._batch, *shape))
+
+    def _compared(self, group: Group, value: Array) -> Found:
+        """Values, their losses at moderate and at extreme points, and the bits at each point."""
+        judge, judge_rows = self._judged_as[group.result]
+        against = judge_rows[group.rows]
+        contested = self._is_contested[group.result][group.rows]
+        moderate, extreme = (np.where(contested & (against < 0), np.nan, 0.0) for _ in range(2))
+        contested &= against >= 0
+        if not contested.any():
+            return value, moderate, extreme
+        places = np.flatnonzero(contested)
+        bits = self._references.bits(judge, against[places], value[narrowed(places)])
+        moderate[places], extreme[places] = self._references.loss(judge, bits)
+        self.loss.bits[group.units[places]] = bits
+        return value, moderate, extreme
+
+    def _take(self, group: Group, found: Found) -> IntArray:
+        """Let classes have the values of forms that lose less than theirs, as far as that matters."""
+        value, moderate, extreme = found
+        number, rows = group.result, group.rows
+        score, best = self._score[number], self._best[number]
+        self.loss.moderate[group.units], self.loss.extreme[group.units] = moderate, extreme
+        lost = np.where(np.isnan(moderate), np.inf, moderate)
+        is_best, is_first = best[rows] == group.units, best[rows] < 0
+        gain = score[rows] - lost
+        better = (gain > TOLERANCE / 4) | is_first
+        # What is not judged has but one form: its users see another value whenever it is computed anew.
+        moved = better | (is_best & ((np.abs(gain) > TOLERANCE / 4) | ~self._is_contested[number][rows]))
+        taken = better | is_best
+        members: IntArray = self._numbering.members[number][rows]
+        if not taken.any():
+            return members[:0]
+        if not taken.all():
+            places = np.flatnonzero(taken)
+            rows, value, lost = self._numbering.row[members[places]], value[places], lost[places]
+            best[rows] = group.units[places]
+        else:
+            best[rows] = group.units
+        self.value[number][rows], score[rows], self.known[number][rows] = value, lost, True
+        return members[moved]
 
 
 def _disturbed(name: str, operands: Sequence[Array], value: Array) -> Array:
@@ -310,7 +327,7 @@ def _disturbed(name: str, operands: Sequence[Array], value: Array) -> Array:
     if value.dtype.kind not in "fc":
         return value
     part = value[1::TRIALS]
-    factor = _factors(np.empty(0, value.dtype).real.dtype, part.size).reshape(part.shape)
+    factor = _factors(name, part)
     exact = _EXACTNESS.get(name.capitalize())
     if exact is not None and value.dtype.kind == "f":
         factor = np.where(exact(*(_second(x, value.ndim) for x in operands), part), 1, factor)
@@ -323,15 +340,43 @@ def _second(x: Array, rank: int) -> Array:
     return part if part.ndim == rank else part.reshape(*part.shape, *[1] * (rank - part.ndim))
 
 
-def _factors(dtype: np.dtype[Any], count: int) -> Array:
-    """One, or a number next to it, ``count`` times, as chance has it."""
-    factors = _kept_factors(dtype)
-    return factors[:count] if count <= len(factors) else np.resize(factors, count)
+def _factors(name: str, value: Array) -> Array:
+    """For each number one, or a number next to it.
+
+    Which of them follows from the number, the operation, and the place among points and elements, by a
+    multiplicative hash (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4): so an error
+    does not depend on what is evaluated beside it, and those of two numbers are not alike.
+
+    Parameters
+    ----------
+    value
+        ``(e-nodes, points, ...)``
+    """
+    dtype = np.empty(0, value.dtype).real.dtype
+    size = dtype.itemsize
+    bits = np.ascontiguousarray(value).view(dtype).view(f"u{size}")
+    if value.dtype.kind == "c":
+        bits = bits[..., ::2] + bits[..., 1::2]
+    wide = bits.astype(np.uint64)
+    wide += _places(name, prod(wide.shape[1:])).reshape(wide.shape[1:])
+    wide *= _SCATTERING
+    factors: Array = _kept_factors(dtype)[(wide >> np.uint64(54)).astype(np.intp)]
+    return factors
+
+
+@cache
+def _places(name: str, count: int) -> Array:
+    """What tells the places of an operation from others."""
+    return np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B1) + np.uint64(crc32(name.encode()) << 24)
+
+
+_SCATTERING = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 by the golden ratio, odd."""
 
 
 @cache
 def _kept_factors(dtype: np.dtype[Any]) -> Array:
-    errors = np.random.default_rng(7).integers(-1, 2, 1 << 15).astype(dtype)
+    errors = np.resize([-1, 0, 1], 1024).astype(dtype)
     factors: Array = dtype.type(1) + np.finfo(dtype).eps * errors
     return factors
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.accuracy.order import Order
 from esat.accuracy.points import POINTS, POINTS_OF_ARRAYS, Points, extreme_points, known_signs
 from esat.accuracy.roots import roots_of_sums
-from esat.accuracy.stacks import Numbering
 from esat.accuracy.units import Places, open_sizes, places_of, term_units
 from esat.egraph.terms import SCALAR, TermGraph
 from esat.extract.values import term_values
@@ -50,10 +50,9 @@ class Sample:
     tiny: int
 
 
-def sample_of(
-    terms: TermGraph, places: Places, numbering: Numbering, given: Collection[int], tiny: int
-) -> Sample:
-    """The points for the inputs of terms, and for classes whose values are drawn like those of inputs."""
+def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int) -> Sample:
+    """The points for the inputs of terms, and for classes that are given, drawn like inputs."""
+    numbering = order.numbering
     elements = sum(
         count * int(np.prod(shape, dtype=np.int64))
         for shape, count in zip(numbering.shapes, numbering.counts, strict=True)
@@ -62,7 +61,7 @@ def sample_of(
     points = Points(max(LEAST_POINTS, min(usual, MOST_ELEMENTS // max(elements, 1) // 4 * 4)))
     inputs = _inputs(terms, points, tiny)
     drawn = {}
-    for klass in sorted(given):
+    for klass in sorted(order.given):
         shape, dtype = places.shapes[klass], places.dtypes[klass]
         assert shape is not None
         assert dtype is not None

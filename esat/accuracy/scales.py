@@ -10,16 +10,15 @@ At extreme points, where some order of additions and factors overflows, nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.operations import UNFIT, aligned, fitted
-from esat.accuracy.stacks import Group, Grouping, Numbering
+from esat.accuracy.order import Order
+from esat.accuracy.stacks import Group, IntArray, Numbering
 from esat.accuracy.truths import Truths
-from esat.accuracy.units import Unit
 
 Array = NDArray[Any]
 
@@ -33,27 +32,13 @@ _EXCESS = 4.0
 """Times its value that a scale has to be before it says anything."""
 
 
-def scales_of(
-    units: Sequence[Unit],
-    grouping: Grouping,
-    levels: Sequence[int],
-    numbering: Numbering,
-    truths: Truths,
-    is_extreme: NDArray[np.bool_],
-) -> list[Array]:
+def scales_of(order: Order, truths: Truths, is_extreme: NDArray[np.bool_]) -> list[Array]:
     """Scales of all values, float64, by stack: at least their size, and infinite where nothing is said."""
-    by_level: dict[int, list[int]] = {}
-    for number in range(len(units)):
-        if levels[number] >= 0:  # all of them: the groups are those that the truths were computed in
-            by_level.setdefault(levels[number], []).append(number)
     with np.errstate(all="ignore"):
         sizes = [np.minimum(np.abs(value), _LARGEST).astype(np.float64) for value in truths.value]
-        found = _Scales(numbering, sizes, is_extreme)
-        if any(unit.name in _JOINING for unit in units):
-            for level in sorted(by_level):
-                for group in grouping.groups(by_level[level]):
-                    if group.example.name in _LINEAR:
-                        found.spread(group)
+        found = _Scales(order.numbering, sizes, is_extreme)
+        if any(unit.name in _JOINING for unit in order.units):
+            order.run(found.spread)
     return found.scale
 
 
@@ -63,31 +48,40 @@ class _Scales:
         self.scale = [size.copy() for size in sizes]
         self._exceeds = [np.zeros(count, np.bool_) for count in numbering.counts]
 
-    def spread(self, group: Group) -> None:
-        """Let the results of a group have the scales that those of the operands make."""
+    def spread(self, group: Group) -> list[int]:
+        """Let the results of a group have the scales that those of the operands make; the new large ones."""
         name = group.example.name
+        if name not in _LINEAR:
+            return []
         if name not in _JOINING:
             moves = np.zeros(len(group.units), np.bool_)
             for stack, rows in group.operands:
                 moves |= self._exceeds[stack][rows]
             if not moves.any():
-                return
+                return []
             if not moves.all():
-                group = group.part(moves)
-        stack, rows = group.result, group.rows
-        shape = self._numbering.shapes[stack]
+                group = group.part(np.flatnonzero(moves))
         try:
-            value = fitted(self._computed(group), shape)
+            value = fitted(self._computed(group), self._numbering.shapes[group.result])
         except UNFIT:  # its values are unknown, too
-            return
+            return []
         value = np.where(np.isnan(value), np.inf, value)
         if name in _JOINING:
-            value = np.array(value)
             value[:, self._is_extreme] = np.inf
+        parts = [(group, value)]
+        if group.repeats:
+            parts = [(group.part(places), value[places]) for places in group.rounds()]
+        return [klass for part, values in parts for klass in self._take(part, values).tolist()]
+
+    def _take(self, group: Group, value: Array) -> IntArray:
+        stack, rows = group.result, group.rows
         new = np.maximum(self.scale[stack][rows], value)
         self.scale[stack][rows] = new
         axes = tuple(range(1, new.ndim))
-        self._exceeds[stack][rows] = (new > _EXCESS * self._sizes[stack][rows]).any(axis=axes)
+        exceeds = (new > _EXCESS * self._sizes[stack][rows]).any(axis=axes)
+        fresh = exceeds & ~self._exceeds[stack][rows]
+        self._exceeds[stack][rows] = exceeds
+        return self._numbering.members[stack][rows][fresh]
 
     def _computed(self, group: Group) -> Array:
         name = group.example.name

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.losses import Losses, References
+from esat.accuracy.order import order_of
 from esat.accuracy.sample import Sample
-from esat.accuracy.stacks import Grouping, Numbering, numbered
-from esat.accuracy.units import levels_of, open_sizes, places_of, term_units
+from esat.accuracy.units import open_sizes, places_of, term_units
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.values import term_values
 from esat.records import record
 
+Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 
 
@@ -34,17 +37,15 @@ class Written:
 
 
 def as_written(
-    graph: SaturatedGraph,
-    numbering: Numbering,
-    references: References,
-    sample: Sample,
-    wanted: NDArray[np.bool_],
+    graph: SaturatedGraph, losses: Losses, references: References, sample: Sample, wanted: NDArray[np.bool_]
 ) -> Written:
-    """Evaluate each term from the values of its operands as they were written.
+    """Evaluate terms from the values of their operands as they were written.
+
+    Where no form of a class differs from the others, nor of what is below, the term has the class's value.
 
     Parameters
     ----------
-    numbering, references
+    losses, references
         Of the classes.
     sample
         The points.
@@ -54,16 +55,23 @@ def as_written(
     arrays, terms = graph.arrays, graph.terms
     classes = arrays.term_class.tolist() + [-1] * (len(terms.terms) - len(arrays.term_class))
     own_places = places_of(term_values(terms, open_sizes(terms, sample.tiny)), sample.tiny)
-    found = term_units(terms, own_places)
-    own = numbered(own_places, range(len(own_places)))
-    units = [unit for unit in found if unit is not None]
-    grouping = Grouping(units, own_places, own)
-    drawn = {
-        term: sample.drawn[klass].reshape(sample.batch, *(own_places.shapes[term] or ()))
-        for term, klass in enumerate(classes)
-        if klass in sample.drawn and own.stack[term] >= 0
-    }
-    levels = levels_of(units, [term in drawn for term in range(len(classes))], grouping.can_evaluate)
+    drawn: dict[int, Array] = {}
+    units = []
+    differs = [False] * len(classes)
+    for term, unit in enumerate(term_units(terms, own_places)):
+        klass = classes[term]
+        operands = terms.terms[term].operands
+        differs[term] = (klass >= 0 and bool(wanted[klass])) or any(differs[operand] for operand in operands)
+        shape = own_places.shapes[term]
+        value = sample.drawn.get(klass)
+        if value is None and klass >= 0 and not differs[term]:
+            value = losses.value_of(klass)
+        if value is not None and shape is not None:
+            drawn[term] = value.reshape(*value.shape[: value.shape.index(sample.batch) + 1], *shape)
+        elif unit is not None:
+            units.append(unit)
+    order = order_of(units, own_places, drawn, range(len(classes)))
+    numbering, own = losses.order.numbering, order.numbering
     keys = {key: stack for stack, key in enumerate(zip(numbering.shapes, numbering.dtypes, strict=True))}
     judged_as, contested = [], []
     for shape, dtype, members in zip(own.shapes, own.dtypes, own.members, strict=True):
@@ -75,12 +83,13 @@ def as_written(
         ]
         judged_as.append((max(stack, 0), np.array(rows if stack >= 0 else [-1] * len(owners), np.int64)))
         contested.append(np.array([klass >= 0 and bool(wanted[klass]) for klass in owners], np.bool_))
-    losses = Losses(terms, own, sample.inputs, drawn, sample.batch, references, judged_as, contested)
-    loss = losses.compute(units, grouping, levels)
+    written = Losses(terms, order, sample.inputs, drawn, sample.batch, references, contested, judged_as)
+    written.run()
+    loss = written.loss
     moderate, extreme = (np.full(arrays.class_count, np.inf) for _ in range(2))
     for number, unit in enumerate(units):
         klass = classes[unit.result]
         if klass >= 0 and wanted[klass] and not np.isnan(loss.moderate[number]):
             moderate[klass] = min(moderate[klass], loss.moderate[number])
             extreme[klass] = min(extreme[klass], loss.extreme[number])
-    return Written(moderate, extreme, tuple(losses.bits_of(root) for root in terms.roots))
+    return Written(moderate, extreme, tuple(written.bits_of(root) for root in terms.roots))
