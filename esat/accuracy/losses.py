@@ -22,6 +22,7 @@ from esat.accuracy.operations import aligned, fitted, stepped
 from esat.accuracy.order import Order
 from esat.accuracy.stacks import Group, IntArray, Numbering, narrowed
 from esat.accuracy.truths import Truths
+from esat.accuracy.units import Unit
 from esat.accuracy.wide import REAL
 from esat.egraph.terms import TermGraph
 from esat.extract.verdicts import TOLERANCE
@@ -270,7 +271,7 @@ class Losses(Evaluation):
             for stack, rows in group.operands
         ]
         if example.steps:
-            value = stepped(example, aligned(xs), _disturbed)
+            value = _stepped(group.members, aligned(xs))
         else:
             value = operation.own(xs)
             if operation.rounds:
@@ -316,7 +317,25 @@ class Losses(Evaluation):
         else:
             best[rows] = group.units
         self.value[number][rows], score[rows], self.known[number][rows] = value, lost, True
-        return members[moved]
+        changed: IntArray = members[moved]
+        return changed
+
+
+def _stepped(members: Sequence[Unit], xs: Sequence[Array]) -> Array:
+    """Sums or products by their steps, those with the same ones together."""
+    places: dict[object, list[int]] = {}
+    for place, unit in enumerate(members):
+        places.setdefault(unit.steps, []).append(place)
+    if len(places) == 1:
+        return stepped(members[0], xs, _disturbed)
+    stacks = [x.reshape(len(members), TRIALS, *x.shape[1:]) for x in xs]
+    found: list[Array] = [np.empty(0)] * len(members)
+    for some in places.values():
+        parts = [stack[some].reshape(-1, *stack.shape[2:]) for stack in stacks]
+        value = stepped(members[some[0]], parts, _disturbed)
+        for place, one in zip(some, value.reshape(-1, TRIALS, *value.shape[1:]), strict=True):
+            found[place] = one
+    return np.concatenate(found)
 
 
 def _disturbed(name: str, operands: Sequence[Array], value: Array) -> Array:

@@ -6,7 +6,7 @@ Values have two leading axes, e-nodes (times trials) and points, before the axes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from math import log, prod
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from esat.accuracy import wide
 from esat.accuracy.units import Places, Unit
-from esat.accuracy.wide import UNIT, Bounded, Rule, Wide
+from esat.accuracy.wide import UNIT, UNKNOWN, Bounded, Rule, Wide
 from esat.egraph.terms import TermGraph
 from esat.graph.op import Op
 from esat.graph.registry import registered_ops
@@ -193,7 +193,9 @@ def _structural(unit: Unit, places: Places, exact: bool) -> Operation | None:
         if unit.name == "ReduceSum":
             bound = _summed(error, axes, weight) + UNIT * _summed(np.abs(x), axes, weight)
             return function(x, axes, weight), bound
-        return wide.general(lambda values: function(values, axes, weight), 4 * UNIT)([x], [error])
+        value, bound = wide.general(lambda values: function(values, axes, weight), 4 * UNIT)([x], [error])
+        missing = np.logical_or.reduce(error >= UNKNOWN, axes, keepdims=True)
+        return value, np.where(missing, UNKNOWN, bound) if np.any(missing) else bound
 
     return Operation(own, None if exact else rule, not exact and unit.name not in wide.EXACT)
 
@@ -229,15 +231,21 @@ def _weighted(value: Array, weight: float) -> Array:
 
 
 def _summed(x: Array, axes: tuple[int, ...], weight: float) -> Array:
-    return _weighted(np.sum(x, axis=axes, keepdims=True), weight)
+    return _weighted(np.add.reduce(x, axis=axes, keepdims=True), weight)
 
 
 def _wide_product(xs: Sequence[Wide], ts: Sequence[Wide], weight: float) -> Bounded:
     def joined(left: Wide, right: Wide) -> Wide:
-        return _weighted(np.sum(left[..., :, :, None] * right[..., None, :, :], axis=-2), weight)
+        terms = (left[..., k : k + 1] * right[..., k : k + 1, :] for k in range(left.shape[-1]))
+        return _weighted(reduce(np.add, terms), weight)
 
     sizes = [np.abs(x) for x in xs]
-    bound = joined(sizes[0], ts[1]) + joined(ts[0], sizes[1]) + 4 * UNIT * joined(*sizes)
+    bound = joined(sizes[0], ts[1] + 4 * UNIT * sizes[1]) + joined(ts[0], sizes[1])
+    missing = [error >= UNKNOWN for error in ts]
+    if missing[0].any() or missing[1].any():
+        rows = np.asarray(missing[0].any(axis=-1, keepdims=True))
+        columns = np.asarray(missing[1].any(axis=-2, keepdims=True))
+        bound = np.where(rows | columns, UNKNOWN, bound)
     return joined(*xs), bound
 
 

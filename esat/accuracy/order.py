@@ -26,6 +26,8 @@ Classes = Iterable[int]
 class Kinds:
     """Which units one call can evaluate, by the number of a kind.
 
+    Sums and products are of one kind whatever their steps.
+
     Parameters
     ----------
     units
@@ -50,7 +52,7 @@ class Kinds:
                 (unit.name in (*LEAVES, "Size"), place[unit.result])
                 if is_leaf
                 else (
-                    unit.name, unit.attributes, unit.steps, place[unit.result],
+                    unit.name, unit.attributes, place[unit.result],
                     tuple([place[operand] for operand in unit.operands]), sizes,
                 )
             )  # fmt: skip

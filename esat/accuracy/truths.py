@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.evaluation import Evaluation, Found
-from esat.accuracy.operations import fitted
+from esat.accuracy.operations import STRUCTURAL, fitted
 from esat.accuracy.order import Order
 from esat.accuracy.stacks import Group, IntArray
-from esat.accuracy.wide import COMPLEX, REAL, contradicts, settled
+from esat.accuracy.wide import COMPLEX, REAL, SELECTING, UNKNOWN, applied, contradicts
 from esat.egraph.terms import TermGraph
 
 Array = NDArray[Any]
@@ -61,7 +61,7 @@ class Truths(Evaluation):
         for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True):
             kind = COMPLEX if dtype.kind == "c" else REAL
             self.value.append(np.zeros((count, batch, *shape), kind))
-            self.bound.append(np.full((count, batch, *shape), np.inf, REAL))
+            self.bound.append(np.full((count, batch, *shape), UNKNOWN))
         for klass, values in drawn.items():
             stack, row = numbering.stack[klass], numbering.row[klass]
             self.value[stack][row], self.bound[stack][row] = values, 0
@@ -80,9 +80,9 @@ class Truths(Evaluation):
             for error in ts:
                 uncertain = error.reshape(*error.shape[:2], -1).any(axis=2) > 0
                 unknown |= uncertain.reshape(*uncertain.shape, *[1] * len(shape))
-            return value, np.where(unknown, REAL(np.inf), REAL(0))
-        value, bound = group.operation.rule(xs, ts)
-        value, bound = settled(np.asarray(value), np.broadcast_to(bound, value.shape), ts)
+            return value, np.where(unknown, UNKNOWN, REAL(0))
+        selects = group.example.name in SELECTING or group.example.name in STRUCTURAL
+        value, bound = applied(group.operation.rule, xs, ts, selects)
         return fitted(value, shape), fitted(bound, shape)
 
     def _leaves(self, group: Group, values: Array, rounded: NDArray[np.bool_]) -> Found:
@@ -106,9 +106,9 @@ class Truths(Evaluation):
         apart = (contradicts(value, bound, old, error)).any(axis=axes) & ~fresh
         if apart.any():
             self.conflicts.update(members[apart].tolist())
-        finite, was_finite = np.isfinite(value), np.isfinite(old)
-        better = finite & ~was_finite & (bound < np.inf)
-        better |= (finite | ~was_finite) & (bound < 0.5 * error) & ~np.isnan(value)
+        was_finite = np.isfinite(old) & (error < UNKNOWN)
+        finite = np.isfinite(value) & (bound < UNKNOWN)
+        better = (finite & ~was_finite) | ((finite | ~was_finite) & (bound < 0.5 * error))
         better[fresh] = True
         if not better.any():
             return members[:0]

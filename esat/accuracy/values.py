@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from esat.accuracy import wide
 from esat.accuracy.operations import UNFIT
-from esat.accuracy.wide import COMPLEX, REAL, UNIT
+from esat.accuracy.wide import COMPLEX, REAL, UNIT, UNKNOWN
 from esat.errors import EsatError
 from esat.graph import Apply, Constant, Family, SharedVariable, Variable
 from esat.graph.traversal import toposort
@@ -37,6 +37,12 @@ class Wide(NamedTuple):
     value: Array
     bound: Array
     unit: float
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which elements are numbers that are known."""
+        found: NDArray[np.bool_] = np.isfinite(self.value) & (self.bound < UNKNOWN)
+        return found
 
     def allowed(self, dtype: np.dtype[Any]) -> Array:
         """How far a result of this dtype may be off."""
@@ -99,31 +105,44 @@ def _result(node: Apply, operands: Sequence[Wide]) -> Wide | None:
     if dtype is None:
         return None
     xs, ts = [operand.value for operand in operands], [operand.bound for operand in operands]
+    selects = node.op.family in _ARRANGING or node.op.constructor in wide.SELECTING
+
+    def rule(xs: Sequence[Array], ts: Sequence[Array]) -> tuple[Array, Array]:
+        return _bounded(node, dtype, xs, ts)
+
     try:
-        bounded = _bounded(node, dtype, xs, ts)
+        value, bound = wide.applied(rule, xs, ts, selects)
     except (*UNFIT, EsatError):
         return None
-    if bounded is None:
-        return None
-    value, bound = wide.settled(np.asarray(bounded[0]), np.broadcast_to(bounded[1], np.shape(bounded[0])), ts)
     return Wide(value, bound, max([unit_of(dtype), *(operand.unit for operand in operands)]))
 
 
 def _bounded(
     node: Apply, dtype: np.dtype[Any], xs: Sequence[Array], ts: Sequence[Array]
-) -> tuple[Array, Array] | None:
+) -> tuple[Array, Array]:
+    """A node's output and its bound.
+
+    Raises
+    ------
+    TypeError
+        If they cannot be computed.
+    """
     op = node.op
     kinds = [variable.tensor_type.numpy_dtype for variable in node.inputs]
     if dtype.kind in "biu" and all(kind.kind in "biu" for kind in kinds):
         exact = not any(error.any() for error in ts)
         own = op.perform([x.astype(kind) for x, kind in zip(xs, kinds, strict=True)])[0]
-        return (own.astype(REAL), np.zeros(own.shape, REAL)) if exact else None
+        if not exact:
+            raise TypeError("integers that are not known")
+        return own.astype(REAL), np.zeros(own.shape, REAL)
     if isinstance(op, Cast):
         return wide.cast(dtype, xs[0], ts[0])
     if isinstance(op, DimShuffle) or op.family in _ARRANGING:
         exact_rest = not any(error.any() for error in ts[1:])
         rest = [x.astype(kind) for x, kind in zip(xs[1:], kinds[1:], strict=True)]
-        return (op.perform([xs[0], *rest])[0], op.perform([ts[0], *rest])[0]) if exact_rest else None
+        if not exact_rest:
+            raise TypeError("indices that are not known")
+        return op.perform([xs[0], *rest])[0], op.perform([ts[0], *rest])[0]
     if isinstance(op, Reduction):
         value = op.perform(xs)[0]
         if op.reducer is SUM:
@@ -134,7 +153,9 @@ def _bounded(
         bound = np.matmul(sizes[0], ts[1]) + np.matmul(ts[0], sizes[1]) + 4 * UNIT * np.matmul(*sizes)
         return np.matmul(*xs), bound
     rule = wide.rule_of(op)
-    return None if rule is None else rule(xs, ts)
+    if rule is None:
+        raise TypeError(f"{op} has no wide format")
+    return rule(xs, ts)
 
 
 def loses_digits(
@@ -164,4 +185,4 @@ def _lost(variable: Variable, truths: Mapping[Variable, Wide], values: Mapping[V
     with np.errstate(all="ignore"):
         gap = np.abs(value - truth.value)
         far = ~(gap <= unit_of(value.dtype) ** 0.5 * np.abs(truth.value) + 4 * truth.bound)
-    return bool((far & np.isfinite(truth.value) & np.isfinite(truth.bound)).any())
+    return bool((far & truth.known).any())

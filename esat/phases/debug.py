@@ -190,7 +190,7 @@ def _known(truth: Wide | None, finite: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Where a result can be compared with the truth."""
     if truth is None or truth.value.shape != finite.shape:
         return np.zeros(finite.shape, np.bool_)
-    return finite & np.isfinite(truth.value) & np.isfinite(truth.bound)
+    return finite & truth.known
 
 
 def _identical(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
