@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Kernels and e-graph programs compiled by one run are taken up by the next.
 export PYTHONWARNINGS ?= default
 
-.PHONY: demo test lint bench bench-peers clean
+.PHONY: demo test lint kernels bench bench-peers clean
 
 demo: $(VENV)/.examples
 	$(BIN)/python examples/digits.py
@@ -18,6 +18,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The files that tests compare the source of kernels with.
+kernels: $(VENV)/.test
+	PYTHONPATH=tests:. $(BIN)/python -m codegen.kernel_files
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.kernels

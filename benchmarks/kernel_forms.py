@@ -17,6 +17,7 @@ from numba import njit, types
 
 import esat
 from esat.codegen import compile_kernel, lower
+from esat.codegen.ground.host import host_target
 from esat.codegen.vector_math import function
 from esat.codegen.vector_math.reduction import (
     maximum,
@@ -188,7 +189,7 @@ def generated(inputs: list[Variable], output: Variable) -> tuple[Callable[..., N
     # Every case is written so that the kernel takes just these inputs; their order may differ.
     places = {variable: place for place, variable in enumerate(inputs)}
     order = [places[variable] for variable in passed]
-    return compile_kernel(kernel).function, order
+    return compile_kernel(kernel, host_target()).function, order
 
 
 def measure(contenders: dict[str, Callable[[], object]], elements: int) -> dict[str, float]:

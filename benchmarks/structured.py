@@ -21,6 +21,7 @@ import numpy as np
 
 from esat.calibration import seconds_of
 from esat.codegen.blas import routine_for
+from esat.codegen.ground.host import host_target
 from esat.extract.cost import CostModel
 from esat.extract.machine import machine_profile
 from esat.extract.value import Value
@@ -117,7 +118,7 @@ def _routine(op: MatMul, *operands: np.ndarray) -> Callable[..., Any]:
     types = [
         TensorType(one.dtype.name, shape=tuple(1 if n == 1 else None for n in one.shape)) for one in operands
     ]
-    routine = routine_for(op.make_node(*(type("x") for type in types)))
+    routine = routine_for(op.make_node(*(type("x") for type in types)), host_target())
     assert routine is not None
     return routine
 

@@ -19,6 +19,8 @@ from numba.core import types
 
 from esat.codegen import vector_math
 from esat.codegen.cache import CompileOptions, KernelCache
+from esat.codegen.ground.host import host_target
+from esat.codegen.ground.target import Target
 from esat.codegen.vector_math import accuracy
 
 NUMPY_EQUIVALENTS = {
@@ -57,8 +59,8 @@ COUNT = 8192
 
 
 @functools.cache
-def kernel(name: str, bits: int):
-    """The flat loop over a function, compiled."""
+def kernel(name: str, bits: int, target: Target | None = None):
+    """The flat loop over a function, compiled for a target, or this machine."""
     names = ["x", "y"][: vector_math.FUNCTIONS[name].arity]
     array = (types.float64 if bits == 64 else types.float32)[::1]
     source = (
@@ -68,7 +70,7 @@ def kernel(name: str, bits: int):
     )
     environment = {"function": vector_math.function(name, bits)}
     signature = types.void(array, *[array] * len(names))
-    options = CompileOptions(noalias=("kernel",))
+    options = CompileOptions(host_target() if target is None else target, noalias=("kernel",))
     return KernelCache(None).load_or_compile(source, "kernel", signature, environment, options)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from esat import codegen
+from esat.codegen.ground.host import host_target, store_tuning, untuned_host
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.threads import default_threads
 from esat.extract.machine import MachineProfile, store_profile
@@ -32,6 +33,7 @@ from esat.ops.sorting import sort
 from esat.phases.fusion import fuse
 from esat.pipeline import compile as compile_graph
 from esat.records import record
+from esat.tuning import tuned
 
 VECTOR = 8192
 """Elements of the vectors on which arithmetic is timed: they fit into a core's own cache."""
@@ -47,17 +49,17 @@ Step = Callable[[Variable], Variable]
 
 
 def calibrate(store: bool = True) -> MachineProfile:
-    """Measure this machine: rates, bandwidths and overheads the cost model uses.
+    """Measure this machine: rates, bandwidths and overheads the cost model uses, and numbers of tuning.
 
     Takes some seconds (more the first time, when the kernels are compiled), in one thread but for what
-    several of them gain. Modes made afterwards use the result, in this process and, if it is stored, in
-    later ones.
+    several of them gain. If the results are stored, modes made afterwards use them, in this process and in
+    later ones. Kernels are tuned by which of several variants of some programs were the fastest.
 
     Parameters
     ----------
     store
         Whether to keep the profile in the user's cache directory, or where the environment variable
-        ``ESAT_MACHINE_PROFILE`` says.
+        ``ESAT_MACHINE_PROFILE`` says, and to measure the numbers of tuning, which are kept beside it.
 
     Returns
     -------
@@ -71,6 +73,7 @@ def calibrate(store: bool = True) -> MachineProfile:
     profile = _Bench().profile()
     if store:
         store_profile(profile)
+        store_tuning(tuned(untuned_host(), seconds_of))
     return profile
 
 
@@ -281,7 +284,7 @@ class _ForThreads:
         x = vector("x")
         graph = FunctionGraph([x], [step(x)])
         (group,) = fuse(graph, codegen).groups
-        self._kernel = compile_parallel_kernel(codegen.lower(group))
+        self._kernel = compile_parallel_kernel(codegen.lower(group), host_target())
         self._threads = threads
 
     def gain(self, operand: Array) -> float:

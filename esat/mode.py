@@ -7,7 +7,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields
-from typing import IO, Any, Literal, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
 from esat.classic.rows import ROWS
 from esat.classic.rule_phase import RuleOptions
@@ -21,6 +21,9 @@ from esat.records import record
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.rules.rule import SOUNDNESS_CLASSES, Soundness
+
+if TYPE_CHECKING:
+    from esat.codegen.ground.target import Target
 
 Strategy = Literal["egraph", "greedy"]
 """How the graph is optimized: by equality saturation, or by the classic optimizers in order."""
@@ -83,6 +86,8 @@ class Mode:
         Where kernels run: ``cpu``.
     machine
         Throughputs the cost model uses; by default those that ``esat.calibrate()`` stored.
+    target
+        What kernels are compiled for: None for this machine, tuned as ``esat.calibrate()`` measured.
 
     Raises
     ------
@@ -109,6 +114,7 @@ class Mode:
     threads: int | None
     device: Literal["cpu"]
     machine: MachineProfile = field(repr=False)
+    target: Target | None = field(repr=False)
 
     def __init__(self, name: str | Mode = "fast_run", **settings: Any) -> None:
         if not isinstance(name, str | Mode):
@@ -176,6 +182,14 @@ def _is_limit(value: object) -> bool:
     return value is None or (type(value) in (int, float) and float(str(value)) >= 0)
 
 
+def _is_target(value: object) -> bool:
+    if value is None:
+        return True
+    from esat.codegen.ground.target import Target  # with which the code generator is imported
+
+    return isinstance(value, Target)
+
+
 def _is_one_of(*values: object) -> Callable[[object], bool]:
     return lambda value: isinstance(value, str | bool | None) and value in values
 
@@ -199,6 +213,7 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "invariants": _FLAG,
     "variants": (lambda value: isinstance(value, int) and value >= 0, "a number from 0 on"),
     "machine": (lambda value: isinstance(value, MachineProfile), "what esat.calibrate() returns"),
+    "target": (_is_target, "a Target, or None"),
 }
 """What settings can be, and how messages say so."""
 
@@ -220,6 +235,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "variants": 8,
     "threads": None,
     "device": "cpu",
+    "target": None,
 }
 
 _FAST_COMPILE: Mapping[str, Any] = {"strategy": "greedy", "query": Query(["fast_compile"])}

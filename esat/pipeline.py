@@ -12,6 +12,8 @@ from esat import codegen
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.standard import optdb
 from esat.codegen.blas import routine_for
+from esat.codegen.ground.host import host_target
+from esat.codegen.ground.target import Target
 from esat.codegen.threads import granted_threads
 from esat.collection import without_old_objects
 from esat.egraph.schedule import Budgets
@@ -201,7 +203,7 @@ def _linked(
         final = work_in_place(running, permissions, rows)
     with profile.stage("fusion"):
         plan = fuse(final, rules, permissions=permissions)
-    source = Kernels(mode.machine, mode.threads, mode.soundness == "exact")
+    source = Kernels(mode.machine, mode.threads, mode.soundness == "exact", _target(mode))
     facts = ShapeFacts(final)
     with profile.stage("routines", "linker"):
         routines = library_routines(plan, _routines(mode))
@@ -227,7 +229,7 @@ def _routines(mode: Mode) -> Callable[[Apply], Routine | None]:
     def link(part: FunctionGraph) -> Executable:
         return _linked(part, mode, _NOTHING, Profile(), in_blocks=False)
 
-    return functools.partial(routine_for, threads=mode.threads, link=link)
+    return functools.partial(routine_for, target=_target(mode), threads=mode.threads, link=link)
 
 
 def _link_again(
@@ -250,7 +252,7 @@ def _in_blocks(
     def build(graph: FunctionGraph) -> Executable:
         return _linked(graph, alone, permissions, Profile(), in_blocks=False)
 
-    return InBlocks(joined, build)
+    return InBlocks(joined, build, _target(mode))
 
 
 def _autotuned(
@@ -353,6 +355,11 @@ def _options(mode: Mode, texts: RuleTexts, shapes: Expected) -> RuleOptions:
 def _machine(mode: Mode) -> MachineProfile:
     """The machine as kernels of a mode find it."""
     return mode.machine.in_threads(granted_threads(mode.threads))
+
+
+def _target(mode: Mode) -> Target:
+    """What kernels of a mode are compiled for."""
+    return host_target() if mode.target is None else mode.target
 
 
 def _optimize(

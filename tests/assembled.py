@@ -1,8 +1,10 @@
 """Executables of graphs that tests have fused themselves: the last stages of the pipeline alone."""
 
 from collections.abc import Callable
+from functools import partial
 
 from esat.codegen.blas import routine_for
+from esat.codegen.ground.host import host_target
 from esat.graph import Apply, FunctionGraph
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan
@@ -20,7 +22,7 @@ def assembled(
     plan: FusionPlan,
     permissions: Permissions | None = None,
     source: KernelSource | None = None,
-    routine: Callable[[Apply], Routine | None] = routine_for,
+    routine: Callable[[Apply], Routine | None] = partial(routine_for, target=host_target()),
     in_place: bool = True,
 ) -> Executable:
     """The Executable of a plan, with kernels from a source."""

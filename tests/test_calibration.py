@@ -6,6 +6,7 @@ import pytest
 
 import esat
 from esat import calibration
+from esat.codegen.ground.host import host_target, untuned_host
 from esat.extract.machine import VARIABLE, MachineProfile, machine_profile
 
 
@@ -13,9 +14,12 @@ def test_a_calibrated_profile_is_plausible_and_used(tmp_path: Path, monkeypatch:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "machine.json"))
     for name, value in (("_SAMPLES", 3), ("_PRODUCT_SAMPLES", 2), ("_SECONDS_EACH", 1e-5)):
         monkeypatch.setattr(calibration, name, value)
+    monkeypatch.setattr(calibration, "tuned", lambda target, seconds_of: target.tuned(rows_in_group=3))
     machine_profile.cache_clear()
+    host_target.cache_clear()
     try:
         assert esat.Mode().machine == MachineProfile()
+        assert host_target() == untuned_host()
         profile = esat.calibrate()
         assert MachineProfile.from_json(profile.to_json()) == profile  # every entry positive and finite
         assert 1e8 < profile.element_rate < 1e13
@@ -26,8 +30,10 @@ def test_a_calibrated_profile_is_plausible_and_used(tmp_path: Path, monkeypatch:
         for overhead in (profile.call, profile.kernel_call, profile.matrix_call, profile.library_call):
             assert 0.0 < overhead < 1e-3
         assert esat.Mode().machine == profile
+        assert host_target() == untuned_host().tuned(rows_in_group=3)
     finally:
         machine_profile.cache_clear()
+        host_target.cache_clear()
 
 
 def test_programs_disturbed_alike_give_a_plausible_rate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ import networkx
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "esat"
-MACHINE = frozenset({"target", "machine", "calibration"})
+MACHINE = frozenset({"target", "host", "machine", "calibration"})
 """Modules that may ask what machine this is."""
 QUESTIONS = frozenset(
     {"get_host_cpu_name", "get_host_cpu_features", "cpu_count", "sched_getaffinity", "cpuinfo", "processor"}

@@ -20,6 +20,7 @@ from esat.codegen.blas_library import (
     one_thread,
     scipy_is_faster,
 )
+from esat.codegen.ground.target import Target
 from esat.codegen.row_blocks import Link, RowBlocksRoutine
 from esat.codegen.rows_product import RowsRoutine
 from esat.codegen.shared_products import share_product, share_vector_product
@@ -42,7 +43,9 @@ from esat.ops.sparse.sums import SparseBilinear, SquaresAndBilinear
 _AS_IT_IS = nullcontext()
 
 
-def routine_for(node: Apply, threads: int | None = None, link: Link | None = None) -> Routine | None:
+def routine_for(
+    node: Apply, target: Target, threads: int | None = None, link: Link | None = None
+) -> Routine | None:
     """The routine that computes a node into a given buffer; None for what is no matrix product.
 
     ``gemm`` has one in place only. The types decide which: a matrix times a matrix, a column or a row;
@@ -55,20 +58,21 @@ def routine_for(node: Apply, threads: int | None = None, link: Link | None = Non
         letter = LETTERS[node.outputs[0].tensor_type.dtype]
         return _accumulating(node.op, letter, threads) if node.op.inplace else None
     if isinstance(node.op, StructuredProduct):
-        return structured_routine(node.op, node.inputs[0].tensor_type.dtype, threads)
+        return structured_routine(node.op, node.inputs[0].tensor_type.dtype, target, threads)
     if isinstance(node.op, RowsProduct):
         gemv = blas_function(f"{LETTERS[node.inputs[0].tensor_type.dtype]}gemv")
-        return RowsRoutine(node.op, node.inputs[0], threads, functools.partial(_times_column, gemv, threads))
+        multiply = functools.partial(_times_column, gemv, threads)
+        return RowsRoutine(node.op, node.inputs[0], target, threads, multiply)
     if isinstance(node.op, RowBlocks):
-        return RowBlocksRoutine(node.op, node.inputs[0].tensor_type.dtype, threads, link)
+        return RowBlocksRoutine(node.op, node.inputs[0].tensor_type.dtype, target, threads, link)
     if isinstance(node.op, StructuredDot | Usmm):
-        return sparse_product_routine(node.op, node.outputs[0].tensor_type.dtype, threads)
+        return sparse_product_routine(node.op, node.outputs[0].tensor_type.dtype, target, threads)
     if isinstance(node.op, UsmmProduct):
-        return sparse_with_product_routine(node.outputs[0].tensor_type.dtype, threads)
+        return sparse_with_product_routine(node.outputs[0].tensor_type.dtype, target, threads)
     if isinstance(node.op, SquaresAndQuadratic):
-        return sparse_quadratic_routine(node.outputs[0].tensor_type.dtype, threads)
+        return sparse_quadratic_routine(node.outputs[0].tensor_type.dtype, target, threads)
     if isinstance(node.op, SparseBilinear | SquaresAndBilinear):
-        return sparse_sum_routine(node.op, node.outputs[0].tensor_type.dtype, threads)
+        return sparse_sum_routine(node.op, node.outputs[0].tensor_type.dtype, target, threads)
     return _product_routine(node, threads) if isinstance(node.op, MatMul) else None
 
 

@@ -16,7 +16,10 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from esat.codegen.ground.host import host_has
+
 _WIDE_CORE = "SkylakeX"
+_WIDE_FEATURES = ("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd")
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 """The first letter of BLAS's functions for each dtype that it has."""
 Package: TypeAlias = Literal["numpy", "scipy"]
@@ -36,7 +39,7 @@ def load_blas() -> ModuleType:
     OpenBLAS reads its environment variable once, while it is loaded. NumPy's own copy has been
     loaded long before; SciPy's, usually, has not.
     """
-    chosen = core_type(os.environ, numpy_core(), "scipy.linalg" in sys.modules)
+    chosen = core_type(os.environ, numpy_core(), "scipy.linalg" in sys.modules, host_has(_WIDE_FEATURES))
     if chosen is not None:
         os.environ["OPENBLAS_CORETYPE"] = chosen
     try:
@@ -166,7 +169,9 @@ def numpy_function_address(name: str) -> int | None:
     return None if found is None else ctypes.cast(cast(Any, found), ctypes.c_void_p).value
 
 
-def core_type(environment: Mapping[str, str], detected: str | None, loaded: bool) -> str | None:
+def core_type(
+    environment: Mapping[str, str], detected: str | None, loaded: bool, is_wide: bool
+) -> str | None:
     """The core type to ask OpenBLAS for, or None to leave its choice alone.
 
     OpenBLAS takes some processors that it does not know for a Haswell, without AVX-512, which
@@ -181,14 +186,12 @@ def core_type(environment: Mapping[str, str], detected: str | None, loaded: bool
         The core type that NumPy's OpenBLAS detected; None where there is no such library.
     loaded
         Whether SciPy's library is loaded.
+    is_wide
+        Whether the processor has AVX-512.
     """
     if loaded or detected != "Haswell" or "OPENBLAS_CORETYPE" in environment:
         return None
-    from llvmlite import binding
-
-    features = binding.get_host_cpu_features()
-    wide = all(features.get(name) for name in ("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd"))
-    return _WIDE_CORE if wide else None
+    return _WIDE_CORE if is_wide else None
 
 
 def numpy_core() -> str | None:

@@ -9,6 +9,7 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Array, Kernel
 from esat.codegen.narrow import Narrow
 from esat.codegen.printing.layout import Layout
@@ -18,8 +19,8 @@ from esat.codegen.template import NUMBA_TYPES
 
 
 @functools.lru_cache(maxsize=cache.RECENT_KERNELS)
-def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel:
-    """The machine code of a kernel, called as ``compiled(*outputs, *inputs)``.
+def compile_kernel(kernel: Kernel, target: Target, layout: Layout = "C") -> cache.CompiledKernel:
+    """The machine code of a kernel for a target, called as ``compiled(*outputs, *inputs)``.
 
     Kernels alike, that is equal but for comments, share machine code.
 
@@ -33,25 +34,45 @@ def compile_kernel(kernel: Kernel, layout: Layout = "C") -> cache.CompiledKernel
     CompileError
         When numba refuses the source.
     """
-    printed = print_source(kernel, layout, comments=False)
-    signature = types.void(
-        *(numba_type(array, "C") for array in kernel.outputs),
-        *(numba_type(array, layout) for array in kernel.inputs),
-    )
-    # Without it loops over many arrays do not vectorise: LLVM gives up on checking all pairs at run time.
-    options = cache.CompileOptions(noalias=(ENTRY,))
+    printed, signature = print_source(kernel, target, layout, comments=False), signature_of(kernel, layout)
+    options = _options(target)
     # Numba, once it compiles a kernel, imports SciPy's BLAS for whatever core type that detects; loading
     # one does not, and SciPy takes long to import.
     return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options, load_blas)
 
 
 @functools.lru_cache(maxsize=cache.RECENT_KERNELS)
-def compile_narrow(narrow: Narrow, size: int) -> cache.CompiledKernel:
+def compile_narrow(narrow: Narrow, size: int, target: Target) -> cache.CompiledKernel:
     """The machine code of a narrow kernel for one size of its narrow axis; see :func:`compile_kernel`."""
-    printed = print_narrow(narrow, size, comments=False)
+    printed = print_narrow(narrow, size, target, comments=False)
     signature = types.void(*(numba_type(array, "C") for array in narrow.kernel.arrays))
-    options = cache.CompileOptions(noalias=(ENTRY,))
+    options = _options(target)
     return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options, load_blas)
+
+
+def assembly(kernel: Kernel, target: Target, layout: Layout = "C") -> str:
+    """The machine code of a kernel as assembly text, for any target that LLVM knows: it is not loaded.
+
+    Raises
+    ------
+    CompileError
+        When numba refuses the source.
+    """
+    printed, signature = print_source(kernel, target, layout, comments=False), signature_of(kernel, layout)
+    return cache.assembly(printed.text, ENTRY, signature, printed.environment, _options(target))
+
+
+def signature_of(kernel: Kernel, layout: Layout) -> Any:
+    """The numba signature of a kernel for inputs of a layout."""
+    return types.void(
+        *(numba_type(array, "C") for array in kernel.outputs),
+        *(numba_type(array, layout) for array in kernel.inputs),
+    )
+
+
+def _options(target: Target) -> cache.CompileOptions:
+    # Unless arrays overlap nowhere loops over many do not vectorise: LLVM gives up on checking all pairs.
+    return cache.CompileOptions(target, noalias=(ENTRY,))
 
 
 def numba_type(array: Array, layout: Layout) -> Any:

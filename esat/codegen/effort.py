@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Compute, Convert, Kernel, Loop, Statement, Store, Tile, Update, walk
 from esat.codegen.parallel import Shape, axis_sizes
 from esat.codegen.partition import Gather, Split, partition
@@ -22,10 +23,9 @@ _FUNCTION_FLOPS = 12.0
 """Additions that one of the vector functions takes as long as, before the machine's own factor."""
 _LEAST_SHARE = 16
 """Work for each partial result, in iterations, below which taking it in costs what threads save."""
-_BEYOND_CACHES = 0.75
-"""Of the last-level cache, which others use, too. With less, what is written is there when it is read."""
-_BEYOND_CACHES_BY_ROWS = 0.45
-"""The same where rows are read several times: a loop that streams also fetches the next row."""
+_SHARE_BY_ROWS = 0.6
+"""Of what a kernel reads and writes that goes past the caches, where rows are read several times: a loop that
+streams also prefetches the next row."""
 _IDLE_SHARE = 0.5
 """Of the time that memory takes: more arithmetic is slowed down by the short loops of streams."""
 
@@ -53,7 +53,7 @@ def seconds_in_threads(kernel: Kernel, shapes: Sequence[Shape], machine: Machine
     return _arithmetic(kernel, shared, sizes, machine) + moved / machine.bandwidth(moved)
 
 
-def is_streamed(kernel: Kernel, shapes: Sequence[Shape], machine: MachineProfile) -> bool:
+def is_streamed(kernel: Kernel, shapes: Sequence[Shape], machine: MachineProfile, target: Target) -> bool:
     """Whether a kernel is to write results past the caches.
 
     That is so where the caches do not hold what it reads and writes, memory sets its pace, and rows are long
@@ -63,11 +63,13 @@ def is_streamed(kernel: Kernel, shapes: Sequence[Shape], machine: MachineProfile
     ----------
     kernel, shapes, machine
         As for :func:`seconds_in_threads`.
+    target
+        Tells how much the caches hold.
     """
     moved = _bytes(kernel, shapes)
     outputs = streamed_outputs(kernel)
-    share = _BEYOND_CACHES_BY_ROWS if rereads_rows(kernel, outputs) else _BEYOND_CACHES
-    if not outputs or moved < share * machine.cache_sizes[1]:
+    share = _SHARE_BY_ROWS if rereads_rows(kernel, outputs) else 1.0
+    if not outputs or moved < share * target.tuning.non_temporal_from:
         return False
     sizes = axis_sizes(kernel, shapes)
     rows = [

@@ -34,12 +34,10 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from esat.codegen import processor
+from esat.codegen.ground.target import Target
 from esat.codegen.llvm_loops import Hints, loop_identity, loops_of
-from esat.codegen.processor import vector_bytes
 from esat.codegen.vector_math.formulas import Formula, formula_called, mark_as_one_of_many
 
-_VECTOR_BYTES = 32
 _FEW_FUNCTIONS = 2
 """Functions that a loop calls up to which there are registers enough for all that they compute."""
 _MANY_OPERATIONS = 30
@@ -47,8 +45,6 @@ _MANY_OPERATIONS = 30
 _VERY_MANY_OPERATIONS = 96
 """Operations of floats from which the most vectors take turns, however long they are."""
 _MOST_TURNS = 4
-_FEW_TURNS = 2
-"""Where vectors have 64 bytes: more than two registers make no vector of a function."""
 _OPERATIONS = frozenset({"fadd", "fsub", "fmul", "fdiv", "fneg"})
 _DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
 _LEFT_OVER = "left_over"
@@ -72,24 +68,17 @@ def left_over(typing_context: Any) -> Any:
     return types.void(), generate
 
 
-def whole_lanes(bits: int) -> int | None:
+def whole_lanes(bits: int, target: Target) -> int | None:
     """Of how many floats of so many bits loops with functions take whole vectors; None for any number.
 
     What is left over of such long vectors is up to thirty numbers, and as many calls. So there is another
     loop for these, in masks, which calls :func:`left_over`; none of single numbers remains.
     """
-    turns = _turns()
-    return turns * vector_bytes() * 8 // bits if turns else None
+    turns = target.interleave_count
+    return turns * target.vector_bytes * 8 // bits if turns else None
 
 
-def _turns() -> int | None:
-    """How many vectors of a register take turns in loops that call functions; None where LLVM decides."""
-    if vector_bytes() == _VECTOR_BYTES:
-        return _MOST_TURNS
-    return _FEW_TURNS if processor.takes_turns_in_long_vectors() else None
-
-
-def interleave(module: Any) -> None:
+def interleave(module: Any, target: Target) -> None:
     """Say in an LLVM module, before it is optimized, how many vectors take turns in innermost loops.
 
     It also says which functions are some of many in a loop. Loops around those that call functions are not
@@ -98,7 +87,7 @@ def interleave(module: Any) -> None:
     for function in module.functions:
         for loop in loops_of(function):
             formulas = formulas_called(loop.instructions)
-            hints: Hints = hints_for(loop.instructions) if loop.is_innermost else {}
+            hints: Hints = hints_for(loop.instructions, target) if loop.is_innermost else {}
             if loop.is_innermost and len(formulas) > _FEW_FUNCTIONS:
                 mark_as_one_of_many(module, formulas)
             if not loop.is_innermost and formulas:
@@ -107,43 +96,44 @@ def interleave(module: Any) -> None:
                 loop.latch.terminator.set_metadata("llvm.loop", loop_identity(module, hints))
 
 
-def hints_for(instructions: Sequence[Any]) -> Hints:
+def hints_for(instructions: Sequence[Any], target: Target) -> Hints:
     """What LLVM is told of an innermost loop of these instructions; nothing where it is to decide.
 
     Functions stay calls until loops are vectorised, and several of one that follow one another would not take
     turns. So there is one of a vector that is several times as long, whose parts do.
     """
     formulas = formulas_called(instructions)
-    lanes = lanes_in_turns(instructions)
+    lanes = lanes_in_turns(instructions, target)
     if lanes is not None and any(_LEFT_OVER in one.metadata for one in instructions if one.opname == "call"):
-        return {"vectorize.predicate.enable": 1, **_of_lanes(_in_register(formulas))}
+        return {"vectorize.predicate.enable": 1, **_of_lanes(_in_register(formulas, target))}
     if lanes is not None:
         return _of_lanes(lanes)
     operations = [one for one in instructions if one.opname in _OPERATIONS]
     is_sum = any("reassoc" in one.flags for one in operations)
-    turns = _turns()
-    if formulas and turns is not None:
+    turns = target.interleave_count
+    if formulas and turns:
         return {"interleave.count": turns}
     if formulas and not is_sum:
         return {"interleave.count": 1}  # what LLVM would choose, did it see how long they are
     if len(operations) >= _VERY_MANY_OPERATIONS and not is_sum and not any(map(_is_for_one, instructions)):
         bits = 64 if any(isinstance(one.type, ir.DoubleType) for one in operations) else 32
-        return _of_lanes(_MOST_TURNS * vector_bytes() * 8 // bits)
-    if vector_bytes() == _VECTOR_BYTES and len(operations) >= _MANY_OPERATIONS and not is_sum:
-        return {"interleave.count": 2}
+        return _of_lanes(_MOST_TURNS * target.vector_bytes * 8 // bits)
+    arithmetic_turns = target.tuning.arithmetic_interleave_count
+    if arithmetic_turns and len(operations) >= _MANY_OPERATIONS and not is_sum:
+        return {"interleave.count": arithmetic_turns}
     return {}
 
 
-def lanes_in_turns(instructions: Sequence[Any]) -> int | None:
+def lanes_in_turns(instructions: Sequence[Any], target: Target) -> int | None:
     """Of how many elements a loop that calls functions makes one vector; None where LLVM decides.
 
     Integers are divided one by one, and other functions than elementary ones are called so.
     """
     formulas = formulas_called(instructions)
-    turns = _turns()
-    if not formulas or turns is None or any(map(_is_for_one, instructions)):
+    turns = target.interleave_count
+    if not formulas or not turns or any(map(_is_for_one, instructions)):
         return None
-    return turns * _in_register(formulas)
+    return turns * _in_register(formulas, target)
 
 
 def _is_for_one(instruction: Any) -> bool:
@@ -160,9 +150,9 @@ def _of_lanes(lanes: int) -> Hints:
     return {"vectorize.width": lanes, "interleave.count": 1}
 
 
-def _in_register(formulas: Sequence[Formula]) -> int:
+def _in_register(formulas: Sequence[Formula], target: Target) -> int:
     """How many elements fit into one register."""
-    return vector_bytes() * 8 // max(formula.bits for formula in formulas)
+    return target.vector_bytes * 8 // max(formula.bits for formula in formulas)
 
 
 def formulas_called(instructions: Sequence[Any]) -> list[Formula]:

@@ -42,10 +42,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Accumulator, Compute, Load, Loop, Statement, Update, is_square
 from esat.codegen.memory_access import LINE
 from esat.codegen.partition import SUM_BLOCK_BITS, Gather, Part
-from esat.codegen.processor import vector_bytes
 from esat.records import record
 
 CHUNK_BITS = 12
@@ -122,9 +122,9 @@ def find_moments(parts: Sequence[Part]) -> tuple[Moments, ...]:
     return tuple(found)
 
 
-def moments_of_row(body: Sequence[Statement]) -> tuple[Moments, ...]:
+def moments_of_row(body: Sequence[Statement], target: Target) -> tuple[Moments, ...]:
     """The same among the loops of a row; none where vectors have 64 bytes: that was not measured."""
-    if vector_bytes() >= LINE:
+    if target.vector_bytes >= LINE:
         return ()
     return find_moments([Gather(one, SUM_BLOCK_BITS) for one in body if isinstance(one, Loop)])
 

@@ -16,6 +16,7 @@ from esat.codegen.blas_library import load_blas
 from esat.codegen.cache import CompiledKernel
 from esat.codegen.collapse import collapse
 from esat.codegen.compile import numba_type
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.moments import find_moments
 from esat.codegen.partition import Gather, Split, gathered, partition
@@ -88,7 +89,9 @@ class ParallelKernel:
 
 
 @functools.lru_cache(maxsize=cache.RECENT_KERNELS)
-def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C", streams: bool = False) -> ParallelKernel:
+def compile_parallel_kernel(
+    kernel: Kernel, target: Target, layout: Layout = "C", streams: bool = False
+) -> ParallelKernel:
     """The kernel in parts that several threads share.
 
     Its results are the same bits in any number of threads; those of :func:`compile_kernel`, too, unless
@@ -100,7 +103,7 @@ def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C", streams: bool 
     CompileError
         When there is nothing to share, or numba refuses the source.
     """
-    printed = print_parallel_source(kernel, layout, comments=False, streams=streams)
+    printed = print_parallel_source(kernel, target, layout, comments=False, streams=streams)
     if printed is None:
         raise CompileError(f"codegen: several threads have nothing to share in ({kernel.comment})")
     if layout == "C":
@@ -116,7 +119,7 @@ def compile_parallel_kernel(kernel: Kernel, layout: Layout = "C", streams: bool 
         word,
         word,
     )
-    options = cache.CompileOptions(noalias=(PARALLEL_ENTRY, *part_names(kernel)))
+    options = cache.CompileOptions(target, noalias=(PARALLEL_ENTRY, *part_names(kernel)))
     compiled = cache.load_or_compile(
         printed.text, PARALLEL_ENTRY, signature, printed.environment, options, load_blas
     )

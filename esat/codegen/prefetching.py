@@ -47,17 +47,10 @@ from esat.codegen.streaming import stores_along
 
 _CGUTILS: Any = cgutils
 _PAGE = 4096
-AHEAD = 4 * _PAGE
-"""Bytes between what is read and the pages that are announced."""
 _FIRST_LINES = 4
 """Lines of a page that are fetched; a processor has noticed by then that more will follow."""
-LINES_AHEAD = 8192
-"""Bytes between what is read and the lines that are announced, where all of them are."""
 ROWS_AHEAD = 15 << 10
 """Bytes of rows between the next one and the one that is announced while a row is written."""
-FAR = 2 << 20
-"""Bytes of an array up to which sums announce none of it: second-level caches hold it, and a mean and
-variance in short runs takes 1.7 times as long there."""
 RUN = 512
 """Bytes that are announced at a time: while lines of 2048 are, the loop itself waits."""
 
@@ -153,8 +146,8 @@ def prefetch_near(typing_context: Any, array: Any, index: Any, count: Any) -> An
 
 
 @intrinsic
-def prefetch_pages(typing_context: Any, array: Any, index: Any, count: Any) -> Any:
-    """Fetch the first lines of pages that start :data:`AHEAD` bytes behind one of ``count`` elements.
+def prefetch_pages(typing_context: Any, array: Any, index: Any, count: Any, distance: Any) -> Any:
+    """Fetch the first lines of pages that start ``distance`` bytes behind one of ``count`` elements.
 
     The elements are those from a tuple of places on, along contiguous memory.
     """
@@ -164,11 +157,12 @@ def prefetch_pages(typing_context: Any, array: Any, index: Any, count: Any) -> A
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer, length = _run(context, builder, signature.args, arguments)
         # As many bytes as are missing to the end of a page lie before the next one.
+        far = context.cast(builder, arguments[3], distance, types.int64)
         missing = builder.and_(builder.neg(builder.ptrtoint(pointer, WORD)), word(_PAGE - 1))
         with _CGUTILS.for_range_slice(builder, missing, length, word(_PAGE), inc=True) as (place, _):
             for line in range(_FIRST_LINES):
-                ahead = builder.add(place, word(AHEAD + line * LINE))
+                ahead = builder.add(place, builder.add(far, word(line * LINE)))
                 fetch(builder, builder.gep(pointer, [ahead]), level=2)
         return context.get_dummy_value()
 
-    return types.void(array, index, count), generate
+    return types.void(array, index, count, distance), generate

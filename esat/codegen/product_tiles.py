@@ -13,12 +13,15 @@ is computed twice is the same, and so is what is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from esat.codegen.ground.host import target_of
+from esat.codegen.ground.target import Target
 from esat.codegen.memory_access import BYTE, item_size, word
 from esat.codegen.row_tiles import lanes_of, load, spread, steps, store
 from esat.codegen.vector_math.builder import Float, Format
@@ -31,9 +34,9 @@ _WIDTH = 2
 """Vectors of a tile, but for the last ones of a row."""
 
 
-def packed_size(inner: int, columns: int, itemsize: int) -> int:
-    """Elements of what :func:`pack_columns` writes."""
-    lanes = lanes_of(itemsize)
+def packed_size(inner: int, columns: int, target: Target, itemsize: int) -> int:
+    """Elements of what :func:`pack_columns` writes in code for a target."""
+    lanes = lanes_of(target, itemsize)
     return -(-columns // lanes) * lanes * inner
 
 
@@ -102,7 +105,8 @@ def add_tiles(typing_context: Any, left: Any, packed: Any, output: Any, kept: An
 def _format(context: Any, kind: Any) -> Format:
     """Of a vector of an array's elements."""
     itemsize = item_size(context, kind)
-    return Format(8 * itemsize, lanes_of(itemsize))
+    target = target_of(context)
+    return Format(8 * itemsize, target, lanes_of(target, itemsize))
 
 
 def _described(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, list[Any], list[Any]]:
@@ -156,7 +160,9 @@ def _pack(
                     store(written, load(builder, source, format_))
                 with apart, steps(builder, word(0), word(lanes), 1) as (lane, _):
                     number = load(
-                        builder, builder.gep(source, [builder.mul(lane, column_stride)]), Format(format_.bits)
+                        builder,
+                        builder.gep(source, [builder.mul(lane, column_stride)]),
+                        replace(format_, lanes=1),
                     )
                     store(builder.gep(written, [builder.mul(lane, word(size))]), number)
 
@@ -264,7 +270,7 @@ class _Product:
 
     def _factor(self, pointer: Any) -> Float:
         """A number in every lane."""
-        number = load(self.builder, pointer, Format(self.format.bits))
+        number = load(self.builder, pointer, replace(self.format, lanes=1))
         return Float(self.builder, spread(self.builder, number.value, self.format.lanes), self.format)
 
     def _zero_slot(self) -> Any:

@@ -24,6 +24,7 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas, one_thread
+from esat.codegen.ground.target import Target
 from esat.codegen.lowering.lower import can_fuse, lower, supported
 from esat.codegen.overwriting import overwritable, overwrite
 from esat.codegen.printing.row_blocks import (
@@ -35,7 +36,6 @@ from esat.codegen.printing.row_blocks import (
     functions_of,
     print_layers,
 )
-from esat.codegen.processor import tiles_products
 from esat.codegen.product_tiles import packed_size
 from esat.codegen.row_tiles import lanes_of
 from esat.codegen.shared_products import SHARED_FROM, SMALL_PRODUCT
@@ -90,6 +90,8 @@ class Layers:
 
     Attributes
     ----------
+    target
+        What it is for.
     scratch
         The variable of each array in scratch.
     sums
@@ -99,20 +101,21 @@ class Layers:
     """
 
     kernel: LayersKernel
+    target: Target
     scratch: tuple[Variable, ...]
     sums: tuple[Variable, ...]
     products: tuple[Apply, ...]
 
 
-def lower_layers(op: RowBlocks, dtype: str) -> Layers:
-    """The kernel of an op for matrices of a dtype.
+def lower_layers(op: RowBlocks, dtype: str, target: Target) -> Layers:
+    """The kernel of an op for matrices of a dtype, and a target.
 
     Raises
     ------
     CompileError
         When what is between products cannot be lowered.
     """
-    return _Lowering(op).layers(dtype)
+    return _Lowering(op).layers(dtype, target)
 
 
 class _Lowering:
@@ -131,7 +134,7 @@ class _Lowering:
         self.places.update((one, Matrix("other", number)) for number, one in enumerate(self.others))
         self.places.update((one, Matrix("result", number)) for number, one in enumerate(self.results))
 
-    def layers(self, dtype: str) -> Layers:
+    def layers(self, dtype: str, target: Target) -> Layers:
         steps: list[ProductStep | FunctionStep] = []
         groups = fuse(self.body, _Rules()).groups
         last_read = {_stored(variable): group for group in groups for variable in group.inputs}
@@ -149,9 +152,9 @@ class _Lowering:
             len(self.results),
             len(self.sums),
             len(self.scratch),
-            tiles_products(),
+            target.tiles_products,
         )
-        return Layers(kernel, tuple(self.scratch), tuple(self.sums), tuple(self.products))
+        return Layers(kernel, target, tuple(self.scratch), tuple(self.sums), tuple(self.products))
 
     def _function(self, group: Group, dying: AbstractSet[Variable]) -> FunctionStep:
         """A kernel, in place where it reads scratch that nothing reads afterwards."""
@@ -195,7 +198,7 @@ def _stored(variable: Variable) -> Variable:
 
 
 @functools.lru_cache(maxsize=cache.RECENT_KERNELS)
-def compile_layers(kernel: LayersKernel) -> cache.CompiledKernel:
+def compile_layers(kernel: LayersKernel, target: Target) -> cache.CompiledKernel:
     """The machine code of a kernel; :func:`print_layers` says what it is called with."""
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     number, word = NUMBA_TYPES[kernel.dtype], types.int64
@@ -207,8 +210,8 @@ def compile_layers(kernel: LayersKernel) -> cache.CompiledKernel:
         types.Array(word, 2, "C"),
         *(word,) * 7,
     )
-    printed = print_layers(kernel, comments=False)
-    options = cache.CompileOptions(noalias=functions_of(kernel))
+    printed = print_layers(kernel, target, comments=False)
+    options = cache.CompileOptions(target, noalias=functions_of(kernel))
     return cache.load_or_compile(printed.text, BLOCKS_ENTRY, signature, printed.environment, options)
 
 
@@ -236,7 +239,7 @@ class Sizes:
     def __init__(self, op: RowBlocks, layers: Layers, inputs: Sequence[Shape], itemsize: int) -> None:
         shapes = op.shapes(inputs)
         self.rows = inputs[0][0]
-        self.itemsize = itemsize
+        self.itemsize, self._target = itemsize, layers.target
         self.is_empty = any(0 in shape for shape in shapes.values())
         self.sums = [prod(shapes[variable]) for variable in layers.sums]
         products = [
@@ -247,7 +250,9 @@ class Sizes:
         across = sum(shapes[variable][-1] for variable in dict.fromkeys(stored))
         self.multiplications = self.rows * sum(products)
         narrowest = min((shapes[node.outputs[0]][1] for node in layers.products), default=0)
-        self.tiled = layers.kernel.tiled and narrowest >= lanes_of(itemsize) and self.rows >= TILED_FROM
+        self.tiled = (
+            layers.kernel.tiled and narrowest >= lanes_of(layers.target, itemsize) and self.rows >= TILED_FROM
+        )
         self.block = min(
             BLOCK,
             SMALL_PRODUCT // max(*products, 1) // _MULTIPLE * _MULTIPLE,
@@ -280,7 +285,7 @@ class Sizes:
         rows = min(self.block, self.rows)
         lengths = [(columns, columns if is_sum else columns * rows) for is_sum, columns in self._scratch]
         for inner, columns in self._products:
-            size = packed_size(inner or rows, columns, self.itemsize) if self.tiled else 0
+            size = packed_size(inner or rows, columns, self._target, self.itemsize) if self.tiled else 0
             lengths.append((size, size))
         for columns, length in lengths:
             places.append((width, columns))
@@ -297,6 +302,8 @@ class RowBlocksRoutine:
         The op.
     dtype
         float32 or float64.
+    target
+        What it is compiled for.
     threads
         The most it may use; None for what :func:`default_threads` says at each call.
     link
@@ -304,19 +311,21 @@ class RowBlocksRoutine:
         the op's own NumPy functions.
     """
 
-    def __init__(self, op: RowBlocks, dtype: str, threads: int | None, link: Link | None) -> None:
-        self.layers = lower_layers(op, dtype)
+    def __init__(
+        self, op: RowBlocks, dtype: str, target: Target, threads: int | None, link: Link | None
+    ) -> None:
+        self.layers = lower_layers(op, dtype, target)
         self._op = op
         self._dtype = np.dtype(dtype)
         self._threads = threads
         self._link = link
         self._known: dict[tuple[Shape, ...], tuple[Sizes, list[Array]]] = {}
         self.is_sum = [is_among(output, self.layers.sums) for output in op.body.outputs]
-        self.compiled = compile_layers(self.layers.kernel)
+        self.compiled = compile_layers(self.layers.kernel, target)
 
     def source(self) -> str:
         """Its text, for the user to read."""
-        return print_layers(self.layers.kernel, comments=True).text
+        return print_layers(self.layers.kernel, self.layers.target, comments=True).text
 
     def sizes(self, inputs: Sequence[Shape]) -> Sizes:
         """How matrices of these shapes are taken."""

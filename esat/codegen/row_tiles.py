@@ -12,15 +12,17 @@ The last vector of a row ends where the row does. What it has in common with the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from esat.codegen.ground.host import target_of
+from esat.codegen.ground.target import Target
 from esat.codegen.memory_access import item_size, pointer_to, word
 from esat.codegen.prefetching import fetch
-from esat.codegen.processor import vector_bytes
 from esat.codegen.vector_math.builder import Float, Format
 from esat.records import record
 
@@ -32,9 +34,9 @@ _SHUFFLED_BITS = 128
 """Within so many bits, lanes change places in fewer steps than between them."""
 
 
-def lanes_of(itemsize: int) -> int:
+def lanes_of(target: Target, itemsize: int) -> int:
     """Elements of a vector, and rows that are multiplied together; a matrix has as many columns at least."""
-    return vector_bytes() // itemsize
+    return target.vector_bytes // itemsize
 
 
 @record(frozen=True)
@@ -172,7 +174,8 @@ def _call(
     for place in (0, 4, 5):
         function.args[place].add_attribute("noalias")
     inner = ir.IRBuilder(function.append_basic_block("entry"))
-    emit(_Rows(inner, Format(8 * itemsize, lanes_of(itemsize)), *function.args))
+    target = target_of(context)
+    emit(_Rows(inner, Format(8 * itemsize, target, lanes_of(target, itemsize)), *function.args))
     inner.ret_void()
     builder.call(function, given)
     return context.get_dummy_value()
@@ -194,7 +197,7 @@ def _multiply(rows: _Rows) -> None:
             _add_to(rows.of_column(row), _sum_of_lanes(product(rows.row(row))))
 
     zero, zeros = (
-        Float(builder, one.constant(one.float_type, 0.0), one) for one in (Format(format_.bits), format_)
+        Float(builder, one.constant(one.float_type, 0.0), one) for one in (replace(format_, lanes=1), format_)
     )
     # A processor waits where it reads a vector whose elements have just been written one by one.
     with steps(builder, word(0), whole, format_.lanes) as (first, _):
@@ -212,7 +215,7 @@ def _add(rows: _Rows) -> None:
         sets = [_Sums(builder, format_, width) for _ in range(_WIDEST // width)]
 
         def add_row(sums: _Sums, row: Any) -> None:
-            factor = load(builder, rows.of_column(row), Format(format_.bits))
+            factor = load(builder, rows.of_column(row), replace(format_, lanes=1))
             factors = Float(builder, spread(builder, factor.value, format_.lanes), format_)
             sums.add(factors, tile.load(rows.row(row)))
             with builder.if_then(builder.icmp_signed("!=", rows.ahead, word(0))):
@@ -351,7 +354,7 @@ def _sum_of_lanes(vector: Float) -> Float:
         halves = range(lanes), range(lanes, 2 * lanes)
         value = builder.fadd(*(builder.shuffle_vector(value, value, _numbers(half)) for half in halves))
     number = builder.extract_element(value, ir.Constant(_NUMBER, 0))
-    return Float(builder, number, Format(format_.bits))
+    return Float(builder, number, replace(format_, lanes=1))
 
 
 def load(builder: Any, pointer: Any, format_: Format) -> Float:

@@ -17,6 +17,7 @@ from numba.core import types
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
 from esat.codegen.compile import compile_kernel
+from esat.codegen.ground.target import Target
 from esat.codegen.lowering.lower import lower
 from esat.codegen.printing.rows import (
     OWN_FACTORS,
@@ -70,9 +71,9 @@ _choices = Choices()
 """By sizes of matrices. All functions share them: what other processes do is the same for all."""
 
 
-def rows_at_once(columns: int, itemsize: int) -> int | None:
+def rows_at_once(columns: int, itemsize: int, target: Target) -> int | None:
     """Rows of a matrix that its kernel uses at a time; None where it takes tiles of columns."""
-    together = lanes_of(itemsize)
+    together = lanes_of(target, itemsize)
     if together <= columns and together * columns * itemsize <= TILED_TO:
         return None
     return MORE_ROWS if MORE_ROWS_FROM < columns * itemsize <= MORE_ROWS_TO else FEW_ROWS
@@ -83,11 +84,11 @@ def parts_of(rows: int, columns: int) -> int:
     return 1 if rows * columns < SHARED_FROM else max(1, min(PARTS, rows // LEAST_ROWS))
 
 
-def block_of(columns: int, itemsize: int) -> int:
+def block_of(columns: int, itemsize: int, target: Target) -> int:
     """Rows of a block."""
-    count, most = rows_at_once(columns, itemsize), BLOCK_BYTES
+    count, most = rows_at_once(columns, itemsize, target), BLOCK_BYTES
     if count is None:
-        count, most = lanes_of(itemsize), TILED_BYTES
+        count, most = lanes_of(target, itemsize), TILED_BYTES
     return min(BLOCK, max(1, most // (count * max(columns, 1) * itemsize)) * count)
 
 
@@ -97,7 +98,7 @@ def stays_in_cache(columns: int, itemsize: int) -> bool:
 
 
 @functools.lru_cache(maxsize=cache.RECENT_KERNELS)
-def compile_rows(kernel: RowsKernel, count: int | None) -> cache.CompiledKernel:
+def compile_rows(kernel: RowsKernel, count: int | None, target: Target) -> cache.CompiledKernel:
     """The machine code ``(matrix, vector, sums, *others, *kept, output, block, pool, threads)``.
 
     Its arrays are in C order and of shapes (m, s), (n,), (parts, n), (m,) or () for others, (m,) for what is
@@ -114,8 +115,8 @@ def compile_rows(kernel: RowsKernel, count: int | None) -> cache.CompiledKernel:
     matrix, vector = (types.Array(number, rank, "C") for rank in (2, 1))
     passed = [types.Array(NUMBA_TYPES[dtype], rank, "C") for dtype, rank in (*kernel.others, *kernel.kept)]
     signature = types.void(matrix, vector, matrix, *passed, vector, word, word, word)
-    printed = print_rows(kernel, count, comments=False)
-    options = cache.CompileOptions(noalias=PARTS_OF_ROWS)
+    printed = print_rows(kernel, count, target, comments=False)
+    options = cache.CompileOptions(target, noalias=PARTS_OF_ROWS)
     return cache.load_or_compile(printed.text, ROWS_ENTRY, signature, printed.environment, options)
 
 
@@ -168,24 +169,29 @@ class RowsRoutine:
         The op.
     matrix
         The variable that it multiplies, of dtype float32 or float64.
+    target
+        What it is compiled for.
     threads
         The most it may use; None for what :func:`default_threads` says at each call.
     multiply
         What multiplies a matrix whose rows do not lie in one piece each, or are too long.
     """
 
-    def __init__(self, op: RowsProduct, matrix: Variable, threads: int | None, multiply: Multiply) -> None:
+    def __init__(
+        self, op: RowsProduct, matrix: Variable, target: Target, threads: int | None, multiply: Multiply
+    ) -> None:
         self.kernel = lower_rows(op, matrix.tensor_type.dtype)
+        self.target = target
         self._op = op
         self._threads = threads
         self._multiply = multiply
         columns, itemsize = matrix.tensor_type.shape[1], matrix.tensor_type.numpy_dtype.itemsize
-        self._count = None if columns is None else rows_at_once(columns, itemsize)
-        compile_rows(self.kernel, self._count)
+        self._count = None if columns is None else rows_at_once(columns, itemsize, target)
+        compile_rows(self.kernel, self._count, target)
 
     def source(self) -> str:
         """Its text, for the user to read."""
-        return print_rows(self.kernel, self._count, comments=True).text
+        return print_rows(self.kernel, self._count, self.target, comments=True).text
 
     def __call__(self, matrix: Array, operand: Array, *arrays: Array) -> None:
         count = len(self.kernel.others)
@@ -197,9 +203,11 @@ class RowsRoutine:
             return
         parts = parts_of(rows, columns)
         sums = np.empty((parts, columns), matrix.dtype) if parts > 1 else output.reshape(1, columns)
-        compiled = compile_rows(self.kernel, rows_at_once(columns, itemsize))
+        count_at_once = rows_at_once(columns, itemsize, self.target)
+        compiled = compile_rows(self.kernel, count_at_once, self.target)
         vector, given = _in_order(operand).reshape(-1), (*map(_in_order, others), *kept, output.reshape(-1))
-        run = functools.partial(compiled.function, stored, vector, sums, *given, block_of(columns, itemsize))
+        block = block_of(columns, itemsize, self.target)
+        run = functools.partial(compiled.function, stored, vector, sums, *given, block)
         threads = granted_threads(self._threads) if parts > 1 else 1
         if threads == 1:
             run(0, 1)
@@ -242,7 +250,9 @@ class RowsRoutine:
             if variable not in arrays:
                 arrays[variable] = np.empty(rows, variable.tensor_type.numpy_dtype)
         read = [group.inputs[place] for place in function.operands]
-        compile_kernel(function).function(*(arrays[variable] for variable in (*group.outputs, *read)))
+        compile_kernel(function, self.target).function(
+            *(arrays[variable] for variable in (*group.outputs, *read))
+        )
 
 
 def _in_order(array: Array) -> Array:

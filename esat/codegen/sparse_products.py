@@ -17,6 +17,7 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
+from esat.codegen.ground.target import Target
 from esat.codegen.sparse_calls import TURNS, SparseCalls, types_of_sparse
 from esat.codegen.sparse_rows import add_column_of_product, row_of_product, row_with_product
 from esat.codegen.template import NUMBA_TYPES
@@ -61,11 +62,15 @@ def product(pointers, indices, values, dense, alpha, beta, left, square, output,
 """
 
 
-def sparse_product_routine(op: StructuredDot | Usmm, dtype: str, threads: int | None) -> Callable[..., None]:
+def sparse_product_routine(
+    op: StructuredDot | Usmm, dtype: str, target: Target, threads: int | None
+) -> Callable[..., None]:
     """The routine of a product with a sparse matrix: the op's operands, then an output of the result's shape.
 
     Parameters
     ----------
+    target
+        What it is compiled for.
     threads
         The most it may use; None for what :func:`default_threads` says at each call.
     """
@@ -75,7 +80,9 @@ def sparse_product_routine(op: StructuredDot | Usmm, dtype: str, threads: int | 
         op.refuse([sparse, dense, added] if isinstance(op, Usmm) else [sparse, dense], fits)
 
     def kernel(sparse: Any, dense: Array, _added: Array) -> Callable[..., None]:
-        return _kernel(sparse.format, dtype, sparse.indices.dtype, dense.shape[1], isinstance(op, Usmm))
+        return _kernel(
+            sparse.format, dtype, sparse.indices.dtype, dense.shape[1], isinstance(op, Usmm), target
+        )
 
     calls = SparseCalls(dtype, threads, refuse, kernel)
 
@@ -96,13 +103,13 @@ def sparse_product_routine(op: StructuredDot | Usmm, dtype: str, threads: int | 
     return multiply_and_add if isinstance(op, Usmm) else multiply
 
 
-def sparse_with_product_routine(dtype: str, threads: int | None) -> Callable[..., None]:
+def sparse_with_product_routine(dtype: str, target: Target, threads: int | None) -> Callable[..., None]:
     """The routine of :class:`UsmmProduct`: the op's operands, then an output of the result's shape.
 
     Where there is no kernel for all of it, the small product is made first, and the other one added to it.
     """
     op = USMM_PRODUCT
-    usmm = sparse_product_routine(USMM, dtype, threads)
+    usmm = sparse_product_routine(USMM, dtype, target, threads)
 
     def refuse(*operands: Any) -> None:
         op.refuse(operands, op.fit(operands))
@@ -110,7 +117,7 @@ def sparse_with_product_routine(dtype: str, threads: int | None) -> Callable[...
     def kernel(sparse: Any, dense: Array, _left: Array, _square: Array) -> Callable[..., None] | None:
         if sparse.format != "csr":
             return None
-        return _kernel_with_product(dtype, sparse.indices.dtype, dense.shape[1])
+        return _kernel_with_product(dtype, sparse.indices.dtype, dense.shape[1], target)
 
     calls = SparseCalls(dtype, threads, refuse, kernel)
 
@@ -132,19 +139,21 @@ def sparse_with_product_routine(dtype: str, threads: int | None) -> Callable[...
 
 
 @functools.cache
-def _kernel_with_product(dtype: str, index: np.dtype[Any], width: int) -> Callable[..., None]:
+def _kernel_with_product(dtype: str, index: np.dtype[Any], width: int, target: Target) -> Callable[..., None]:
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     source = _WITH_PRODUCT.format(width=width, turns=TURNS)
     matrix, number, word = types.Array(NUMBA_TYPES[dtype], 2, "C"), types.float64, types.int64
     sparse = types_of_sparse(dtype, index)
     signature = types.void(*sparse, matrix, number, number, matrix, matrix, matrix, word, word)
     environment = {"in_parallel": in_parallel, "row_with_product": row_with_product}
-    options = cache.CompileOptions(noalias=("some_rows",))
+    options = cache.CompileOptions(target, noalias=("some_rows",))
     return cache.load_or_compile(source, "product", signature, environment, options).function
 
 
 @functools.cache
-def _kernel(format: Format, dtype: str, index: np.dtype[Any], width: int, adds: bool) -> Callable[..., None]:
+def _kernel(
+    format: Format, dtype: str, index: np.dtype[Any], width: int, adds: bool, target: Target
+) -> Callable[..., None]:
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     template = _BY_ROWS if format == "csr" else _BY_COLUMNS
     start = "added[row, column]" if adds else "0"
@@ -156,4 +165,5 @@ def _kernel(format: Format, dtype: str, index: np.dtype[Any], width: int, adds: 
         "row_of_product": row_of_product,
         "add_column_of_product": add_column_of_product,
     }
-    return cache.load_or_compile(source, "product", signature, environment).function
+    options = cache.CompileOptions(target)
+    return cache.load_or_compile(source, "product", signature, environment, options).function

@@ -12,6 +12,7 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
+from esat.codegen.ground.target import Target
 from esat.codegen.sparse_calls import TURNS, SparseCalls, types_of_sparse
 from esat.codegen.sparse_rows import add_row_of_bilinear, add_row_of_quadratic
 from esat.codegen.template import NUMBA_TYPES
@@ -67,12 +68,14 @@ _ENVIRONMENT = {"in_parallel": in_parallel, "rounding_error": rounding_error, "c
 
 
 def sparse_sum_routine(
-    op: SparseBilinear | SquaresAndBilinear, dtype: str, threads: int | None
+    op: SparseBilinear | SquaresAndBilinear, dtype: str, target: Target, threads: int | None
 ) -> Callable[..., None]:
     """The routine of a sum over a product with a sparse matrix: the op's operands, then an output of no axes.
 
     Parameters
     ----------
+    target
+        What it is compiled for.
     threads
         The most it may use; None for what :func:`default_threads` says at each call.
     """
@@ -82,7 +85,7 @@ def sparse_sum_routine(
         op.refuse([sparse, dense, other], SPARSE_BILINEAR.fit([sparse, dense, other]))
 
     def kernel(sparse: Any, dense: Array, _other: Array) -> Callable[..., None]:
-        return _kernel(dtype, sparse.indices.dtype, dense.shape[1], squares)
+        return _kernel(dtype, sparse.indices.dtype, dense.shape[1], squares, target)
 
     calls = SparseCalls(dtype, threads, refuse, kernel, ("csr", "csc"))
 
@@ -102,13 +105,13 @@ def sparse_sum_routine(
     return add if squares else bilinear
 
 
-def sparse_quadratic_routine(dtype: str, threads: int | None) -> Callable[..., None]:
+def sparse_quadratic_routine(dtype: str, target: Target, threads: int | None) -> Callable[..., None]:
     """The routine of :class:`SquaresAndQuadratic`: the op's operands, then an output of no axes.
 
     Where there is no kernel for all of it, the quadratic form is taken of the product of columns.
     """
     op = SQUARES_AND_QUADRATIC
-    rest = sparse_sum_routine(SQUARES_AND_BILINEAR, dtype, threads)
+    rest = sparse_sum_routine(SQUARES_AND_BILINEAR, dtype, target, threads)
 
     def refuse(*operands: Any) -> None:
         op.refuse(operands, USMM_PRODUCT.fit(operands))
@@ -116,7 +119,7 @@ def sparse_quadratic_routine(dtype: str, threads: int | None) -> Callable[..., N
     def kernel(sparse: Any, dense: Array, _other: Array, _square: Array) -> Callable[..., None] | None:
         if sparse.format != "csr":
             return None
-        return _quadratic_kernel(dtype, sparse.indices.dtype, dense.shape[1])
+        return _quadratic_kernel(dtype, sparse.indices.dtype, dense.shape[1], target)
 
     calls = SparseCalls(dtype, threads, refuse, kernel)
 
@@ -135,7 +138,7 @@ def sparse_quadratic_routine(dtype: str, threads: int | None) -> Callable[..., N
 
 
 @functools.cache
-def _quadratic_kernel(dtype: str, index: np.dtype[Any], width: int) -> Callable[..., None]:
+def _quadratic_kernel(dtype: str, index: np.dtype[Any], width: int, target: Target) -> Callable[..., None]:
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     source = _SOURCE.format(
         operands=_QUADRATIC,
@@ -151,12 +154,14 @@ def _quadratic_kernel(dtype: str, index: np.dtype[Any], width: int) -> Callable[
     sparse = types_of_sparse(dtype, index)
     signature = types.void(*sparse, matrix, types.float64, matrix, matrix, matrix, vector, word, word)
     environment = {**_ENVIRONMENT, "add_row_of_quadratic": add_row_of_quadratic}
-    options = cache.CompileOptions(noalias=("some_parts",))
+    options = cache.CompileOptions(target, noalias=("some_parts",))
     return cache.load_or_compile(source, "product", signature, environment, options).function
 
 
 @functools.cache
-def _kernel(dtype: str, index: np.dtype[Any], width: int, squares: bool) -> Callable[..., None]:
+def _kernel(
+    dtype: str, index: np.dtype[Any], width: int, squares: bool, target: Target
+) -> Callable[..., None]:
     load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     source = _SOURCE.format(
         operands=_BILINEAR,
@@ -177,4 +182,5 @@ def _kernel(dtype: str, index: np.dtype[Any], width: int, squares: bool) -> Call
         "add_row_of_bilinear": add_row_of_bilinear,
         "number": np.dtype(dtype).type,
     }
-    return cache.load_or_compile(source, "product", signature, environment).function
+    options = cache.CompileOptions(target)
+    return cache.load_or_compile(source, "product", signature, environment, options).function

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
@@ -134,7 +134,7 @@ def end_of_stream(typing_context: Any) -> Any:
     """Let no store that follows be seen before those past the caches are."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if binding.get_process_triple().startswith(("x86_64", "i686")):
+        if str(builder.module.triple).startswith(("x86_64", "i686")):
             function_type = ir.FunctionType(ir.VoidType(), [])
             fence = _CGUTILS.get_or_insert_function(builder.module, function_type, "llvm.x86.sse.sfence")
             builder.call(fence, [])

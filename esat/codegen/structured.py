@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from esat.codegen.blas_library import LETTERS, blas_function, one_thread
+from esat.codegen.ground.target import Target
 from esat.codegen.structured_kernels import compiled, matmul_tridiagonal, mirror, tridiagonal_matmul
 from esat.codegen.threads import granted_threads
 from esat.graph.op import Array
@@ -32,17 +33,21 @@ SHARED_FROM_VECTOR = 1 << 24
 """The same for products with a vector, which memory sets the pace of: elements of the matrix."""
 
 
-def structured_routine(op: StructuredProduct, dtype: str, threads: int | None = None) -> Routine:
+def structured_routine(
+    op: StructuredProduct, dtype: str, target: Target, threads: int | None = None
+) -> Routine:
     """The routine of a structured product of matrices of a dtype.
 
     Sizes alone decide whether the library's threads share the work: results differ by rounding then.
 
     Parameters
     ----------
+    target
+        What its own loops are compiled for.
     threads
         The most it may use; None for what :func:`default_threads` says at each call.
     """
-    routine = _routine(op, dtype)
+    routine = _routine(op, dtype, target)
     if op.structure in ("diagonal", "tridiagonal"):  # no products of the library's
         return routine
     return functools.partial(_in_few_threads, routine, threads)
@@ -61,11 +66,11 @@ def _in_few_threads(
         routine(first, second, output)
 
 
-def _routine(op: StructuredProduct, dtype: str) -> Routine:
+def _routine(op: StructuredProduct, dtype: str, target: Target) -> Routine:
     letter = LETTERS[dtype]
     if op.structure == "gram":
         syrk = blas_function(f"{letter}syrk")
-        return functools.partial(_gram, syrk, compiled(mirror, dtype, 2))
+        return functools.partial(_gram, syrk, compiled(mirror, dtype, target, 2))
     multiply: Routine
     if op.structure in ("lower", "upper"):
         trmm, trmv = (blas_function(letter + name) for name in ("trmm", "trmv"))
@@ -76,7 +81,7 @@ def _routine(op: StructuredProduct, dtype: str) -> Routine:
         multiply = _diagonal
     else:
         loops = compiled(
-            matmul_tridiagonal if op.side == "right" else tridiagonal_matmul, dtype, 1, 1, 1, 2, 2
+            matmul_tridiagonal if op.side == "right" else tridiagonal_matmul, dtype, target, 1, 1, 1, 2, 2
         )
         multiply = functools.partial(_tridiagonal, loops)
     return functools.partial(_one_sided, multiply, op.side == "right")

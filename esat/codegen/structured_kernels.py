@@ -11,6 +11,7 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.blas_library import load_blas
+from esat.codegen.ground.target import Target
 from esat.codegen.template import NUMBA_TYPES
 
 
@@ -66,7 +67,7 @@ def matmul_tridiagonal(below: Any, diagonal: Any, above: Any, operand: Any, outp
 
 
 @functools.cache
-def compiled(function: Callable[..., None], dtype: str, *ranks: int) -> Callable[..., None]:
+def compiled(function: Callable[..., None], dtype: str, target: Target, *ranks: int) -> Callable[..., None]:
     """A function of this module as machine code, for aligned C-contiguous arrays of one dtype.
 
     Raises
@@ -77,6 +78,6 @@ def compiled(function: Callable[..., None], dtype: str, *ranks: int) -> Callable
     # Numba, once it compiles or loads a kernel, imports SciPy's BLAS for whatever core type that detects.
     load_blas()
     signature = types.void(*(types.Array(NUMBA_TYPES[dtype], rank, "C") for rank in ranks))
-    options = cache.CompileOptions(noalias=(function.__name__,))
+    options = cache.CompileOptions(target, noalias=(function.__name__,))
     source = f"from typing import Any\n\n\n{inspect.getsource(function)}"
     return cache.load_or_compile(source, function.__name__, signature, {}, options).function

@@ -24,6 +24,7 @@ from typing import Any
 from numba.core import types
 from numba.extending import intrinsic
 
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Array, Compute, Literal, Load, Loop, Statement, Store, Update, walk
 from esat.codegen.prefetching import loads_along
 from esat.codegen.streaming import stores_along
@@ -31,8 +32,19 @@ from esat.codegen.streaming import stores_along
 _CHEAP = re.compile(r"(?:[-+*() ]|\{\d+\})+")
 _MOST_OPERATIONS = 2
 """Additions and multiplications for each array that is read along memory."""
+_HALF_BYTES, _WHOLE_BYTES = 32, 64
 _PREFERRED = '"prefer-vector-width"="{}"'
-_HALF, _WHOLE = (_PREFERRED.format(bits) for bits in (256, 512))
+_HALF, _WHOLE = (_PREFERRED.format(8 * size) for size in (_HALF_BYTES, _WHOLE_BYTES))
+
+
+def takes_half_vectors(target: Target) -> bool:
+    """Whether loops that wait for memory are told to take vectors of half the length."""
+    return target.tuning.memory_vector_bytes == _HALF_BYTES < target.vector_bytes
+
+
+def takes_whole_vectors_everywhere(target: Target) -> bool:
+    """Whether all other loops are told to take the longest vectors, of which LLVM might take halves."""
+    return target.vector_bytes == target.tuning.preferred_vector_bytes == _WHOLE_BYTES
 
 
 def waits_for_memory(body: Sequence[Statement], arrays: Sequence[Array]) -> bool:

@@ -19,6 +19,7 @@ from llvmlite.ir.instructions import InsertValue
 from numba.core import types
 from numba.extending import intrinsic
 
+from esat.codegen.ground.target import Target
 from esat.codegen.interleaving import lanes_in_turns
 from esat.codegen.llvm_loops import loops_of, one_by_one
 from esat.codegen.loop_ir import Compute, Kernel, Load, Loop, Store, Tile, walk
@@ -100,13 +101,13 @@ class _Argument:
         return self.role.value + re.sub(r"\W", "_", str(self.type).replace("*", "P"))
 
 
-def pad(module: Any) -> None:
+def pad(module: Any, target: Target) -> None:
     """Let the marked functions of an LLVM module have their loops called for whole vectors, in turns."""
     for function in [one for one in module.functions if _MARK in one.attributes]:
         loops, arrays = loops_of(function), _arrays(function)
-        lanes = lanes_in_turns(loops[0].instructions) if len(loops) == 1 else None
+        lanes = lanes_in_turns(loops[0].instructions, target) if len(loops) == 1 else None
         if lanes is not None and arrays:
-            _pad(module, function, arrays, lanes)
+            _pad(module, function, arrays, lanes, target)
 
 
 def is_padded(module: Any) -> bool:
@@ -126,13 +127,13 @@ def _arrays(function: Any) -> list[_Array]:
     return [_Array(name, data[name], tuple(places)) for name, places in sizes.items()]
 
 
-def _pad(module: Any, function: Any, arrays: Sequence[_Array], lanes: int) -> None:
+def _pad(module: Any, function: Any, arrays: Sequence[_Array], lanes: int, target: Target) -> None:
     """Move a function's loop to one of its own, and let what pads vectors call that."""
     whole, used = _loop_of_its_own(module, function, arrays, lanes)
     roles = {array.data: _role(array) for array in arrays}
     arguments = [_Argument(roles.get(place, _Role.CONSTANT), function.args[place].type) for place in used]
-    name = shared_name(f"esat_whole_vectors_{lanes}_{'_'.join(map(str, arguments))}")
-    share_function(name, lambda other: _write_padding(other, name, arguments, lanes))
+    name = shared_name(f"esat_whole_vectors_{lanes}_{'_'.join(map(str, arguments))}", target)
+    share_function(name, target, lambda other: _write_padding(other, name, arguments, lanes))
     padding = ir.Function(module, _padding_type(arguments), name)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     size = ir.Constant(_INDEX, 1)

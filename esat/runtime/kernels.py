@@ -20,6 +20,8 @@ from esat.codegen import (
     overwrite,
     print_kernel,
 )
+from esat.codegen.ground.host import host_target
+from esat.codegen.ground.target import Target
 from esat.codegen.helpers import with_helpers
 from esat.codegen.loop_ir import Loop, walk
 from esat.codegen.parallel import is_divisible
@@ -76,15 +78,22 @@ class Kernels:
         Tells from which sizes several threads are worth while.
     threads
         The most that a kernel may use; None for what numba's settings say at each call.
+    target
+        What kernels are compiled for; this machine by default.
     exact
         Whether sums must not depend on the layout of what they read: it is copied where it is not
         contiguous.
     """
 
     def __init__(
-        self, machine: MachineProfile | None = None, threads: int | None = None, exact: bool = False
+        self,
+        machine: MachineProfile | None = None,
+        threads: int | None = None,
+        exact: bool = False,
+        target: Target | None = None,
     ) -> None:
         self._machine = machine_profile() if machine is None else machine
+        self._target = host_target() if target is None else target
         self._threads = threads
         self._exact = exact
         self._lowered: dict[Group, Kernel] = {}
@@ -121,26 +130,32 @@ class Kernels:
                 place = kernel.operands.index(read)
                 kernel = overwrite(kernel, number, place)
         inputs = tuple(group.inputs[place] for place in kernel.operands)
-        code = compile_kernel(kernel)
+        target = self._target
+        code = compile_kernel(kernel, target)
         contiguous = code.function
         one_order = self._exact and adds_up(group.nodes)
         # Arrays of rank 0 have one layout.
-        strided = _Later(kernel, one_order) if any(array.rank for array in kernel.inputs) else contiguous
+        strided = (
+            _Later(kernel, target, one_order) if any(array.rank for array in kernel.inputs) else contiguous
+        )
         threaded = None
         if is_divisible(kernel) and not one_order:
             variables = (*group.outputs, *inputs)
-            later = _Later(kernel)
-            threaded = ThreadedKernel(kernel, variables, contiguous, later, self._machine, self._threads)
+            later = _Later(kernel, target)
+            threaded = ThreadedKernel(
+                kernel, variables, contiguous, later, self._machine, target, self._threads
+            )
         narrow = find_narrow(kernel)
-        fitted = None if narrow is None else _Fitted(narrow)
-        return KernelCall(inputs, contiguous, strided, partial(print_kernel, kernel), threaded, fitted, code)
+        fitted = None if narrow is None else _Fitted(narrow, target)
+        text = partial(print_kernel, kernel, target)
+        return KernelCall(inputs, contiguous, strided, text, threaded, fitted, code)
 
 
 class _Fitted:
     """Chooses the variant of a kernel for contiguous arrays of certain shapes, and compiles it."""
 
-    def __init__(self, narrow: Narrow) -> None:
-        self._narrow = narrow
+    def __init__(self, narrow: Narrow, target: Target) -> None:
+        self._narrow, self._target = narrow, target
         self._sizes: set[int] = set()
 
     def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Callable[..., Any] | None:
@@ -148,7 +163,7 @@ class _Fitted:
         if size is None or (size not in self._sizes and len(self._sizes) == MAXIMUM_VARIANTS):
             return None
         self._sizes.add(size)
-        return compile_narrow(self._narrow, size).function
+        return compile_narrow(self._narrow, size, self._target).function
 
 
 class _Later:
@@ -158,10 +173,11 @@ class _Later:
     less to copy such inputs first. Where one order of additions must hold for all layouts, all are copied.
     """
 
-    __slots__ = ("_copies", "_first_input", "_functions", "_kernel", "_one_order")
+    __slots__ = ("_copies", "_first_input", "_functions", "_kernel", "_one_order", "_target")
 
-    def __init__(self, kernel: Kernel, one_order: bool = False) -> None:
+    def __init__(self, kernel: Kernel, target: Target, one_order: bool = False) -> None:
         self._one_order = one_order
+        self._target = target
         self._kernel = kernel
         self._first_input = len(kernel.outputs)
         self._functions: dict[Layout, Callable[..., Any]] = {}
@@ -179,5 +195,5 @@ class _Later:
             layout = "C"
         function = self._functions.get(layout)
         if function is None:
-            function = self._functions[layout] = compile_kernel(self._kernel, layout).function
+            function = self._functions[layout] = compile_kernel(self._kernel, self._target, layout).function
         function(*arrays)

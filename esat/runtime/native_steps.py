@@ -328,7 +328,8 @@ class NativeSteps:
             return None
         routine = self.program.routines[node]
         assert isinstance(routine, RowsRoutine)
-        code = compile_rows(routine.kernel, rows_at_once(columns, matrix.itemsize))
+        target = routine.target
+        code = compile_rows(routine.kernel, rows_at_once(columns, matrix.itemsize, target), target)
         self.kept.append(code)
         dtype = node.outputs[0].tensor_type.numpy_dtype
         vector, partial = ArraySpecification(dtype, (columns,)), ArraySpecification(dtype, (parts, columns))
@@ -340,7 +341,9 @@ class NativeSteps:
             for variable in (*node.inputs[2:], *node.outputs[1:])
         ]
         arrays.append((result.place, vector))
-        return KernelStep(code.address, tuple(arrays), integers=(block_of(columns, dtype.itemsize), 0, 1))
+        return KernelStep(
+            code.address, tuple(arrays), integers=(block_of(columns, dtype.itemsize, target), 0, 1)
+        )
 
     def _row_blocks(self, node: Apply, op: RowBlocks) -> KernelStep | None:
         inputs, outputs = list(map(self._view, node.inputs)), list(map(self._view, node.outputs))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from esat.codegen.ground.target import Target
 from esat.codegen.row_blocks import Layers, Sizes, lower_layers
 from esat.errors import ShapeError
 from esat.graph import Apply, FunctionGraph, Variable
@@ -36,15 +37,19 @@ class InBlocks:
         Its graph, with :class:`RowBlocks`.
     build
         Compiles it.
+    target
+        What it is compiled for.
     """
 
-    def __init__(self, graph: FunctionGraph, build: Callable[[FunctionGraph], Executable]) -> None:
+    def __init__(
+        self, graph: FunctionGraph, build: Callable[[FunctionGraph], Executable], target: Target
+    ) -> None:
         self.graph = graph
         self._build = build
         nodes = graph.toposort()
         self._rules = ShapeRules(nodes, frozenset(ShapeFacts(graph).values))
         self._layers: list[tuple[Apply, RowBlocks, Layers]] = [
-            (node, node.op, lower_layers(node.op, node.inputs[0].tensor_type.dtype))
+            (node, node.op, lower_layers(node.op, node.inputs[0].tensor_type.dtype, target))
             for node in nodes
             if isinstance(node.op, RowBlocks)
         ]

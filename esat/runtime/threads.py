@@ -17,6 +17,7 @@ import numpy as np
 from esat.codegen import Kernel, Layout, layout_of
 from esat.codegen.collapse import collapse
 from esat.codegen.effort import is_streamed, seconds_in_threads
+from esat.codegen.ground.target import Target
 from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.partition import has_open_order
 from esat.codegen.printing.parts import print_parallel_source
@@ -58,6 +59,8 @@ class ThreadedKernel:
         The kernel for one thread: for contiguous arrays, and of any layout.
     machine
         Tells what is large enough.
+    target
+        What the code is compiled for.
     limit
         The most threads it may use; None for what :func:`default_threads` says at each call.
     """
@@ -69,6 +72,7 @@ class ThreadedKernel:
         contiguous: Callable[..., Any],
         alone: Callable[..., Any],
         machine: MachineProfile,
+        target: Target,
         limit: int | None,
     ) -> None:
         self.kernel = kernel
@@ -76,6 +80,7 @@ class ThreadedKernel:
         self.contiguous = contiguous
         self._alone = alone
         self._machine = machine
+        self._target = target
         self.limit = 1 if limit is None and configured_threads() == 1 else limit
         self.has_open_order = has_open_order(kernel)
         self._compiled: dict[tuple[Layout, bool], ParallelKernel] = {}
@@ -88,7 +93,7 @@ class ThreadedKernel:
 
     def source(self) -> str:
         """Its text, for the user to read."""
-        printed = print_parallel_source(self.kernel, "C", comments=True)
+        printed = print_parallel_source(self.kernel, self._target, "C", comments=True)
         return "" if printed is None else printed.text
 
     def for_shapes(self, known: Mapping[Variable, Shape]) -> CallsOfShapes | None:
@@ -102,7 +107,7 @@ class ThreadedKernel:
             np.shape(variable.data) if isinstance(variable, Constant) else known[variable]
             for variable in self.variables
         )
-        streams = is_streamed(self._collapsed, shapes, self._machine)
+        streams = is_streamed(self._collapsed, shapes, self._machine, self._target)
         if most == 1 and not self.has_open_order and not streams:
             return None
         return CallsOfShapes(self, shapes, streams) if self._is_worth_it(self._collapsed, shapes) else None
@@ -147,7 +152,7 @@ class ThreadedKernel:
         """The kernel for several threads, compiled when it is first asked for."""
         known = self._compiled.get((layout, streams))
         if known is None:
-            known = compile_parallel_kernel(self.kernel, layout, streams)
+            known = compile_parallel_kernel(self.kernel, self._target, layout, streams)
             self._compiled[layout, streams] = known
         return known
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from codegen.targets import HOST
 
 from esat.codegen import can_fuse, compile_kernel, layout_of, lower, supported
 from esat.graph import Constant, FunctionGraph, TensorType, Variable
@@ -45,7 +46,7 @@ def run(group: Group, values: dict[Variable, np.ndarray], layout: str | None = N
         layout = layout_of(arrays)
     # Filled with what no kernel should leave behind.
     outputs = [np.full(wanted.shape, 99, wanted.dtype) for wanted in reference(group, values)]
-    compile_kernel(kernel, layout)(*outputs, *arrays)
+    compile_kernel(kernel, HOST, layout)(*outputs, *arrays)
     return outputs
 
 

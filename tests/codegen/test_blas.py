@@ -1,10 +1,12 @@
 import subprocess
 import sys
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from codegen.targets import HOST
 
 from esat.codegen import blas, blas_library
 from esat.graph import TensorType
@@ -38,7 +40,7 @@ def routine(left: Any, right: Any, flags: bool) -> Any:
         TensorType(a.dtype, shape=tuple(1 if size == 1 and flags else None for size in a.shape))
         for a in (left, right)
     ]
-    return blas.routine_for(MATMUL.make_node(*(type("x") for type in types)))
+    return blas.routine_for(MATMUL.make_node(*(type("x") for type in types)), HOST)
 
 
 def check(left: Any, right: Any, flags: bool = True) -> None:
@@ -101,7 +103,7 @@ def test_one_thread_of_a_program_is_one_of_the_library(
     types = [
         TensorType("float64", shape=tuple(1 if s == 1 else None for s in a.shape)) for a in (left, right)
     ]
-    blas.routine_for(MATMUL.make_node(*(type("x") for type in types)), threads=1)(left, right, output)
+    blas.routine_for(MATMUL.make_node(*(type("x") for type in types)), HOST, threads=1)(left, right, output)
     assert np.allclose(output, left @ right)
     assert len(entered) == 1
 
@@ -144,23 +146,17 @@ def test_infinities_pass_without_warnings() -> None:
 
 def test_other_ops_have_no_routine() -> None:
     x = TensorType("float64", shape=(None, None))("x")
-    assert blas.routine_for(DimShuffle((1, 0), 2).make_node(x)) is None
+    assert blas.routine_for(DimShuffle((1, 0), 2).make_node(x), HOST) is None
 
 
-def test_a_core_type_is_chosen_only_where_openblas_mistakes_the_processor(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from llvmlite import binding
-
-    wide = dict.fromkeys(("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd"), True)
-    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: wide)
-    assert blas_library.core_type({}, "Haswell", loaded=False) == "SkylakeX"
-    assert blas_library.core_type({}, "Haswell", loaded=True) is None
-    assert blas_library.core_type({}, "Zen", loaded=False) is None
-    assert blas_library.core_type({}, None, loaded=False) is None
-    assert blas_library.core_type({"OPENBLAS_CORETYPE": ""}, "Haswell", loaded=False) is None
-    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: {**wide, "avx512vl": False})
-    assert blas_library.core_type({}, "Haswell", loaded=False) is None
+def test_a_core_type_is_chosen_only_where_openblas_mistakes_the_processor() -> None:
+    core_type = partial(blas_library.core_type, is_wide=True)
+    assert core_type({}, "Haswell", loaded=False) == "SkylakeX"
+    assert core_type({}, "Haswell", loaded=True) is None
+    assert core_type({}, "Zen", loaded=False) is None
+    assert core_type({}, None, loaded=False) is None
+    assert core_type({"OPENBLAS_CORETYPE": ""}, "Haswell", loaded=False) is None
+    assert core_type({}, "Haswell", loaded=False, is_wide=False) is None
 
 
 _LATE = """
@@ -190,7 +186,7 @@ def test_products_are_added_to_columns_and_rows(shape: tuple[int, int]) -> None:
     output = random(shape, "float64")
     types = [TensorType("float64", shape=(None,) * array.ndim)("x") for array in (output, *operands)]
     expected = 0.5 * output - 2.0 * operands[1] @ operands[2]
-    found = blas.routine_for(AccumulateProduct(inplace=True).make_node(*types))
+    found = blas.routine_for(AccumulateProduct(inplace=True).make_node(*types), HOST)
     assert found is not None
     found(*operands, output)
     assert np.allclose(output, expected)

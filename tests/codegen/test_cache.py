@@ -14,10 +14,12 @@ import sys
 import threading
 import warnings
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from codegen.targets import HOST, TARGETS
 from effort import calls_of
 from numba import prange
 from numba.core import types
@@ -121,7 +123,7 @@ def driver(out, x):
     body(x, out)
 """
     environment = {"exp": vector_math.function("exp", 64), "offset": 0.5}
-    options = CompileOptions(noalias=("body",))
+    options = CompileOptions(HOST, noalias=("body",))
     for _ in range(2):
         kernel = cache.load_or_compile(text, "driver", SIGNATURE, environment, options)
         x, out = np.zeros(5), np.empty(5)
@@ -146,7 +148,9 @@ def driver(out, x):
     body(out, x)
     body(x, out)
 """
-    kernel = cache.load_or_compile(text, "driver", SIGNATURE, {}, CompileOptions(noalias=("body", "driver")))
+    kernel = cache.load_or_compile(
+        text, "driver", SIGNATURE, {}, CompileOptions(HOST, noalias=("body", "driver"))
+    )
     lines = str(kernel.code.llvm).splitlines()
     (body,) = [line for line in lines if line.startswith("define") and "body" in line]
     # What another library defines, too, would run in its place until the kernel comes from the disk.
@@ -167,7 +171,7 @@ def kernel(out, x):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             kernel = cache.load_or_compile(
-                text, "kernel", SIGNATURE, {"prange": prange}, CompileOptions(parallel=True)
+                text, "kernel", SIGNATURE, {"prange": prange}, CompileOptions(HOST, parallel=True)
             )
         assert kernel.from_disk == from_disk
         x, out = np.arange(103.0), np.empty(103)
@@ -188,7 +192,7 @@ def test_key_covers_everything(monkeypatch):
     exp, log = vector_math.function("exp", 64), vector_math.function("log", 64)
     readonly = types.Array(types.float64, 1, "C", readonly=True)
     mutable, frozen = signature_text(types.void(ARRAY)), signature_text(types.void(readonly))
-    base = ("s", "f", mutable, {"f": exp, "c": 1.0}, repr(CompileOptions()))
+    base = ("s", "f", mutable, {"f": exp, "c": 1.0}, repr(CompileOptions(HOST)))
     changes = [
         ("t", *base[1:]),
         ("s", "g", *base[2:]),
@@ -198,11 +202,13 @@ def test_key_covers_everything(monkeypatch):
         (*base[:3], {"f": exp, "c": 1}, base[4]),
         (*base[:3], {"f": exp, "c": -0.0}, base[4]),
         (*base[:3], {"f": exp, "d": 1.0}, base[4]),
-        (*base[:4], repr(CompileOptions(parallel=True))),
+        (*base[:4], repr(CompileOptions(HOST, parallel=True))),
+        *((*base[:4], repr(CompileOptions(other))) for other in (*TARGETS.values(), replace(HOST, cpu=""))),
+        (*base[:4], repr(CompileOptions(HOST.tuned(group_bytes=1)))),
     ]
     keys = {kernel_key(*change) for change in [base, *changes]}
     assert len(keys) == len(changes) + 1
-    monkeypatch.setattr("esat.codegen.cache.fingerprint.host_fingerprint", lambda: "another processor")
+    monkeypatch.setattr("esat.codegen.cache.fingerprint.host_fingerprint", lambda: "another version")
     assert kernel_key(*base) not in keys
     assert all(len(key) == 64 for key in keys)
 

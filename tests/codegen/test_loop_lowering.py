@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from codegen.targets import HOST
 from numba.core import types
 from numba.core.registry import cpu_target
 from numba.core.runtime import _nrt_python, rtsys
@@ -72,7 +73,7 @@ def kernel(out, x):
 
 def compiled(source: str, *kinds: Any) -> Any:
     environment = {"uintp": types.uintp, "empty": np.empty}
-    options = CompileOptions(noalias=("kernel",))
+    options = CompileOptions(HOST, noalias=("kernel",))
     return KernelCache(None).load_or_compile(source, "kernel", types.void(*kinds), environment, options)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from codegen.targets import HOST
 
 import esat
 from esat.codegen import compile_narrow, find_narrow, lower
@@ -30,7 +31,7 @@ def run_narrow(inputs, outputs, data, size):
     values = dict(zip(inputs, data, strict=True))
     wanted = evaluate(outputs, values)
     found = [np.full_like(one, 7) for one in wanted]
-    compile_narrow(narrow, size)(*found, *(values[group.inputs[place]] for place in kernel.operands))
+    compile_narrow(narrow, size, HOST)(*found, *(values[group.inputs[place]] for place in kernel.operands))
     return found, wanted
 
 

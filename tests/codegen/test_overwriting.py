@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, reference, variable
+from codegen.targets import HOST
 
 from esat.codegen import compile_kernel, lower, overwritable, overwrite, verify
 from esat.errors import CompileError
@@ -20,7 +21,7 @@ def check_in_place(output: Variable, inputs: list[Variable], replaced: int, data
     verify(kernel)
     assert kernel.operands == tuple(place for place in range(len(inputs)) if place != replaced)
     held = data[replaced].copy()
-    compile_kernel(kernel)(held, *(data[place] for place in kernel.operands))
+    compile_kernel(kernel, HOST)(held, *(data[place] for place in kernel.operands))
     np.testing.assert_allclose(held, wanted, rtol=1e-12)
 
 

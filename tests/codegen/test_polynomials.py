@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, run, variable
+from codegen.targets import HOST
 
 from esat.codegen import lower, print_kernel
 from esat.codegen.printing.parts import print_parallel_source
@@ -24,14 +25,14 @@ def horner(x: Variable, coefficients: tuple[float, ...] = COEFFICIENTS) -> Varia
 
 
 def steps(*outputs: Variable) -> int:
-    text = print_kernel(lower(group_of(outputs, [X, Y, WHOLE])))
+    text = print_kernel(lower(group_of(outputs, [X, Y, WHOLE])), HOST)
     return text.count("= multiply_add(") + text.count("= multiply_subtract(")
 
 
 def test_polynomials_are_printed_as_steps() -> None:
     kernel = lower(group_of([horner(X)], [X]))
     for streams in (False, True):
-        printed = print_parallel_source(kernel, "C", True, streams)
+        printed = print_parallel_source(kernel, HOST, "C", True, streams)
         assert printed is not None
         loops = printed.text.count(" = x0[")
         assert loops

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from codegen.kernel_cases import check, group_of, op, variable
+from codegen.targets import HOST
 
 from esat.codegen import layout_of, lower, print_kernel, verify
 from esat.codegen.collapse import collapse
@@ -13,7 +14,7 @@ from esat.ops.reduction import ARGMAX, MAX, SUM, reduce
 
 def loops(output: Variable, inputs: list[Variable], layout: str = "C") -> int:
     """Loops of the source, those over blocks counted too."""
-    return print_kernel(lower(group_of([output], inputs)), layout).count("for ")
+    return print_kernel(lower(group_of([output], inputs)), HOST, layout).count("for ")
 
 
 def test_contiguous_axes_run_in_one_loop() -> None:
@@ -63,5 +64,5 @@ def test_comments_name_the_graph() -> None:
     x = variable("float64", None)
     x.name = "energy"
     kernel = lower(group_of([reduce(ARGMAX, op("exp", x))], [x]))
-    assert "# energy" in print_kernel(kernel)
-    assert "#" not in print_kernel(kernel, comments=False)
+    assert "# energy" in print_kernel(kernel, HOST)
+    assert "#" not in print_kernel(kernel, HOST, comments=False)

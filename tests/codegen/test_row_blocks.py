@@ -1,14 +1,17 @@
 """Blocks of rows through several layers: right for all sizes and layouts, and the same for any threads."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from codegen.targets import HOST
 
 import esat
 from esat.codegen import row_blocks
 from esat.codegen.blas import routine_for
+from esat.codegen.ground.target import Target
 from esat.codegen.row_blocks import BLOCK, LEAST_BLOCK, PARTS, TILED_FROM, RowBlocksRoutine
 from esat.codegen.row_tiles import lanes_of
 from esat.codegen.shared_products import SHARED_FROM
@@ -22,10 +25,9 @@ Arrays = Sequence[np.ndarray]
 
 
 @pytest.fixture(autouse=True, params=[False, True], ids=["blas", "tiles"])
-def tiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether products are made in tiles of registers, on any processor."""
-    monkeypatch.setattr(row_blocks, "tiles_products", lambda: request.param)
-    return request.param
+def target(request: pytest.FixtureRequest) -> Target:
+    """This machine; whether products are made in tiles of registers."""
+    return replace(HOST, tiles_products=request.param)
 
 
 def training(dtype: str) -> RowBlocks:
@@ -67,10 +69,10 @@ def run(found: Callable[..., Any], given: Arrays) -> list[np.ndarray]:
     return results
 
 
-def routine(dtype: str, threads: int | None = 1, link: Any = None) -> RowBlocksRoutine:
+def routine(dtype: str, target: Target, threads: int | None = 1, link: Any = None) -> RowBlocksRoutine:
     op = training(dtype)
     node = op.make_node(*op.body.inputs)
-    found = routine_for(node, threads, link)
+    found = routine_for(node, target, threads, link)
     assert isinstance(found, RowBlocksRoutine)
     return found
 
@@ -90,43 +92,43 @@ def refused(*_arguments: object) -> object:
 @pytest.mark.parametrize("rows", [1, 7, BLOCK, BLOCK + 1, 3 * BLOCK + 5])
 @pytest.mark.parametrize("sizes", [(64, 64, 10), (1, 3, 1), (5, 1, 2), (33, 100, 7)])
 def test_all_sizes_in_blocks(
-    rows: int, sizes: tuple[int, int, int], dtype: str, monkeypatch: pytest.MonkeyPatch
+    target: Target, rows: int, sizes: tuple[int, int, int], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RowBlocksRoutine, "_one_after_the_other", refused)
     given = operands(rows, *sizes, dtype)
-    found = routine(dtype)
+    found = routine(dtype, target)
     for _ in range(2):  # scratch is used again
         assert_close(run(found, given), expected(*given))
 
 
 @pytest.mark.parametrize("sizes", [(0, 3, 4, 5), (9, 0, 4, 5), (9, 3, 0, 5), (9, 3, 4, 0), (9, 200, 200, 3)])
-def test_sizes_that_blocks_do_not_suit(sizes: tuple[int, int, int, int]) -> None:
+def test_sizes_that_blocks_do_not_suit(target: Target, sizes: tuple[int, int, int, int]) -> None:
     given, linked = operands(*sizes, "float64"), []
 
     def link(body: FunctionGraph) -> Callable[..., Any]:
         linked.append(body)
         return esat.compile(body)
 
-    for found in (routine("float64"), routine("float64", link=link)):
+    for found in (routine("float64", target), routine("float64", target, link=link)):
         for _ in range(2):
             assert_close(run(found, given), expected(*given))
     assert len(linked) == 1
 
 
-def test_narrow_products_and_few_rows_are_left_to_blas(tiled: bool) -> None:
-    found = routine("float64")
+def test_narrow_products_and_few_rows_are_left_to_blas(target: Target) -> None:
+    found = routine("float64", target)
 
     def is_tiled(rows: int, classes: int) -> bool:
         return found.sizes([(rows, 64), (rows, classes), (64, 64), (64, classes), (1, 64)]).tiled
 
-    lanes = lanes_of(8)
-    assert is_tiled(TILED_FROM, lanes) is tiled
+    lanes = lanes_of(target, 8)
+    assert is_tiled(TILED_FROM, lanes) is target.tiles_products
     assert not is_tiled(TILED_FROM - 1, lanes)
     assert not is_tiled(TILED_FROM, lanes - 1)
 
 
-def test_blocks_suit_weights_that_cache_holds() -> None:
-    found = routine("float64")
+def test_blocks_suit_weights_that_cache_holds(target: Target) -> None:
+    found = routine("float64", target)
     small = found.sizes([(5000, 64), (5000, 10), (64, 64), (64, 10), (1, 64)])
     assert small.fits
     assert small.block > BLOCK // 2
@@ -147,21 +149,23 @@ def test_blocks_suit_weights_that_cache_holds() -> None:
     ],
 )
 @pytest.mark.parametrize("place", range(5))
-def test_other_layouts(turn: Callable[[np.ndarray], np.ndarray], place: int) -> None:
+def test_other_layouts(target: Target, turn: Callable[[np.ndarray], np.ndarray], place: int) -> None:
     given = operands(300, 12, 9, 4, "float64")
     wanted = expected(*given)
     given[place] = turn(given[place])
-    assert_close(run(routine("float64"), given), wanted)
+    assert_close(run(routine("float64", target), given), wanted)
 
 
 @pytest.mark.parametrize("fetched_from", [0, 1 << 60])
-def test_the_result_does_not_depend_on_threads(fetched_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_result_does_not_depend_on_threads(
+    target: Target, fetched_from: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(row_blocks, "FETCHED_FROM", fetched_from)
     given = operands(2000, 30, 20, 10, "float64")
     assert given[0].size * 20 > SHARED_FROM
     found = set()
     for threads in (1, 2, 3):
-        one = routine("float64", threads)
+        one = routine("float64", target, threads)
         assert one.sizes([array.shape for array in given]).parts == PARTS
         for _ in range(8):  # in several threads at first, then in those that are faster
             found.add(b"".join(array.tobytes() for array in run(one, given)))
@@ -170,19 +174,19 @@ def test_the_result_does_not_depend_on_threads(fetched_from: int, monkeypatch: p
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-def test_what_is_not_finite_spreads_as_in_products(value: float) -> None:
+def test_what_is_not_finite_spreads_as_in_products(target: Target, value: float) -> None:
     given = operands(40, 6, 5, 3, "float64")
     given[0][3, 2], given[2][2, 1] = value, 0.0
-    for array, other in zip(run(routine("float64"), given), expected(*given), strict=True):
+    for array, other in zip(run(routine("float64", target), given), expected(*given), strict=True):
         assert np.array_equal(np.isnan(array), np.isnan(other))
 
 
-def test_results_stay_within_their_memory() -> None:
+def test_results_stay_within_their_memory(target: Target) -> None:
     given = operands(BLOCK + 3, 8, 8, 8, "float64")
     wanted = expected(*given)
     guarded = [np.full(array.size + 16, 7.0) for array in wanted]
     results = [array[8:-8].reshape(other.shape) for array, other in zip(guarded, wanted, strict=True)]
-    routine("float64")(*given, *results)
+    routine("float64", target)(*given, *results)
     assert_close(results, wanted)
     assert all(np.all(array[:8] == 7.0) and np.all(array[-8:] == 7.0) for array in guarded)
 
@@ -199,8 +203,8 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
             op.check_operands(node, wrong)
 
 
-def test_the_source_shows_what_is_computed(tiled: bool) -> None:
-    text = routine("float64").source()
+def test_the_source_shows_what_is_computed(target: Target, tiled: bool) -> None:
+    text = routine("float64", target).source()
     assert "tanh_float64(v2)  # tanh(add.0)" in text
     assert "kernel_1(view(result1_block[first:]" in text
     assert text.count("call_blas(") == 5

@@ -1,26 +1,33 @@
 """Products and sums of short rows: exact where numbers are, for vectors of any width."""
 
-import numba
 import numpy as np
 import pytest
+from codegen.targets import host_with
+from numba.core import types
 
-from esat.codegen import processor, row_tiles
+from esat.codegen.cache import CompiledKernel, CompileOptions, KernelCache
+from esat.codegen.ground.target import Target
 from esat.codegen.row_tiles import add_rows, lanes_of, multiply_rows
+
+KERNELS = KernelCache(None)
 
 
 @pytest.fixture(params=[16, 32, 64])
-def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Bytes of a vector; LLVM makes several of one that is too long for the processor."""
-    monkeypatch.setattr(row_tiles, "vector_bytes", lambda: request.param)
-    return request.param
+def target(request: pytest.FixtureRequest) -> Target:
+    """Machines with vectors of so many bytes."""
+    return host_with(request.param)
 
 
-def compiled(intrinsic: object) -> object:
-    @numba.njit  # type: ignore[untyped-decorator]
-    def call(matrix, low, high, along, across, *ahead):  # type: ignore[no-untyped-def]
-        intrinsic(matrix, low, high, along, across, *ahead)  # type: ignore[operator]
-
-    return call
+def compiled(intrinsic: object, target: Target, dtype: str = "float64") -> CompiledKernel:
+    """A kernel that calls an intrinsic of a matrix, two places, two vectors, and maybe another place."""
+    ahead = ", ahead" if intrinsic is add_rows else ""
+    names = f"matrix, low, high, along, across{ahead}"
+    source = f"def kernel({names}):\n    intrinsic({names})\n"
+    number, word = getattr(types, dtype), types.int64
+    matrix, vector = (types.Array(number, rank, "C") for rank in (2, 1))
+    signature = types.void(matrix, word, word, vector, vector, *[word] * bool(ahead))
+    environment = {"intrinsic": intrinsic}
+    return KERNELS.load_or_compile(source, "kernel", signature, environment, CompileOptions(target))
 
 
 def sizes(lanes: int) -> list[tuple[int, int]]:
@@ -35,48 +42,39 @@ def integers(*shape: int, dtype: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_products_of_rows(width: int, dtype: str) -> None:
-    multiply, lanes = compiled(multiply_rows), lanes_of(np.dtype(dtype).itemsize)
+def test_products_of_rows(target: Target, dtype: str) -> None:
+    multiply, lanes = compiled(multiply_rows, target, dtype), lanes_of(target, np.dtype(dtype).itemsize)
     for rows, columns in sizes(lanes):
         matrix, vector = integers(rows + 5, columns + 3, dtype=dtype), integers(columns, dtype=dtype)
         products = np.full(rows + 2, np.nan, dtype)
-        multiply(matrix, 4, 4 + rows, vector, products)  # type: ignore[operator]
+        multiply(matrix, 4, 4 + rows, vector, products)
         assert np.array_equal(products[:rows], matrix[4 : 4 + rows, :columns] @ vector)
         assert np.isnan(products[rows:]).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sums_of_multiples_of_rows(width: int, dtype: str) -> None:
-    add, lanes = compiled(add_rows), lanes_of(np.dtype(dtype).itemsize)
+def test_sums_of_multiples_of_rows(target: Target, dtype: str) -> None:
+    add, lanes = compiled(add_rows, target, dtype), lanes_of(target, np.dtype(dtype).itemsize)
     for rows, columns in sizes(lanes):
         matrix, factors = integers(rows + 5, columns + 3, dtype=dtype), integers(rows, dtype=dtype)
         total = integers(columns, dtype=dtype)
         right = total + factors @ matrix[2 : 2 + rows, :columns]
-        add(matrix, 2, 2 + rows, total, factors, rows)  # type: ignore[operator]
+        add(matrix, 2, 2 + rows, total, factors, rows)
         assert np.array_equal(total, right)
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan])
-def test_what_two_vectors_have_in_common_counts_once(width: int, value: float) -> None:
-    lanes = lanes_of(8)
+def test_what_two_vectors_have_in_common_counts_once(target: Target, value: float) -> None:
+    lanes = lanes_of(target, 8)
+    multiply, add = compiled(multiply_rows, target), compiled(add_rows, target)
     matrix, vector = np.ones((lanes + 1, 2 * lanes - 1)), np.ones(2 * lanes - 1)
     matrix[:, lanes - 1], products = value, np.zeros(lanes + 1)
-    compiled(multiply_rows)(matrix, 0, lanes + 1, vector, products)  # type: ignore[operator]
+    multiply(matrix, 0, lanes + 1, vector, products)
     assert np.array_equal(products, np.full(lanes + 1, value), equal_nan=True)
     vector[lanes - 1] = 0.0
     matrix[:, lanes - 1] = 7.0
-    compiled(multiply_rows)(matrix, 0, lanes + 1, vector, products)  # type: ignore[operator]
+    multiply(matrix, 0, lanes + 1, vector, products)
     assert np.array_equal(products, np.full(lanes + 1, 2.0 * lanes - 2.0))
     total = np.zeros(2 * lanes - 1)
-    compiled(add_rows)(matrix, 0, lanes + 1, total, np.ones(lanes + 1), 0)  # type: ignore[operator]
+    add(matrix, 0, lanes + 1, total, np.ones(lanes + 1), 0)
     assert np.array_equal(total, matrix.sum(axis=0))
-
-
-@pytest.mark.parametrize(
-    ("features", "width"), [({"+avx", "+avx512f"}, 64), ({"+avx", "-avx512f"}, 32), ({"+sse2", "-avx"}, 16)]
-)
-def test_the_processor_says_how_long_vectors_are(
-    features: set[str], width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processor, "_features", lambda: features)
-    assert processor.vector_bytes.__wrapped__() == width

@@ -1,10 +1,12 @@
 """One pass over a matrix for ``a' f(a x)``: right for all sizes and layouts, and the same for any threads."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from codegen.targets import HOST, host_with
 
 import esat
-from esat.codegen import row_tiles
 from esat.codegen.blas import routine_for
 from esat.codegen.row_tiles import lanes_of
 from esat.codegen.rows_product import (
@@ -42,7 +44,7 @@ def routine(dtype: str, threads: int | None = 1, function: bool = True) -> RowsR
         bent = esat.tanh(products)
         middle = FunctionGraph([products, y, scale], [bent - scale * y, products, bent], clone=False)
         node = RowsProduct(middle).make_node(matrix, column, y, scale)
-    found = routine_for(node, threads)
+    found = routine_for(node, HOST, threads)
     assert isinstance(found, RowsRoutine)
     return found
 
@@ -90,19 +92,19 @@ def test_all_sizes_by_one_pass(rows: int, columns: int, dtype: str, monkeypatch:
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])
-def test_rows_of_all_lengths_are_used_some_at_a_time(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_tiles, "vector_bytes", lambda: width)
-    lanes = lanes_of(8)
+def test_rows_of_all_lengths_are_used_some_at_a_time(width: int) -> None:
+    target = host_with(width)
+    at_once, lanes = partial(rows_at_once, target=target), lanes_of(target, 8)
     longest = TILED_TO // lanes // 8
     longer = max(longest, MORE_ROWS_FROM // 8) + 1
-    assert rows_at_once(lanes - 1, 8) == FEW_ROWS
-    assert rows_at_once(longest + 1, 8) == (FEW_ROWS if longest < MORE_ROWS_FROM // 8 else MORE_ROWS)
-    assert rows_at_once(lanes, 8) is rows_at_once(longest, 8) is None
-    assert rows_at_once(longer, 8) == MORE_ROWS
-    assert rows_at_once(LONGEST_ROW // 8, 8) == FEW_ROWS
+    assert at_once(lanes - 1, 8) == FEW_ROWS
+    assert at_once(longest + 1, 8) == (FEW_ROWS if longest < MORE_ROWS_FROM // 8 else MORE_ROWS)
+    assert at_once(lanes, 8) is at_once(longest, 8) is None
+    assert at_once(longer, 8) == MORE_ROWS
+    assert at_once(LONGEST_ROW // 8, 8) == FEW_ROWS
     for columns in (0, 1, 64, longest, 513, 3000, LONGEST_ROW // 8):
-        assert 0 < block_of(columns, 8) <= BLOCK
-        assert block_of(columns, 8) % (rows_at_once(columns, 8) or lanes) == 0
+        assert 0 < block_of(columns, 8, target) <= BLOCK
+        assert block_of(columns, 8, target) % (at_once(columns, 8) or lanes) == 0
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_what_is_not_finite_spreads_as_in_two_products(value: float, columns: in
         assert np.array_equal(np.isneginf(array), np.isneginf(other))
 
 
-@pytest.mark.parametrize(("columns", "error"), [(3, 1e-5), (lanes_of(4), 1e-6)])
+@pytest.mark.parametrize(("columns", "error"), [(3, 1e-5), (lanes_of(HOST, 4), 1e-6)])
 def test_long_sums_are_as_accurate_as_two_products(columns: int, error: float) -> None:
     generator = np.random.default_rng(0)
     matrix, column = generator.random((200_000, columns), np.float32), np.ones((columns, 1), np.float32)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from codegen.targets import HOST
 
 from esat.codegen import sparse_calls
 from esat.codegen.sparse_calls import LEAST_WORK, WIDEST
@@ -34,14 +35,14 @@ def product_of(matrix: Any, others: list[Any], beta: float, threads: int | None 
     dtype = matrix.dtype.name
     output = np.full((matrix.shape[0], others[0].shape[1]), np.nan, dtype)
     scales = np.array(-2.0, dtype), np.array(beta, dtype)
-    sparse_with_product_routine(dtype, threads)(scales[0], matrix, *others, scales[1], output)
+    sparse_with_product_routine(dtype, HOST, threads)(scales[0], matrix, *others, scales[1], output)
     return output
 
 
 def sum_of(matrix: Any, others: list[Any], threads: int | None = 1, alpha: float = -2.0) -> Any:
     dtype = matrix.dtype.name
     output = np.full((), np.nan, dtype)
-    sparse_quadratic_routine(dtype, threads)(np.array(alpha, dtype), matrix, *others, output)
+    sparse_quadratic_routine(dtype, HOST, threads)(np.array(alpha, dtype), matrix, *others, output)
     return output
 
 

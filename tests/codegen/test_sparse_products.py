@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from codegen.targets import HOST
 
 import esat
 from esat import sparse
@@ -45,9 +46,9 @@ def test_product_and_its_addition(
     assert matrix.nnz * width >= LEAST_WORK
     for op in (STRUCTURED_DOT, USMM):
         monkeypatch.setattr(type(op), "perform", refused)
-    sparse_product_routine(STRUCTURED_DOT, dtype, 1)(matrix, dense, output)
+    sparse_product_routine(STRUCTURED_DOT, dtype, HOST, 1)(matrix, dense, output)
     np.testing.assert_allclose(output, wanted, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
-    sparse_product_routine(USMM, dtype, 1)(np.array(-2.0, dtype), matrix, dense, added, output)
+    sparse_product_routine(USMM, dtype, HOST, 1)(np.array(-2.0, dtype), matrix, dense, added, output)
     np.testing.assert_allclose(output, added - 2 * wanted, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
@@ -57,7 +58,7 @@ def test_product_and_its_addition(
 def test_all_others_by_scipy(width: int, density: float, dtype: str) -> None:
     matrix, dense = stored("csr", dtype, density=density), (10 * numbers(200, width)).astype(dtype)
     output = np.empty((300, width), dtype)
-    sparse_product_routine(STRUCTURED_DOT, dtype, 1)(matrix, dense, output)
+    sparse_product_routine(STRUCTURED_DOT, dtype, HOST, 1)(matrix, dense, output)
     np.testing.assert_allclose(output, matrix @ dense, rtol=1e-12, atol=1e-12)
 
 
@@ -65,7 +66,7 @@ def test_places_of_64_bits_and_operands_of_any_layout() -> None:
     matrix, dense = stored("csr", "float64"), np.asfortranarray(numbers(200, 10))
     matrix.indptr, matrix.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
     output = np.empty((300, 10))
-    sparse_product_routine(STRUCTURED_DOT, "float64", 1)(matrix, dense, output)
+    sparse_product_routine(STRUCTURED_DOT, "float64", HOST, 1)(matrix, dense, output)
     np.testing.assert_allclose(output, matrix @ dense, rtol=1e-12, atol=1e-12)
 
 
@@ -73,7 +74,7 @@ def test_what_is_not_finite_is_multiplied_where_it_is_stored() -> None:
     matrix, dense = stored("csr", "float64", (400, 400)), numbers(400, 9)
     dense[3, 4], dense[5, 6] = np.inf, np.nan
     output = np.empty((400, 9))
-    sparse_product_routine(STRUCTURED_DOT, "float64", 1)(matrix, dense, output)
+    sparse_product_routine(STRUCTURED_DOT, "float64", HOST, 1)(matrix, dense, output)
     np.testing.assert_allclose(output, matrix @ dense, rtol=1e-12, atol=1e-12)
 
 
@@ -82,14 +83,14 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix, dense = stored("csr", "float64", (3001, 200)), numbers(200, 10)
     results = [np.empty((3001, 10)) for _ in range(3)]
     for threads, output in enumerate(results, 1):
-        sparse_product_routine(STRUCTURED_DOT, "float64", threads)(matrix, dense, output)
+        sparse_product_routine(STRUCTURED_DOT, "float64", HOST, threads)(matrix, dense, output)
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
 
 
 def test_sizes_that_do_not_fit() -> None:
     with pytest.raises(ShapeError, match="structured_dot"):
-        sparse_product_routine(STRUCTURED_DOT, "float64", 1)(
+        sparse_product_routine(STRUCTURED_DOT, "float64", HOST, 1)(
             stored("csr", "float64"), numbers(201, 5), np.empty((300, 5))
         )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from codegen.kernel_cases import check, group_of, op, variable
+from codegen.targets import HOST
 
 from esat.codegen import compile_kernel, lower, overwrite, print_kernel
 from esat.codegen.parallel import compile_parallel_kernel
@@ -57,8 +58,8 @@ def test_many_rows_are_the_bits_of_each(name: str, dtype: str) -> None:
     x = variable(dtype, None, None)
     outputs = programs(x)[name]
     group = group_of(outputs, [x])
-    kernel = compile_kernel(lower(group))
-    shared = compile_parallel_kernel(lower(group))
+    kernel = compile_kernel(lower(group), HOST)
+    shared = compile_parallel_kernel(lower(group), HOST)
     for shape in SHAPES:
         values = np.random.default_rng(shape[1]).normal(size=shape).astype(dtype)
 
@@ -88,11 +89,11 @@ def test_rows_below_several_axes_are_numpys(name: str) -> None:
 def test_rows_in_place(columns: int) -> None:
     x = variable("float64", None, None)
     kernel = overwrite(lower(group_of([layer_norm(x)], [x])), 0, 0)
-    assert TURNS in print_kernel(kernel)
+    assert TURNS in print_kernel(kernel, HOST)
     values = np.random.default_rng(0).normal(size=(7, columns))
     wanted = np.empty_like(values)
-    compile_kernel(lower(group_of([layer_norm(x)], [x])))(wanted, values)
-    compile_kernel(kernel)(values)
+    compile_kernel(lower(group_of([layer_norm(x)], [x])), HOST)(wanted, values)
+    compile_kernel(kernel, HOST)(values)
     np.testing.assert_allclose(values, wanted, rtol=1e-12)
 
 
@@ -100,7 +101,7 @@ def test_turns_are_taken_where_a_row_is_stored_after_it_was_gathered_from() -> N
     x = variable("float64", None, None)
 
     def source(*outputs: Variable, layout: str = "C") -> str:
-        return print_kernel(lower(group_of(outputs, [x])), layout)
+        return print_kernel(lower(group_of(outputs, [x])), HOST, layout)
 
     for outputs in programs(x).values():
         if outputs[0].tensor_type.shape[1] is None:

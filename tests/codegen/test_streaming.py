@@ -1,17 +1,19 @@
 """Results written past the caches: the same bits, whatever lines they begin and end in."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, variable
+from codegen.targets import HOST, host_with
 from numba.core import types
 
-from esat.codegen import cache, lower, overwrite, processor
+from esat.codegen import cache, lower, overwrite
 from esat.codegen.cache.kernel import compile_kernel
 from esat.codegen.collapse import collapse
 from esat.codegen.effort import is_streamed
+from esat.codegen.ground.target import Caches, Target
 from esat.codegen.loop_ir import Kernel, Loop, walk
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.printing.parts import print_parallel_source
@@ -23,6 +25,7 @@ from esat.ops.normalization import softmax
 from esat.ops.reduction import SUM, reduce
 
 MACHINE = MachineProfile(cache_sizes=(1e6, 1e7))
+SMALL = Target.of(HOST.triple, HOST.features, HOST.cpu, Caches(last=10_000_000))
 
 
 def kernel_of(outputs: list[Variable], inputs: list[Variable]) -> Kernel:
@@ -72,7 +75,10 @@ def test_streamed_results_are_the_bits_of_others(name: str) -> None:
     kernel = lower(group)
     passed = [group.inputs[place].tensor_type for place in kernel.operands]
     generator = np.random.default_rng(0)
-    plain, streamed = compile_parallel_kernel(kernel), compile_parallel_kernel(kernel, streams=True)
+    plain, streamed = (
+        compile_parallel_kernel(kernel, HOST),
+        compile_parallel_kernel(kernel, HOST, streams=True),
+    )
     for shape in ((1, 1), (3, 7), (5, 64), (7, 200), (2, 1029), (0, 5), (4, 0)):
         arrays = [(generator.normal(size=shape[-type.ndim :]) * 9).astype(type.dtype) for type in passed]
         expected = [displaced(shape, dtype, 0) for dtype in dtypes]
@@ -105,27 +111,32 @@ def programs_of_rows(dtype: str) -> dict[str, tuple[list[Variable], list[Variabl
     }
 
 
-@pytest.fixture(params=["one by one, announced", "in groups, announced", "in groups"])
-def one_by_one(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
-    """Whether the processor is one that reads rows one by one: those that are loaded make no groups then."""
-    is_one_by_one = request.param.startswith("one by one")
-    monkeypatch.setattr(processor, "reads_rows_one_by_one", lambda: is_one_by_one)
-    monkeypatch.setattr(processor, "fetches_little", lambda: request.param.endswith("announced"))
-    compile_parallel_kernel.cache_clear()
-    yield is_one_by_one
-    compile_parallel_kernel.cache_clear()
+ROWS = {
+    "one by one, prefetched": host_with(64, groups_rows=False, prefetch_distance=8192),
+    "in groups, prefetched": host_with(64, prefetch_distance=8192),
+    "in groups": host_with(32, prefetch_distance=0),
+}
+"""Machines on which rows go one by one, or in groups where they are loaded; others are prefetched, too."""
+
+
+@pytest.fixture(params=ROWS)
+def target(request: pytest.FixtureRequest) -> Target:
+    return ROWS[request.param]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", programs_of_rows("float64"))
-def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str, one_by_one: bool) -> None:
+def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str, target: Target) -> None:
     outputs, inputs = programs_of_rows(dtype)[name]
     group = group_of(outputs, inputs)
     kernel = lower(group)
-    printed = print_parallel_source(kernel, "C", comments=False, streams=True)
+    printed = print_parallel_source(kernel, target, "C", comments=False, streams=True)
     assert printed is not None
-    assert ("for low in range(" in printed.text) == (not one_by_one)
-    plain, streamed = compile_parallel_kernel(kernel), compile_parallel_kernel(kernel, streams=True)
+    assert ("for low in range(" in printed.text) == target.tuning.groups_rows
+    plain, streamed = (
+        compile_parallel_kernel(kernel, target),
+        compile_parallel_kernel(kernel, target, streams=True),
+    )
     generator = np.random.default_rng(0)
     for rows, columns in ((1, 1), (19, 130), (0, 5), (4, 0), (0, 5000), (17, 4001), (8, 9000), (2, 70_000)):
 
@@ -152,17 +163,17 @@ def test_rows_in_groups_are_the_bits_of_others(name: str, dtype: str, one_by_one
             assert_nothing_else_changes(partial(streamed, threads), results, arrays, expected)
 
 
-def test_groups_are_of_rows_that_load_something_in_common(one_by_one: bool) -> None:
+def test_groups_are_of_rows_that_load_something_in_common(target: Target) -> None:
     x, row = variable("float64", None, None), variable("float64", None)
 
     def is_grouped(output: Variable) -> bool:
         kernel = collapse(kernel_of([output], [x, row]))
         loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
-        return any(grouped_rows(loop, streamed_outputs(kernel)) for loop in loops)
+        return any(grouped_rows(loop, streamed_outputs(kernel), target) for loop in loops)
 
-    assert is_grouped(op("add", op("mul", x, 2.0), row)) == (not one_by_one)
+    assert is_grouped(op("add", op("mul", x, 2.0), row)) == target.tuning.groups_rows
     centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
-    assert is_grouped(op("mul", centred, row)) == (not one_by_one)
+    assert is_grouped(op("mul", centred, row)) == target.tuning.groups_rows
     assert not is_grouped(op("sub", x, reduce(SUM, x, 1, keepdims=True)))
     assert not is_grouped(op("mul", x, 2.0))
     assert not is_grouped(op("mul", softmax(x, 1), row))  # keeps exponentials in its result
@@ -180,7 +191,9 @@ def test_only_results_that_are_written_once_and_not_read_are_streamed() -> None:
 def test_the_source_shows_what_is_streamed() -> None:
     x = variable("float64", None)
     kernel = kernel_of([op("mul", x, 3.0)], [x])
-    texts = [print_parallel_source(kernel, "C", comments=True, streams=streams) for streams in (False, True)]
+    texts = [
+        print_parallel_source(kernel, HOST, "C", comments=True, streams=streams) for streams in (False, True)
+    ]
     assert [text is not None and "stream(o0, (start, ), lines0, width)" in text.text for text in texts] == [
         False,
         True,
@@ -193,7 +206,7 @@ def test_the_hint_reaches_the_machine_code() -> None:
     signature = types.void(types.Array(types.float64, 1, "C"))
     names = {"line_buffer": line_buffer, "stream": stream, "end_of_stream": end_of_stream}
     names["float64"] = types.float64
-    options = cache.CompileOptions()
+    options = cache.CompileOptions(HOST)
     assembly = compile_kernel("0" * 64, text, "kernel", signature, names, options).assembly
     assert "movnt" in assembly or "stnp" in assembly
     assert "fence" in assembly or "dmb" in assembly
@@ -205,7 +218,7 @@ def test_streamed_are_large_results_of_long_rows_and_little_arithmetic() -> None
     costly = collapse(kernel_of([op("tanh", op("sin", op("mul", x, row)))], [x, row]))
 
     def streamed(kernel: Kernel, *shape: int) -> bool:
-        return is_streamed(kernel, [shape[-array.rank :] for array in kernel.arrays], MACHINE)
+        return is_streamed(kernel, [shape[-array.rank :] for array in kernel.arrays], MACHINE, SMALL)
 
     assert streamed(cheap, 2000, 1000)
     assert not streamed(costly, 2000, 1000)

@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from codegen.targets import HOST
 
 from esat.codegen import blas, blas_library
 from esat.codegen import structured as module
@@ -50,7 +51,7 @@ def routine(op: StructuredProduct, dtype: str) -> Any:
     if op.structure == "symmetric":  # by a column or a row only
         (right if op.side == "left" else left)[op.side == "left"] = 1
     types = TensorType(dtype, shape=tuple(left)), TensorType(dtype, shape=tuple(right))
-    return blas.routine_for(op.make_node(types[0]("x"), types[1]("y")))
+    return blas.routine_for(op.make_node(types[0]("x"), types[1]("y")), HOST)
 
 
 def check(op: StructuredProduct, left: Any, right: Any) -> None:
@@ -104,6 +105,6 @@ def test_the_librarys_threads_are_left_asleep_unless_there_is_much_to_do(
             np.matmul(*operands[:2], out=operands[2])
 
         monkeypatch.setattr(module, "_routine", lambda *_, seen=seen: seen)
-        function = module.structured_routine(op, "float64", threads)
+        function = module.structured_routine(op, "float64", HOST, threads)
         function(left, right, np.empty((left.shape[0], right.shape[1])))
         assert found == ([alone.count()] if by_loops else wanted)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from callers import call_at_once
 from codegen.kernel_cases import group_of, op, variable
+from codegen.targets import HOST
 from numba.core import types
 
-from esat.codegen import cache, compile_kernel, lower, processor
+from esat.codegen import cache, compile_kernel, lower
 from esat.codegen.collapse import collapse
 from esat.codegen.effort import seconds_in_threads
 from esat.codegen.loop_ir import Kernel
@@ -166,36 +167,32 @@ def squares_of_sums(arrays: int) -> Kernel:
 @pytest.mark.parametrize("faster", [True, False])
 @pytest.mark.parametrize(("arrays", "places"), [(1, 4), (2, 2), (3, 1)])
 def test_long_sums_are_read_from_four_places_where_that_is_faster(
-    monkeypatch: pytest.MonkeyPatch, faster: bool, arrays: int, places: int
+    faster: bool, arrays: int, places: int
 ) -> None:
-    monkeypatch.setattr(processor, "reads_faster_from_many_places", lambda: faster)
-    printed = print_parallel_source(squares_of_sums(arrays), "C", comments=False)
+    target = HOST.tuned(reading_places=4 if faster else 1)
+    printed = print_parallel_source(squares_of_sums(arrays), target, "C", comments=False)
     assert printed is not None
     assert printed.text.count("[place + ") == (places if faster and places > 1 else 0)
 
 
 @pytest.mark.parametrize("arrays", [1, 2, 3])
 @pytest.mark.parametrize("count", [0, 1, 1025, 32_767, 32_768, 32_769, 40_961, 100_000])
-def test_long_sums_have_the_same_bits_in_any_number_of_threads(
-    monkeypatch: pytest.MonkeyPatch, arrays: int, count: int
-) -> None:
-    monkeypatch.setattr(processor, "reads_faster_from_many_places", lambda: True)
-    compile_parallel_kernel.cache_clear()
+def test_long_sums_have_the_same_bits_in_any_number_of_threads(arrays: int, count: int) -> None:
+    target = HOST.tuned(reading_places=4)
     kernel, generator = squares_of_sums(arrays), np.random.default_rng(count)
     data = [generator.normal(size=count) for _ in range(arrays)]
     result = np.full((), 99.0)
-    compile_parallel_kernel(kernel)(1, result, *data)
+    compile_parallel_kernel(kernel, target)(1, result, *data)
     np.testing.assert_allclose(result, math.fsum(sum(data) ** 2), rtol=1e-15)
     for threads in (2, 3, 7):
         again = np.full((), 99.0)
-        compile_parallel_kernel(kernel)(threads, again, *data)
+        compile_parallel_kernel(kernel, target)(threads, again, *data)
         assert again.tobytes() == result.tobytes()
     for special in (np.nan, np.inf):
         for place in {count // 2, count - 1} if count else ():
             data[0][place] = special
-            compile_parallel_kernel(kernel)(2, result, *data)
+            compile_parallel_kernel(kernel, target)(2, result, *data)
             assert np.isnan(result) if np.isnan(data[0]).any() else result == np.inf
-    compile_parallel_kernel.cache_clear()
 
 
 def test_what_rounds_in_a_fixed_order_stays_whole() -> None:
@@ -203,7 +200,7 @@ def test_what_rounds_in_a_fixed_order_stays_whole() -> None:
     product = kernel_of(reduce(PROD, x))
     assert not is_divisible(product)
     with pytest.raises(CompileError, match="nothing to share"):
-        compile_parallel_kernel(product)
+        compile_parallel_kernel(product, HOST)
     assert is_divisible(kernel_of(reduce(PROD, whole)))
     assert is_divisible(kernel_of(reduce(MAX, x)))
 
@@ -213,10 +210,10 @@ def test_parts_give_the_bits_of_the_whole() -> None:
     kernel = kernel_of(op("tanh", x))
     data = np.linspace(-3.0, 3.0, 10_007, dtype=np.float32)
     expected, result = np.empty_like(data), np.empty_like(data)
-    compile_kernel(kernel)(expected, data)
+    compile_kernel(kernel, HOST)(expected, data)
     for threads in (1, 2, 5):
         result.fill(99.0)
-        compile_parallel_kernel(kernel)(threads, result, data)
+        compile_parallel_kernel(kernel, HOST)(threads, result, data)
         assert np.array_equal(result.view(np.uint32), expected.view(np.uint32))
 
 

@@ -4,10 +4,12 @@ import re
 
 import pytest
 from codegen.kernel_cases import group_of, op, variable
+from codegen.targets import HOST, host_with
 from numba.core import types
 
-from esat.codegen import cache, lower, print_kernel, processor
+from esat.codegen import cache, lower, print_kernel
 from esat.codegen.cache.kernel import compile_kernel
+from esat.codegen.ground.target import Target
 from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.vector_width import half_vectors
 from esat.graph import Variable
@@ -18,11 +20,16 @@ ROW, COLUMN = variable("float64", 1, None), variable("float64", None, 1)
 SHORT, WHOLE = variable("float32", None, None), variable("int64", None, None)
 
 
-@pytest.fixture(autouse=True, params=[True, False], ids=["halves", "whole vectors"])
-def prefers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the processor is one that half vectors serve."""
-    monkeypatch.setattr(processor, "prefers_half_vectors", lambda: request.param)
-    return bool(request.param)
+TARGETS = {
+    "halves": host_with(64),
+    "whole vectors": host_with(64, memory_vector_bytes=64),
+    "no longer ones": host_with(32),
+}
+
+
+@pytest.fixture(params=TARGETS)
+def target(request: pytest.FixtureRequest) -> Target:
+    return TARGETS[request.param]
 
 
 def scaled_twice(x: Variable) -> Variable:
@@ -47,13 +54,13 @@ def scaled_twice(x: Variable) -> Variable:
     ],
 )
 def test_loops_that_wait_for_memory_ask_for_half_vectors(
-    output: Variable, inputs: list[Variable], asks: bool, prefers: bool
+    output: Variable, inputs: list[Variable], asks: bool, target: Target
 ) -> None:
     kernel = lower(group_of([output], inputs))
-    asks = asks and prefers
-    assert ("half_vectors()" in print_kernel(kernel)) == asks
+    asks = asks and target is TARGETS["halves"]
+    assert ("half_vectors()" in print_kernel(kernel, target)) == asks
     for streams in (False, True):
-        printed = print_parallel_source(kernel, "C", True, streams)
+        printed = print_parallel_source(kernel, target, "C", True, streams)
         assert printed is not None
         assert ("half_vectors()" in printed.text) == (asks and not streams)
 
@@ -70,21 +77,21 @@ def test_loops_that_wait_for_memory_ask_for_half_vectors(
     ],
 )
 def test_large_sums_that_wait_for_memory_ask_for_half_vectors(
-    operand: Variable, inputs: list[Variable], asks: bool, prefers: bool
+    operand: Variable, inputs: list[Variable], asks: bool, target: Target
 ) -> None:
     kernel = lower(group_of([reduce(SUM, operand)], inputs))
-    printed = print_parallel_source(kernel, "C", True, False)
+    printed = print_parallel_source(kernel, target, "C", True, False)
     assert printed is not None
-    assert ("half_vectors()" in printed.text) == (asks and prefers)
+    assert ("half_vectors()" in printed.text) == (asks and target is TARGETS["halves"])
     # Small ones are near.
-    assert "half_vectors()" not in print_kernel(kernel)
+    assert "half_vectors()" not in print_kernel(kernel, target)
 
 
-def scaled(key: str, line: str) -> cache.CompiledKernel:
+def scaled(key: str, line: str, target: Target) -> cache.CompiledKernel:
     """A compiled loop, behind a line of its own."""
     text = f"def kernel(x, y):\n    {line}\n    for i in range(x.shape[0]):\n        y[i] = x[i] * 2.0\n"
     array = types.Array(types.float64, 1, "C")
-    options = cache.CompileOptions(noalias=("kernel",))
+    options = cache.CompileOptions(target, noalias=("kernel",))
     names = {"half_vectors": half_vectors}
     return compile_kernel(key * 64, text, "kernel", types.void(array, array), names, options)
 
@@ -94,18 +101,17 @@ def width(compiled: cache.CompiledKernel) -> set[str]:
 
 
 def test_llvm_hears_of_half_vectors() -> None:
-    compiled = scaled("1", "half_vectors()")
+    compiled = scaled("1", "half_vectors()", host_with(64))
     assert "256" in width(compiled)
     assert "zmm" not in compiled.assembly
 
 
-@pytest.mark.parametrize("is_given", [True, False])
-def test_llvm_hears_of_whole_vectors_where_it_uses_halves(
-    is_given: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processor, "is_given_half_vectors", lambda: is_given)
-    compiled = scaled("23"[is_given], "pass")
-    assert width(compiled) == ({"512"} if is_given else set())
-    if is_given and processor.vector_bytes() == 64:
+@pytest.mark.parametrize("preferred", [32, 64])
+def test_llvm_hears_of_whole_vectors(preferred: int) -> None:
+    target = host_with(64, preferred_vector_bytes=preferred)
+    compiled = scaled("2", "pass", target)
+    assert width(compiled) == ({"512"} if preferred == 64 else set())
+    if preferred == HOST.vector_bytes == 64:
         assert "zmm" in compiled.assembly
-    assert "zmm" not in scaled("45"[is_given], "half_vectors()").assembly
+    assert "zmm" not in scaled("4", "half_vectors()", target).assembly
+    assert width(scaled("5", "pass", host_with(32))) == set()

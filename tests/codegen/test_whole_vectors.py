@@ -2,17 +2,20 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, variable
+from codegen.targets import host_with
 
-from esat.codegen import cache, compile, interleaving, lower, processor
+from esat.codegen import cache, lower
 from esat.codegen.cache.kernel import CompiledKernel
 from esat.codegen.collapse import collapse
+from esat.codegen.compile import signature_of
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.overwriting import overwrite
+from esat.codegen.printing.printer import ENTRY, print_source
 from esat.codegen.whole_vectors import takes_whole_vectors
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce
@@ -23,14 +26,22 @@ SCALAR_MULTIPLICATION = re.compile(r"\bvf?n?m(?:ul|add|sub)\d*s[sd]\b")
 Compile = Callable[[Kernel], CompiledKernel]
 
 
+def compiled_for(target: Target) -> Compile:
+    """What compiles kernels now."""
+
+    def compiled(kernel: Kernel) -> CompiledKernel:
+        printed, signature = print_source(kernel, target, "C", comments=False), signature_of(kernel, "C")
+        options = cache.CompileOptions(target, noalias=(ENTRY,))
+        fresh = cache.KernelCache(None)
+        return fresh.load_or_compile(printed.text, ENTRY, signature, printed.environment, options)
+
+    return compiled
+
+
 @pytest.fixture(params=[32, 64], ids=["vectors of 32 bytes", "of 64 bytes"])
-def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compile:
-    """Kernels that are compiled now, in whose code several vectors take turns."""
-    monkeypatch.setattr(cache, "load_or_compile", cache.KernelCache(None).load_or_compile)
-    monkeypatch.setattr(interleaving, "vector_bytes", lambda: request.param)
-    monkeypatch.setattr(processor, "takes_turns_in_long_vectors", lambda: request.param == 64)
-    fresh: Any = compile.compile_kernel
-    return lambda kernel: fresh.__wrapped__(kernel, "C")
+def compiled(request: pytest.FixtureRequest) -> Compile:
+    """The same where several vectors take turns."""
+    return compiled_for(host_with(request.param))
 
 
 def lowered(outputs: list[Variable], inputs: list[Variable]) -> Kernel:
@@ -100,14 +111,11 @@ def test_in_place(compiled: Compile, size: int) -> None:
     np.testing.assert_allclose(memory, expected, rtol=1e-15)
 
 
-def test_machine_code_has_no_loop_for_what_is_left_over(
-    compiled: Compile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machine_code_has_no_loop_for_what_is_left_over(compiled: Compile) -> None:
     x = variable("float64", None)
     assert not SCALAR_MULTIPLICATION.search(compiled(lowered([op("exp", x)], [x])).assembly)
-    monkeypatch.setattr(interleaving, "vector_bytes", lambda: 64)
-    monkeypatch.setattr(processor, "takes_turns_in_long_vectors", lambda: False)
-    assert SCALAR_MULTIPLICATION.search(compiled(lowered([op("expm1", x)], [x])).assembly)
+    left_to_llvm = compiled_for(host_with(64, interleave_count=0))
+    assert SCALAR_MULTIPLICATION.search(left_to_llvm(lowered([op("expm1", x)], [x])).assembly)
 
 
 def test_what_pads_vectors_is_shared_by_loops_of_arrays_alike(compiled: Compile) -> None:

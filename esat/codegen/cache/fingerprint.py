@@ -2,7 +2,7 @@
 
 Two kernels share a key only if the same machine code may serve both: the key covers the source, the
 signature, the options, the objects the source names, esat's code generator itself, the versions of
-Python, NumPy, numba and llvmlite, numba's settings, and the processor with its features.
+Python, NumPy, numba and llvmlite, and numba's settings. The target is one of the options.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numba
 import numpy as np
 from numba.core import config as numba_config
 from numba.core import types as numba_types
-from numba.core.registry import cpu_target
 
 from esat.errors import CompileError
 from esat.storage import digest_of, digest_of_sources
@@ -35,8 +34,7 @@ _VERSIONED_PACKAGES = ("numba", "numpy", "llvmlite", "math", "cmath", "operator"
 
 @functools.cache
 def host_fingerprint() -> str:
-    """Everything about this process that changes machine code: versions, settings, processor."""
-    triple, processor, features = cpu_target.target_context.codegen().magic_tuple()
+    """Everything about this process that changes machine code: versions and settings."""
     settings = ",".join(f"{name}={getattr(numba_config, name, None)}" for name in _NUMBA_SETTINGS)
     return "\n".join(
         (
@@ -44,7 +42,6 @@ def host_fingerprint() -> str:
             f"numpy {np.__version__} numba {numba.__version__} llvmlite {llvmlite.__version__}",
             f"esat.codegen {_package_digest()}",
             settings,
-            f"{triple} {processor} {features}",
         )
     )
 

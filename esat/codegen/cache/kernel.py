@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import linecache
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from types import FunctionType
 from typing import Any
@@ -22,14 +23,17 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.typing.templates import Signature
 
 from esat.codegen.cache import namespace
-from esat.codegen.cache.machine_code import MachineCode
+from esat.codegen.cache.machine_code import MachineCode, assembly_of, finished
 from esat.codegen.entry import entry_function, kinds_of
-from esat.codegen.loop_compiler.compiler import LoopCompiler
+from esat.codegen.ground.host import host_target
+from esat.codegen.ground.target import Target
+from esat.codegen.loop_compiler.compiler import loop_compiler
 from esat.codegen.loop_compiler.contexts import RUN_TIME
-from esat.codegen.loop_compiler.private import PrivateCompiler, forget
+from esat.codegen.loop_compiler.private import forget, private_compiler
 from esat.codegen.vector_math import shared_code
 from esat.errors import CompileError, EsatError
 from esat.records import record
+from esat.storage import digest_of
 
 _COMPILER: Any = compiler
 _SERIALIZER: Any = serialize
@@ -42,12 +46,15 @@ class CompileOptions:
 
     Attributes
     ----------
+    target
+        What it is compiled for.
     parallel
         Run the loops over ``prange``, which the environment must name so, on numba's threads.
     noalias
         Names of the functions whose array arguments never overlap one another.
     """
 
+    target: Target
     parallel: bool = False
     noalias: tuple[str, ...] = ()
 
@@ -149,6 +156,8 @@ def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOption
     the user has switched the compiler off by NUMBA_DISABLE_JIT, which cannot call intrinsics.
     """
     is_parallel = options.parallel and "prange" in function.__code__.co_names
+    if (is_wrapped or is_parallel) and not options.target.is_like(host_target()):
+        raise CompileError("only functions of arrays and words are compiled for other machines than this")
     target_options = {
         "nopython": True,
         "nogil": True,
@@ -158,11 +167,12 @@ def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOption
         "no_cpython_wrapper": not is_wrapped,
         "no_cfunc_wrapper": True,
     }
+    # Numba's functions for its threads are in its engine, which is for its own machine.
+    is_private = not (is_wrapped or is_parallel)
     if function.__code__.co_name in options.noalias:
-        pipeline: Any = LoopCompiler
+        pipeline: Any = loop_compiler(options.target, is_private)
     else:
-        # Numba's functions for its threads are in its engine.
-        pipeline = compiler.Compiler if is_wrapped or is_parallel else PrivateCompiler
+        pipeline = private_compiler(options.target) if is_private else compiler.Compiler
     return CPUDispatcher(function, targetoptions=target_options, pipeline_class=pipeline)
 
 
@@ -183,7 +193,41 @@ def compile_kernel(
     CompileError
         When the source is not Python, does not define ``entry`` or is refused by numba.
     """
-    kinds = kinds_of(signature)
+    is_wrapped = kinds_of(signature) is None or options.parallel
+    with _compiled(key, source, entry, signature, environment, options, is_wrapped) as result:
+        code = (
+            NumbaCode(result)
+            if is_wrapped
+            else MachineCode.of(result.library, result.fndesc.llvm_func_name, options.target)
+        )
+    return CompiledKernel.of(code, key, source, entry, signature, options, from_disk=False)
+
+
+def assembly(
+    source: str,
+    entry: str,
+    signature: Signature,
+    environment: Mapping[str, object],
+    options: CompileOptions,
+) -> str:
+    """As :func:`compile_kernel`, for any target: the machine code as assembly text, which is not loaded."""
+    key = digest_of([source, entry, signature_text(signature), repr(options)])
+    with _compiled(key, source, entry, signature, environment, options, is_wrapped=False) as result:
+        module, names = finished(result.library)
+        return assembly_of(module, names, options.target)
+
+
+@contextmanager
+def _compiled(
+    key: str,
+    source: str,
+    entry: str,
+    signature: Signature,
+    environment: Mapping[str, object],
+    options: CompileOptions,
+    is_wrapped: bool,
+) -> Iterator[Any]:
+    """Numba's result for the function ``entry``, which is forgotten afterwards unless Python calls it."""
     filename = f"<esat-{key[:16]}>"
     functions = dict(environment)
     functions["__name__"] = namespace.__name__
@@ -191,7 +235,6 @@ def compile_kernel(
     dispatchers: list[Any] = []
     try:
         exec(compile(source, filename, "exec"), functions)
-        is_wrapped = kinds is None or options.parallel
         for name, function in list(functions.items()):
             if isinstance(function, FunctionType) and function.__globals__ is functions:
                 # Symbols are named after the function: the key keeps them apart between kernels.
@@ -202,10 +245,7 @@ def compile_kernel(
         if not isinstance(dispatcher, CPUDispatcher):
             raise CompileError(f"kernel {entry}: the generated source defines no such function\n{source}")
         dispatcher.compile(signature)
-        result: Any = dispatcher.overloads[signature.args]
-        code = (
-            NumbaCode(result) if is_wrapped else MachineCode.of(result.library, result.fndesc.llvm_func_name)
-        )
+        yield dispatcher.overloads[signature.args]
     except NumbaError as error:
         raise CompileError(f"kernel {entry}: numba refused the source: {error}\n{source}") from error
     except EsatError:
@@ -214,10 +254,9 @@ def compile_kernel(
         raise CompileError(f"kernel {entry}: the generated source does not run: {error}\n{source}") from error
     finally:
         linecache.cache.pop(filename, None)
-        if kinds is not None:
+        if kinds_of(signature) is not None:
             for one in dispatchers:
                 forget(one)
-    return CompiledKernel.of(code, key, source, entry, signature, options, from_disk=False)
 
 
 def serialize_kernel(kernel: CompiledKernel) -> bytes | None:

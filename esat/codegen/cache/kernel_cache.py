@@ -24,6 +24,8 @@ from esat.codegen.cache.kernel import (
     signature_text,
 )
 from esat.codegen.cache.machine_code import MachineCode
+from esat.codegen.ground.host import host_target, runs_here
+from esat.errors import CompileError
 from esat.forks import GATE
 from esat.records import record
 from esat.storage import DEFAULT_LIMIT, Store
@@ -104,18 +106,20 @@ class KernelCache:
         environment
             The objects that the source names: intrinsics, numba types, modules, scalars.
         options
-            Flags of the compilation; the defaults of :class:`CompileOptions` when None.
+            Flags of the compilation; None for those of :class:`CompileOptions` for this machine.
         prepare
             Called before numba compiles; not where the kernel is in memory or on disk.
 
         Raises
         ------
         CompileError
-            When the source cannot be compiled, or the environment holds an object that cannot be
-            told apart from others by a key.
+            When the source cannot be compiled, the environment holds an object that cannot be told apart
+            from others by a key, or this machine cannot run code for the target.
         """
         with delayed_interrupts(), GATE.busy():
-            chosen = CompileOptions() if options is None else options
+            chosen = CompileOptions(host_target()) if options is None else options
+            if not runs_here(chosen.target):
+                raise CompileError(f"kernel {entry}: this machine cannot run code for {chosen.target.triple}")
             return self._load_or_compile(source, entry, signature, environment, chosen, prepare)
 
     def _load_or_compile(

@@ -7,7 +7,6 @@ that holds the engine frees code and tables.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +14,8 @@ from llvmlite import binding
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
+from esat.codegen.ground.machine import engine_of, target_machine
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_compiler.contexts import RUN_TIME
 from esat.codegen.vector_math import shared_code
 from esat.codegen.vector_math.passes import drop
@@ -32,8 +33,8 @@ class MachineCode:
         The function of it that is called from outside.
     imported
         Names that it finds elsewhere: in shared code, numba's run-time library, or the process.
-    bitcode
-        LLVM's code of the module, for those who look into it; empty where that was not kept.
+    bitcode, target
+        LLVM's code of the module, and what it is for; empty where that was not kept.
 
     Raises
     ------
@@ -42,27 +43,25 @@ class MachineCode:
     """
 
     def __init__(
-        self, object_code: bytes, symbol: str, imported: tuple[str, ...], bitcode: bytes = b""
+        self,
+        object_code: bytes,
+        symbol: str,
+        imported: tuple[str, ...],
+        bitcode: bytes = b"",
+        target: Target | None = None,
     ) -> None:
-        self.object_code, self.symbol, self.imported, self.bitcode = object_code, symbol, imported, bitcode
+        self.object_code, self.symbol, self.imported = object_code, symbol, imported
+        self.bitcode, self._target = bitcode, target
         _provide(imported)
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine())
-        self._engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
-        self._engine.finalize_object()
+        self._engine = engine_of(object_code)
         self.address = int(self._engine.get_function_address(symbol))
 
     @classmethod
-    def of(cls, library: Any, symbol: str) -> MachineCode:
+    def of(cls, library: Any, symbol: str, target: Target) -> MachineCode:
         """That of a finished library of numba's that is in no engine."""
-        drop(library)  # what is declared and not called would be looked for in vain
-        module = library._final_module
-        declared = [
-            one.name
-            for one in (*module.functions, *module.global_variables)
-            if one.is_declaration and not one.name.startswith("llvm.")
-        ]
-        object_code = bytes(library._codegen._tm.emit_object(module))
-        return cls(object_code, symbol, tuple(declared), bytes(module.as_bitcode()))
+        module, declared = finished(library)
+        object_code = bytes(target_machine(target).emit_object(module))
+        return cls(object_code, symbol, declared, bytes(module.as_bitcode()), target)
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -77,14 +76,32 @@ class MachineCode:
     @property
     def assembly(self) -> str:
         """The machine code as assembly text, with the shared code that it calls."""
-        codegen: Any = cpu_target.target_context.codegen()
-        text = str(codegen._tm.emit_assembly(self._module()))
-        return text + shared_code.assembly_of(self.shared)
+        module = self._module()
+        assert self._target is not None, "it is kept with the LLVM code"
+        return assembly_of(module, self.shared, self._target)
 
     def _module(self) -> Any:
         if not self.bitcode:
             raise CompileError(f"the LLVM code of {self.symbol} was not kept")
         return binding.parse_bitcode(self.bitcode)
+
+
+def finished(library: Any) -> tuple[Any, tuple[str, ...]]:
+    """The module of a finished library of numba's, and the names that it finds elsewhere."""
+    drop(library)  # what is declared and not called would be looked for in vain
+    module = library._final_module
+    declared = [
+        one.name
+        for one in (*module.functions, *module.global_variables)
+        if one.is_declaration and not one.name.startswith("llvm.")
+    ]
+    return module, tuple(declared)
+
+
+def assembly_of(module: Any, names: Iterable[str], target: Target) -> str:
+    """A module as assembly text, with the shared code among the names that it finds elsewhere."""
+    text = str(target_machine(target).emit_assembly(module))
+    return text + shared_code.assembly_of(filter(shared_code.is_there, names), target)
 
 
 def _provide(names: Iterable[str]) -> None:
@@ -105,18 +122,3 @@ def _address_in_numba(name: str) -> int:
         known = binding.address_of_symbol(name)
         return int(known or rtsys.library.get_pointer_to_function(name))
     return shared_code.address_of(name) if shared_code.is_there(name) else 0
-
-
-@functools.cache
-def _features() -> tuple[str, str]:
-    codegen: Any = cpu_target.target_context.codegen()
-    return codegen._get_host_cpu_name(), codegen._tm_features
-
-
-def _target_machine() -> Any:
-    """A machine of its own for each engine, which frees it; it compiles nothing."""
-    processor, features = _features()
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=processor, features=features, opt=0, reloc="static", codemodel="jitdefault", jit=True
-    )

@@ -8,13 +8,14 @@ from typing import Any
 from llvmlite import binding
 from numba.core import compiler
 
-from esat.codegen import processor
+from esat.codegen.ground.host import library_target
+from esat.codegen.ground.target import Target
 from esat.codegen.interleaving import interleave
 from esat.codegen.loop_compiler.contexts import RUN_TIME, LoopContext, RememberingTypes
 from esat.codegen.loop_compiler.passes import loop_passes
 from esat.codegen.loop_compiler.private import PrivateLibrary
 from esat.codegen.vector_math.linking import LinkingLibrary
-from esat.codegen.vector_width import prefer_whole_vectors
+from esat.codegen.vector_width import prefer_whole_vectors, takes_whole_vectors_everywhere
 from esat.codegen.whole_vectors import is_padded, pad
 
 _LINKED = binding.Linkage.linkonce_odr
@@ -30,9 +31,10 @@ class _Library(LinkingLibrary):
     """
 
     def add_ir_module(self, ir_module: Any) -> None:
-        pad(ir_module)
-        interleave(ir_module)
-        if processor.is_given_half_vectors():
+        target = library_target(self)
+        pad(ir_module, target)
+        interleave(ir_module, target)
+        if takes_whole_vectors_everywhere(target):
             prefer_whole_vectors(ir_module)
         add: Any = super().add_ir_module  # which numba does not annotate
         add(ir_module)
@@ -62,19 +64,32 @@ _PRIVATE: Any = _PrivateLibrary
 # Whose constructors numba does not annotate.
 
 
-class LoopCompiler(compiler.CompilerBase):
-    """Numba's compiler for loops over arrays that do not overlap, which LLVM is told."""
+@functools.cache
+def loop_compiler(target: Target, is_private: bool) -> type[compiler.CompilerBase]:
+    """Numba's compiler for loops over arrays that do not overlap, which LLVM is told.
 
-    def define_pipelines(self) -> list[Any]:
-        state = self.state
-        state.flags.noalias = True
-        state.typingctx = _remembering(state.typingctx)
-        state.targetctx = LoopContext(state.targetctx, state.typingctx)
-        library = _PRIVATE if state.flags.no_cpython_wrapper else _LIBRARY
-        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-        if library is _LIBRARY:
-            state.library.enable_object_caching()
-        return [loop_passes(state)]
+    Parameters
+    ----------
+    target
+        What the code is for.
+    is_private
+        Whether the code stays out of numba's engine, which is for numba's own machine only.
+    """
+
+    class LoopCompiler(compiler.CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            state = self.state
+            state.flags.noalias = True
+            state.typingctx = _remembering(state.typingctx)
+            state.targetctx = LoopContext(state.targetctx, state.typingctx, target if is_private else None)
+            library = _PRIVATE if is_private else _LIBRARY
+            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.target = target
+            if not is_private:
+                state.library.enable_object_caching()
+            return [loop_passes(state)]
+
+    return LoopCompiler
 
 
 _remembering = functools.cache(RememberingTypes)

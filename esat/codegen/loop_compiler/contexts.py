@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from numba.core import types
 from numba.core.cpu import CPUContext
 
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_compiler.private import PrivateContext
 
 RUN_TIME = "NRT_"
@@ -80,10 +81,12 @@ class LoopContext(PrivateContext):
         Numba's own, with the options of the function.
     signatures
         What finds signatures.
+    target
+        What the code is for; None for what numba's own is for.
     """
 
-    def __init__(self, original: CPUContext, signatures: RememberingTypes) -> None:
-        super().__init__(original)
+    def __init__(self, original: CPUContext, signatures: RememberingTypes, target: Target | None) -> None:
+        super().__init__(original, target)
         self.signatures = signatures
 
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:

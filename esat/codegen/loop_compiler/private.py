@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from numba.core import compiler
@@ -9,7 +10,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.cpu import CPUContext
 from numba.core.registry import cpu_target
 
-from esat.codegen.vector_math.passes import free
+from esat.codegen.ground.machine import TargetCodegen
+from esat.codegen.ground.target import Target
 
 _CodeLibrary: Any = JITCodeLibrary
 _Context: Any = CPUContext
@@ -17,43 +19,12 @@ _Compiler: Any = compiler.Compiler
 # Numba annotates itself in part; these classes are used where it does not.
 
 
-class _Freeing:
-    """Numba's generator of code, whose managers of passes are freed with the library that asked for them.
-
-    Parameters
-    ----------
-    original
-        Numba's own, which is asked for all else.
-    """
-
-    def __init__(self, original: Any) -> None:
-        self._original = original
-        self._managers: list[Any] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
-
-    def _module_pass_manager(self, **options: Any) -> tuple[Any, Any]:
-        return self._remembered(self._original._module_pass_manager(**options))
-
-    def _function_pass_manager(self, **options: Any) -> tuple[Any, Any]:
-        return self._remembered(self._original._function_pass_manager(**options))
-
-    def _remembered(self, made: tuple[Any, Any]) -> tuple[Any, Any]:
-        self._managers.append(made[0])
-        return made
-
-    def free(self) -> None:
-        """Free the managers that were made."""
-        while self._managers:
-            free(self._managers.pop())
-
-
 class PrivateLibrary(JITCodeLibrary):
     """Numba's library of a module, which is optimized, and not loaded: numba could never free it."""
 
     def __init__(self, codegen: Any, name: str) -> None:
-        _CodeLibrary.__init__(self, _Freeing(codegen), name)
+        _CodeLibrary.__init__(self, codegen, name)
+        self.target: Target = codegen.target
 
     def _finalize_final_module(self) -> None:
         library: Any = self
@@ -70,10 +41,15 @@ class PrivateContext(CPUContext):
     ----------
     original
         Numba's own, with the options of the function.
+    target
+        What the code is for; None for what numba's own is for.
     """
 
-    def __init__(self, original: CPUContext) -> None:
+    def __init__(self, original: CPUContext, target: Target | None) -> None:
         vars(self).update(vars(original))
+        if target is not None:
+            known: Any = original  # which numba does not annotate
+            self._internal_codegen = TargetCodegen(known.codegen(), target)
 
     def get_executable(self, library: Any, fndesc: Any, env: Any) -> Any:
         """What stands for the function in numba's tables; nobody calls it where there is no wrapper."""
@@ -89,15 +65,19 @@ class PrivateContext(CPUContext):
 _LIBRARY: Any = PrivateLibrary  # whose constructor numba does not annotate
 
 
-class PrivateCompiler(compiler.Compiler):
-    """Numba's compiler for functions of a kernel whose arrays may overlap."""
+@functools.cache
+def private_compiler(compiled_for: Target) -> type[compiler.CompilerBase]:
+    """Numba's compiler for functions of a kernel for a target, whose arrays may overlap."""
 
-    def define_pipelines(self) -> list[Any]:
-        state = self.state
-        state.targetctx = PrivateContext(state.targetctx)
-        state.library = _LIBRARY(state.targetctx.codegen(), state.func_id.func_qualname)
-        pipelines: list[Any] = _Compiler.define_pipelines(self)
-        return pipelines
+    class PrivateCompiler(compiler.Compiler):
+        def define_pipelines(self) -> list[Any]:
+            state = self.state
+            state.targetctx = PrivateContext(state.targetctx, compiled_for)
+            state.library = _LIBRARY(state.targetctx.codegen(), state.func_id.func_qualname)
+            pipelines: list[Any] = _Compiler.define_pipelines(self)
+            return pipelines
+
+    return PrivateCompiler
 
 
 def forget(dispatcher: Any) -> None:

@@ -294,7 +294,8 @@ class LoopPrinter:
         axis = loop.axes[-1]
         if not called or self.scalars.layout == "A" or any(axis in index[:-1] for index in accessed):
             return None
-        return interleaving.whole_lanes(64 if any(one.dtype == "float64" for one in called) else 32)
+        bits = 64 if any(one.dtype == "float64" for one in called) else 32
+        return interleaving.whole_lanes(bits, self.scalars.target)
 
     def _take_sums(self, sums: Sequence[Accumulator], loop: Loop) -> None:
         """Add the sums of a block; the first one is taken as it is, since most rows are no longer."""

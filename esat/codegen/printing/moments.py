@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numba.core import types
 
-from esat.codegen import processor, views
+from esat.codegen import views
 from esat.codegen.moments import CHUNK_BITS, GROUP_BITS, Moments, accumulator_of
 from esat.codegen.partition import SUM_BLOCK_BITS
 from esat.codegen.printing.prefetches import runs_ahead
@@ -75,7 +75,7 @@ def print_helpers(moments: Sequence[Moments], source: Source) -> None:
 def print_chunks(moments: Moments, scalars: ScalarPrinter) -> None:
     """Print the loop over groups of chunks from ``begin`` to ``end``."""
     printer = _ChunkPrinter(moments, scalars)
-    if processor.reads_faster_from_many_places():
+    if scalars.target.tuning.reading_places > 1:
         printer.groups()
     else:
         printer.chunks(f"begin * {_TURNS}", f"min(end * {_TURNS}, {printer.count})")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from numba.core import types
 
 from esat.codegen import views
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Index, Load, Loop, Store, Tile, Update, walk
 from esat.codegen.narrow import TURNED_WIDTH, Narrow, is_turned_around
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum
@@ -19,7 +20,7 @@ from esat.codegen.printing.source import Source
 _WIDTH_BITS = TURNED_WIDTH.bit_length() - 1
 
 
-def print_narrow(narrow: Narrow, size: int, comments: bool) -> PrintedKernel:
+def print_narrow(narrow: Narrow, size: int, target: Target, comments: bool) -> PrintedKernel:
     """The numba source of a kernel whose narrow axis has a size, for contiguous arrays."""
     kernel = narrow.kernel
     source = Source(comments)
@@ -33,7 +34,7 @@ def print_narrow(narrow: Narrow, size: int, comments: bool) -> PrintedKernel:
         for array in narrow.turned:
             dtype = kernel.arrays[array].dtype
             source.line(f"turned{array} = {scratch}({source.expression(dtype, dtype)})")
-        scalars = _NarrowScalars(narrow, source)
+        scalars = _NarrowScalars(narrow, target, source)
         _NarrowLoops(scalars, narrow, size).block(kernel.body, Names(), None, flat=False)
     return PrintedKernel(source.text(), source.environment)
 
@@ -58,8 +59,8 @@ def _print_views(narrow: Narrow, size: int, source: Source) -> None:
 class _NarrowScalars(ScalarPrinter):
     """Elements of arrays as views, and of turned ones in scratch."""
 
-    def __init__(self, narrow: Narrow, source: Source) -> None:
-        super().__init__(narrow.kernel, source, "C", horner_steps(narrow.kernel))
+    def __init__(self, narrow: Narrow, target: Target, source: Source) -> None:
+        super().__init__(narrow.kernel, target, source, "C", horner_steps(narrow.kernel))
         self.narrow = narrow
 
     def element(self, number: int, index: Index, names: Names) -> str:

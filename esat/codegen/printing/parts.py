@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from numba.core import types
 
-from esat.codegen import processor
 from esat.codegen.collapse import collapse
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Accumulator, Kernel, Load, Loop, Statement, Tile, walk
 from esat.codegen.moments import GROUP_BITS, Moments, accumulator_of, find_moments
 from esat.codegen.partition import (
@@ -44,7 +44,7 @@ from esat.codegen.printing.streams import StreamPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
 from esat.codegen.streaming import streamed_outputs
 from esat.codegen.threads.tasks import in_parallel
-from esat.codegen.vector_width import adds_from_memory, half_vectors
+from esat.codegen.vector_width import adds_from_memory, half_vectors, takes_half_vectors
 
 PARALLEL_ENTRY = "kernel_in_parallel"
 """Name of the generated function. It takes the arrays of the kernel, an array for the partial results of each
@@ -53,20 +53,18 @@ them to use."""
 
 _TURNS = 4
 """Parts of a loop for each thread."""
-_PLACES_BITS = {1: 2, 2: 1}
-"""For how many arrays sums are read from several places of each: the logarithm of their number."""
 _FEW_UNITS = 64
 """An outermost axis that is shorter is shared less evenly than the innermost one of long rows."""
 
 
 def print_parallel_source(
-    kernel: Kernel, layout: Layout, comments: bool, streams: bool = False
+    kernel: Kernel, target: Target, layout: Layout, comments: bool, streams: bool = False
 ) -> PrintedKernel | None:
     """The source of a kernel for several threads, and what it names; None if they have nothing to share.
 
     Parameters
     ----------
-    kernel, layout, comments
+    kernel, target, layout, comments
         As for :func:`print_source`.
     streams
         Whether results are written past the caches.
@@ -77,7 +75,7 @@ def print_parallel_source(
     if not any(isinstance(part, Split | Gather) for part in parts):
         return None
     source = Source(comments)
-    _Printer(kernel, source, layout, streamed_outputs(kernel) if streams else ()).print()
+    _Printer(kernel, target, source, layout, streamed_outputs(kernel) if streams else ()).print()
     return PrintedKernel(source.text(), source.environment)
 
 
@@ -97,8 +95,11 @@ def _chunks_name(moments: Moments) -> str:
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel, source: Source, layout: Layout, streamed: tuple[int, ...]) -> None:
+    def __init__(
+        self, kernel: Kernel, target: Target, source: Source, layout: Layout, streamed: tuple[int, ...]
+    ) -> None:
         self.kernel = kernel
+        self.target = target
         self.source = source
         self.layout = layout
         self.steps = horner_steps(kernel)
@@ -138,7 +139,7 @@ class _Printer:
             if isinstance(part, Split):
                 self._run_split(part, printer)
             else:
-                if processor.prefers_half_vectors() and adds_from_memory(part.statement, self.kernel.arrays):
+                if takes_half_vectors(self.target) and adds_from_memory(part.statement, self.kernel.arrays):
                     self.source.line(f"{self.source.use('half_vectors', half_vectors)}()")
                 printer.run_units(part)
             printer.end_streams()
@@ -155,13 +156,13 @@ class _Printer:
         """Print what a function starts with; the printer of its loops."""
         kernel = replace(self.kernel, body=body)
         if not self.streamed:
-            print_width(body, kernel, self.source)
+            print_width(body, kernel, self.target, self.source)
         print_sizes(kernel, self.source)
         print_views(kernel, self.source)
         for statement in walk(body):
             if isinstance(statement, Tile):
                 declare_scratch(statement, self.source)
-        scalars = ScalarPrinter(kernel, self.source, self.layout, self.steps)
+        scalars = ScalarPrinter(kernel, self.target, self.source, self.layout, self.steps)
         printer = _GatherPrinter(scalars, TilePrinter(scalars).tile)
         printer.open_streams(self.streamed)
         return printer
@@ -188,7 +189,7 @@ class _Printer:
         for statement in walk(tuple(serial)):
             if isinstance(statement, Tile):
                 declare_scratch(statement, self.source)
-        scalars = ScalarPrinter(self.kernel, self.source, self.layout, self.steps)
+        scalars = ScalarPrinter(self.kernel, self.target, self.source, self.layout, self.steps)
         printer = _GatherPrinter(scalars, TilePrinter(scalars).tile)
         names = iter(part_names(self.kernel))
         for part in self.parts:
@@ -226,7 +227,7 @@ class _Printer:
         if isinstance(part, Gather):
             units = size_name(part.statement.axes[0])
             if part.by_blocks:
-                units = _blocks(units, part.block_bits + _places_bits(part, self.kernel))
+                units = _blocks(units, part.block_bits + _places_bits(part, self.kernel, self.target))
         else:
             units = self._split_units(part)
             if len(part.axes) > 1:
@@ -266,15 +267,13 @@ def _blocks(size: str, bits: int) -> str:
     return f"({size} + {(1 << bits) - 1}) >> {bits}"
 
 
-def _places_bits(part: Gather, kernel: Kernel) -> int:
-    """The logarithm of the number of places, a group of elements apart, that a sum is read from in turns.
-
-    A Zen 3 processor reads memory fastest from four places, in all arrays together.
-    """
+def _places_bits(part: Gather, kernel: Kernel, target: Target) -> int:
+    """The logarithm of the number of places, a group of elements apart, that a sum is read from in turns."""
     loop = part.statement
-    if not processor.reads_faster_from_many_places() or not adds_from_memory(loop, kernel.arrays):
+    if not adds_from_memory(loop, kernel.arrays):
         return 0
-    return _PLACES_BITS.get(len({one.array for one in loop.body if isinstance(one, Load)}), 0)
+    arrays = len({one.array for one in loop.body if isinstance(one, Load)})
+    return max(target.tuning.reading_places // arrays, 1).bit_length() - 1
 
 
 class _GatherPrinter(StreamPrinter):
@@ -289,7 +288,7 @@ class _GatherPrinter(StreamPrinter):
         """Print the loops over the units from ``begin`` to ``end``."""
         loop = part.statement
         names = Names(bounds={loop.axes[0]: ("begin", "end")})
-        if part.by_blocks and _places_bits(part, self.scalars.kernel):
+        if part.by_blocks and _places_bits(part, self.scalars.kernel, self.scalars.target):
             self._units_in_turns(part, names)
             return
         if part.by_blocks:
@@ -318,7 +317,8 @@ class _GatherPrinter(StreamPrinter):
 
         So a block is read by the same code whoever reads it.
         """
-        size, bits = size_name(part.statement.axes[0]), _places_bits(part, self.scalars.kernel)
+        size = size_name(part.statement.axes[0])
+        bits = _places_bits(part, self.scalars.kernel, self.scalars.target)
         apart = GROUP_BITS - part.block_bits - bits
         with self.source.block("for unit in range(begin, end)"):
             self.source.line(f"group = unit >> {apart}")

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numba.core import types
 
-from esat.codegen import prefetching, processor
+from esat.codegen import prefetching
 from esat.codegen.loop_ir import Load
-from esat.codegen.prefetching import FAR, LINES_AHEAD, RUN
+from esat.codegen.prefetching import RUN
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 
 
@@ -18,11 +18,13 @@ def print_ahead(loads: Sequence[Load], scalars: ScalarPrinter, names: Names, cou
 
     That is nothing where processors see by themselves what comes next.
     """
-    if _announces_lines(loads):
+    tuning = scalars.target.tuning
+    if _announces_lines(loads, scalars):
         (load,) = loads
         axis = load.index[-1]
         assert axis is not None
-        ahead = f"{scalars.source.use('uintp', types.uintp)}({LINES_AHEAD // _item_size(load, scalars)})"
+        distance = tuning.prefetch_distance // _item_size(load, scalars)
+        ahead = f"{scalars.source.use('uintp', types.uintp)}({distance})"
         _announce(
             "prefetch_near",
             load,
@@ -30,9 +32,9 @@ def print_ahead(loads: Sequence[Load], scalars: ScalarPrinter, names: Names, cou
             names.with_position(axis, f"{names.position(axis)} + {ahead}"),
             count,
         )
-    elif processor.waits_at_pages():
+    elif tuning.page_prefetch_distance:
         for load in loads:
-            _announce("prefetch_pages", load, scalars, names, count)
+            _announce("prefetch_pages", load, scalars, names, count, tuning.page_prefetch_distance)
 
 
 def runs_ahead(
@@ -56,13 +58,14 @@ def runs_ahead(
     """
     first, end = block
     axis = loads[0].index[-1] if loads else None
-    if axis is None or not _announces_lines(loads):
+    if axis is None or not _announces_lines(loads, scalars):
         print_ahead(loads, scalars, names if axis is None else names.with_position(axis, first), str(length))
         yield first, end
         return
     run, uintp = RUN // _item_size(loads[0], scalars), scalars.source.use("uintp", types.uintp)
     elements = " * ".join(size_name(one) for one in loads[0].index if one is not None)
-    is_far = f"{elements} > {FAR // _item_size(loads[0], scalars)}"
+    near = scalars.target.tuning.prefetch_from // _item_size(loads[0], scalars)
+    is_far = f"{elements} > {near}"
     scalars.source.line(f"rest = {first} + ({end} - {first}) // {run} * {run} if {is_far} else {first}")
     with scalars.source.block(f"for run in range({first}, rest, {run})"):
         print_ahead(loads, scalars, names.with_position(axis, f"{uintp}(run)"), str(run))
@@ -86,14 +89,15 @@ def print_next_row(
         _announce("prefetch_near" if near else "prefetch_lines", load, scalars, below, count)
 
 
-def _announces_lines(loads: Sequence[Load]) -> bool:
-    return len(loads) == 1 and processor.fetches_little()
+def _announces_lines(loads: Sequence[Load], scalars: ScalarPrinter) -> bool:
+    return len(loads) == 1 and scalars.target.tuning.prefetch_distance > 0
 
 
-def _announce(name: str, load: Load, scalars: ScalarPrinter, names: Names, count: str) -> None:
+def _announce(name: str, load: Load, scalars: ScalarPrinter, names: Names, count: str, *more: int) -> None:
     announce = scalars.source.use(name, getattr(prefetching, name))
     places = "".join(f"{place}, " for place in scalars.places(load.index, names))
-    scalars.source.line(f"{announce}({scalars.indexed_name(load.array)}, ({places}), {count})")
+    given = "".join(f", {number}" for number in more)
+    scalars.source.line(f"{announce}({scalars.indexed_name(load.array)}, ({places}), {count}{given})")
 
 
 def _item_size(load: Load, scalars: ScalarPrinter) -> int:

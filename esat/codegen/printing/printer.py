@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.codegen import processor, views
+from esat.codegen import views
 from esat.codegen.collapse import collapse
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Kernel, Load, Statement, Store, Tile, walk
 from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.polynomials import horner_steps
@@ -13,7 +14,7 @@ from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_v
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.staggered import RowsPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
-from esat.codegen.vector_width import half_vectors, waits_for_memory
+from esat.codegen.vector_width import half_vectors, takes_half_vectors, waits_for_memory
 from esat.codegen.whole_vectors import takes_whole_vectors, whole_vectors
 from esat.records import record
 
@@ -29,18 +30,20 @@ class PrintedKernel:
     environment: dict[str, object]
 
 
-def print_kernel(kernel: Kernel, layout: Layout = "C", comments: bool = True) -> str:
+def print_kernel(kernel: Kernel, target: Target, layout: Layout = "C", comments: bool = True) -> str:
     """The numba source of a kernel, for people to read."""
-    return print_source(kernel, layout, comments).text
+    return print_source(kernel, target, layout, comments).text
 
 
-def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKernel:
+def print_source(kernel: Kernel, target: Target, layout: Layout, comments: bool) -> PrintedKernel:
     """The numba source of a kernel and what it names.
 
     Parameters
     ----------
     kernel
         The kernel as lowered.
+    target
+        The machine that it is printed for.
     layout
         The layout of the inputs; for contiguous ones axes are collapsed first.
     comments
@@ -53,7 +56,7 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
     if kernel.comment:
         source.remark(kernel.comment)
     with source.block(f"def {ENTRY}({arguments})"):
-        print_width(kernel.body, kernel, source)
+        print_width(kernel.body, kernel, target, source)
         if layout == "C" and takes_whole_vectors(kernel):
             line = f"{source.use('whole_vectors', whole_vectors)}()"
             source.line(line, "called for whole vectors, the last one padded")
@@ -62,7 +65,7 @@ def print_source(kernel: Kernel, layout: Layout, comments: bool) -> PrintedKerne
         for statement in walk(kernel.body):
             if isinstance(statement, Tile):
                 declare_scratch(statement, source)
-        scalars = ScalarPrinter(kernel, source, layout, horner_steps(kernel))
+        scalars = ScalarPrinter(kernel, target, source, layout, horner_steps(kernel))
         RowsPrinter(scalars, TilePrinter(scalars).tile).block(kernel.body, Names(), None, flat=False)
     return PrintedKernel(source.text(), source.environment)
 
@@ -77,9 +80,9 @@ def _used_axes(kernel: Kernel) -> list[int]:
     return sorted(used)
 
 
-def print_width(body: Sequence[Statement], kernel: Kernel, source: Source) -> None:
+def print_width(body: Sequence[Statement], kernel: Kernel, target: Target, source: Source) -> None:
     """Ask for half vectors in the function of a body that waits for memory."""
-    if processor.prefers_half_vectors() and waits_for_memory(body, kernel.arrays):
+    if takes_half_vectors(target) and waits_for_memory(body, kernel.arrays):
         source.line(f"{source.use('half_vectors', half_vectors)}()")
 
 

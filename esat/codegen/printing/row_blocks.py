@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from esat.codegen.blas_calls import call_blas
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.prefetching import prefetch_lines
 from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_source
@@ -131,7 +132,7 @@ class LayersKernel:
         return tuple(f"{kind}{number}" for kind, count in kinds for number in range(count))
 
 
-def print_layers(kernel: LayersKernel, comments: bool) -> PrintedKernel:
+def print_layers(kernel: LayersKernel, target: Target, comments: bool) -> PrintedKernel:
     """The source of a kernel over blocks of rows, and what it names.
 
     Its entry, :data:`BLOCKS_ENTRY`, is called with :attr:`LayersKernel.arrays`, where sums have a row for
@@ -154,7 +155,7 @@ def print_layers(kernel: LayersKernel, comments: bool) -> PrintedKernel:
     text = [_HELPERS.lstrip("\n")] if kernel.sums else []
     for number, step in enumerate(kernel.steps):
         if isinstance(step, FunctionStep):
-            printed = print_source(step.function, "C", comments)
+            printed = print_source(step.function, target, "C", comments)
             environment |= printed.environment
             text.append(printed.text.replace(f"def {ENTRY}(", f"def {ENTRY}_{number}(", 1))
     arrays = ", ".join(kernel.arrays)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from esat.codegen import views
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Kernel
 from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_source
 from esat.codegen.row_tiles import add_rows, multiply_rows
@@ -111,7 +112,7 @@ class RowsKernel:
     kept: tuple[tuple[str, int], ...] = ()
 
 
-def print_rows(kernel: RowsKernel, count: int | None, comments: bool) -> PrintedKernel:
+def print_rows(kernel: RowsKernel, count: int | None, target: Target, comments: bool) -> PrintedKernel:
     """The source of a kernel over rows, and what it names.
 
     Its entry, :data:`ROWS_ENTRY`, is called with the matrix, the vector, an array for the sums of each part,
@@ -123,6 +124,8 @@ def print_rows(kernel: RowsKernel, count: int | None, comments: bool) -> Printed
     count
         Rows that are used at a time: so many factors are kept in registers. None for vectors of the operand
         and of the sums in their place (:mod:`esat.codegen.row_tiles`).
+    target
+        What it is printed for.
     comments
         Whether to name graph nodes in comments.
     """
@@ -137,7 +140,7 @@ def print_rows(kernel: RowsKernel, count: int | None, comments: bool) -> Printed
     environment["in_parallel"] = in_parallel
     text, call = "", ""
     if kernel.function is not None:
-        printed = print_source(kernel.function, "C", comments)
+        printed = print_source(kernel.function, target, "C", comments)
         environment |= printed.environment
         text, call = f"{printed.text}\n\n", f"{ENTRY}({', '.join(kernel.operands)})"
     scratch = []

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from esat.codegen import scalar, views
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import (
     Accumulator,
     Array,
@@ -80,14 +81,19 @@ class ScalarPrinter:
     ----------
     kernel
         What the statements are part of.
+    target
+        What the kernel is printed for.
     layout
         Of the inputs.
     steps
         Those of polynomials, by the values they result in.
     """
 
-    def __init__(self, kernel: Kernel, source: Source, layout: Layout, steps: Mapping[int, Step]) -> None:
+    def __init__(
+        self, kernel: Kernel, target: Target, source: Source, layout: Layout, steps: Mapping[int, Step]
+    ) -> None:
         self.kernel = kernel
+        self.target = target
         self.source = source
         self.layout = layout
         self._steps = steps

@@ -37,9 +37,6 @@ from esat.codegen.printing.loops import LoopPrinter
 from esat.codegen.printing.scalars import Names, size_name
 from esat.records import record
 
-NEAR = 24 << 10
-"""Bytes of rows that stay in the first-level cache, which holds 32 KiB or more."""
-
 
 @record(frozen=True)
 class Stages:
@@ -126,7 +123,7 @@ class RowsPrinter(LoopPrinter):
         for value, dtype in late.items():
             self.source.line(f"late{value} = {self._zero(dtype)}")
         length = " * ".join(map(size_name, stages.waiting.axes))
-        self.source.line(f"late = {length} * {self._bytes(loop, stages)} <= {NEAR}")
+        self.source.line(f"late = {length} * {self._bytes(loop, stages)} <= {self.scalars.target.near_bytes}")
         with self.source.block(f"for step in range(2 * ({rows} + late))"):
             self.source.line("turn = step >> 1")
             with self.source.block(f"if turn < {rows}"):

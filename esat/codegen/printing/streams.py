@@ -24,7 +24,8 @@ from dataclasses import replace
 import numpy as np
 from numba.core import types
 
-from esat.codegen import prefetching, processor, streaming, views
+from esat.codegen import prefetching, streaming, views
+from esat.codegen.ground.target import Target
 from esat.codegen.loop_ir import Load, Loop, Statement, Store, Tile, walk
 from esat.codegen.memory_access import LINE
 from esat.codegen.moments import Moments, accumulator_of, moments_of_row
@@ -33,19 +34,11 @@ from esat.codegen.printing.loops import is_float_sum
 from esat.codegen.printing.moments import print_row, print_squares
 from esat.codegen.printing.prefetches import print_ahead, print_next_row
 from esat.codegen.printing.scalars import Names, size_name
-from esat.codegen.printing.staggered import NEAR, RowsPrinter, Stages, stages_of
-from esat.codegen.processor import vector_bytes
+from esat.codegen.printing.staggered import RowsPrinter, Stages, stages_of
 from esat.codegen.streaming import BUFFER, stores_along
 
-GROUP = 8
-"""Rows of a group, at most; more of them save little."""
-FEW_ROWS = 4
-"""The same where vectors have less than 64 bytes, as second-level caches are smaller there, too."""
-GROUP_BYTES = 256 << 10
-"""Bytes of the rows of a group: with those of the next one they stay in the second-level cache."""
 
-
-def grouped_rows(loop: Loop, streamed: Sequence[int]) -> tuple[Loop, Stages] | None:
+def grouped_rows(loop: Loop, streamed: Sequence[int], target: Target) -> tuple[Loop, Stages] | None:
     """A loop over rows that is to be printed in groups, and its stages; None for other loops.
 
     The stages are those of rows in turns; where nothing is gathered from rows, there is none in the middle.
@@ -58,7 +51,7 @@ def grouped_rows(loop: Loop, streamed: Sequence[int]) -> tuple[Loop, Stages] | N
     row, column = loop.axes[-1], stages.waiting.axes[-1]
     loads = [one.index for one in stages.waiting.body if isinstance(one, Load)]
     is_shared = any(index and index[-1] == column and row not in index for index in loads)
-    if processor.reads_rows_one_by_one() and any(index[-2:] == (row, column) for index in loads):
+    if not target.tuning.groups_rows and any(index[-2:] == (row, column) for index in loads):
         return None
     return (loop, stages) if is_shared and set(stores_along(stages.waiting)).intersection(streamed) else None
 
@@ -101,7 +94,7 @@ class StreamPrinter(RowsPrinter):
 
     def loop(self, loop: Loop, names: Names) -> None:
         """Print a loop and what follows from its accumulators."""
-        grouped = grouped_rows(loop, self._streamed)
+        grouped = grouped_rows(loop, self._streamed, self.scalars.target)
         if grouped is None:
             self._one_by_one(loop, names)
             return
@@ -143,7 +136,7 @@ class StreamPrinter(RowsPrinter):
             self.source.line(f"start = {self._uintp()}(max(first{axis}, {begin}))")
             self.source.line(f"width = {self._uintp()}(min(next{axis}, {end}) - max(first{axis}, {begin}))")
             # Where vectors have 64 bytes, that was measured for groups only.
-            for count in self._counts(length) if vector_bytes() < LINE else ["width"]:
+            for count in self._counts(length) if self.scalars.target.vector_bytes < LINE else ["width"]:
                 self._announce(loop, names, count)
                 self._through_buffers(loop, names, count)
             self.source.line(f"first{axis} = next{axis}")
@@ -163,7 +156,7 @@ class StreamPrinter(RowsPrinter):
         loads = self._loads(loop)
         again = [load for load in loads if self._around and read_before(load, loop, self._around)]
         if again:
-            near = processor.reads_rows_one_by_one()
+            near = not self.scalars.target.tuning.groups_rows
             distance = self._rows_ahead(loop, again) if near else "1"
             print_next_row(again, self.scalars, inside, count, distance, near)
         print_ahead([load for load in loads if load not in again], self.scalars, inside, count)
@@ -187,7 +180,7 @@ class StreamPrinter(RowsPrinter):
     def _sums_before(self, loop: Loop) -> list[Loop]:
         """The loops that take sums of the row that a loop writes, where memory has to be busy meanwhile."""
         around = self._around
-        if around is None or not processor.reads_rows_one_by_one() or not self._stores(loop):
+        if around is None or self.scalars.target.tuning.groups_rows or not self._stores(loop):
             return []
         again = [load for load in self._loads(loop) if read_before(load, loop, around)]
         return [
@@ -259,7 +252,7 @@ class StreamPrinter(RowsPrinter):
 
     def _look_at(self, statements: Sequence[Statement], names: Names, loop: Loop) -> None:
         """What is gathered from a row: moments in one pass, or as written where these are not finite."""
-        moments = moments_of_row(statements)
+        moments = moments_of_row(statements, self.scalars.target)
         self.moments += moments
         for statement in statements:
             pair = next((one for one in moments if statement in one.loops), None)
@@ -305,16 +298,16 @@ class StreamPrinter(RowsPrinter):
         """Whether rows go one by one: the first-level cache holds one of them and what it has in common with
         others, or the second-level cache does not hold two of them."""
         size, (own, common) = size_name(stages.waiting.axes[-1]), self._widths(loop, stages)
-        near = f"{size} * {own + common} <= {NEAR}"
-        return f"{near} or {size} * {2 * own} > {GROUP_BYTES}" if own else near
+        target = self.scalars.target
+        near = f"{size} * {own + common} <= {target.near_bytes}"
+        return f"{near} or {size} * {2 * own} > {target.tuning.group_bytes}" if own else near
 
     def _group(self, loop: Loop, stages: Stages) -> str:
         """How many rows make a group: what is loaded from these stays in the second-level cache."""
         own = self._widths(loop, stages)[0]
-        most = GROUP if vector_bytes() >= LINE else FEW_ROWS
-        return (
-            f"min({most}, {GROUP_BYTES // own} // {size_name(stages.waiting.axes[-1])})" if own else str(most)
-        )
+        tuning, size = self.scalars.target.tuning, size_name(stages.waiting.axes[-1])
+        most = tuning.rows_in_group
+        return f"min({most}, {tuning.group_bytes // own} // {size})" if own else str(most)
 
     def _widths(self, loop: Loop, stages: Stages) -> tuple[int, int]:
         """Bytes loaded for each place along a row: of the row itself, and of what it has in common."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 from typing import Any
 
 from llvmlite import ir
 
-from esat.codegen.processor import chooses_by_masks
+from esat.codegen.ground.target import Target
 from esat.records import record
 
 
@@ -25,11 +26,14 @@ class Format:
     ----------
     bits
         32 or 64.
+    target
+        The machine that computes with them.
     lanes
         1 for a scalar.
     """
 
     bits: int
+    target: Target
     lanes: int = 1
 
     @property
@@ -247,7 +251,7 @@ class Float(Expression):
 
         Where choices are made by sign bits, that of the number itself serves as well.
         """
-        return self < 0.0 if chooses_by_masks() else self.bits() < 0
+        return self < 0.0 if self.format.target.selects_by_masks else self.bits() < 0
 
     def integral_to_integer(self) -> Integer:
         """An integral number of magnitude below ``2**(fraction_bits - 2)`` as an integer.
@@ -269,7 +273,7 @@ class Float(Expression):
 
     def convert(self, bits: int) -> Float:
         """The same number in the format of ``bits`` bits, rounded if that is narrower."""
-        target = Format(bits, self.format.lanes)
+        target = replace(self.format, bits=bits)
         if bits == self.format.bits:
             return self
         emit = self.builder.fpext if bits > self.format.bits else self.builder.fptrunc
@@ -337,7 +341,7 @@ class Integer(Expression):
 
     def narrow(self) -> Integer:
         """The low 32 bits."""
-        target = Format(32, self.format.lanes)
+        target = replace(self.format, bits=32)
         return Integer(self.builder, self.builder.trunc(self.value, target.integer_type), target)
 
     def bits_to_float(self) -> Float:

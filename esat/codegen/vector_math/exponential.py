@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 
-from esat.codegen.processor import rounds_at_once, scales
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer
 from esat.records import record
@@ -57,7 +56,7 @@ def reduce_binary_exponential(x: Float) -> Reduced:
 
 def _nearest_multiple(x: Float, factor: float) -> tuple[Float, Integer]:
     """The integer nearest to ``x * factor``, as a number and as an integer."""
-    if rounds_at_once():
+    if x.format.target.rounds_at_once:
         n = (x * factor).round_to_even()
         return n, n.integral_to_integer()
     return x.nearest_multiple(factor)
@@ -65,7 +64,7 @@ def _nearest_multiple(x: Float, factor: float) -> tuple[Float, Integer]:
 
 def scale(x: Float, exponent: Integer) -> Float:
     """``x * 2**exponent``, rounded once, for exponents up to twice those of normal numbers."""
-    if scales():
+    if x.format.target.scales:
         return x.times_power_of_two(exponent)
     fraction_bits = x.format.fraction_bits
     biased = exponent + 2 * x.format.bias
@@ -76,7 +75,7 @@ def scale(x: Float, exponent: Integer) -> Float:
 
 def scale_down(x: Float, exponent: Integer) -> Float:
     """``x * 2**exponent``, rounded once, for exponents of zero and below: cheaper than :func:`scale`."""
-    if scales():
+    if x.format.target.scales:
         return x.times_power_of_two(exponent)
     # More than the exponents of all denormal numbers.
     raised = 128 if x.format.bits == 64 else 64

@@ -13,8 +13,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.registry import cpu_target
 
+from esat.codegen.ground.machine import codegen_of
+from esat.codegen.ground.target import Target
 from esat.codegen.vector_math import variants
 from esat.codegen.vector_math.builder import Format
 from esat.codegen.vector_math.functions import FUNCTIONS
@@ -31,13 +32,15 @@ class _Library(JITCodeLibrary):
     def finalize(self) -> None:
         """Nothing is added from now on."""
         self._finalized = True
+        codegen: Any = self._codegen
+        codegen.free()
 
 
 FormulaLibrary: Any = _Library  # whose constructor numba does not annotate
 
 
 @functools.cache
-def formula_library(name: str, bits: int, lanes: int = 1) -> Any:
+def formula_library(name: str, bits: int, lanes: int, target: Target) -> Any:
     """Numba's library of the function ``name`` of vectors of so many lanes of floats of ``bits`` bits.
 
     Raises
@@ -47,9 +50,9 @@ def formula_library(name: str, bits: int, lanes: int = 1) -> Any:
     """
     entry = FUNCTIONS[name]
     full_name = variants.variant(symbol(name, bits), lanes)
-    library = FormulaLibrary(cpu_target.target_context.codegen(), full_name)
-    module = cpu_target.target_context.create_module(full_name)
-    function = variants.define(module, full_name, entry.formula, Format(bits, lanes), entry.arity)
+    library = FormulaLibrary(codegen_of(target), full_name)
+    module = codegen_of(target)._create_empty_module(full_name)
+    function = variants.define(module, full_name, entry.formula, Format(bits, target, lanes), entry.arity)
     # The branch of a guarded function is for rare arguments, and in most loops one function among several.
     function.attributes.add("noinline" if entry.guarded else "alwaysinline")
     library.add_ir_module(module)
@@ -84,20 +87,18 @@ class Formula:
         """Whether rare arguments take a branch."""
         return FUNCTIONS[self.name].guarded
 
-    @property
-    def library(self) -> Any:
-        """The library that has it."""
-        return formula_library(self.name, self.bits, self.lanes)
+    def library(self, target: Target) -> Any:
+        """The library that has it for a target."""
+        return formula_library(self.name, self.bits, self.lanes, target)
 
-    @property
-    def length(self) -> int:
+    def length(self, target: Target) -> int:
         """Operations of LLVM that it consists of, and those of functions that it calls."""
-        return _length(self)
+        return _length(self, target)
 
 
 @functools.cache
-def _length(formula: Formula) -> int:
-    module = formula.library._get_module_for_linking()
+def _length(formula: Formula, target: Target) -> int:
+    module = formula.library(target)._get_module_for_linking()
     return sum(len(list(block.instructions)) for one in module.functions for block in one.blocks)
 
 
@@ -120,13 +121,13 @@ def symbol(name: str, bits: int) -> str:
     return f"esat_{name}_float{bits}"
 
 
-def emit_call(name: str, bits: int, builder: Any, arguments: tuple[Any, ...]) -> Any:
+def emit_call(name: str, format_: Format, builder: Any, arguments: tuple[Any, ...]) -> Any:
     """Emit a call of the function ``name``, whose library is linked later; its LLVM value."""
-    module, full_name = builder.module, symbol(name, bits)
+    bits, module, full_name = format_.bits, builder.module, symbol(name, format_.bits)
     function = module.globals.get(full_name)
     if function is None:
-        function = variants.declare(module, full_name, Format(bits), len(arguments))
-        variants.declare_all(module, full_name, bits, len(arguments))
+        function = variants.declare(module, full_name, format_, len(arguments))
+        variants.declare_all(module, full_name, format_, len(arguments))
     call = builder.call(function, arguments)
     call.attributes = variants.attributes(full_name, bits, len(arguments))
     return call

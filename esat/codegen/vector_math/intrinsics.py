@@ -9,6 +9,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from esat.codegen.ground.host import library_target
+from esat.codegen.vector_math.builder import Format
 from esat.codegen.vector_math.formulas import emit_call
 from esat.codegen.vector_math.functions import FUNCTIONS
 from esat.codegen.vector_math.linking import link
@@ -32,9 +34,10 @@ def function(name: str, bits: int) -> Any:
     type_: Any = {32: types.float32, 64: types.float64}[bits]
 
     def emit(context: Any, builder: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
-        link(context.active_code_library, name, bits)
+        library = context.active_code_library
+        link(library, name, bits)
         _align_stack(builder)
-        return emit_call(name, bits, builder, arguments)
+        return emit_call(name, Format(bits, library_target(library)), builder, arguments)
 
     def unary(typing_context: Any, x: Any) -> Any:
         return type_(type_), emit

@@ -5,10 +5,12 @@ functions", SIGNUM Newsletter 18, 1983), in integer arithmetic, behind a branch 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from llvmlite import ir
 
+from esat.codegen.ground.target import Target
 from esat.codegen.llvm_loops import one_by_one
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Format, Integer, Mask
@@ -65,13 +67,13 @@ def _reduce_lanes(x: Float, limit: float, parts: Sequence[Any]) -> Sequence[Any]
     In a loop: written out for every lane, it would be most of the code of a sine.
     """
     builder = x.builder
-    reduction = _declare_reduction(builder.module)
+    reduction = _declare_reduction(builder.module, x.format.target)
     if x.format.lanes == 1:
         result = builder.call(reduction, [x.value])
         return [builder.extract_value(result, number) for number in range(len(parts))]
     angles, *reduced = (_in_memory(builder, value) for value in (x.value, *parts))
     with one_by_one(builder, ir.Constant(_WORD, x.format.lanes)) as lane:
-        angle = Float(builder, builder.load(builder.gep(angles, [lane])), Format(64))
+        angle = Float(builder, builder.load(builder.gep(angles, [lane])), replace(x.format, lanes=1))
         with builder.if_then((abs(angle) >= limit).value):
             result = builder.call(reduction, [angle.value])
             for number, lanes in enumerate(reduced):
@@ -90,7 +92,7 @@ def _in_memory(builder: Any, vector: Any) -> Any:
     return builder.bitcast(address, vector.type.element.as_pointer())
 
 
-def _declare_reduction(module: Any) -> Any:
+def _declare_reduction(module: Any, target: Target) -> Any:
     """The function that reduces one angle: ``double -> (quadrant, high, low)``, defined once per module."""
     function = module.globals.get(_REDUCTION)
     if function is None:
@@ -98,7 +100,7 @@ def _declare_reduction(module: Any) -> Any:
         function.linkage = "linkonce_odr"
         for attribute in ("noinline", "nounwind", "readnone"):
             function.attributes.add(attribute)
-        _define_reduction(function)
+        _define_reduction(function, Format(64, target))
     return function
 
 
@@ -115,7 +117,7 @@ def _digits(module: Any) -> Any:
     return table
 
 
-def _define_reduction(function: Any) -> None:
+def _define_reduction(function: Any, format_: Format) -> None:
     """Fill in the body.
 
     With ``x = m 2**p``, ``m`` an integer of 53 bits, digits of 2/pi before the one numbered ``p - 1`` give
@@ -124,7 +126,7 @@ def _define_reduction(function: Any) -> None:
     which at least 137 are right; no 64-bit number comes closer than 62 bits to a multiple of pi/2.
     """
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    x = Float(builder, function.args[0], Format(64))
+    x = Float(builder, function.args[0], format_)
     pattern = abs(x).bits()
     significand = (pattern & ((1 << 52) - 1)) | (1 << 52)
     power = (pattern >> 52) - (1023 + 52)
@@ -136,7 +138,7 @@ def _define_reduction(function: Any) -> None:
     fraction = builder.shl(product, ir.Constant(_WINDOW, 2))
     sign = builder.ashr(fraction, ir.Constant(_WINDOW, _WINDOW_BITS - 1))
     size = builder.sub(builder.xor(fraction, sign), sign)
-    remainder = _times_half_pi(builder, size)
+    remainder = _times_half_pi(builder, size, format_)
     is_negative = x.mask(builder.xor(builder.trunc(sign, ir.IntType(1)), (x < 0.0).value))
     quadrant = (x < 0.0).select_integer(quadrant.integer(0) - quadrant, quadrant)
     high = is_negative.select(-remainder.high, remainder.high)
@@ -170,13 +172,12 @@ def _top_bits(builder: Any, window: Any, count: int) -> Any:
     return builder.trunc(builder.lshr(window, ir.Constant(_WINDOW, _WINDOW_BITS - count)), _WORD)
 
 
-def _times_half_pi(builder: Any, size: Any) -> DoubleWord:
+def _times_half_pi(builder: Any, size: Any, format_: Format) -> DoubleWord:
     """``size / 2**192 * pi/2`` for a nonzero integer ``size``."""
     count_type = ir.FunctionType(_WINDOW, [_WINDOW, ir.IntType(1)])
     count_zeros = builder.module.declare_intrinsic("llvm.ctlz", [_WINDOW], count_type)
     zeros = builder.call(count_zeros, [size, ir.Constant(ir.IntType(1), 0)])
     normal = builder.shl(size, zeros)
-    format_ = Format(64)
     head = Integer(builder, _top_bits(builder, normal, 53), format_).to_float()
     rest = builder.shl(normal, ir.Constant(_WINDOW, 53))
     tail = Integer(builder, _top_bits(builder, rest, 53), format_).to_float()

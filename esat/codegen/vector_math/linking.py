@@ -13,6 +13,8 @@ from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 
+from esat.codegen.ground.host import library_target
+from esat.codegen.ground.target import Target
 from esat.codegen.vector_math.formulas import OF_MANY, Formula, formula_called, formula_library
 from esat.codegen.vector_math.passes import drop, inline
 from esat.codegen.vector_math.shared_code import caller, is_shared, share
@@ -36,19 +38,18 @@ class LinkingLibrary(JITCodeLibrary):
         for name in [function.name for function in self._final_module.functions if function.is_declaration]:
             formula = formula_called(name)
             if formula is not None:
-                self._final_module.link_in(
-                    _library(formula, formula.mark in of_many)._get_module_for_linking(), preserve=True
-                )
+                found = _library(formula, formula.mark in of_many, library_target(self))
+                self._final_module.link_in(found._get_module_for_linking(), preserve=True)
                 self._final_module.get_function(name).linkage = "internal"
         inline(self)
 
 
-def _library(formula: Formula, is_one_of_many: bool) -> Any:
+def _library(formula: Formula, is_one_of_many: bool, target: Target) -> Any:
     """Numba's library of what stands for a formula in a kernel: itself, or a call of its machine code."""
-    if not is_shared(formula, is_one_of_many):
-        return formula.library
-    share(formula)
-    return caller(formula)
+    if not is_shared(formula, is_one_of_many, target):
+        return formula.library(target)
+    share(formula, target)
+    return caller(formula, target)
 
 
 def link(library: Any, name: str, bits: int) -> None:
@@ -58,4 +59,4 @@ def link(library: Any, name: str, bits: int) -> None:
     """
     if not isinstance(library, LinkingLibrary):
         for lanes in (1, *LANES[bits]):
-            library.add_linking_library(formula_library(name, bits, lanes))
+            library.add_linking_library(formula_library(name, bits, lanes, library_target(library)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from esat.codegen.processor import chooses_by_masks
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer, Mask
 from esat.codegen.vector_math.double_word import two_sum
@@ -56,7 +55,7 @@ def quotient_series(f: Float) -> tuple[Float, Float]:
 
 def with_special_values(argument: Float, value: Float) -> Float:
     """A logarithm's ``value``, corrected where ``argument`` is zero, negative, infinite or NaN."""
-    if chooses_by_masks():
+    if argument.format.target.selects_by_masks:
         value = argument.equals(math.inf).select(math.inf, value)
         value = (argument >= 0.0).select(value, argument.float(math.nan))
     else:

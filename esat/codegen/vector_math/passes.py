@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite.binding import ffi, newpassmanagers
+from llvmlite.binding import newpassmanagers
+
+from esat.codegen.ground.machine import free
 
 _DROPPING = ("add_global_dead_code_eliminate_pass", "add_strip_dead_prototype_pass")
 _INLINING = ("add_always_inliner_pass", "add_instruction_combine_pass", "add_simplify_cfg_pass", _DROPPING[0])
@@ -26,14 +28,3 @@ def _run(library: Any, names: tuple[str, ...]) -> None:
         getattr(passes, name)()
     passes.run(library._final_module, library._codegen._pass_builder())
     free(passes)
-
-
-def free(manager: Any) -> None:
-    """Free a manager of passes, with all its passes.
-
-    In llvmlite its method for that is hidden by one of another base, which does nothing: managers stay, some
-    hundred kilobytes for each kernel.
-    """
-    if type(manager)._dispose is ffi.ObjectRef._dispose:
-        newpassmanagers.NewPassManager._dispose(manager)
-    manager.close()

@@ -14,61 +14,74 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from llvmlite import binding
 from numba.core.codegen import JITCodeLibrary
-from numba.core.registry import cpu_target
+from numba.core.compiler_lock import global_compiler_lock
 
-from esat.codegen.processor import vector_bytes
+from esat.codegen.ground.machine import codegen_of, engine_of, target_machine
+from esat.codegen.ground.target import Target
 from esat.codegen.vector_math import variants
 from esat.codegen.vector_math.builder import Float, Format
 from esat.codegen.vector_math.formulas import Formula, FormulaLibrary
 from esat.codegen.vector_math.passes import inline
 from esat.records import record
 
-Code: TypeAlias = Any
-"""What numba keeps of a library: its name, how it is kept, and the machine code."""
-
 _SHARED = ".shared"
-_VECTOR_BYTES = 32
 _LONG = 30
 """Operations from which a formula is called in loops of many functions."""
 _VERY_LONG = 80
 """Operations from which it is called in all loops. There are few functions in the others, for which LLVM has
-registers enough: in calls, softplus takes 1.1 of the time, erf 1.07, the logarithm of gamma 0.8."""
+registers enough."""
 
 
 @record(frozen=True, slots=True)
-class _Shared:
-    """Machine code that is there: the library that has it, and what is kept of it on disk."""
+class Code:
+    """Machine code of one function, and LLVM's of it, for those who look into it."""
 
-    library: Any
-    code: Code
+    object_code: bytes
+    bitcode: bytes
 
 
-_shared: dict[str, _Shared] = {}
+class _Loaded:
+    """Code that is loaded into an engine of its own, when it is first called."""
+
+    def __init__(self, name: str, code: Code) -> None:
+        self.name, self.code = name, code
+
+    @functools.cached_property
+    def address(self) -> int:
+        """Of the function."""
+        # Whoever loads it last would free what others call.
+        with global_compiler_lock:
+            self._engine = engine_of(self.code.object_code)
+            return int(self._engine.get_function_address(self.name))
+
+
+_shared: dict[str, _Loaded] = {}
 """By the names that kernels call. It stays, as do kernels that call it."""
 
 
-def is_shared(formula: Formula, is_one_of_many: bool) -> bool:
+def is_shared(formula: Formula, is_one_of_many: bool, target: Target) -> bool:
     """Whether kernels call the machine code of a formula, instead of having it in them.
 
-    Functions with a branch are never inlined. Where vectors have 64 bytes, others are: there are as many more
-    registers, and on an Emerald Rapids server float32 Black-Scholes takes 1.2 of the time with calls.
+    Functions with a branch are never inlined. Where there are many registers, others are.
     """
     if formula.is_guarded:
         return True
-    return vector_bytes() == _VECTOR_BYTES and formula.length >= (_LONG if is_one_of_many else _VERY_LONG)
+    least = _LONG if is_one_of_many else _VERY_LONG
+    return target.calls_formulas and formula.length(target) >= least
 
 
 @functools.cache
-def caller(formula: Formula) -> Any:
+def caller(formula: Formula, target: Target) -> Any:
     """Numba's library of a function in a formula's place, to be inlined, which calls the shared code."""
-    context, format_ = cpu_target.target_context, Format(formula.bits, formula.lanes)
-    library = FormulaLibrary(context.codegen(), _name(formula))
-    module = context.create_module(_name(formula))
-    shared = variants.declare(module, _name(formula), format_, formula.arity)
+    codegen, format_ = codegen_of(target), Format(formula.bits, target, formula.lanes)
+    name = _name(formula, target)
+    library = FormulaLibrary(codegen, name)
+    module = codegen._create_empty_module(name)
+    shared = variants.declare(module, name, format_, formula.arity)
 
     def call(*operands: Float) -> Float:
         builder = operands[0].builder
@@ -80,54 +93,52 @@ def caller(formula: Formula) -> Any:
     return library
 
 
-def share(formula: Formula) -> None:
+def share(formula: Formula, target: Target) -> None:
     """Make the machine code of a formula, unless it is there."""
-    name = _name(formula)
+    name = _name(formula, target)
     if name in _shared:
         return
-    module = formula.library._get_module_for_linking().clone()
+    module = formula.library(target)._get_module_for_linking().clone()
     for function in module.functions:
         if not function.is_declaration:
             function.linkage = "internal"
     function = module.get_function(formula.symbol)
     function.name, function.linkage = name, "external"
-    library = _new_library(name)
+    library = _LIBRARY(codegen_of(target), name)
     library.add_llvm_module(module)
-    _finish(name, library)
+    _finish(name, library, target)
 
 
-def share_function(name: str, write: Callable[[Any], None]) -> None:
+def share_function(name: str, target: Target, write: Callable[[Any], None]) -> None:
     """Make the machine code of a function, unless it is there.
 
     Parameters
     ----------
     name
         Its name, which :func:`shared_name` made.
+    target
+        What it is for.
     write
         Puts the function into a module of llvmlite's.
     """
     if name not in _shared:
-        module = cpu_target.target_context.create_module(name)
+        module = codegen_of(target)._create_empty_module(name)
         write(module)
-        library = _new_library(name)
+        library = _LIBRARY(codegen_of(target), name)
         library.add_ir_module(module)
-        _finish(name, library)
+        _finish(name, library, target)
 
 
-def shared_name(name: str) -> str:
+def shared_name(name: str, target: Target) -> str:
     """What a shared function is called that stands for another one."""
-    return name + _SHARED
+    return f"{name}{_SHARED}.{target.digest}"
 
 
-def _new_library(name: str) -> Any:
-    library = _LIBRARY(cpu_target.target_context.codegen(), name)
-    library.enable_object_caching()
-    return library
-
-
-def _finish(name: str, library: Any) -> None:
+def _finish(name: str, library: Any, target: Target) -> None:
     library.finalize()
-    _shared[name] = _Shared(library, library.serialize_using_object_code())
+    module = library._final_module
+    object_code = bytes(target_machine(target).emit_object(module))
+    _shared[name] = _Loaded(name, Code(object_code, bytes(module.as_bitcode())))
 
 
 def is_there(name: str) -> bool:
@@ -137,7 +148,7 @@ def is_there(name: str) -> bool:
 
 def address_of(name: str) -> int:
     """The address of shared code that is there."""
-    return int(_shared[name].library.get_pointer_to_function(name))
+    return _shared[name].address
 
 
 def codes(names: Iterable[str]) -> dict[str, Code]:
@@ -145,23 +156,20 @@ def codes(names: Iterable[str]) -> dict[str, Code]:
     return {name: _shared[name].code for name in names}
 
 
-def assembly_of(names: Iterable[str]) -> str:
+def assembly_of(names: Iterable[str], target: Target) -> str:
     """Shared code that is there as assembly text."""
-    codegen: Any = cpu_target.target_context.codegen()
-    modules = [_shared[name].library._get_module_for_linking() for name in names]
-    return "".join(codegen._tm.emit_assembly(module) for module in modules)
+    modules = [binding.parse_bitcode(_shared[name].code.bitcode) for name in names]
+    return "".join(target_machine(target).emit_assembly(module) for module in modules)
 
 
 def load(codes: Mapping[str, Code]) -> None:
-    """Load what :func:`codes` gave in another process; what is there already stays."""
-    codegen: Any = cpu_target.target_context.codegen()
+    """Keep what :func:`codes` gave in another process; what is there already stays."""
     for name, code in codes.items():
-        if name not in _shared:
-            _shared[name] = _Shared(codegen.unserialize_library(code), code)
+        _shared.setdefault(name, _Loaded(name, code))
 
 
-def _name(formula: Formula) -> str:
-    return shared_name(formula.symbol)
+def _name(formula: Formula, target: Target) -> str:
+    return shared_name(formula.symbol, target)
 
 
 class _Library(JITCodeLibrary):
@@ -173,6 +181,9 @@ class _Library(JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         inline(self)
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
 
 
 _LIBRARY: Any = _Library  # whose constructor numba does not annotate

@@ -9,6 +9,7 @@ formulas take long.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from llvmlite import ir
@@ -49,12 +50,15 @@ def declare(module: Any, name: str, format_: Format, arity: int) -> Any:
     return function
 
 
-def declare_all(module: Any, name: str, bits: int, arity: int) -> None:
+def declare_all(module: Any, name: str, format_: Format, arity: int) -> None:
     """Declare the variants of the function ``name`` of a module, which the vectoriser then may call.
 
     LLVM forgets what nothing refers to, so a table does, until it is dropped.
     """
-    declared = [declare(module, variant(name, lanes), Format(bits, lanes), arity) for lanes in LANES[bits]]
+    declared = [
+        declare(module, variant(name, lanes), replace(format_, lanes=lanes), arity)
+        for lanes in LANES[format_.bits]
+    ]
     addresses = ir.Constant.literal_struct(declared)
     keep(module, name + KEPT, addresses)
 

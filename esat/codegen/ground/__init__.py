@@ -1,0 +1,1 @@
+"""What kernels stand on: the target they are compiled for."""

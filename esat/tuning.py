@@ -1,0 +1,187 @@
+"""Measuring the numbers that kernels are tuned by: the same kernels for targets that differ in one number.
+
+Each number is changed only where that makes kernels of its kind faster by more than clocks vary. Numbers that
+follow one another are measured for the target that the numbers before them gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from esat import codegen
+from esat.codegen.compile import compile_kernel
+from esat.codegen.ground.target import LONGEST_VECTOR, Target
+from esat.codegen.parallel import compile_parallel_kernel
+from esat.frontend.elementwise import exp, square, tanh
+from esat.frontend.reductions import sum as total
+from esat.frontend.tensor import matrix, vector
+from esat.graph import Constant, FunctionGraph, Variable
+from esat.phases.fusion import fuse
+from esat.records import record
+
+ELEMENTS = 8192
+"""Of arrays that stay in a core's own cache."""
+LARGE = 8 << 20
+"""Elements of arrays that do not stay in any cache."""
+ROW = 4096
+"""Elements of the rows of such arrays."""
+LEAST_GAIN, LEAST_GAIN_IN_MEMORY = 0.05, 0.1
+"""Share of the time by which another number must be faster than the one at hand; others use memory, too."""
+
+Call = Callable[[], Any]
+Seconds = Callable[..., list[float]]
+"""Seconds of each call, timed in turns."""
+
+
+@record(frozen=True)
+class Program:
+    """A kernel that a number matters to.
+
+    Attributes
+    ----------
+    inputs, output
+        What it computes.
+    shapes
+        Of the inputs.
+    in_parts
+        Whether it is the code for several threads, which long loops run; one thread runs it here.
+    streams
+        Whether it writes past the caches.
+    """
+
+    inputs: tuple[Variable, ...]
+    output: Variable
+    shapes: tuple[tuple[int, ...], ...]
+    in_parts: bool = False
+    streams: bool = False
+
+    def call(self, target: Target, arrays: Sequence[Any]) -> Call:
+        """A call of it as compiled for a target; of its arrays the output comes first."""
+        graph = FunctionGraph(list(self.inputs), [self.output])
+        (group,) = fuse(graph, codegen).groups
+        kernel = codegen.lower(group)
+        given = dict(zip(graph.inputs, arrays[1:], strict=True))
+        read = [group.inputs[place] for place in kernel.operands]
+        passed = [arrays[0], *(one.data if isinstance(one, Constant) else given[one] for one in read)]
+        if self.in_parts:
+            code = compile_parallel_kernel(kernel, target, "C", self.streams)
+            return partial(code, 1, *passed)
+        return partial(compile_kernel(kernel, target).function, *passed)
+
+    def arrays(self) -> list[Any]:
+        """An output and inputs of its shapes, between 0.2 and 1."""
+        generator = np.random.default_rng(0)
+        values = [
+            generator.random(prod(shape), dtype=np.float32).reshape(shape) * 0.8 + 0.2
+            for shape in self.shapes
+        ]
+        inputs = [
+            array.astype(variable.tensor_type.dtype)
+            for array, variable in zip(values, self.inputs, strict=True)
+        ]
+        rank = self.output.tensor_type.ndim
+        shape = np.broadcast_shapes(*self.shapes) if rank else ()
+        return [np.empty(shape, self.output.tensor_type.dtype), *inputs]
+
+
+def tuned(target: Target, seconds_of: Seconds) -> Target:
+    """The target with the numbers that programs were fastest with.
+
+    Parameters
+    ----------
+    target
+        One that this process can run code for, with the numbers to start from.
+    seconds_of
+        Times calls in turns.
+    """
+    for number, values, programs in measurements(target):
+        target = best(target, number, values, programs, seconds_of)
+    return target
+
+
+def best(
+    target: Target, number: str, values: Sequence[object], programs: Sequence[Program], seconds_of: Seconds
+) -> Target:
+    """The target with the best of some values of a number."""
+    present = getattr(target.tuning, number)
+    others = [value for value in values if value != present]
+    candidates = [target, *(target.tuned(**{number: value}) for value in others)]
+    shares = np.ones(len(candidates))
+    for program in programs:
+        arrays = program.arrays()
+        seconds = seconds_of(*(program.call(candidate, arrays) for candidate in candidates))
+        shares *= np.array(seconds) / seconds[0]
+    means = shares ** (1.0 / len(programs))
+    best = int(means.argmin())
+    in_memory = any(program.in_parts for program in programs)
+    least = LEAST_GAIN_IN_MEMORY if in_memory else LEAST_GAIN
+    return candidates[best] if means[best] < 1.0 - least else target
+
+
+def measurements(target: Target) -> Iterator[tuple[str, tuple[object, ...], tuple[Program, ...]]]:
+    """Names of numbers, values they may have, and programs that they matter to."""
+    functions = (_exponentials("float64"), _tangents("float32"))
+    if target.vector_bytes == 64:
+        yield "preferred_vector_bytes", (32, 64), (*functions, _chain("float64"))
+    counts = tuple(count for count in (0, 2, 4) if count * target.vector_bytes <= LONGEST_VECTOR)
+    yield "interleave_count", counts, functions
+    yield "arithmetic_interleave_count", (0, 2, 4), (_chain("float64"), _chain("float32"))
+    if target.vector_bytes == 64:
+        near = target.caches.level2 // 16
+        yield "memory_vector_bytes", (32, 64), (_scaled("float64", near), _scaled("float32", near))
+    sums, streams = _large_sums(), _large_streams()
+    yield "reading_places", (1, 4), sums
+    yield "prefetch_distance", (0, 4096, 8192, 16384), (sums[0], streams[0])
+    yield "page_prefetch_distance", (0, 16384), (sums[1], streams[1])
+    yield "groups_rows", (True, False), (_large_rows(),)
+    yield "rows_in_group", (2, 4, 8), (_large_rows(),)
+
+
+def _exponentials(dtype: str) -> Program:
+    v = vector("v", dtype=dtype)
+    return Program((v,), exp(-v * v) / (1.0 + exp(v)), ((ELEMENTS,),))
+
+
+def _tangents(dtype: str) -> Program:
+    x, y = vector("x", dtype=dtype), vector("y", dtype=dtype)
+    return Program((x, y), tanh(x) * y + exp(-x * x), ((ELEMENTS,), (ELEMENTS,)))
+
+
+def _chain(dtype: str) -> Program:
+    x = vector("x", dtype=dtype)
+    value = x
+    for _ in range(20):
+        value = value * x + 0.25
+    return Program((x,), value, ((ELEMENTS,),))
+
+
+def _scaled(dtype: str, size: int) -> Program:
+    x, y = vector("x", dtype=dtype), vector("y", dtype=dtype)
+    return Program((x, y), x * 2.5 + y, ((size,), (size,)))
+
+
+def _large_sums() -> tuple[Program, Program]:
+    x, y = vector("x", dtype="float32"), vector("y", dtype="float32")
+    return (
+        Program((x,), total(square(x)), ((LARGE,),), in_parts=True),
+        Program((x, y), total(square(x - y)), ((LARGE,), (LARGE,)), in_parts=True),
+    )
+
+
+def _large_streams() -> tuple[Program, Program]:
+    x, y = vector("x", dtype="float32"), vector("y", dtype="float32")
+    return (
+        Program((x,), x * 2.5 + 1.0, ((LARGE,),), in_parts=True, streams=True),
+        Program((x, y), x * 2.5 + y, ((LARGE,), (LARGE,)), in_parts=True, streams=True),
+    )
+
+
+def _large_rows() -> Program:
+    x, scale = matrix("x", dtype="float32"), vector("s", dtype="float32")
+    centred = (x - total(x, axis=1, keepdims=True)) * scale
+    return Program((x, scale), centred, ((LARGE // ROW, ROW), (ROW,)), in_parts=True, streams=True)
