@@ -25,8 +25,9 @@ pipeline   ``compile``: the stages from a graph to a function, one named call ea
 functions  ``jit``: functions of NumPy arrays, compiled
 ========== =========================================================================================
 
-``calibration`` measures the machine for the cost model, and ``tuning`` for its kernels, with compiled programs. Small helpers of Python's own
-matters stand beside: ``progress`` (a line on the terminal), ``forks``, ``collection`` (of garbage).
+``calibration`` measures the machine for the cost model, and ``tuning`` for its kernels, with compiled
+programs. Small helpers of Python's own matters stand beside: ``progress`` (a line on the terminal),
+``forks``, ``collection`` (of garbage).
 
 Names of everyday use are handed on here. Those that need the compiler are loaded when first used.
 """

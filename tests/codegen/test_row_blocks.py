@@ -203,10 +203,10 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
             op.check_operands(node, wrong)
 
 
-def test_the_source_shows_what_is_computed(target: Target, tiled: bool) -> None:
+def test_the_source_shows_what_is_computed(target: Target) -> None:
     text = routine("float64", target).source()
     assert "tanh_float64(v2)  # tanh(add.0)" in text
     assert "kernel_1(view(result1_block[first:]" in text
     assert text.count("call_blas(") == 5
-    assert text.count("multiply_tiles(") == (3 if tiled else 0)
-    assert text.count("add_tiles(") == (2 if tiled else 0)
+    assert text.count("multiply_tiles(") == (3 if target.tiles_products else 0)
+    assert text.count("add_tiles(") == (2 if target.tiles_products else 0)
