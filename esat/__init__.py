@@ -25,7 +25,7 @@ pipeline   ``compile``: the stages from a graph to a function, one named call ea
 functions  ``jit``: functions of NumPy arrays, compiled
 ========== =========================================================================================
 
-``calibration`` measures the machine for the cost model, and ``tuning`` for its kernels, with compiled
+``calibration`` measures the machine for the cost model, and ``kernel_tuning`` for its kernels, with compiled
 programs. Small helpers of Python's own matters stand beside: ``progress`` (a line on the terminal),
 ``forks``, ``collection`` (of garbage).
 

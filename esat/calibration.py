@@ -25,6 +25,7 @@ from esat.frontend.elementwise import exp, log, reciprocal, sqrt, tanh
 from esat.frontend.graph import Graph
 from esat.frontend.tensor import matrix, vector
 from esat.graph import FunctionGraph, Variable
+from esat.kernel_tuning import tuned
 from esat.ops.contraction import MATMUL
 from esat.ops.cumulative import cumsum
 from esat.ops.linalg.structured import StructuredProduct
@@ -33,7 +34,6 @@ from esat.ops.sorting import sort
 from esat.phases.fusion import fuse
 from esat.pipeline import compile as compile_graph
 from esat.records import record
-from esat.tuning import tuned
 
 VECTOR = 8192
 """Elements of the vectors on which arithmetic is timed: they fit into a core's own cache."""

@@ -1,7 +1,6 @@
 """Executables of graphs that tests have fused themselves: the last stages of the pipeline alone."""
 
 from collections.abc import Callable
-from functools import partial
 
 from esat.codegen.blas import routine_for
 from esat.codegen.ground.host import host_target
@@ -17,12 +16,17 @@ from esat.runtime.kernels import Kernels, KernelSource, compile_kernels
 from esat.runtime.program import Program, Routine, library_routines
 
 
+def routine_here(node: Apply) -> Routine | None:
+    """A library's routine on this machine."""
+    return routine_for(node, host_target())
+
+
 def assembled(
     graph: FunctionGraph,
     plan: FusionPlan,
     permissions: Permissions | None = None,
     source: KernelSource | None = None,
-    routine: Callable[[Apply], Routine | None] = partial(routine_for, target=host_target()),
+    routine: Callable[[Apply], Routine | None] = routine_here,
     in_place: bool = True,
 ) -> Executable:
     """The Executable of a plan, with kernels from a source."""

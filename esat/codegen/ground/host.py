@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import binding
 from numba.core.registry import cpu_target
 
-from esat.codegen.ground.target import Caches, Target, Tuning, enabled
+from esat.codegen.ground.target import Caches, Target, TuningNumbers, enabled
 from esat.extract.machine import profile_path
 
 _FORMAT = 1
@@ -97,7 +97,7 @@ def tuning_path() -> Path:
     return profile_path().with_suffix(".tuning.json")
 
 
-def stored_tuning(target: Target) -> Tuning | None:
+def stored_tuning(target: Target) -> TuningNumbers | None:
     """The numbers that were measured on a machine like the target; None where there are none to be read."""
     try:
         stored = json.loads(tuning_path().read_text(encoding="utf-8"))
@@ -108,13 +108,13 @@ def stored_tuning(target: Target) -> Tuning | None:
     if stored.get("machine") != _machine(target):
         return None
     numbers = stored.get("tuning")
-    names = {field.name for field in fields(Tuning)}
+    names = {field.name for field in fields(TuningNumbers)}
     if not isinstance(numbers, dict) or set(numbers) != names:
         return None
     kinds = asdict(target.tuning)
     if any(type(value) is not type(kinds[name]) or value < 0 for name, value in numbers.items()):
         return None
-    return Tuning(**numbers)
+    return TuningNumbers(**numbers)
 
 
 def store_tuning(target: Target) -> Path:

@@ -41,7 +41,7 @@ class Caches:
 
 
 @record(frozen=True)
-class Tuning:
+class TuningNumbers:
     """The numbers that kernels are tuned by, which :func:`esat.calibrate` measures.
 
     Attributes
@@ -129,7 +129,7 @@ class Target:
     rounds_at_once: bool
     tiles_products: bool
     caches: Caches
-    tuning: Tuning
+    tuning: TuningNumbers
 
     @classmethod
     def of(cls, triple: str, features: str = "", cpu: str = "", caches: Caches | None = None) -> Target:
@@ -198,14 +198,14 @@ def _family(triple: str) -> str:
     return _ARM if architecture in ("aarch64", "arm64") else _X86
 
 
-def _default_tuning(vector_bytes: int, caches: Caches) -> Tuning:
+def _default_tuning(vector_bytes: int, caches: Caches) -> TuningNumbers:
     """What follows from the length of vectors and the caches.
 
     Vectors of 64 bytes keep the units busy for longer, and there are registers for two; of 32 bytes, four in
     turns fill the units. About others LLVM decides.
     """
     is_wide, is_middle = vector_bytes == _LARGE_VECTOR, vector_bytes == _LARGE_VECTOR // 2
-    return Tuning(
+    return TuningNumbers(
         interleave_count=2 if is_wide else 4 if is_middle else 0,
         arithmetic_interleave_count=2 if is_middle or is_wide else 0,
         preferred_vector_bytes=vector_bytes,

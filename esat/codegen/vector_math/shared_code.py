@@ -37,7 +37,7 @@ registers enough."""
 
 
 @record(frozen=True, slots=True)
-class Code:
+class SharedCode:
     """Machine code of one function, and LLVM's of it, for those who look into it."""
 
     object_code: bytes
@@ -45,9 +45,9 @@ class Code:
 
 
 class _Loaded:
-    """Code that is loaded into an engine of its own, when it is first called."""
+    """SharedCode that is loaded into an engine of its own, when it is first called."""
 
-    def __init__(self, name: str, code: Code) -> None:
+    def __init__(self, name: str, code: SharedCode) -> None:
         self.name, self.code = name, code
 
     @functools.cached_property
@@ -138,7 +138,7 @@ def _finish(name: str, library: Any, target: Target) -> None:
     library.finalize()
     module = library._final_module
     object_code = bytes(target_machine(target).emit_object(module))
-    _shared[name] = _Loaded(name, Code(object_code, bytes(module.as_bitcode())))
+    _shared[name] = _Loaded(name, SharedCode(object_code, bytes(module.as_bitcode())))
 
 
 def is_there(name: str) -> bool:
@@ -151,7 +151,7 @@ def address_of(name: str) -> int:
     return _shared[name].address
 
 
-def codes(names: Iterable[str]) -> dict[str, Code]:
+def codes(names: Iterable[str]) -> dict[str, SharedCode]:
     """What is kept of shared code that is there, by name, for :func:`load`."""
     return {name: _shared[name].code for name in names}
 
@@ -162,7 +162,7 @@ def assembly_of(names: Iterable[str], target: Target) -> str:
     return "".join(target_machine(target).emit_assembly(module) for module in modules)
 
 
-def load(codes: Mapping[str, Code]) -> None:
+def load(codes: Mapping[str, SharedCode]) -> None:
     """Keep what :func:`codes` gave in another process; what is there already stays."""
     for name, code in codes.items():
         _shared.setdefault(name, _Loaded(name, code))

@@ -23,7 +23,7 @@ from esat.codegen.ground.host import (
     stored_tuning,
     untuned_host,
 )
-from esat.codegen.ground.target import Caches, Target, Tuning
+from esat.codegen.ground.target import Caches, Target, TuningNumbers
 from esat.codegen.loop_ir import Kernel
 from esat.errors import CompileError, ModeError
 from esat.extract.machine import VARIABLE
@@ -198,6 +198,6 @@ def test_tuning_is_kept_beside_the_profile_of_its_machine(
 
 
 def test_all_numbers_are_told_apart() -> None:
-    names = [field.name for field in fields(Tuning)]
+    names = [field.name for field in fields(TuningNumbers)]
     changed = {HOST.tuned(**{name: 3}).digest for name in names}
     assert len(changed - {HOST.digest}) == len(names)

@@ -39,7 +39,7 @@ Seconds = Callable[..., list[float]]
 
 
 @record(frozen=True)
-class Program:
+class TimedKernel:
     """A kernel that a number matters to.
 
     Attributes
@@ -64,14 +64,14 @@ class Program:
         """A call of it as compiled for a target; of its arrays the output comes first."""
         graph = FunctionGraph(list(self.inputs), [self.output])
         (group,) = fuse(graph, codegen).groups
-        kernel = codegen.lower(group)
+        loops = codegen.lower(group)
         given = dict(zip(graph.inputs, arrays[1:], strict=True))
-        read = [group.inputs[place] for place in kernel.operands]
+        read = [group.inputs[place] for place in loops.operands]
         passed = [arrays[0], *(one.data if isinstance(one, Constant) else given[one] for one in read)]
         if self.in_parts:
-            code = compile_parallel_kernel(kernel, target, "C", self.streams)
+            code = compile_parallel_kernel(loops, target, "C", self.streams)
             return partial(code, 1, *passed)
-        return partial(compile_kernel(kernel, target).function, *passed)
+        return partial(compile_kernel(loops, target).function, *passed)
 
     def arrays(self) -> list[Any]:
         """An output and inputs of its shapes, between 0.2 and 1."""
@@ -90,7 +90,7 @@ class Program:
 
 
 def tuned(target: Target, seconds_of: Seconds) -> Target:
-    """The target with the numbers that programs were fastest with.
+    """The target with the numbers that kernels were fastest with.
 
     Parameters
     ----------
@@ -99,32 +99,32 @@ def tuned(target: Target, seconds_of: Seconds) -> Target:
     seconds_of
         Times calls in turns.
     """
-    for number, values, programs in measurements(target):
-        target = best(target, number, values, programs, seconds_of)
+    for number, values, kernels in measurements(target):
+        target = best(target, number, values, kernels, seconds_of)
     return target
 
 
 def best(
-    target: Target, number: str, values: Sequence[object], programs: Sequence[Program], seconds_of: Seconds
+    target: Target, number: str, values: Sequence[object], kernels: Sequence[TimedKernel], seconds_of: Seconds
 ) -> Target:
     """The target with the best of some values of a number."""
     present = getattr(target.tuning, number)
     others = [value for value in values if value != present]
     candidates = [target, *(target.tuned(**{number: value}) for value in others)]
     shares = np.ones(len(candidates))
-    for program in programs:
-        arrays = program.arrays()
-        seconds = seconds_of(*(program.call(candidate, arrays) for candidate in candidates))
+    for kernel in kernels:
+        arrays = kernel.arrays()
+        seconds = seconds_of(*(kernel.call(candidate, arrays) for candidate in candidates))
         shares *= np.array(seconds) / seconds[0]
-    means = shares ** (1.0 / len(programs))
+    means = shares ** (1.0 / len(kernels))
     best = int(means.argmin())
-    in_memory = any(program.in_parts for program in programs)
+    in_memory = any(kernel.in_parts for kernel in kernels)
     least = LEAST_GAIN_IN_MEMORY if in_memory else LEAST_GAIN
     return candidates[best] if means[best] < 1.0 - least else target
 
 
-def measurements(target: Target) -> Iterator[tuple[str, tuple[object, ...], tuple[Program, ...]]]:
-    """Names of numbers, values they may have, and programs that they matter to."""
+def measurements(target: Target) -> Iterator[tuple[str, tuple[object, ...], tuple[TimedKernel, ...]]]:
+    """Names of numbers, values they may have, and kernels that they matter to."""
     functions = (_exponentials("float64"), _tangents("float32"))
     if target.vector_bytes == 64:
         yield "preferred_vector_bytes", (32, 64), (*functions, _chain("float64"))
@@ -142,46 +142,46 @@ def measurements(target: Target) -> Iterator[tuple[str, tuple[object, ...], tupl
     yield "rows_in_group", (2, 4, 8), (_large_rows(),)
 
 
-def _exponentials(dtype: str) -> Program:
+def _exponentials(dtype: str) -> TimedKernel:
     v = vector("v", dtype=dtype)
-    return Program((v,), exp(-v * v) / (1.0 + exp(v)), ((ELEMENTS,),))
+    return TimedKernel((v,), exp(-v * v) / (1.0 + exp(v)), ((ELEMENTS,),))
 
 
-def _tangents(dtype: str) -> Program:
+def _tangents(dtype: str) -> TimedKernel:
     x, y = vector("x", dtype=dtype), vector("y", dtype=dtype)
-    return Program((x, y), tanh(x) * y + exp(-x * x), ((ELEMENTS,), (ELEMENTS,)))
+    return TimedKernel((x, y), tanh(x) * y + exp(-x * x), ((ELEMENTS,), (ELEMENTS,)))
 
 
-def _chain(dtype: str) -> Program:
+def _chain(dtype: str) -> TimedKernel:
     x = vector("x", dtype=dtype)
     value = x
     for _ in range(20):
         value = value * x + 0.25
-    return Program((x,), value, ((ELEMENTS,),))
+    return TimedKernel((x,), value, ((ELEMENTS,),))
 
 
-def _scaled(dtype: str, size: int) -> Program:
+def _scaled(dtype: str, size: int) -> TimedKernel:
     x, y = vector("x", dtype=dtype), vector("y", dtype=dtype)
-    return Program((x, y), x * 2.5 + y, ((size,), (size,)))
+    return TimedKernel((x, y), x * 2.5 + y, ((size,), (size,)))
 
 
-def _large_sums() -> tuple[Program, Program]:
+def _large_sums() -> tuple[TimedKernel, TimedKernel]:
     x, y = vector("x", dtype="float32"), vector("y", dtype="float32")
     return (
-        Program((x,), total(square(x)), ((LARGE,),), in_parts=True),
-        Program((x, y), total(square(x - y)), ((LARGE,), (LARGE,)), in_parts=True),
+        TimedKernel((x,), total(square(x)), ((LARGE,),), in_parts=True),
+        TimedKernel((x, y), total(square(x - y)), ((LARGE,), (LARGE,)), in_parts=True),
     )
 
 
-def _large_streams() -> tuple[Program, Program]:
+def _large_streams() -> tuple[TimedKernel, TimedKernel]:
     x, y = vector("x", dtype="float32"), vector("y", dtype="float32")
     return (
-        Program((x,), x * 2.5 + 1.0, ((LARGE,),), in_parts=True, streams=True),
-        Program((x, y), x * 2.5 + y, ((LARGE,), (LARGE,)), in_parts=True, streams=True),
+        TimedKernel((x,), x * 2.5 + 1.0, ((LARGE,),), in_parts=True, streams=True),
+        TimedKernel((x, y), x * 2.5 + y, ((LARGE,), (LARGE,)), in_parts=True, streams=True),
     )
 
 
-def _large_rows() -> Program:
+def _large_rows() -> TimedKernel:
     x, scale = matrix("x", dtype="float32"), vector("s", dtype="float32")
     centred = (x - total(x, axis=1, keepdims=True)) * scale
-    return Program((x, scale), centred, ((LARGE // ROW, ROW), (ROW,)), in_parts=True, streams=True)
+    return TimedKernel((x, scale), centred, ((LARGE // ROW, ROW), (ROW,)), in_parts=True, streams=True)
