@@ -1,20 +1,22 @@
 """Random identities and near identities, of which saturation has to prove the former only.
 
-``python -m benchmarks.generated_identities [--scalars N] [--matrices N] [--seed S]``.
+``python -m benchmarks.generated_identities [--scalars N] [--exponentials N] [--matrices N] [--seed S]``.
 
 Each pair is an expression and another form of it: expanded, factored, its terms in another order, brought
-over another denominator. Every other pair has one coefficient changed, or two factors of a product of
-matrices swapped, and is not equal. All that are equal have to be proved so, and none of the others.
+over another denominator, exponentials multiplied or their exponents added. Every other pair has one
+coefficient changed, or two factors of a product of matrices swapped, and is not equal. All that are equal
+have to be proved so, and none of the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -31,7 +33,12 @@ Word = tuple[str, ...]
 Sum = dict[Word, int]
 """Products with their coefficients."""
 
+Kind = Literal["scalars", "exponentials", "matrices"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
 SCALARS, MATRICES = "abcd", "ABC"
+_NAME = re.compile(r"\b([abcd])\b")
+_PRODUCT = re.compile(r"exp\([abcd]\)(?: \* exp\([abcd]\))+")
 MOST_TERMS = 10
 MOST_FACTORS = 5
 
@@ -87,6 +94,18 @@ class Generator:
         if self.draw.random() < 0.4:
             return self._quotients(text, other, equal)
         return Pair(text, self._expanded(other), equal)
+
+    def exponentials(self) -> Pair:
+        """A pair of polynomials of exponentials."""
+        pair = self.scalars()
+        left, right = (_NAME.sub(r"exp(\1)", text) for text in (pair.left, pair.right))
+        return Pair(left, _PRODUCT.sub(self._exponents_added, right), pair.equal)
+
+    def _exponents_added(self, product: re.Match[str]) -> str:
+        """A product of exponentials, as that of sums of their exponents."""
+        names = _NAME.findall(product[0])
+        place = self.draw.randrange(len(names) + 1)
+        return " * ".join(f"exp({' + '.join(part)})" for part in (names[:place], names[place:]) if part)
 
     def matrices(self) -> Pair:
         """A pair of sums of products of matrices and a vector."""
@@ -212,7 +231,8 @@ def values(seed: int = 0) -> dict[str, np.ndarray]:
 
 def evaluated(text: str, names: dict[str, Any]) -> Any:
     """The value of a text of a pair."""
-    return eval(text, {"__builtins__": {}}, names)
+    exp = esat.exp if isinstance(names["x"], esat.Variable) else np.exp
+    return eval(text, {"__builtins__": {}, "exp": exp}, names)
 
 
 def program() -> Program:
@@ -230,11 +250,16 @@ def proved(pair: Pair, rules: Program) -> bool:
     return bool(left == right)
 
 
-def pairs(count: int, seed: int, matrices: bool = False) -> Iterator[Pair]:
+def pairs(count: int, seed: int, kind: Kind = "scalars") -> Iterator[Pair]:
     """So many pairs; whether they are equal is checked with NumPy."""
     generator, arrays = Generator(seed), values(seed)
+    draw = {
+        "scalars": generator.scalars,
+        "exponentials": generator.exponentials,
+        "matrices": generator.matrices,
+    }[kind]
     for _ in range(count):
-        pair = generator.matrices() if matrices else generator.scalars()
+        pair = draw()
         left, right = (evaluated(text, arrays) for text in (pair.left, pair.right))
         assert bool(np.allclose(left, right, rtol=1e-9, atol=1e-9)) == pair.equal, pair
         yield pair
@@ -244,13 +269,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Draw, prove, and print what was missed; 0 if nothing was, and nothing false was proved."""
     parser = argparse.ArgumentParser(description="Random identities and near identities.")
     parser.add_argument("--scalars", type=int, default=2000)
+    parser.add_argument("--exponentials", type=int, default=500)
     parser.add_argument("--matrices", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     rules, wrong = program(), 0
-    for name, count in (("scalars", options.scalars), ("matrices", options.matrices)):
+    for name in KINDS:
         missed = false = equal = 0
-        for pair in pairs(count, options.seed, name == "matrices"):
+        count = getattr(options, name)
+        for pair in pairs(count, options.seed, name):
             is_proved = proved(pair, rules)
             equal += pair.equal
             missed += pair.equal and not is_proved

@@ -190,6 +190,100 @@ GRADIENT = _scalars(
 )
 
 
+EXPONENT = _scalars(
+    "exponent",
+    {
+        "hyperbolic one": (
+            lambda m, a, b, c, s, y: (m.exp(a) + m.exp(-a)) ** 2 / 4 - (m.exp(a) - m.exp(-a)) ** 2 / 4,
+            0,
+        ),
+        "shift of a softmax": (
+            lambda m, a, b, c, s, y: (
+                m.exp(a - c) / (m.exp(a - c) + m.exp(b - c)) - m.exp(a) / (m.exp(a) + m.exp(b))
+            ),
+            0,
+        ),
+        "tanh of exponentials": (
+            lambda m, a, b, c, s, y: (
+                (m.exp(2 * a) - 1) / (m.exp(2 * a) + 1) - (m.exp(a) - m.exp(-a)) / (m.exp(a) + m.exp(-a))
+            ),
+            0,
+        ),
+        "product of Gaussians": (
+            lambda m, a, b, c, s, y: (
+                m.exp(-a * a) * m.exp(-b * b) * m.exp(2 * a * b) - m.exp(-((a - b) ** 2))
+            ),
+            0,
+        ),
+        "distributed": (
+            lambda m, a, b, c, s, y: m.exp(a + b) * (m.exp(-a) + m.exp(-b)) - m.exp(a) - m.exp(b),
+            0,
+        ),
+        "difference of squares": (
+            lambda m, a, b, c, s, y: (
+                m.exp(2 * a) - m.exp(2 * b) - (m.exp(a) - m.exp(b)) * (m.exp(a) + m.exp(b))
+            ),
+            0,
+        ),
+        "mixture of two": (
+            lambda m, a, b, c, s, y: m.exp(a) / (m.exp(a) + m.exp(b)) - _sigmoid(m, a - b),
+            0,
+        ),
+        "discounted": (
+            lambda m, a, b, c, s, y: (b * m.exp(a * s) - c) * m.exp(-a * s) - b + c * m.exp(-a * s),
+            0,
+        ),
+        "slopes of tanh and sigmoid": (
+            lambda m, a, b, c, s, y: (1 - m.tanh(a) ** 2) - 4 * _sigmoid(m, 2 * a) * (1 - _sigmoid(m, 2 * a)),
+            0,
+        ),
+        "odds": (lambda m, a, b, c, s, y: _sigmoid(m, a) / _sigmoid(m, -a) - m.exp(a), 0),
+        "sinh of twice": (lambda m, a, b, c, s, y: m.sinh(2 * a) - 2 * m.sinh(a) * m.cosh(a), 0),
+        "tanh of a sum": (
+            lambda m, a, b, c, s, y: m.tanh(a + b) * (1 + m.tanh(a) * m.tanh(b)) - m.tanh(a) - m.tanh(b),
+            0,
+        ),
+    },
+)
+
+CIRCLE = _scalars(
+    "circle",
+    {
+        "square of a sum": (
+            lambda m, a, b, c, s, y: (m.sin(a) + m.cos(a)) ** 2 - 2 * m.sin(a) * m.cos(a),
+            0,
+        ),
+        "length of what is rotated": (
+            lambda m, a, b, c, s, y: (
+                (a * m.cos(s) - b * m.sin(s)) ** 2 + (a * m.sin(s) + b * m.cos(s)) ** 2 - a * a - b * b
+            ),
+            0,
+        ),
+        "there and back": (
+            lambda m, a, b, c, s, y: (
+                m.cos(s) * (a * m.cos(s) - b * m.sin(s)) + m.sin(s) * (a * m.sin(s) + b * m.cos(s))
+            ),
+            0,
+        ),
+        "sine of a sum": (
+            lambda m, a, b, c, s, y: m.sin(a + b) - m.sin(a) * m.cos(b) - m.cos(a) * m.sin(b),
+            0,
+        ),
+        "two rotations": (
+            lambda m, a, b, c, s, y: (
+                m.cos(a) * (c * m.cos(b) - y * m.sin(b))
+                - m.sin(a) * (c * m.sin(b) + y * m.cos(b))
+                - c * m.cos(a + b)
+                + y * m.sin(a + b)
+            ),
+            0,
+        ),
+        "tangent": (lambda m, a, b, c, s, y: m.tan(a) * m.cos(a) - m.sin(a), 0),
+        "secant": (lambda m, a, b, c, s, y: 1 / m.cos(a) ** 2 - m.tan(a) ** 2, 0),
+    },
+)
+
+
 def _outer(left: Any, right: Any) -> Any:
     return left[:, None] * right[None, :]
 
@@ -271,5 +365,5 @@ QUADRATIC = _matrices(
 )
 
 MATRICES = (*VARIANCE, *NORMAL, *TRACE, *QUADRATIC)
-SCALARS = (*EXPAND, *FACTOR, *CANCEL, *QUOTIENT, *SHARED, *GRADIENT)
+SCALARS = (*EXPAND, *FACTOR, *CANCEL, *QUOTIENT, *SHARED, *GRADIENT, *EXPONENT, *CIRCLE)
 IDENTITIES: tuple[Identity, ...] = (*SCALARS, *MATRICES)

@@ -32,7 +32,8 @@ def jax_peer() -> Peer:
     instruction = re.compile(r"^\s*(?:ROOT )?%?[\w.-]+ = \S+ ([\w-]+)\(", re.MULTILINE)
 
     class Namespace:
-        exp, tanh, sqrt, trace, diag = jnp.exp, jnp.tanh, jnp.sqrt, jnp.trace, jnp.diag
+        exp, sinh, cosh, tanh, sqrt = jnp.exp, jnp.sinh, jnp.cosh, jnp.tanh, jnp.sqrt
+        sin, cos, tan, trace, diag = jnp.sin, jnp.cos, jnp.tan, jnp.trace, jnp.diag
         sigmoid = jax.nn.sigmoid
 
     def run(case: Identity) -> tuple[int, float]:
@@ -58,7 +59,8 @@ def pytensor_peer() -> Peer:
     mode = pytensor.compile.mode.get_default_mode().excluding("fusion", "inplace")
 
     class Namespace:
-        exp, tanh, sqrt, sigmoid, trace, diag = pt.exp, pt.tanh, pt.sqrt, pt.sigmoid, pt.trace, pt.diag
+        exp, sinh, cosh, tanh, sqrt, sigmoid = pt.exp, pt.sinh, pt.cosh, pt.tanh, pt.sqrt, pt.sigmoid
+        sin, cos, tan, trace, diag = pt.sin, pt.cos, pt.tan, pt.trace, pt.diag
 
     def name_of(node: Any) -> str:
         scalar = getattr(node.op, "scalar_op", None)
@@ -84,7 +86,8 @@ def sympy_peer() -> Peer:
     import sympy
 
     class Namespace:
-        exp, tanh, sqrt = sympy.exp, sympy.tanh, sympy.sqrt
+        exp, sinh, cosh, tanh, sqrt = sympy.exp, sympy.sinh, sympy.cosh, sympy.tanh, sympy.sqrt
+        sin, cos, tan = sympy.sin, sympy.cos, sympy.tan
 
     def count(expression: Any) -> int:
         shared, (rest,) = sympy.cse(expression)

@@ -12,7 +12,8 @@ VIEWS = {"dimshuffle", "fill"}
 class Plain:
     """The functions of the cases, of NumPy."""
 
-    exp, tanh, sqrt, trace, diag = np.exp, np.tanh, np.sqrt, np.trace, np.diag
+    exp, sinh, cosh, tanh, sqrt = np.exp, np.sinh, np.cosh, np.tanh, np.sqrt
+    sin, cos, tan, trace, diag = np.sin, np.cos, np.tan, np.trace, np.diag
 
     @staticmethod
     def sigmoid(x):
@@ -134,6 +135,11 @@ def test_integers_wrap_around_as_they_did(dtype: str) -> None:
         lambda a, b: a // b * b - a,
         lambda a, b: esat.exp(a + 3) - 3 * esat.exp(a + 2) + 3 * esat.exp(a + 1) - esat.exp(a),
         lambda a, b: esat.tanh(a) - esat.tanh(b),
+        lambda a, b: esat.exp(a) * esat.exp(b) - esat.exp(a + b + 1e-7),
+        lambda a, b: esat.exp(0.1) * esat.exp(0.2 + a) - esat.exp(0.3 + a),
+        lambda a, b: esat.sin(a) ** 2 + esat.cos(b) ** 2,
+        lambda a, b: esat.sin(esat.exp(a)) - esat.exp(esat.sin(a)),
+        lambda a, b: esat.exp(1.0 * a) ** 3 - esat.exp(3.0000001 * a),
     ],
 )
 def test_what_is_nearly_equal_stays_apart(build) -> None:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from benchmarks.generated_identities import Generator, pairs, program, proved
+from benchmarks.generated_identities import Generator, Kind, pairs, program, proved
 
 
-@pytest.mark.parametrize(("matrices", "count"), [(False, 30), (True, 24)], ids=["scalars", "matrices"])
-def test_what_is_equal_is_proved_and_nothing_else(matrices: bool, count: int) -> None:
+@pytest.mark.parametrize(("kind", "count"), [("scalars", 30), ("exponentials", 24), ("matrices", 24)])
+def test_what_is_equal_is_proved_and_nothing_else(kind: Kind, count: int) -> None:
     rules = program()
-    found = [(pair.equal, proved(pair, rules)) for pair in pairs(count, 3, matrices)]
+    found = [(pair.equal, proved(pair, rules)) for pair in pairs(count, 3, kind)]
     assert all(equal == is_proved for equal, is_proved in found)
     assert 0.2 * count < sum(equal for equal, _ in found) < 0.8 * count
 

@@ -10,11 +10,14 @@ rounds of rules a phase looks at the e-graph as a whole, in the order of the mod
     which axes have the same length (``forest``);
 ``fingerprints``
     for each class one e-node, of the smallest tree (``trees``), and the values of e-nodes in two finite
-    fields (``values``, ``numbers``, ``fields``);
+    fields (``values``, ``numbers``, ``fields``), those of exponentials and circular functions included
+    (``functions``);
 ``merges``
     classes of one value are one, and classes with the value of a small fraction are that constant;
 ``polynomials``, ``quotients``, ``forms``
     sparse normal forms of those classes in which something could cancel (``promise``);
+``outlines``
+    what trees that are alike have in common, so that it is done once;
 ``factoring``, ``offers``, ``accuracy``
     forms with strictly fewer operations (``expressions``) that lose no digits;
 ``additions``, ``phase``

@@ -8,6 +8,7 @@ from esat.records import record
 (
     OPAQUE,
     POINTWISE,
+    FUNCTION,
     CONSTANT,
     COPY,
     SHUFFLE,
@@ -20,10 +21,11 @@ from esat.records import record
     SUM,
     PRODUCT,
     POWER,
-) = range(14)
+) = range(15)
 """What an e-node does with the values of its operands.
 
 ``OPAQUE``: something unknown with all of them. ``POINTWISE``: something unknown, element by element.
+``FUNCTION``: what :mod:`esat.egraph.algebra.functions` knows of, element by element.
 ``COPY``: the first operand. ``SHUFFLE``, ``REDUCE``, ``CONTRACT``: a DimShuffle, a sum over axes, a product
 of matrices. ``DIAGONAL``, ``ON_DIAGONAL``: the diagonal of a matrix, the matrix of a diagonal. ``LENGTH``: of
 an axis.
@@ -45,7 +47,8 @@ class Nodes(Arrays):
         What each does.
     number
         Of sums and products how many operands are positive; of powers the exponent; of constants their place
-        among the constants. Of what moves axes the word, the mask, the rank or the axis.
+        among the constants; of functions which one. Of what moves axes the word, the mask, the rank or the
+        axis.
     seed
         Stands for the operator, the attributes and the dtype: 62 bits.
     owner

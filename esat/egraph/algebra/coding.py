@@ -14,6 +14,7 @@ from esat.egraph.algebra.coded import (
     COPY,
     DIAGONAL,
     FILL,
+    FUNCTION,
     LENGTH,
     ON_DIAGONAL,
     OPAQUE,
@@ -25,6 +26,7 @@ from esat.egraph.algebra.coded import (
     SUM,
     Nodes,
 )
+from esat.egraph.algebra.functions import FUNCTIONS
 from esat.egraph.algebra.reading import NO_SHAPE, UNKNOWN, Attributes, Integers, Reading
 from esat.egraph.constructors import opaque_constructor
 from esat.graph.registry import registered_ops
@@ -40,6 +42,7 @@ _CODES = {
     **dict.fromkeys(("Add", "Sub", "Neg", "NarySum"), SUM),
     **dict.fromkeys(("Mul", "Div", "Reciprocal", "NaryProd"), PRODUCT),
     **dict.fromkeys(("Pow", "Sqr"), POWER),
+    **dict.fromkeys(FUNCTIONS, FUNCTION),
     "Fill": FILL,
     "K": CONSTANT,
     "Array": CONSTANT,
@@ -96,11 +99,12 @@ def coded(reading: Reading, axes: Mapping[int, int], told: Collection[tuple[int,
     code = np.array([_code_of(name) for name in reading.names], np.int64)[reading.operator]
     dtype = reading.dtype
     is_constant = np.isfinite(reading.value) & (dtype > 0)
-    is_pointwise = (code == POINTWISE) | (code >= FILL)
+    is_pointwise = (code == POINTWISE) | (code == FUNCTION) | (code >= FILL)
     _refuse_shapes(reading, code, is_pointwise)
     is_pointwise &= code != OPAQUE
     number = _numbers(reading, code)
     _refuse_rings(reading, code, is_constant)
+    _functions(reading, code, number)
     _moving(reading, code, number, axes, told)
     _copies(reading, code)
     constants = _constants(reading, code, number, is_constant)
@@ -196,6 +200,18 @@ def _refuse_rings(reading: Reading, code: Integers, is_constant: np.ndarray) -> 
 
 _DIVIDING = ("Div", "Reciprocal")
 _INEXACT = (ord("f"), ord("c"))
+
+
+def _functions(reading: Reading, code: Integers, number: Integers) -> None:
+    """Which functions there are; those of integers, whose sums wrap around, are unknown ones."""
+    is_function = code == FUNCTION
+    number[is_function] = np.array([FUNCTIONS.get(name, 0) for name in reading.names])[reading.operator][
+        is_function
+    ]
+    kinds = _KINDS[reading.dtype]
+    whole = ~np.isin(kinds[reading.operands], _INEXACT)
+    owner = reading.owner[whole]
+    code[owner[code[owner] == FUNCTION]] = POINTWISE
 
 
 def _constants(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import count
 
 from esat.records import record
 
@@ -17,10 +18,27 @@ class Field:
         Below 2**61, so that sums of four elements fit into an int64.
     seed
         Tells hashes of this field from those of the other one.
+    bases
+        What powers are taken of: for exponentials, and for circular functions an element and a square root of
+        -1. The orders of the first two are those of the field of exponents.
     """
 
     prime: int
     seed: int
+    bases: tuple[int, int, int] = (0, 0, 0)
+
+    @classmethod
+    def with_bases(cls, prime: int, seed: int) -> Field:
+        """The field of a prime ``4 q + 1`` with a prime ``q``."""
+        first, second = (pow(seed + shift, 4, prime) for shift in (0x5851F42D4C957F, 0x14057B7EF76781))
+        candidates = (pow(number, (prime - 1) // 4, prime) for number in count(2))
+        root = next(number for number in candidates if number * number % prime == prime - 1)
+        return cls(prime, seed, (first, second, root))
+
+    @property
+    def of_exponents(self) -> Field:
+        """The field in which exponents are evaluated."""
+        return Field((self.prime - 1) // 4, self.seed)
 
     @property
     def inverse(self) -> float:
@@ -39,10 +57,12 @@ class Field:
         return numerator * pow(denominator, -1, self.prime) % self.prime
 
 
-FIELDS = (Field(2305843009213691579, 0x2545F4914F6CDD1), Field(2305843009213690799, 0x369DEA0F31A53F85 >> 2))
-"""Two safe primes, p = 2 q + 1 with a prime q. The multiplicative order of 2 is then q at least. (Modulo
-2**61 - 1 the power 2**61 is 1, and float constants, which are multiples of powers of 2, are equal that are
-not.)"""
+FIELDS = (
+    Field.with_bases(2305843009213691357, 0x2545F4914F6CDD1),
+    Field.with_bases(2305843009213688909, 0x369DEA0F31A53F85 >> 2),
+)
+"""Primes p = 4 q + 1 with a prime q. The multiplicative order of 2 is 4 q. (Modulo 2**61 - 1 the power 2**61
+is 1, and float constants, which are multiples of powers of 2, are equal that are not.)"""
 
 LARGEST_PART = 1 << 20
 """Of the numerator and the denominator of a fraction that is taken for a constant. Of 2**60 elements one in

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
-from esat.egraph.algebra.coded import FILL, LENGTH, SHUFFLE
+from esat.egraph.algebra.coded import FILL, FUNCTION, LENGTH, SHUFFLE
 from esat.egraph.algebra.coding import Coded, coded
-from esat.egraph.algebra.fields import FIELDS
+from esat.egraph.algebra.fields import FIELDS, Field
 from esat.egraph.algebra.lengths import Axes, Symbols, axes_of
 from esat.egraph.algebra.reading import UNKNOWN, Floats, Integers, Reading
 from esat.egraph.algebra.space import Space
@@ -121,28 +121,49 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     axes = axes_of(reading, code, symbols)
     evaluated = _evaluated(reading, chosen, order)
     moves = bool(((code.nodes.code >= SHUFFLE) & (code.nodes.code <= LENGTH)).any())
+    drawn = _Drawn(reading, code, chosen, evaluated, axes if moves else axes.without_lengths())
+    has_functions = bool((code.nodes.code[evaluated] == FUNCTION).any())
     values = np.zeros((len(FIELDS), nodes), np.int64)
+    nothing = np.zeros(0, np.int64)
     for place, field in enumerate(FIELDS):
-        space = _space(reading, code, chosen, evaluated, axes if moves else axes.without_lengths(), place)
-        backend.evaluate(code.nodes, space, evaluated, field.prime, field.inverse, field.seed)
+        exponents = nothing
+        if has_functions:
+            exponents = drawn.computed(field.of_exponents, place, nothing, chosen[order]).values
+        space = drawn.computed(field, place, exponents, evaluated)
         backend.condense(code.nodes, space, evaluated, values[place])
     return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes.names)
 
 
-def _space(
-    reading: Reading, code: Coded, chosen: Integers, evaluated: Integers, axes: Axes, place: int
-) -> Space:
-    """Room for the elements of e-nodes, and what they are computed of beside each other."""
-    field = FIELDS[place]
-    sizes, weight, weights = axes.laid_out(field, place)
-    count = sizes.reshape(reading.classes, -1).prod(axis=1)
-    elements = count[reading.class_of[evaluated]]
-    offset = np.full(reading.nodes, UNKNOWN, np.int64)
-    offset[evaluated] = np.cumsum(elements) - elements
-    constants = np.array([field.element(value) for value in code.constants], np.int64)
-    room = (np.zeros(_LARGEST_RANK, np.int64) for _ in range(2))
-    values = np.zeros(int(elements.sum()), np.int64)
-    return Space(chosen, sizes, count, offset, constants, weights, weight, values, *room)
+@record(frozen=True, eq=False)
+class _Drawn:
+    """What values in a field depend on beside the field."""
+
+    reading: Reading
+    code: Coded
+    chosen: Integers
+    evaluated: Integers
+    axes: Axes
+
+    def computed(self, field: Field, place: int, exponents: Integers, order: Integers) -> Space:
+        """The values of e-nodes, in the order given."""
+        space = self._space(field, place, exponents)
+        nodes = self.code.nodes
+        compiled().evaluate(nodes, space, order, field.prime, field.inverse, field.seed)
+        return space
+
+    def _space(self, field: Field, place: int, exponents: Integers) -> Space:
+        """Room for the elements of e-nodes, and what they are computed of beside each other."""
+        reading, evaluated = self.reading, self.evaluated
+        sizes, weight, weights = self.axes.laid_out(field, place)
+        count = sizes.reshape(reading.classes, -1).prod(axis=1)
+        elements = count[reading.class_of[evaluated]]
+        offset = np.full(reading.nodes, UNKNOWN, np.int64)
+        offset[evaluated] = np.cumsum(elements) - elements
+        constants = np.array([field.element(value) for value in self.code.constants], np.int64)
+        room = (np.zeros(_LARGEST_RANK, np.int64) for _ in range(2))
+        values, bases = np.zeros(int(elements.sum()), np.int64), np.array(field.bases)
+        of_axes = self.chosen, sizes, count, offset, constants, weights, weight
+        return Space(*of_axes, values, exponents, bases, *room)
 
 
 def _evaluated(reading: Reading, chosen: Integers, order: Integers) -> Integers:

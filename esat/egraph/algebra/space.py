@@ -26,6 +26,10 @@ class Space(Arrays):
         Of the indices of axes, one after the other; by axis of a class, where those of the axis begin.
     values
         All elements.
+    exponents
+        The same in the field of exponents; empty in that field itself, and where nothing has an exponent.
+    bases
+        What powers with such exponents are taken of.
     index, other
         Room, by axis.
     """
@@ -38,5 +42,7 @@ class Space(Arrays):
     weights: Integers
     weight: Integers
     values: Integers
+    exponents: Integers
+    bases: Integers
     index: Integers
     other: Integers

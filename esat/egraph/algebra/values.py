@@ -8,6 +8,7 @@ from esat.egraph.algebra.coded import (
     COPY,
     DIAGONAL,
     FILL,
+    FUNCTION,
     ON_DIAGONAL,
     OPAQUE,
     POWER,
@@ -17,6 +18,7 @@ from esat.egraph.algebra.coded import (
     SUM,
     Nodes,
 )
+from esat.egraph.algebra.functions import value_of
 from esat.egraph.algebra.numbers import mixed, power, product
 from esat.egraph.algebra.space import Space
 from esat.egraph.algebra.tensors import (
@@ -94,6 +96,10 @@ def moved(nodes: Nodes, space: Space, node: int, ranks: int, element: int, prime
 def pointwise(nodes: Nodes, space: Space, node: int, element: int, prime: int, inverse: float) -> int:
     """One element of an e-node that does the same for all of them; -1 where arithmetic does not say it."""
     code = nodes.code[node]
+    if code == FUNCTION and len(space.exponents) > 0:
+        exponent = space.exponents[place(nodes, space, nodes.start[node], element)]
+        bases = space.bases
+        return value_of(nodes.number[node], exponent, bases[0], bases[1], bases[2], prime, inverse)
     if code == FILL:
         return operand(nodes, space, nodes.start[node] + 1, element)
     if code == SUM:
@@ -177,26 +183,30 @@ def unknown(nodes: Nodes, space: Space, node: int, element: int, seed: int) -> i
 
 def operand(nodes: Nodes, space: Space, edge: int, element: int) -> int:
     """The element of an operand that belongs to an element of the result, under broadcasting."""
+    return int(space.values[place(nodes, space, edge, element)])
+
+
+def place(nodes: Nodes, space: Space, edge: int, element: int) -> int:
+    """Where that element is among all."""
     below = nodes.operands[edge]
     klass = nodes.class_of[nodes.owner[edge]]
     base = space.offset[space.chosen[below]]
     count = space.count[below]
     if count == 1:
-        return int(space.values[base])
+        return int(base)
     if count == space.count[klass]:
-        return int(space.values[base + element])
+        return int(base + element)
     ranks = len(space.sizes) // len(space.count)
     rest = element
-    place = 0
     stride = 1
     for axis in range(ranks - 1, -1, -1):
         size = space.sizes[klass * ranks + axis]
         own = space.sizes[below * ranks + axis]
         if own > 1:
-            place += stride * (rest % size)
+            base += stride * (rest % size)
             stride *= own
         rest = rest // size
-    return int(space.values[base + place])
+    return int(base)
 
 
 def condense(nodes: Nodes, space: Space, order: Integers, result: Integers) -> None:

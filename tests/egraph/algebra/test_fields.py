@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from esat.egraph.algebra.fields import FIELDS, LARGEST_PART, constant_of
+from esat.egraph.algebra.functions import FUNCTIONS, value_of
 from esat.egraph.algebra.numbers import LOW, mixed, power, product, step
 
 
@@ -28,11 +29,42 @@ def is_prime(number: int) -> bool:
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_primes_are_safe_and_small_enough(field) -> None:
-    assert field.prime < 2**61
-    assert is_prime(field.prime)
-    assert is_prime(field.prime // 2)
-    assert all(pow(2, exponent, field.prime) != 1 for exponent in range(1, 4096))
+def test_primes_are_small_enough_and_exponents_have_a_field(field) -> None:
+    prime, order = field.prime, field.of_exponents.prime
+    assert prime < 2**61
+    assert (prime - 1) // 4 == order
+    assert is_prime(prime)
+    assert is_prime(order)
+    assert pow(2, 2 * order, prime) != 1 != pow(2, 4, prime)
+    generator, circle, imaginary = field.bases
+    assert pow(generator, order, prime) == pow(circle, order, prime) == 1 != generator != circle != 1
+    assert imaginary * imaginary % prime == prime - 1
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_functions_add_up_as_they_do(field) -> None:
+    draw, prime, order = random.Random(3), field.prime, field.of_exponents.prime
+
+    def value(name: str, exponent: int) -> int:
+        return value_of(FUNCTIONS[name], exponent % order, *field.bases, prime, field.inverse)
+
+    for _ in range(20):
+        x, y = draw.randrange(order), draw.randrange(order)
+        exp, sin, cos, tan, sinh, cosh, tanh = (
+            lambda number, name=name: value(name, number)
+            for name in ("Exp", "Sin", "Cos", "Tan", "Sinh", "Cosh", "Tanh")
+        )
+        assert exp(x + y) == exp(x) * exp(y) % prime
+        assert value("Expm1", x) == (exp(x) - 1) % prime
+        assert value("Sigmoid", x) * (1 + exp(-x)) % prime == 1
+        assert sin(x + y) == (sin(x) * cos(y) + cos(x) * sin(y)) % prime
+        assert cos(x + y) == (cos(x) * cos(y) - sin(x) * sin(y)) % prime
+        assert tan(x) * cos(x) % prime == sin(x)
+        assert sinh(x + y) == (sinh(x) * cosh(y) + cosh(x) * sinh(y)) % prime
+        assert (cosh(x) ** 2 - sinh(x) ** 2) % prime == 1
+        assert tanh(x) * cosh(x) % prime == sinh(x)
+        assert len({exp(x), sin(x), cos(x), tan(x), sinh(x), cosh(x), tanh(x), exp(y)}) == 8
+    assert [value(name, 0) for name in FUNCTIONS] == [1, 0, pow(2, -1, prime), 0, 0, 1, 0, 1, 0]
 
 
 @pytest.mark.parametrize("field", FIELDS)
