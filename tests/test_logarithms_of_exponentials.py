@@ -185,6 +185,22 @@ def test_a_multiple_of_unknown_sign(mode):
     )
 
 
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "Stabilization"])
+def test_weights_of_unknown_sign(mode):
+    """The larger exponential is taken out, whatever the signs of the weights are."""
+    x, y, w, v = map(esat.vector, "xywv")
+    sums = w * esat.exp(x) + v * esat.exp(y), w * esat.exp(x) + esat.exp(y), w * esat.exp(x) - v * esat.exp(y)
+    function = esat.compile(esat.Graph([x, y, w, v], [esat.log(value) for value in sums]), mode=mode)
+    points = np.array([-900.0, 900, 3, 800]), np.array([-901.0, 890, 3, -800])
+    weights = np.array([0.3, 0.3, 2.0, 2.0]), np.array([0.25, -0.5, -0.5, -3.0])
+    top = np.maximum(*points)
+    (p, q), (a, b) = (np.exp(point - top) for point in points), weights
+    for result, share in zip(
+        function(*points, *weights), (a * p + b * q, a * p + q, a * p - b * q), strict=True
+    ):
+        np.testing.assert_allclose(result, top + np.log(share), rtol=1e-14)
+
+
 @pytest.mark.parametrize("mode", ["fast_run", "greedy"])
 def test_gradients_of_sums_with_exponentials(mode):
     x = esat.vector("x")

@@ -28,6 +28,11 @@ CASES: dict[str, tuple[Callable[[Any], Variable], Callable[[Any], Any], Sequence
         lambda x: esat.cbrt(x + 1) - esat.cbrt(x), lambda x: mp.cbrt(x + 1) - mp.cbrt(x), LARGE,
     ),
     "(1 + x)^(1/4) - 1": (lambda x: (1 + x) ** 0.25 - 1, lambda x: mp.expm1(mp.log1p(x) / 4), SMALL),
+    "(1 + x)^12 - 1": (lambda x: (1 + x) ** 12 - 1, lambda x: (1 + x) ** 12 - 1, (*SMALL, -1, -3, 7)),
+    "exp(x + c) - exp(x)": (
+        lambda x: esat.exp(x + 2.0**-20) - esat.exp(x), lambda x: mp.exp(x) * mp.expm1(mp.mpf(2) ** -20),
+        (0.5, 1, 2, -3),
+    ),
     "1 - tanh^2 x": (lambda x: 1 - esat.tanh(x) ** 2, lambda x: mp.sech(x) ** 2, (-40, -1, 1e-3, 0, 25)),
     "sqrt(x^2 + 3) - x": (
         lambda x: esat.sqrt(x**2 + 3) - x, lambda x: mp.sqrt(x**2 + 3) - x, (*LARGE, *(-v for v in LARGE), 0),

@@ -139,6 +139,24 @@ log1mexp = Elementwise(
 )  # fmt: skip
 
 
+def _expdiff(x: Array, y: Array) -> Array:
+    difference, power = x - y, np.exp(y)
+    value: Array = np.where(np.abs(difference) < _LN2, power * np.expm1(difference), np.exp(x) - power)
+    return value
+
+
+# exp(x) - exp(y), by exp(y) expm1(x - y) where they are near each other: of near operands x - y is exact.
+expdiff = Elementwise(
+    "expdiff", 2, _expdiff,
+    floats(
+        f"select(absolute({{0}} - {{1}}) < const({_LN2!r}), exp({{1}}) * expm1({{0}} - {{1}}), "
+        "exp({0}) - exp({1}))"
+    ),
+    gradient=lambda inputs, output, cotangent: [cotangent * exp(inputs[0]), -(cotangent * exp(inputs[1]))],
+    dtypes=FLOATS, flops=32.0,
+)  # fmt: skip
+
+
 def _wide_xlogy(x: Array, y: Array) -> Array:
     value: Array = np.where((x == 0) & ~np.isnan(y), 0, x * np.log(y))
     return value
@@ -167,5 +185,6 @@ OPS: tuple[Elementwise, ...] = (
     sigmoid,
     softplus,
     log1mexp,
+    expdiff,
     xlogy,
 )

@@ -18,7 +18,7 @@ from esat.ops.elementwise.exponential import log
 from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NEGATIVE, NONNEGATIVE, POSITIVE, Facts
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.elementwise.selection import fill, switch
-from esat.ops.promotion import special
+from esat.ops.promotion import FLOATS, special
 
 Cotangents = Sequence[Variable | None]
 
@@ -97,6 +97,31 @@ powm1 = Elementwise(
     _powm1_gradient, special("powm1"), flops=75.0,
 )  # fmt: skip
 
+
+def _compoundm1(x: Array, y: Array) -> Array:
+    exponent, one = y * np.log1p(x), x.dtype.type(1)
+    value: Array = np.where(np.abs(exponent) < 0.5, np.expm1(exponent), np.power(one + x, y) - one)
+    return value
+
+
+def _compoundm1_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Variable) -> Cotangents:
+    """The gradient of the power of the sum."""
+    base: Variable = 1 + inputs[0]
+    return _pow_gradient([base, inputs[1]], pow(base, inputs[1]), cotangent)
+
+
+_COMPOUND = "{1} * log1p({0})"
+
+# (1 + x)**y - 1, growth at compound interest, by expm1(y log1p(x)) where that is near zero.
+compoundm1 = Elementwise(
+    "compoundm1", 2, _compoundm1,
+    floats(
+        f"select(absolute({_COMPOUND}) < const(0.5), expm1({_COMPOUND}), "
+        "pow(const(1) + {0}, {1}) - const(1))"
+    ),
+    _compoundm1_gradient, FLOATS, flops=75.0,
+)  # fmt: skip
+
 sqrt = Elementwise(
     "sqrt", 1, np.sqrt, floats("sqrt({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / (2 * output)],
@@ -137,4 +162,4 @@ hypot = Elementwise(
     ),
 )  # fmt: skip
 
-OPS: tuple[Elementwise, ...] = (pow, powm1, sqrt, cbrt, hypot)
+OPS: tuple[Elementwise, ...] = (pow, powm1, compoundm1, sqrt, cbrt, hypot)

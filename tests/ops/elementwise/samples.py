@@ -26,7 +26,7 @@ SCIPY = (
     "erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "log_ndtr", "gamma", "gammaln", "digamma",
     "polygamma", "i0", "i1", "j0", "j1", "xlogy", "cosm1",
 )  # fmt: skip
-OWN = ("fill", "sigmoid", "softplus", "log1mexp", "log_cosh", "powm1")
+OWN = ("fill", "sigmoid", "softplus", "log1mexp", "log_cosh", "powm1", "compoundm1", "expdiff")
 """Ops that neither NumPy nor SciPy has in these dtypes; they have tests of their own."""
 
 

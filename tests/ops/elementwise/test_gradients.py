@@ -33,6 +33,7 @@ _RANGES: dict[str, tuple[tuple[float, float], ...]] = {
     "polygamma": ((2, 2), (0.5, 3)),
     "pow": ((0.3, 2), (-2, 2)),
     "powm1": ((0.3, 2), (-2, 2)),
+    "compoundm1": ((-0.7, 1), (-2, 2)),
     "xlogy": ((-2, 2), (0.3, 3)),
     "reciprocal": ((0.4, 3),),
     "div": ((-2, 2), (0.5, 3)),

@@ -219,7 +219,41 @@ def test_powers_minus_one(dtype):
         np.testing.assert_allclose(result, expected, rtol=rounding)
 
 
-OWN_TESTS = {"fill", "powm1", *EXACT}
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_compound_interest_less_one(dtype):
+    """No worse than the power where that is not near one, or where there is no logarithm."""
+    import mpmath
+
+    rates = np.array([2.0**-10, -(2.0**-9), 0.0, -1.0, -3.0, 7.0, 0.5, 2.0**-6, -1.5], dtype)
+    times = np.array([12.0, 3.0, 5.0, 2.0, 3.0, 3.0, -4.0, 0.5, 0.5], dtype)
+    with mpmath.workdps(60):
+        pairs = [(mpmath.mpf(float(x)), mpmath.mpf(float(y))) for x, y in zip(rates, times, strict=True)]
+        expected = [float((1 + x) ** y - 1) for x, y in pairs[:-1]]
+    actual = run(BY_NAME["compoundm1"], rates, times)
+    assert actual.dtype == dtype
+    np.testing.assert_allclose(actual, [*expected, np.nan], rtol=4 * float(np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_differences_of_exponentials(dtype):
+    import mpmath
+
+    first = np.array([2.0**-9, 5.0, 5.0, -0.3, -9.0, 3.0], dtype)
+    second = np.array([0.0, 5 - 2.0**-7, -5.0, 0.3, -9.0, 3 + 2.0**-8], dtype)
+    with mpmath.workdps(60):
+        expected = [
+            float(mpmath.exp(float(x)) - mpmath.exp(float(y))) for x, y in zip(first, second, strict=True)
+        ]
+    actual = run(BY_NAME["expdiff"], first, second)
+    assert actual.dtype == dtype
+    np.testing.assert_allclose(actual, expected, rtol=4 * float(np.finfo(dtype).eps))
+    limits = run(
+        BY_NAME["expdiff"], np.array([np.inf, -np.inf, np.nan, -np.inf]), np.array([1.0, 0, 0, -np.inf])
+    )
+    np.testing.assert_array_equal(limits, [np.inf, -1, np.nan, 0])
+
+
+OWN_TESTS = {"fill", "powm1", "compoundm1", "expdiff", *EXACT}
 
 
 def test_zero_keeps_its_sign():
