@@ -25,7 +25,7 @@ from benchmarks.identity_cases import IDENTITIES, Identity
 from benchmarks.peers.client import ROOT
 from benchmarks.peers.environments import interpreter_of
 
-VIEWS = frozenset({"dimshuffle", "fill", "cast", "shape_i"})
+VIEWS = frozenset({"dimshuffle", "fill", "alloc", "cast", "shape_i"})
 PEERS = ("pytensor", "jax", "sympy")
 Found = dict[tuple[str, str], tuple[int, float]]
 """By family and name: operations, and seconds."""

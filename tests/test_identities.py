@@ -6,7 +6,7 @@ import pytest
 import esat
 from benchmarks.identity_cases import IDENTITIES, Identity
 
-VIEWS = {"dimshuffle", "fill"}
+VIEWS = {"dimshuffle", "fill", "alloc", "shape_i"}
 
 
 class Plain:
@@ -158,6 +158,23 @@ def test_shapes_of_what_is_zero_are_kept() -> None:
     wide, narrow = function(np.ones((3, 4)), np.ones(4))
     np.testing.assert_array_equal(wide, np.zeros((3, 4)))
     np.testing.assert_array_equal(narrow, np.zeros(4))
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_what_is_zero_takes_its_shape_from_no_product(mode) -> None:
+    a, b, c = (esat.matrix(name) for name in "abc")
+    zeros = {
+        "sums": a @ (b + c) - a @ b - a @ c,
+        "one": (a @ b - a @ b),
+        "filled": esat.fill(a @ b, c[:1, :1].sum()),
+    }
+    values = np.ones((3, 4)), np.ones((4, 5)), np.full((4, 5), 2.0)
+    for name, output in zeros.items():
+        if mode == "greedy" and name == "sums":
+            continue
+        function = esat.compile(esat.Graph([a, b, c], output, on_unused_input="ignore"), mode=mode)
+        assert "matmul" not in {node.op.name for node in function.optimized.toposort()}, name
+        np.testing.assert_array_equal(function(*values), np.full((3, 5), 2.0 if name == "filled" else 0.0))
 
 
 @pytest.mark.parametrize(

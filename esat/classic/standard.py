@@ -9,6 +9,7 @@ from esat.classic.merge import MergeOptimizer, merge_optimizer
 from esat.classic.operands import LIFT_TRANSPOSES, SCALE_PRODUCTS
 from esat.classic.rewriting import LOCALS
 from esat.classic.rule_phase import RuleSource
+from esat.classic.shapes_of_fills import FILLS_BY_SIZES
 from esat.classic.simplify import (
     constant_folding,
     local_reshape_chain,
@@ -42,6 +43,7 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
         database.register(name, inner, position, *_ALWAYS)
     _register_locals(database)
     database.register("merge2", MergeOptimizer(), 49, *_ALWAYS, "merge", "exact", native=True)
+    database.register("fills_by_sizes", FILLS_BY_SIZES, 49.005, "fast_run", "exact")
     database.register("lift_transposes", LIFT_TRANSPOSES, 49.01, "fast_run", "blas", "exact")
     database.register("scale_products", SCALE_PRODUCTS, 49.02, "fast_run", "blas")
     database.register("elemwise_fusion", Marker("elemwise_fusion"), 49.1, "fast_run", "fusion", native=True)
