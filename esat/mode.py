@@ -162,7 +162,7 @@ class Mode:
         names = dict.fromkeys(rule.report_name for rule in rules)
         lines.append(f"{len(names)} rules")
         options = RuleOptions(self.soundness, (), self.machine)
-        return lines + optdb.query(self.query, options).summary()
+        return lines + optdb.query(self.query, options=options).summary()
 
 
 def _check(setting: str, value: object) -> None:

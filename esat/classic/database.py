@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Literal, TypeVar
 
 from esat.classic.equilibrium import EquilibriumOptimizer
 from esat.classic.local import LocalOptimizer
@@ -93,21 +94,53 @@ class DB:
             raise OptimizerError(f"nothing is registered as {name!r} in {self.name or 'the database'}{hint}")
         return entry
 
+    def add_tags(self, name: str, *tags: str) -> None:
+        """Let queries select a registration by these tags as well."""
+        self._retag(name, lambda known: known | set(tags))
+
+    def remove_tags(self, name: str, *tags: str) -> None:
+        """Let queries select a registration by these tags no more; its name stays one."""
+        self._retag(name, lambda known: known - set(tags))
+
+    def _retag(self, name: str, change: Callable[[frozenset[str]], frozenset[str]]) -> None:
+        entry = self._find(name)
+        changed = replace(entry, tags=change(entry.tags))
+        self._check_labels(changed)
+        with self._lock:
+            self._entries[name] = changed
+
     def _add(self, entry: Entry) -> None:
-        for label in (entry.name, *entry.tags):
-            if not isinstance(label, str) or not label:
-                raise OptimizerError(f"names and tags are non-empty strings, not {label!r}")
+        self._check_labels(entry)
+        if isinstance(entry.object, DB) and not self.allows_inplace:
+            entry.object.forbid_inplace(f"{self.name or 'the database around it'} runs before it")
         with self._lock:
             if entry.name in self._entries:
                 raise OptimizerError(f"the name {entry.name!r} is taken in {self.name or 'the database'}")
             self._entries[entry.name] = entry
 
-    def _subquery(self, query: Query) -> Query:
+    def _check_labels(self, entry: Entry) -> None:
+        for label in (entry.name, *entry.tags):
+            if not isinstance(label, str) or not label:
+                raise OptimizerError(f"names and tags are non-empty strings, not {label!r}")
+        if "inplace" in entry.tags and not self.allows_inplace:
+            raise OptimizerError(_inplace_reason(entry.name, f"{self.name or 'its database'} runs before it"))
+
+    def forbid_inplace(self, why: str) -> None:
+        """Refuse what works in place, here and in the databases inside, now and from now on."""
+        for entry in self.entries:
+            if "inplace" in entry.tags:
+                raise OptimizerError(_inplace_reason(entry.name, why))
+            if isinstance(entry.object, DB):
+                entry.object.forbid_inplace(why)
+        self.allows_inplace = False
+
+    def subquery(self, query: Query) -> Query:
+        """What a Query means here: the subquery for this database, if it has one."""
         return query.subquery.get(self.name, query)
 
     def selected(self, query: Query) -> list[Entry]:
         """Entries that a Query selects, in order; sub-databases that it does not exclude."""
-        own = self._subquery(query)
+        own = self.subquery(query)
         return [entry for entry in self.entries if self._selects(own, entry)]
 
     def _selects(self, query: Query, entry: Entry) -> bool:
@@ -116,8 +149,26 @@ class DB:
             return not query.exclude & labels
         return query.selects(entry.name, {*entry.tags, self.name} - {""})
 
-    def query(self, query: Query, options: RuleOptions | None = None) -> Optimizer:
-        """The optimizer that consists of what a Query selects."""
+    def query(
+        self, query: Query | str, *tags: str, options: RuleOptions | None = None, **subquery: Query
+    ) -> Optimizer:
+        """The optimizer that consists of what a Query selects.
+
+        Parameters
+        ----------
+        query, tags
+            A Query; or tags, as ``"+fast_run"`` to include, ``"&exact"`` to require and ``"-inplace"`` to
+            exclude.
+        options
+            How rules are selected and applied, beside their tags.
+        subquery
+            Where tags are given: name of a database inside -> the Query to use there.
+
+        Raises
+        ------
+        OptimizerError
+            For a tag without a sign, and for tags or subqueries beside a Query.
+        """
         raise NotImplementedError
 
     def print_summary(self, file: IO[str] | None = None) -> None:
@@ -189,18 +240,20 @@ class EquilibriumDB(DB):
             return
         if not isinstance(optimizer, (LocalOptimizer, Optimizer, EquilibriumDB)):
             raise OptimizerError(f"{name!r} is a {type(optimizer).__name__}, not an optimizer")
-        if "inplace" in tags and not self.allows_inplace:
-            raise OptimizerError(_inplace_reason(name, f"{self.name} runs before it"))
         self._add(Entry(name, optimizer, frozenset(tags), native=native))
 
     def locals(self, query: Query) -> list[Entry]:
         """Selected entries, those of databases inside included."""
         found: list[Entry] = []
+        own = self.subquery(query)
         for entry in self.selected(query):
-            found += entry.object.locals(query) if isinstance(entry.object, EquilibriumDB) else [entry]
+            found += entry.object.locals(own) if isinstance(entry.object, EquilibriumDB) else [entry]
         return found
 
-    def query(self, query: Query, options: RuleOptions | None = None) -> EquilibriumOptimizer:
+    def query(
+        self, query: Query | str, *tags: str, options: RuleOptions | None = None, **subquery: Query
+    ) -> EquilibriumOptimizer:
+        query = query_of(query, tags, subquery)
         optimizers: list[LocalOptimizer | Optimizer] = []
         on_terms: list[LocalOptimizer | Optimizer] = []
         for entry in self.locals(query):
@@ -208,7 +261,7 @@ class EquilibriumDB(DB):
             assert not isinstance(found, DB)
             (on_terms if getattr(found, "on_terms", False) else optimizers).append(found)
         if self.rules is not None:
-            on_terms += self.rules.optimizers(self._subquery(query), options or RuleOptions())
+            on_terms += self.rules.optimizers(self.subquery(query), options or RuleOptions())
         if on_terms:
             merging = [one for one in optimizers if isinstance(one, Optimizer)]
             optimizers.append(RulePhase([*merging, *on_terms]))
@@ -219,7 +272,12 @@ class SequenceDB(DB):
     """Global optimizers and databases, in the order of their positions."""
 
     def register(
-        self, name: str, optimizer: Optimizer | DB, position: float, *tags: str, native: bool = False
+        self,
+        name: str,
+        optimizer: Optimizer | DB,
+        position: float | Literal["last"],
+        *tags: str,
+        native: bool = False,
     ) -> None:
         """Add an optimizer, or a database of them.
 
@@ -230,7 +288,8 @@ class SequenceDB(DB):
         optimizer
             A global optimizer, or a database that a query turns into one.
         position
-            Its place in the sequence; equal positions keep the order of registration.
+            Its place in the sequence; equal positions keep the order of registration. ``"last"`` is one
+            behind the last there is.
         tags
             What queries select it by, for example ``fast_run``.
         native
@@ -249,26 +308,29 @@ class SequenceDB(DB):
             )
         if not isinstance(optimizer, (Optimizer, DB)):
             raise OptimizerError(f"{name!r} is a {type(optimizer).__name__}, not an optimizer")
+        if position == "last":
+            position = max((entry.position + 1 for entry in self), default=0.0)
         if isinstance(position, bool) or not isinstance(position, (int, float)):
-            raise OptimizerError(f"the position of {name!r} is a number, not {position!r}")
+            raise OptimizerError(f"the position of {name!r} is a number or 'last', not {position!r}")
         if position < DESTROY_HANDLER:
             if "inplace" in tags:
                 raise OptimizerError(_inplace_reason(name, f"its position {position:g} is below 50"))
             if isinstance(optimizer, DB):
-                inside = next((entry for entry in optimizer if "inplace" in entry.tags), None)
-                if inside is not None:
-                    raise OptimizerError(_inplace_reason(inside.name, f"position {position:g} is below 50"))
-                optimizer.allows_inplace = False
+                optimizer.forbid_inplace(f"position {position:g} is below 50")
         if isinstance(optimizer, DB) and not optimizer.name:
             optimizer.name = name
         self._add(Entry(name, optimizer, frozenset(tags), float(position), native))
 
-    def query(self, query: Query, options: RuleOptions | None = None) -> QueriedOptimizer:
+    def query(
+        self, query: Query | str, *tags: str, options: RuleOptions | None = None, **subquery: Query
+    ) -> QueriedOptimizer:
         """A sequence of what the Query selects; sub-databases are asked the same, or their subquery."""
+        query = query_of(query, tags, subquery)
+        own = self.subquery(query)
         names, optimizers = [], []
         for entry in self.selected(query):
             found = entry.object
-            optimizer = found.query(query, options) if isinstance(found, DB) else found
+            optimizer = found.query(own, options=options) if isinstance(found, DB) else found
             assert isinstance(optimizer, Optimizer)
             if not (isinstance(found, DB) and is_empty(optimizer)):
                 names.append(entry.name)
@@ -294,15 +356,31 @@ class QueriedOptimizer(SeqOptimizer):
 
     def including(self, *tags: str) -> QueriedOptimizer:
         """The same, with what has one of the tags as well."""
-        return self.database.query(self.query.including(*tags), self.options)
+        return self.database.query(self.query.including(*tags), options=self.options)
 
     def requiring(self, *tags: str) -> QueriedOptimizer:
         """The same, with only what has all the tags."""
-        return self.database.query(self.query.requiring(*tags), self.options)
+        return self.database.query(self.query.requiring(*tags), options=self.options)
 
     def excluding(self, *tags: str) -> QueriedOptimizer:
         """The same, without what has one of the tags."""
-        return self.database.query(self.query.excluding(*tags), self.options)
+        return self.database.query(self.query.excluding(*tags), options=self.options)
+
+
+def query_of(
+    query: Query | str, tags: Sequence[str] = (), subquery: Mapping[str, Query] | None = None
+) -> Query:
+    """A Query as it is, or one of signed tags; see :meth:`DB.query`."""
+    if isinstance(query, Query):
+        if tags or subquery:
+            raise OptimizerError("a Query holds all tags and subqueries itself: give it alone")
+        return query
+    signs: dict[str, list[str]] = {"+": [], "&": [], "-": []}
+    for tag in (query, *tags):
+        if not isinstance(tag, str) or len(tag) < 2 or tag[0] not in signs:
+            raise OptimizerError(f'tags are written "+fast_run", "&exact" or "-inplace", not {tag!r}')
+        signs[tag[0]].append(tag[1:])
+    return Query(signs["+"], signs["&"], signs["-"], subquery)
 
 
 def is_empty(optimizer: Optimizer) -> bool:

@@ -73,9 +73,10 @@ class RuleSource:
         selection = self.database.query(
             query, soundness=options.soundness, extra=options.extra, users=options.users
         )
-        return [rule for rule in selection.rules if self._belongs(rule)]
+        return [rule for rule in selection.rules if self.has(rule)]
 
-    def _belongs(self, rule: Rule) -> bool:
+    def has(self, rule: Rule) -> bool:
+        """Whether a rule belongs to the database."""
         rest = self.rest_without is not None and not rule.tags & self.rest_without
         return rest or self.tag in rule.tags
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -158,7 +159,7 @@ class ReplaceValidate(Feature):
 
     def _replace_all_validate(self, graph: FunctionGraph) -> Callable[..., None]:
         def replace_all_validate(pairs: list[tuple[Variable, Variable]], reason: str = "") -> None:
-            """Make all replacements or, when a feature refuses the result, none of them."""
+            """Make all replacements or, when anything is raised meanwhile, none of them."""
             for old, _ in pairs:
                 if old not in graph.clients:
                     raise GraphError(f"{old} is not part of this graph")
@@ -168,11 +169,14 @@ class ReplaceValidate(Feature):
                     # An earlier replacement may have made this one needless.
                     if old in graph.clients and old is not new:
                         _refuse_cycle(graph, old, new, reason)
-                        done += [(client, old) for client in graph.replace(old, new, reason)]
+                        done += [(client, old) for client in graph.clients[old]]
+                        graph.replace(old, new, reason)
                 graph.validate()
-            except GraphError:
-                for (client, position), old in reversed(done):
-                    graph.change_input((client, position), old, f"undo {reason}")
+            except BaseException:
+                for client, old in reversed(done):
+                    # Features that raise again are told of all of it; what they raised first is what counts.
+                    with contextlib.suppress(Exception):
+                        graph.change_input(client, old, f"undo {reason}")
                 raise
 
         return replace_all_validate

@@ -76,6 +76,7 @@ class FunctionGraph:
         self.apply_nodes: dict[Apply, None] = {}
         self.clients: dict[Variable, list[Client]] = {}
         self._features: list[Feature] = []
+        self._refusals: list[Exception] = []
         self.validate_seconds = 0.0
         self.callback_seconds = 0.0
         for variable in self.inputs:
@@ -121,12 +122,22 @@ class FunctionGraph:
             self.validate_seconds += time.perf_counter() - begin
 
     def _tell(self, event: str, *details: Any) -> None:
-        """Tell all features of a change."""
+        """Tell all features of a change; what one of them raises waits until the change is complete."""
         if self._features:
             begin = time.perf_counter()
             for feature in self._features:
-                getattr(feature, event)(self, *details)
+                try:
+                    getattr(feature, event)(self, *details)
+                except Exception as error:
+                    self._refusals.append(error)
             self.callback_seconds += time.perf_counter() - begin
+
+    def _complete(self) -> None:
+        """End a change: the first error that a feature raised meanwhile is raised now."""
+        if self._refusals:
+            error = self._refusals[0]
+            self._refusals.clear()
+            raise error
 
     # ---- order
 
@@ -153,12 +164,17 @@ class FunctionGraph:
         uses = list(self.clients[old])
         self._import(new, None if old.owner is None else old.owner.where)
         for client in uses:
-            self.change_input(client, new, reason)
+            self._change_input(client, new, reason)
         self._prune_unused(new)
+        self._complete()
         return uses
 
     def change_input(self, client: Client, new: Variable, reason: str = "") -> None:
         """Let one use (a pair as in ``clients``) use ``new``."""
+        self._change_input(client, new, reason)
+        self._complete()
+
+    def _change_input(self, client: Client, new: Variable, reason: str) -> None:
         user, position = client
         operands = self.outputs if user == "output" else user.inputs
         old = operands[position]

@@ -10,15 +10,23 @@ The same database serves the greedy optimizer, which runs all of it in order. He
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from esat.classic.database import DB, Entry, EquilibriumDB, SequenceDB
 from esat.classic.equilibrium import EquilibriumOptimizer
 from esat.classic.local import LocalOptimizer
+from esat.classic.marker import Marker
 from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.rewriting import LOCALS
-from esat.classic.rule_phase import RuleOptions
+from esat.classic.rule_phase import RuleOptions, RuleSource
 from esat.classic.simplify import local_shape_lift
+from esat.classic.standard import EQUILIBRIA
+from esat.egraph.loader import NARY_FORM
 from esat.records import record
+from esat.rules.database import RuleDatabase, RuleSelection
 from esat.rules.query import Query
+from esat.rules.reader import Sexp, head_of
+from esat.rules.rule import Rule
 
 AFTER = 49.0
 """Position from which optimizers see the extracted graph."""
@@ -37,11 +45,17 @@ class SaturationPlan:
         What runs on the graph before and after.
     equalities
         Local optimizers that contribute equalities.
+    rules
+        Which rules saturate: those of each source that the Query beside it selects.
+    left_out
+        What the Query leaves out although saturation does it by itself.
     """
 
     before: SeqOptimizer
     equalities: tuple[LocalOptimizer, ...]
     after: SeqOptimizer
+    rules: tuple[tuple[RuleSource, Query], ...]
+    left_out: tuple[str, ...]
 
     @property
     def added(self) -> tuple[LocalOptimizer, ...]:
@@ -61,14 +75,22 @@ def saturation_plan(database: SequenceDB, query: Query, options: RuleOptions | N
     before: dict[str, Optimizer] = {}
     after: dict[str, Optimizer] = {}
     equalities: list[LocalOptimizer] = []
-    for entry in database.selected(query):
+    rules: list[tuple[RuleSource, Query]] = []
+    own_query = database.subquery(query)
+    chosen_entries = database.selected(query)
+    left_out = _left_out(database, chosen_entries)
+    for entry in chosen_entries:
         found = entry.object
         where = before if entry.position < AFTER else after
         if isinstance(found, Optimizer):
             if _takes_part(entry, chosen):
                 where[entry.name] = found
         elif isinstance(found, EquilibriumDB):
-            own = [inner for inner in found.locals(query) if _takes_part(inner, chosen)]
+            inside = found.locals(own_query)
+            left_out += _left_out(found, inside)
+            if found.rules is not None:
+                rules.append((found.rules, found.subquery(own_query)))
+            own = [inner for inner in inside if _takes_part(inner, chosen)]
             if entry.position >= AFTER or found.name == FOR_GOOD:
                 if own:
                     where[entry.name] = _equilibrium(own, found.name)
@@ -79,15 +101,70 @@ def saturation_plan(database: SequenceDB, query: Query, options: RuleOptions | N
                 elif isinstance(inner.object, Optimizer):
                     where[inner.name] = inner.object
         elif isinstance(found, SequenceDB):
-            inside = saturation_plan(found, query, chosen)
-            where.update(zip(inside.before.names, inside.before.optimizers, strict=True))
-            where.update(zip(inside.after.names, inside.after.optimizers, strict=True))
-            equalities += inside.equalities
+            part = saturation_plan(found, own_query, chosen)
+            where.update(zip(part.before.names, part.before.optimizers, strict=True))
+            where.update(zip(part.after.names, part.after.optimizers, strict=True))
+            equalities += part.equalities
+            rules += part.rules
+            left_out += part.left_out
     return SaturationPlan(
         SeqOptimizer(before.values(), "before saturation", before),
         tuple(equalities),
         SeqOptimizer(after.values(), "after extraction", after),
+        tuple(rules),
+        tuple(dict.fromkeys(left_out)),
     )
+
+
+def selected_rules(
+    plan: SaturationPlan, rules: RuleDatabase, query: Query, options: RuleOptions
+) -> RuleSelection:
+    """The rules that take part in a plan, those of one compilation included."""
+    shared = {source.tag for source, own in plan.rules if own == query}
+    if shared >= set(EQUILIBRIA):
+        selection = rules.query(query, soundness=options.soundness, extra=options.extra, users=options.users)
+    else:
+
+        def wanted(rule: Rule) -> bool:
+            return any(
+                source.has(rule) and own.selects(rule.report_name, rule.labels) for source, own in plan.rules
+            )
+
+        selection = rules.select(wanted, options.soundness, options.extra, options.users, query)
+    return selection
+
+
+def excluded_in_vain(plan: SaturationPlan, rules: RuleDatabase, query: Query) -> list[str]:
+    """Names of what a Query leaves out and saturation does all the same.
+
+    It merges, folds constants and computes with sums and products of any length by itself: excluding a rule
+    that says nothing else changes nothing.
+    """
+    named = [rule for rule in rules.list() if rule.report_name in query.exclude]
+    return [*plan.left_out, *dict.fromkeys(rule.report_name for rule in named if _is_arithmetic(rule))]
+
+
+def _is_arithmetic(rule: Rule) -> bool:
+    """Whether a rule speaks of nothing but sums, products, quotients and constants."""
+    ops = {head for form in (*rule.body, *rule.head) for head in _heads(form) if head[:1].isupper()}
+    return ops <= {*NARY_FORM, "K"}
+
+
+def _heads(form: Sexp) -> set[str]:
+    return set() if isinstance(form, str) else {head_of(form)}.union(*map(_heads, form[1:]))
+
+
+def _left_out(database: DB, selected: Sequence[Entry]) -> list[str]:
+    """Names of what saturation does by itself and a Query does not select, although modes do."""
+    names = {entry.name for entry in selected}
+    return [
+        entry.name
+        for entry in database
+        if entry.native
+        and entry.name not in names
+        and "fast_run" in entry.tags
+        and not isinstance(entry.object, Marker)
+    ]
 
 
 def _takes_part(entry: Entry, options: RuleOptions) -> bool:

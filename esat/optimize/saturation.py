@@ -30,7 +30,7 @@ from esat.graph import FunctionGraph, Variable, clone
 from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
 from esat.optimize.optimizer import optimize
-from esat.optimize.plan import SaturationPlan, saturation_plan
+from esat.optimize.plan import SaturationPlan, excluded_in_vain, saturation_plan, selected_rules
 from esat.optimize.report import OptimizationReport, Stage
 from esat.phases.branches import join_branches, separate_branches
 from esat.phases.destroy import Supervisor, permissions_of
@@ -104,7 +104,8 @@ class SaturationOptimizer:
         stage = _recording(stage, profile.parts, laps)
         with stage("query"):
             plan = saturation_plan(self.database, self.query, self.options)
-            selection = self._selection()
+            selection = selected_rules(plan, self.rules, self.query, self.options)
+            self._tell_of_exclusions(plan)
         collector = CollectEqualities(plan.equalities)
         equalities = self._prepare(graph, plan, collector, profile, stage)
         lazy = any(isinstance(node.op, IfElse) for node in graph.apply_nodes)
@@ -141,7 +142,7 @@ class SaturationOptimizer:
                 raise
             reason = f"rules that were added break this compilation, which leaves them out: {error}"
             warnings.warn(reason, EsatWarning, stacklevel=2)
-            selection = self._selection(users=())
+            selection = selected_rules(plan, self.rules, self.query, replace(self.options, users=()))
             result, report = attempt(selection)
         for _ in range(MOST_QUESTIONS):
             news = self._claims(collector, result, graph, profile, stage)
@@ -175,16 +176,16 @@ class SaturationOptimizer:
         report = replace(report, nodes_before=profile.nodes_before, rules=rules, resizing=resizing)
         return result, report, profile
 
+    def _tell_of_exclusions(self, plan: SaturationPlan) -> None:
+        vain = excluded_in_vain(plan, self.rules, self.query)
+        if vain:
+            reason = "saturation merges, folds constants and computes with sums and products by itself"
+            text = f"{reason}; leaving out {', '.join(vain)} changes nothing"
+            warnings.warn(text, EsatWarning, stacklevel=2)
+
     def _users_files(self) -> tuple[RuleFile, ...]:
         known = self.options.users
         return self.rules.users_files() if known is None else known
-
-    def _selection(self, users: tuple[RuleFile, ...] | None = None) -> RuleSelection:
-        """The rules that take part, with those that users added to the database or others instead."""
-        users = self.options.users if users is None else users
-        return self.rules.query(
-            self.query, soundness=self.options.soundness, extra=self.options.extra, users=users
-        )
 
     def _prepare(
         self,

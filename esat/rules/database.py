@@ -273,39 +273,45 @@ class RuleDatabase:
         soundness
             The loosest class admitted.
         extra
-            Rule files of one compilation, taken whole where their class is admitted.
+            Rule files of one compilation; of these what the Query does not exclude, or require tags of.
         users
             Taken instead of what users added, where it is given.
         """
         extra = tuple(extra)
         if users == self.users_files():
             users = None
+
+        def selected(rule: Rule) -> bool:
+            return query.selects(rule.report_name, rule.labels)
+
         if extra or users is not None:
-            return self._select(query, soundness, extra, users)
+            return self.select(selected, soundness, extra, users, query)
         with GATE.busy(), self._lock:
             # Most compilations ask the same; the digest of a selection stays with it.
             known = self._selections.get((query, soundness))
             if known is None:
                 if len(self._selections) >= SELECTIONS_KEPT:
                     self._selections.clear()
-                known = self._selections[query, soundness] = self._select(query, soundness)
+                known = self._selections[query, soundness] = self.select(selected, soundness)
             return known
 
-    def _select(
+    def select(
         self,
-        query: Query,
-        soundness: Soundness,
+        wanted: Callable[[Rule], bool],
+        soundness: Soundness = "real",
         extra: Iterable[RuleFile] = (),
         users: tuple[RuleFile, ...] | None = None,
+        query: Query | None = None,
     ) -> RuleSelection:
+        """The rules that are wanted; see :meth:`query`, whose Query decides about ``extra``."""
         admitted = SOUNDNESS_CLASSES[: SOUNDNESS_CLASSES.index(soundness) + 1]
 
         def selected(rule: Rule) -> bool:
-            labels = (*rule.tags, rule.ruleset)
-            return rule.soundness in admitted and query.selects(rule.report_name, labels)
+            return rule.soundness in admitted and wanted(rule)
 
         def admissible(rule: Rule) -> bool:
-            return rule.soundness in admitted
+            allowed = query is None or query.admits(rule.report_name, rule.labels)
+            return allowed and rule.soundness in admitted
 
         own = tuple(file for file in self.files() if self._is_own(file))
         files = [_reduced(file, selected) for file in (self.files() if users is None else (*own, *users))]

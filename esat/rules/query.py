@@ -64,7 +64,11 @@ class Query:
         sets = {"include": self.include, "require": self.require, "exclude": self.exclude, **changes}
         return Query(sets["include"], sets["require"], sets["exclude"], self.subquery)
 
+    def admits(self, name: str, tags: Collection[str]) -> bool:
+        """Whether what is given anyway may stay: it has all that is required and nothing excluded."""
+        labels = {name, *tags}
+        return self.require <= labels and not self.exclude & labels
+
     def selects(self, name: str, tags: Collection[str]) -> bool:
         """Whether an optimization of this name and these tags is taken. Its name counts as a tag."""
-        labels = {name, *tags}
-        return bool(self.include & labels) and self.require <= labels and not self.exclude & labels
+        return bool(self.include & {name, *tags}) and self.admits(name, tags)

@@ -121,6 +121,11 @@ class Rule:
         return self.name[:-2] if self.kind == "birewrite" else self.name
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """What a Query selects it by beside its name."""
+        return (*self.tags, self.ruleset)
+
+    @property
     def file(self) -> str:
         return self.position.file
 

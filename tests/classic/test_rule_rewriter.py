@@ -96,7 +96,7 @@ def test_a_rule_that_costs_more_is_declined_unless_it_stabilizes():
     )
     x = esat.vector("x")
     graph = FunctionGraph([x], [esat.exp(x), esat.log(x)])
-    standard_database(rules).query(esat.Query(["fast_run"]), RuleOptions()).optimize(graph)
+    standard_database(rules).query(esat.Query(["fast_run"]), options=RuleOptions()).optimize(graph)
     assert str(graph) == "[exp(x), tanh(tanh(x))]"
 
 

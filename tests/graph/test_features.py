@@ -73,6 +73,26 @@ def test_all_or_nothing(graph):
     assert str(graph) == before
 
 
+@pytest.mark.parametrize("event", ["validate", "on_change_input", "on_import", "on_prune"])
+@pytest.mark.parametrize("kind", [ValueError, KeyError, GraphError, ZeroDivisionError])
+def test_whatever_a_feature_raises_leaves_the_graph_as_it_was(graph, event, kind):
+    def refuse(self, *details):
+        raise kind("mine")
+
+    graph.attach_feature(ReplaceValidate())
+    graph.attach_feature(type("Refusing", (Feature,), {event: refuse})())
+    before, nodes = str(graph), set(graph.apply_nodes)
+    clients = {variable: set(uses) for variable, uses in graph.clients.items()}
+    x = graph.inputs[0]
+    inner = graph.outputs[0].owner.inputs[0]
+    for new in (esat.sin(x), esat.sin(esat.cos(inner))):
+        with pytest.raises(kind, match="mine"):
+            graph.replace_all_validate([(inner, new), (graph.outputs[0], x)], "rule")
+        assert str(graph) == before
+        assert set(graph.apply_nodes) == nodes
+        assert {variable: set(uses) for variable, uses in graph.clients.items()} == clients
+
+
 def test_attaching_twice_does_nothing(graph):
     graph.attach_feature(ReplaceValidate())
     graph.attach_feature(ReplaceValidate())
