@@ -21,7 +21,7 @@ import numpy as np
 import esat
 from benchmarks.operations import measured
 from benchmarks.peers.record import geometric_mean
-from esat.codegen.blas_library import blas_function
+from esat.codegen.ground.blas_library import blas_function
 
 Array = Any
 SIZES = (1024, 2048)

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from esat.calibration import seconds_of
-from esat.codegen.blas import routine_for
 from esat.codegen.ground.host import host_target
+from esat.codegen.routines import routine_for
 from esat.extract.cost import CostModel
 from esat.extract.machine import machine_profile
 from esat.extract.value import Value

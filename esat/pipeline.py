@@ -11,9 +11,9 @@ from pathlib import Path
 from esat import codegen
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.standard import optdb
-from esat.codegen.blas import routine_for
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
+from esat.codegen.routines import routine_for
 from esat.codegen.threads import granted_threads
 from esat.collection import without_old_objects
 from esat.egraph.schedule import Budgets

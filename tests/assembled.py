@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from esat.codegen.blas import routine_for
 from esat.codegen.ground.host import host_target
+from esat.codegen.routines import routine_for
 from esat.graph import Apply, FunctionGraph
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan

@@ -119,3 +119,39 @@ def test_frozen_dataclasses_are_records(module: Path) -> None:
 
 def test_no_files_import_each_other() -> None:
     assert counts.circles(counts.trees()) == []
+
+
+# The rooms of the code generator, and its single files, in the order in which they may import each other.
+CODEGEN = (
+    "ground",
+    "vector_math",
+    "llvm",
+    "loop_compiler",
+    "cache",
+    "threads",
+    "template",
+    "sparse",
+    "kernel",
+    "printing",
+    "matmul",
+    "lowering",
+    "compile",
+    "rowwise",
+    "routines",
+    "parallel",
+    "native_call",
+    "helpers",
+    "effort",
+)
+
+
+def test_rooms_of_the_code_generator_import_one_way() -> None:
+    imported = counts.imports(counts.trees())
+    rooms = {name: name.split(".")[2] for name in imported if name.startswith("esat.codegen.")}
+    assert set(rooms.values()) == set(CODEGEN)
+    wrong = [
+        f"{user} imports {used}"
+        for user, used in imported.edges
+        if user in rooms and used in rooms and CODEGEN.index(rooms[user]) < CODEGEN.index(rooms[used])
+    ]
+    assert wrong == []

@@ -8,12 +8,12 @@ from typing import Any
 from numba.core import types
 
 from esat.codegen import cache
-from esat.codegen.blas_library import load_blas
+from esat.codegen.ground.blas_library import load_blas
 from esat.codegen.ground.target import Target
-from esat.codegen.loop_ir import Array, Kernel
-from esat.codegen.narrow import Narrow
+from esat.codegen.kernel.loop_ir import Array, Kernel
+from esat.codegen.kernel.narrow import Narrow
 from esat.codegen.printing.layout import Layout
-from esat.codegen.printing.narrow import print_narrow
+from esat.codegen.printing.print_narrow import print_narrow
 from esat.codegen.printing.printer import ENTRY, print_source
 from esat.codegen.template import NUMBA_TYPES
 

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.codegen.builtin_function import (
+from esat.codegen.ground.builtin_function import (
     DATA,
     DESCRIPTOR,
     FLAGS,

@@ -12,14 +12,14 @@ import numpy as np
 from numba.core import types
 
 from esat.codegen import cache
-from esat.codegen.blas_library import load_blas
 from esat.codegen.cache import CompiledKernel
-from esat.codegen.collapse import collapse
 from esat.codegen.compile import numba_type
+from esat.codegen.ground.blas_library import load_blas
 from esat.codegen.ground.target import Target
-from esat.codegen.loop_ir import Kernel
-from esat.codegen.moments import find_moments
-from esat.codegen.partition import Gather, Split, gathered, partition
+from esat.codegen.kernel.collapse import collapse
+from esat.codegen.kernel.loop_ir import Kernel
+from esat.codegen.kernel.moments import find_moments
+from esat.codegen.kernel.partition import Gather, Split, gathered, partition
 from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.parts import PARALLEL_ENTRY, part_names, print_parallel_source
 from esat.codegen.template import NUMBA_TYPES
@@ -96,7 +96,7 @@ def compile_parallel_kernel(
 
     Its results are the same bits in any number of threads; those of :func:`compile_kernel`, too, unless
     LLVM chose another order in which to sum a block. With ``streams`` results are written past the caches,
-    and long rows that these follow from may be read once instead of twice: see :mod:`esat.codegen.moments`.
+    and long rows that these follow from may be read once instead of twice: see :mod:`.kernel.moments`.
 
     Raises
     ------

@@ -9,7 +9,8 @@ from typing import Any
 
 from numba.core import types
 
-from esat.codegen import scalar, vector_math
+from esat.codegen import vector_math
+from esat.codegen.llvm import scalar
 from esat.ops.elementwise.code import CODE_DTYPES, SCALAR_HELPERS, VECTOR_MATH
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.builtin_function import is_available
+from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.threads import granted_threads, pool_address
 from esat.codegen.threads.calls import ChosenCalls
 from esat.graph import Apply, Constant, TensorType, Variable

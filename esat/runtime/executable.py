@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.row_blocks import RowBlocksRoutine
-from esat.codegen.rows_product import RowsRoutine
+from esat.codegen.rowwise.gemv_pair import RowsRoutine
+from esat.codegen.rowwise.layers import RowBlocksRoutine
 from esat.drawing import save_html
 from esat.errors import CallError, EsatError, InputError, OptimizerError
 from esat.graph import SharedVariable, Variable

@@ -23,7 +23,7 @@ from esat.codegen import (
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
 from esat.codegen.helpers import with_helpers
-from esat.codegen.loop_ir import Loop, walk
+from esat.codegen.kernel.loop_ir import Loop, walk
 from esat.codegen.parallel import is_divisible
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.graph import Variable

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.blas_library import WOKEN_FROM, Package, thread_functions, wakes_threads
+from esat.codegen.ground.blas_library import WOKEN_FROM, Package, thread_functions, wakes_threads
+from esat.codegen.matmul.shared_products import SHARED_FROM
+from esat.codegen.matmul.small_products import product_pointers
+from esat.codegen.matmul.vector_products import package_of
 from esat.codegen.native_call import (
     ArraySpecification,
     KernelStep,
@@ -17,8 +20,7 @@ from esat.codegen.native_call import (
     Step,
     native_call,
 )
-from esat.codegen.row_blocks import RowBlocksRoutine, new_scratch
-from esat.codegen.rows_product import (
+from esat.codegen.rowwise.gemv_pair import (
     RowsRoutine,
     block_of,
     compile_rows,
@@ -26,10 +28,8 @@ from esat.codegen.rows_product import (
     rows_at_once,
     stays_in_cache,
 )
-from esat.codegen.shared_products import SHARED_FROM
-from esat.codegen.small_products import product_pointers
+from esat.codegen.rowwise.layers import RowBlocksRoutine, new_scratch
 from esat.codegen.threads import configured_threads, pool_address
-from esat.codegen.vector_products import package_of
 from esat.graph import Apply, Constant, Variable
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.dimshuffle import DimShuffle

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from esat.codegen.ground.target import Target
-from esat.codegen.row_blocks import Layers, Sizes, lower_layers
+from esat.codegen.rowwise.layers import Layers, Sizes, lower_layers
 from esat.errors import ShapeError
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.ops.linalg.row_blocks import RowBlocks

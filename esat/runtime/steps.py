@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.lapack import performer
+from esat.codegen.matmul.lapack import performer
 from esat.graph import Apply, Constant, Variable
 from esat.graph.op import Array
 from esat.ops.dimshuffle import DimShuffle

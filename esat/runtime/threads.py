@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from esat.codegen import Kernel, Layout, layout_of
-from esat.codegen.collapse import collapse
 from esat.codegen.effort import is_streamed, seconds_in_threads
 from esat.codegen.ground.target import Target
+from esat.codegen.kernel.collapse import collapse
+from esat.codegen.kernel.partition import has_open_order
 from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
-from esat.codegen.partition import has_open_order
 from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.threads import configured_threads, granted_threads, most_threads
 from esat.codegen.threads.calls import ChosenCalls

@@ -14,9 +14,10 @@ from pathlib import Path
 from codegen.kernel_cases import group_of, op, variable
 from codegen.targets import TARGETS
 
-from esat.codegen import loop_ir, lower, print_kernel
+from esat.codegen import lower, print_kernel
 from esat.codegen.ground.target import Target
-from esat.codegen.loop_ir import Kernel
+from esat.codegen.kernel import loop_ir
+from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import ARGMAX, MAX, SUM, reduce

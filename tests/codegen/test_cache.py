@@ -26,8 +26,8 @@ from numba.core import types
 
 from esat.codegen import vector_math
 from esat.codegen.cache import CacheWarning, CompileOptions, KernelCache, kernel_cache
+from esat.codegen.cache.compiled_kernel import signature_text
 from esat.codegen.cache.fingerprint import kernel_key
-from esat.codegen.cache.kernel import signature_text
 from esat.errors import CompileError
 from esat.storage import default_directory, entry
 from esat.storage import directory as directory_module

@@ -4,7 +4,7 @@ import pytest
 from codegen.kernel_files import FOLDER, FORMS, kernel_of, printed, programs, read, text_of
 from codegen.targets import TARGETS
 
-from esat.codegen import loop_ir
+from esat.codegen.kernel import loop_ir
 
 
 @pytest.mark.parametrize("name", programs())

@@ -8,7 +8,7 @@ from phases.programs import Program, assert_results, graph_of
 
 import esat
 from esat import codegen
-from esat.codegen.row_blocks import RowBlocksRoutine
+from esat.codegen.rowwise.layers import RowBlocksRoutine
 from esat.errors import ShapeError
 from esat.graph import FunctionGraph
 from esat.phases.row_blocks import join_row_blocks

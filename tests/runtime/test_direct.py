@@ -10,8 +10,8 @@ import pytest
 from callers import call_at_once
 
 import esat
-from esat.codegen.blas_library import one_thread
-from esat.codegen.builtin_function import is_available
+from esat.codegen.ground.blas_library import one_thread
+from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.native_call import ArraySpecification, native_call
 from esat.errors import InputError, ShapeError
 from esat.runtime import direct

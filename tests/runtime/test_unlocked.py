@@ -7,7 +7,7 @@ import pytest
 from callers import call_at_once
 
 import esat
-from esat.codegen.blas_library import one_thread
+from esat.codegen.ground.blas_library import one_thread
 from esat.errors import InputError, ShapeError
 from esat.runtime import direct
 

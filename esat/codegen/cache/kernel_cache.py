@@ -12,9 +12,7 @@ from weakref import WeakValueDictionary
 
 from numba.core.typing.templates import Signature
 
-from esat.codegen.cache.fingerprint import kernel_key
-from esat.codegen.cache.interrupts import delayed_interrupts
-from esat.codegen.cache.kernel import (
+from esat.codegen.cache.compiled_kernel import (
     CompiledKernel,
     CompileOptions,
     NumbaCode,
@@ -23,6 +21,8 @@ from esat.codegen.cache.kernel import (
     serialize_kernel,
     signature_text,
 )
+from esat.codegen.cache.fingerprint import kernel_key
+from esat.codegen.cache.interrupts import delayed_interrupts
 from esat.codegen.cache.machine_code import MachineCode
 from esat.codegen.ground.host import host_target, runs_here
 from esat.errors import CompileError

@@ -14,7 +14,7 @@ from llvmlite import binding
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
-from esat.codegen.ground.machine import engine_of, target_machine
+from esat.codegen.ground.llvm_machine import engine_of, target_machine
 from esat.codegen.ground.target import Target
 from esat.codegen.loop_compiler.contexts import RUN_TIME
 from esat.codegen.vector_math import shared_code

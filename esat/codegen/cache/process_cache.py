@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from numba.core.typing.templates import Signature
 
-from esat.codegen.cache.kernel import CompiledKernel, CompileOptions
+from esat.codegen.cache.compiled_kernel import CompiledKernel, CompileOptions
 from esat.codegen.cache.kernel_cache import CacheInfo, KernelCache
 from esat.storage import default_directory
 

@@ -168,6 +168,16 @@ class Target:
         return min(_NEAR_BYTES, self.caches.level1 * 3 // 4)
 
     @property
+    def halves_memory_vectors(self) -> bool:
+        """Whether loops that wait for memory are told to take vectors of half the length."""
+        return self.tuning.memory_vector_bytes * 2 == self.vector_bytes == _LARGE_VECTOR
+
+    @property
+    def forces_whole_vectors(self) -> bool:
+        """Whether all other loops are told to take the longest vectors, of which LLVM might take halves."""
+        return self.tuning.preferred_vector_bytes == self.vector_bytes == _LARGE_VECTOR
+
+    @property
     def interleave_count(self) -> int:
         """Vectors that loops of elementary functions compute side by side, where there are such functions."""
         return min(self.tuning.interleave_count, LONGEST_VECTOR // self.vector_bytes)

@@ -10,13 +10,13 @@ from numba.core import compiler
 
 from esat.codegen.ground.host import library_target
 from esat.codegen.ground.target import Target
-from esat.codegen.interleaving import interleave
+from esat.codegen.llvm.interleaving import interleave
+from esat.codegen.llvm.vector_width import prefer_whole_vectors
+from esat.codegen.llvm.whole_vectors import is_padded, pad
 from esat.codegen.loop_compiler.contexts import RUN_TIME, LoopContext, RememberingTypes
 from esat.codegen.loop_compiler.passes import loop_passes
 from esat.codegen.loop_compiler.private import PrivateLibrary
 from esat.codegen.vector_math.linking import LinkingLibrary
-from esat.codegen.vector_width import prefer_whole_vectors, takes_whole_vectors_everywhere
-from esat.codegen.whole_vectors import is_padded, pad
 
 _LINKED = binding.Linkage.linkonce_odr
 """The linkage of functions that numba took from other libraries."""
@@ -34,7 +34,7 @@ class _Library(LinkingLibrary):
         target = library_target(self)
         pad(ir_module, target)
         interleave(ir_module, target)
-        if takes_whole_vectors_everywhere(target):
+        if target.forces_whole_vectors:
             prefer_whole_vectors(ir_module)
         add: Any = super().add_ir_module  # which numba does not annotate
         add(ir_module)

@@ -10,7 +10,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.cpu import CPUContext
 from numba.core.registry import cpu_target
 
-from esat.codegen.ground.machine import TargetCodegen
+from esat.codegen.ground.llvm_machine import TargetCodegen
 from esat.codegen.ground.target import Target
 
 _CodeLibrary: Any = JITCodeLibrary

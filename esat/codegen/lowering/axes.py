@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.codegen.loop_ir import Index
+from esat.codegen.kernel.loop_ir import Index
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Family, Variable
 from esat.ops.dimshuffle import DimShuffle

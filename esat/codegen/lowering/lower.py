@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from esat.codegen.loop_ir import Array, Axis, Index, Kernel
+from esat.codegen.kernel.loop_ir import Array, Axis, Index, Kernel
 from esat.codegen.lowering.axes import name_axes
 from esat.codegen.lowering.order import order_axes, reduced_axes
 from esat.codegen.lowering.powers import exponent_of
 from esat.codegen.lowering.schedule import Schedule, StoreSink
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.codegen.lowering.values import Values, axes_of, has_code, is_literal
+from esat.codegen.lowering.verify import verify
 from esat.codegen.template import is_resolvable
-from esat.codegen.verify import verify
 from esat.errors import CompileError
 from esat.graph import Apply, TensorType, Variable
 from esat.ops.cast import Cast

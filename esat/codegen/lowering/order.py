@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from esat.codegen.loop_ir import Index
+from esat.codegen.kernel.loop_ir import Index
 from esat.codegen.lowering.axes import AxisNames
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Variable

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from esat.codegen.loop_ir import Index, Load, Loop, Statement, Store, Tile, Update
+from esat.codegen.kernel.loop_ir import Index, Load, Loop, Statement, Store, Tile, Update
 from esat.codegen.lowering.order import Nest
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.codegen.lowering.values import COSTLY_FLOPS, Fold, Node, Values, axes_of, operands

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from esat.codegen.loop_ir import (
+from esat.codegen.kernel.loop_ir import (
     MAXIMUM,
     MINIMUM,
     Accumulator,

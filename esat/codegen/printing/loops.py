@@ -8,7 +8,7 @@ at a time. Of an index, the first block of 256 with the extremum is found, and t
 Extrema of floats are gathered as if there were no NaN, and whether there was one apart from them.
 
 A loop that calls functions is printed twice, over whole vectors and over what is left over of them, where
-:mod:`esat.codegen.interleaving` makes long vectors.
+:mod:`esat.codegen.llvm.interleaving` makes long vectors.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from contextlib import ExitStack
 
 from numba.core import types
 
-from esat.codegen import interleaving, views
-from esat.codegen.loop_ir import (
+from esat.codegen.kernel.access import calls_function, takes_whole_vectors
+from esat.codegen.kernel.loop_ir import (
     MAXIMUM,
     MINIMUM,
     Accumulator,
@@ -34,10 +34,10 @@ from esat.codegen.loop_ir import (
     is_square,
     operands_of,
 )
-from esat.codegen.partition import INDEX_BLOCK_BITS, SUM_BLOCK_BITS
+from esat.codegen.kernel.partition import INDEX_BLOCK_BITS, SUM_BLOCK_BITS
+from esat.codegen.llvm import interleaving, views
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 from esat.codegen.vector_math import reduction
-from esat.codegen.whole_vectors import calls_function, takes_whole_vectors
 
 SCATTERED = (64, 16)
 """Elements of a block that are summed before others are where loops do not vectorise."""

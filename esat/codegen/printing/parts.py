@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from numba.core import types
 
-from esat.codegen.collapse import collapse
 from esat.codegen.ground.target import Target
-from esat.codegen.loop_ir import Accumulator, Kernel, Load, Loop, Statement, Tile, walk
-from esat.codegen.moments import GROUP_BITS, Moments, accumulator_of, find_moments
-from esat.codegen.partition import (
+from esat.codegen.kernel.access import adds_from_memory, loads_along, streamed_outputs
+from esat.codegen.kernel.collapse import collapse
+from esat.codegen.kernel.loop_ir import Accumulator, Kernel, Load, Loop, Statement, Tile, walk
+from esat.codegen.kernel.moments import GROUP_BITS, Moments, accumulator_of, find_moments
+from esat.codegen.kernel.partition import (
     Gather,
     Split,
     captured,
@@ -25,26 +26,24 @@ from esat.codegen.partition import (
     is_constant,
     partition,
 )
-from esat.codegen.prefetching import loads_along
+from esat.codegen.llvm.vector_width import half_vectors
 from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_float_sum, is_index
-from esat.codegen.printing.moments import (
+from esat.codegen.printing.polynomials import horner_steps
+from esat.codegen.printing.print_moments import (
     print_chunks,
     print_helpers,
     print_squares,
     print_total,
     results_names,
 )
-from esat.codegen.printing.polynomials import horner_steps
-from esat.codegen.printing.prefetches import runs_ahead
+from esat.codegen.printing.print_nontemporal import StreamPrinter
+from esat.codegen.printing.print_prefetches import runs_ahead
 from esat.codegen.printing.printer import PrintedKernel, print_sizes, print_views, print_width
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
-from esat.codegen.printing.streams import StreamPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
-from esat.codegen.streaming import streamed_outputs
 from esat.codegen.threads.tasks import in_parallel
-from esat.codegen.vector_width import adds_from_memory, half_vectors, takes_half_vectors
 
 PARALLEL_ENTRY = "kernel_in_parallel"
 """Name of the generated function. It takes the arrays of the kernel, an array for the partial results of each
@@ -139,7 +138,7 @@ class _Printer:
             if isinstance(part, Split):
                 self._run_split(part, printer)
             else:
-                if takes_half_vectors(self.target) and adds_from_memory(part.statement, self.kernel.arrays):
+                if self.target.halves_memory_vectors and adds_from_memory(part.statement, self.kernel.arrays):
                     self.source.line(f"{self.source.use('half_vectors', half_vectors)}()")
                 printer.run_units(part)
             printer.end_streams()

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from esat.codegen.loop_ir import Compute, Kernel, Literal, operands_of, walk
+from esat.codegen.kernel.loop_ir import Compute, Kernel, Literal, operands_of, walk
 from esat.records import record
 
 _ADDED = re.compile(r"\(-?(?!0\.0\))[0-9.e+-]+\)$")

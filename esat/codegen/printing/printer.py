@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.codegen import views
-from esat.codegen.collapse import collapse
 from esat.codegen.ground.target import Target
-from esat.codegen.loop_ir import Kernel, Load, Statement, Store, Tile, walk
+from esat.codegen.kernel.access import takes_whole_vectors, waits_for_memory
+from esat.codegen.kernel.collapse import collapse
+from esat.codegen.kernel.loop_ir import Kernel, Load, Statement, Store, Tile, walk
+from esat.codegen.llvm import views
+from esat.codegen.llvm.vector_width import half_vectors
+from esat.codegen.llvm.whole_vectors import whole_vectors
 from esat.codegen.printing.layout import Layout
+from esat.codegen.printing.pipelined_rows import RowsPrinter
 from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_viewed, size_name
 from esat.codegen.printing.source import Source
-from esat.codegen.printing.staggered import RowsPrinter
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
-from esat.codegen.vector_width import half_vectors, takes_half_vectors, waits_for_memory
-from esat.codegen.whole_vectors import takes_whole_vectors, whole_vectors
 from esat.records import record
 
 ENTRY = "kernel"
@@ -82,7 +83,7 @@ def _used_axes(kernel: Kernel) -> list[int]:
 
 def print_width(body: Sequence[Statement], kernel: Kernel, target: Target, source: Source) -> None:
     """Ask for half vectors in the function of a body that waits for memory."""
-    if takes_half_vectors(target) and waits_for_memory(body, kernel.arrays):
+    if target.halves_memory_vectors and waits_for_memory(body, kernel.arrays):
         source.line(f"{source.use('half_vectors', half_vectors)}()")
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from esat.codegen import scalar, views
 from esat.codegen.ground.target import Target
-from esat.codegen.loop_ir import (
+from esat.codegen.kernel.loop_ir import (
     Accumulator,
     Array,
     Compute,
@@ -19,6 +18,7 @@ from esat.codegen.loop_ir import (
     Load,
     Store,
 )
+from esat.codegen.llvm import scalar, views
 from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.polynomials import Step
 from esat.codegen.printing.source import Source

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from numba.core import types
 
-from esat.codegen import views
-from esat.codegen.loop_ir import (
+from esat.codegen.kernel.loop_ir import (
     Accumulator,
     Definition,
     Literal,
@@ -25,6 +24,7 @@ from esat.codegen.loop_ir import (
     Update,
     operands_of,
 )
+from esat.codegen.llvm import views
 from esat.codegen.printing.loops import is_float_sum, is_index
 from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 from esat.codegen.printing.source import Source

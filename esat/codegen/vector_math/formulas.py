@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core.codegen import JITCodeLibrary
 
-from esat.codegen.ground.machine import codegen_of
+from esat.codegen.ground.llvm_machine import codegen_of
 from esat.codegen.ground.target import Target
 from esat.codegen.vector_math import variants
 from esat.codegen.vector_math.builder import Format

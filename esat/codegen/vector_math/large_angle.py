@@ -10,8 +10,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from esat.codegen.ground.llvm_loops import one_by_one
 from esat.codegen.ground.target import Target
-from esat.codegen.llvm_loops import one_by_one
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Format, Integer, Mask
 from esat.codegen.vector_math.double_word import DoubleWord, fast_two_sum

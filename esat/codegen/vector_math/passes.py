@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite.binding import newpassmanagers
 
-from esat.codegen.ground.machine import free
+from esat.codegen.ground.llvm_machine import free
 
 _DROPPING = ("add_global_dead_code_eliminate_pass", "add_strip_dead_prototype_pass")
 _INLINING = ("add_always_inliner_pass", "add_instruction_combine_pass", "add_simplify_cfg_pass", _DROPPING[0])

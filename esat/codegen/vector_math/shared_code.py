@@ -4,8 +4,7 @@ LLVM takes a tenth of a millisecond to make machine code of one operation of a f
 for an exponential, 20 for a power. Where a loop has many functions, whose values exceed the registers
 anyhow, LLVM computes one vector after the other to save some, and processors wait. So there most functions
 are called, and only within them vectors take turns. They are compiled once in a process; a kernel on disk
-has with it what it calls. On a Zen 3 server, kernels of ten ops are compiled in three quarters of the time.
-They run for 0.64 to 0.89 of that of loops in which two vectors took turns and most functions were inlined.
+has with it what it calls.
 
 Numba's lock is to be held where code is made or loaded.
 """
@@ -20,7 +19,7 @@ from llvmlite import binding
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 
-from esat.codegen.ground.machine import codegen_of, engine_of, target_machine
+from esat.codegen.ground.llvm_machine import codegen_of, engine_of, target_machine
 from esat.codegen.ground.target import Target
 from esat.codegen.vector_math import variants
 from esat.codegen.vector_math.builder import Float, Format

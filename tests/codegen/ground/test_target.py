@@ -24,7 +24,7 @@ from esat.codegen.ground.host import (
     untuned_host,
 )
 from esat.codegen.ground.target import Caches, Target, TuningNumbers
-from esat.codegen.loop_ir import Kernel
+from esat.codegen.kernel.loop_ir import Kernel
 from esat.errors import CompileError, ModeError
 from esat.extract.machine import VARIABLE
 from esat.ops.reduction import SUM, reduce

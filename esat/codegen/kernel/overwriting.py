@@ -1,0 +1,85 @@
+"""Kernels in place: an output in the memory of an input that nothing reads afterwards.
+
+The input is then no argument of its own. LLVM may go on assuming that arguments do not overlap, which
+it could not if one array were passed twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from esat.codegen.kernel.loop_ir import Axis, Kernel, Load, Loop, Statement, Store, Tile, walk
+from esat.errors import CompileError
+
+
+def overwritable(kernel: Kernel) -> tuple[tuple[int, int], ...]:
+    """Pairs of an output and an input, each by its position, where the output may replace the input.
+
+    That is so where both have one dtype and shape, the input is read only at the place that is written,
+    and nothing reads it once that place has been written. An output can replace one input only.
+    """
+    first_store: dict[int, int] = {}
+    last_load: dict[int, int] = {}
+    indices: dict[int, set[object]] = {}
+    for position, statement in enumerate(walk(kernel.body)):
+        if isinstance(statement, Store):
+            first_store.setdefault(statement.array, position)
+        elif isinstance(statement, Load):
+            last_load[statement.array] = position
+        else:
+            continue
+        indices.setdefault(statement.array, set()).add(statement.index)
+    count = len(kernel.outputs)
+    return tuple(
+        (output, number)
+        for output in range(count)
+        for number, array in enumerate(kernel.inputs)
+        if array == kernel.outputs[output]
+        and last_load.get(count + number, -1) < first_store[output]
+        and indices.get(count + number) == indices[output]
+        and len(indices[output]) == 1
+    )
+
+
+def overwrite(kernel: Kernel, output: int, replaced: int) -> Kernel:
+    """The kernel that finds input number ``replaced`` in the memory of output number ``output``.
+
+    It is called without that input, and with an output that holds it.
+
+    Raises
+    ------
+    CompileError
+        When :func:`overwritable` does not name the pair.
+    """
+    if (output, replaced) not in overwritable(kernel):
+        raise CompileError(f"codegen: output {output} cannot replace input {replaced} of ({kernel.comment})")
+    gone = len(kernel.outputs) + replaced
+
+    def renumbered(array: int) -> int:
+        return output if array == gone else array - (array > gone)
+
+    def rewritten(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        statements: list[Statement] = []
+        for statement in body:
+            if isinstance(statement, Load | Store):
+                statements.append(replace(statement, array=renumbered(statement.array)))
+            elif isinstance(statement, Loop | Tile):
+                statements.append(replace(statement, body=rewritten(statement.body)))
+            else:
+                statements.append(statement)
+        return tuple(statements)
+
+    def sizes(pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        return tuple(dict.fromkeys((renumbered(array), axis) for array, axis in pairs))
+
+    axes = []
+    for axis in kernel.axes:
+        factors = sizes(axis.factors)
+        axes.append(Axis(factors, tuple(pair for pair in sizes(axis.equal) if pair not in factors)))
+    return replace(
+        kernel,
+        inputs=kernel.inputs[:replaced] + kernel.inputs[replaced + 1 :],
+        operands=kernel.operands[:replaced] + kernel.operands[replaced + 1 :],
+        axes=tuple(axes),
+        body=rewritten(kernel.body),
+    )

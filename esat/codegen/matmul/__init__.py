@@ -1,0 +1,1 @@
+"""Products of matrices: BLAS and LAPACK, and loops where these are not the fastest."""

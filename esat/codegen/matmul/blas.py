@@ -1,0 +1,186 @@
+"""Matrix products through BLAS, into given buffers, without copies of transposed operands.
+
+Small products go through SciPy's BLAS: it neither allocates nor looks at floating-point flags,
+half of what a small ``numpy.matmul`` takes. Large ones go through NumPy, which lets other threads
+run meanwhile. Integers, booleans and float16 have no BLAS and go through NumPy always.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import nullcontext
+
+import numpy as np
+
+from esat.codegen.ground.blas_library import (
+    LETTERS,
+    WOKEN_FROM,
+    WOKEN_FROM_VECTOR,
+    blas_function,
+    one_thread,
+    scipy_is_faster,
+)
+from esat.codegen.matmul.shared_products import share_product, share_vector_product
+from esat.codegen.matmul.structured import Routine
+from esat.codegen.matmul.vector_products import HANDED_TO_NUMPY, multiply_vector
+from esat.codegen.threads import granted_threads
+from esat.graph import Apply
+from esat.graph.op import Array
+from esat.ops.accumulate import AccumulateProduct
+
+_AS_IT_IS = nullcontext()
+
+
+def product_routine(node: Apply, threads: int | None) -> Routine:
+    """The routine ``(left, right, output)`` of a product of matrices, or of batches of them.
+
+    The types decide which: a matrix times a matrix, a column or a row; batches of them; a batch times one
+    matrix, which is one product of the stacked rows.
+    """
+    left, right = (variable.tensor_type for variable in node.inputs)
+    letter = LETTERS.get(left.dtype)
+    if letter is None:
+        return _numpy_product
+    if left.ndim == 2:
+        if right.broadcastable[1]:
+            return functools.partial(times_column, blas_function(f"{letter}gemv"), threads)
+        if left.broadcastable[0]:
+            return functools.partial(_row_times, blas_function(f"{letter}gemv"), threads)
+        return functools.partial(_product, blas_function(f"{letter}gemm"), threads)
+    if all(right.broadcastable[:-2]):
+        return functools.partial(_stacked_product, blas_function(f"{letter}gemm"), threads)
+    return _numpy_product
+
+
+def accumulate_product(
+    alpha: float, left: Array, right: Array, beta: float, output: Array, threads: int | None = None
+) -> None:
+    """``output = alpha * left @ right + beta * output``, in place.
+
+    Parameters
+    ----------
+    left, right
+        Matrices of shapes (m, k) and (k, n), of one dtype that BLAS has: float32, float64,
+        complex64 or complex128. C- and Fortran-ordered ones are read where they are.
+    alpha, beta
+        With ``beta`` 0 the output is not read.
+    output
+        C-contiguous, of shape (m, n), sharing memory with neither operand.
+    threads
+        The most it may use; None for what :func:`default_threads` says.
+    """
+    if not share_product(alpha, left, right, beta, output, threads):
+        _scaled_product(blas_function(f"{LETTERS[left.dtype.name]}gemm"), alpha, left, right, beta, output)
+
+
+def accumulating_routine(op: AccumulateProduct, letter: str, threads: int | None) -> Routine:
+    """The routine ``(alpha, left, right, beta, output)`` of a ``gemm`` in place."""
+    gemv = blas_function(f"{letter}gemv")
+
+    def accumulate(alpha: Array, left: Array, right: Array, beta: Array, output: Array) -> None:
+        scale, kept = float(alpha), float(beta)
+        # BLAS leaves out products with 0, also those with what is not finite.
+        if scale == 0.0 or kept == 0.0 or not output.flags.c_contiguous:
+            op.perform([output, alpha, left, right, beta])
+        elif right.shape[1] == 1:  # a product of two matrices is slow for one column
+            _matrix_vector(gemv, scale, left, right, kept, output, threads)
+        elif left.shape[0] == 1:
+            _matrix_vector(gemv, scale, right.T, left, kept, output, threads)
+        else:
+            accumulate_product(scale, left, right, kept, output, threads)
+
+    return accumulate
+
+
+def _matrix_vector(
+    gemv: Routine,
+    alpha: float,
+    matrix: Array,
+    vector: Array,
+    beta: float,
+    output: Array,
+    threads: int | None,
+) -> None:
+    """``output = alpha * matrix @ vector + beta * output``, for contiguous ones of one column or one row."""
+    vector, output = vector.reshape(-1), output.reshape(-1)
+    if not matrix.size:
+        np.multiply(output, beta, out=output) if beta else output.fill(0)
+        return
+    if share_vector_product(alpha, matrix, vector, beta, output, threads):
+        return
+    if matrix.size >= HANDED_TO_NUMPY:
+        if not multiply_vector(alpha, matrix, vector, beta, output):
+            _numpy_matrix_vector(alpha, matrix, vector, beta, output)
+        return
+    turned = matrix.flags.c_contiguous
+    stored = matrix.T if turned else matrix
+    with (matrix.size >= WOKEN_FROM_VECTOR and one_thread()) or _AS_IT_IS:
+        gemv(alpha, stored, vector, beta, output, 0, 1, 0, 1, int(turned), 1)
+
+
+def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> None:
+    """The same through NumPy: memory sets the pace, whatever the core type, and what is added is short."""
+    with np.errstate(all="ignore"), one_thread("numpy") or _AS_IT_IS:
+        if alpha == 1.0 and beta == 0.0:
+            np.dot(matrix, vector, output)
+            return
+        product = np.dot(matrix, vector)
+        if beta != 1.0:
+            np.multiply(output, beta, out=output)
+        if alpha == -1.0:
+            np.subtract(output, product, out=output)
+        else:
+            product *= alpha
+            np.add(output, product, out=output)
+
+
+def _product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
+    multiplications = left.shape[0] * right.size
+    if multiplications < HANDED_TO_NUMPY or left.shape[1] == 1:
+        with (multiplications >= WOKEN_FROM and one_thread()) or _AS_IT_IS:
+            _scaled_product(gemm, 1.0, left, right, 0.0, output)
+    elif not share_product(1.0, left, right, 0.0, output, threads):
+        alone = granted_threads(threads) == 1
+        if scipy_is_faster():
+            with (alone and one_thread()) or _AS_IT_IS:
+                _scaled_product(gemm, 1.0, left, right, 0.0, output)
+        else:
+            with np.errstate(all="ignore"), (alone and one_thread("numpy")) or _AS_IT_IS:
+                np.dot(left, right, output)
+
+
+def _scaled_product(
+    gemm: Routine, alpha: float, left: Array, right: Array, beta: float, output: Array
+) -> None:
+    """Row-major matrices are the transposed column-major ones, and ``(AB)' = B'A'``."""
+    if not (left.size and right.size):
+        if output.size:
+            np.multiply(output, beta, out=output) if beta else output.fill(0)
+        return
+    first, turn_first = (right.T, 0) if right.flags.c_contiguous else (right, 1)
+    second, turn_second = (left.T, 0) if left.flags.c_contiguous else (left, 1)
+    gemm(alpha, first, second, beta, output.T, turn_first, turn_second, 1)
+
+
+def times_column(gemv: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
+    """Write the product of a matrix with a column."""
+    _matrix_vector(gemv, 1.0, left, right, 0.0, output, threads)
+
+
+def _row_times(gemv: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
+    times_column(gemv, threads, right.T, left, output)
+
+
+def _stacked_product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
+    """A batch of matrices times one matrix: where the batch lies in one piece, one product."""
+    inner, columns = right.shape[-2:]
+    if left.flags.c_contiguous and inner and columns:
+        flat = output.reshape(-1, columns)
+        _product(gemm, threads, left.reshape(-1, inner), right.reshape(inner, columns), flat)
+    else:
+        _numpy_product(left, right, output)
+
+
+def _numpy_product(left: Array, right: Array, output: Array) -> None:
+    with np.errstate(all="ignore"):
+        np.matmul(left, right, out=output)
