@@ -80,12 +80,12 @@ from esat.frontend import sequences as _sequences
 from esat.frontend import shaping as _shaping
 from esat.frontend import statistics as _statistics
 from esat.frontend import tensor as _tensor
+from esat.frontend import transformations as _transformations
 from esat.frontend.activations import *  # noqa: F403
 from esat.frontend.assembling import *  # noqa: F403
 from esat.frontend.creation import *  # noqa: F403
 from esat.frontend.einsum import einsum
 from esat.frontend.elementwise import *  # noqa: F403
-from esat.frontend.gradient import grad, vjp
 from esat.frontend.graph import Graph
 from esat.frontend.indexing import getitem, inc_subtensor, set_subtensor, take, take_along_axis
 from esat.frontend.linear import *  # noqa: F403
@@ -103,6 +103,7 @@ from esat.frontend.shaping import *  # noqa: F403
 from esat.frontend.shared import shared
 from esat.frontend.statistics import *  # noqa: F403
 from esat.frontend.tensor import *  # noqa: F403
+from esat.frontend.transformations import *  # noqa: F403
 from esat.frontend.verify_grad import verify_grad
 from esat.graph import (
     Apply,
@@ -160,13 +161,13 @@ __all__ = [
     "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort",
     "assert_", "assume", "astype", "cast",
     "cumprod", "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate",
-    "getitem", "grad", "ifelse", "inc_subtensor", "linalg", "log_softmax", "random",
+    "getitem", "ifelse", "inc_subtensor", "linalg", "log_softmax", "random",
     "set_subtensor", "shape", "shared", "size", "softmax", "sort", "sparse", "specify_shape", "take",
-    "take_along_axis", "trace", "verify_grad", "vjp",
+    "take_along_axis", "trace", "verify_grad",
 ]  # fmt: skip
 for _part in (
     _activations, _assembling, _creation, _elementwise, _linear, _names, _nans, _numeric, _reductions,
-    _running, _searching, _sequences, _shaping, _statistics, _tensor,
+    _running, _searching, _sequences, _shaping, _statistics, _tensor, _transformations,
 ):  # fmt: skip
     _shadowed = {*__all__}.intersection(_part.__all__)
     if _shadowed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, overload
@@ -90,7 +90,7 @@ def grad(
     if type.ndim != 0:
         reason = "the cost must be a scalar; sum it, or use esat.vjp with cotangents"
         raise GradientError(describe("grad", [type], reason))
-    _check_continuous("the cost", cost)
+    check_continuous("the cost", cost)
     return vjp([cost], wrt, [constant(1, type.dtype)], disconnected)
 
 
@@ -135,12 +135,12 @@ def vjp(
     for target in targets:
         if not isinstance(target, Variable):
             raise GradientError(describe("grad", [repr(target)], "can only differentiate by Variables"))
-        _check_continuous("the Variable to differentiate by", target)
+        check_continuous("the Variable to differentiate by", target)
     seeds = [as_variable(cotangent) for cotangent in cotangents]
     if len(seeds) != len(outputs):
         raise GradientError(f"vjp: {len(seeds)} cotangents for {len(outputs)} outputs")
     for output, seed in zip(outputs, seeds, strict=True):
-        _check_cotangent("vjp", output, seed)
+        check_tangent("vjp", output, seed)
     with GRADIENT_CLOCK.running():
         connected, found = _accumulate(outputs, seeds, targets)
         results = [
@@ -162,7 +162,7 @@ def _accumulate(
     for output, seed in zip(outputs, seeds, strict=True):
         _add(found, output, seed)
     for node in reversed(nodes):
-        form = _stable_part(node, written, targets) if found.get(node.outputs[0]) is not None else None
+        form = stable_part(node, written, targets) if found.get(node.outputs[0]) is not None else None
         if form is None:
             _pull_back(node, found, reached, dependent)
             continue
@@ -182,7 +182,7 @@ def _follow(nodes: Sequence[Apply], dependent: set[Variable]) -> None:
             dependent.update(node.outputs)
 
 
-def _stable_part(node: Apply, written: set[Variable], targets: Sequence[Variable]) -> Variable | None:
+def stable_part(node: Apply, written: set[Variable], targets: Collection[Variable]) -> Variable | None:
     """The form to go back through in place of what was written, unless a target stands on that way."""
     form = stable_form(node)
     if form is None:
@@ -204,8 +204,8 @@ def _pull_back(
     if not any(on_the_way) or all(cotangent is None for cotangent in known):
         return
     for operand, used, cotangent in zip(node.inputs, on_the_way, node.op.vjp(node, known), strict=True):
-        if used and cotangent is not None and _tangent_type(operand) is not None:
-            _check_cotangent(node.op.name, operand, cotangent, node)
+        if used and cotangent is not None and tangent_type(operand) is not None:
+            check_tangent(node.op.name, operand, cotangent, node)
             _add(found, operand, cotangent)
 
 
@@ -225,22 +225,24 @@ def _finish(
     return zeros_like(STORED_VALUES(target) if isinstance(target.type, SparseType) else target)
 
 
-def _tangent_type(variable: Variable) -> TensorType | None:
+def tangent_type(variable: Variable) -> TensorType | None:
     """The type of a variable's cotangent; None where it has no derivatives."""
     type = variable.type.values if isinstance(variable.type, SparseType) else variable.type
     return type if isinstance(type, TensorType) and type.kind in "fc" else None
 
 
-def _check_continuous(role: str, variable: Variable) -> None:
-    if _tangent_type(variable) is None:
+def check_continuous(role: str, variable: Variable) -> None:
+    """Raise GradientError for a variable that has no derivatives."""
+    if tangent_type(variable) is None:
         dtype = getattr(variable.type, "dtype", None)
         kind = f"type {variable.type}" if dtype is None else f"dtype {dtype}"
         reason = f"{role} has {kind}, which has no derivatives"
         raise GradientError(describe("grad", [variable.type], reason))
 
 
-def _check_cotangent(name: str, variable: Variable, cotangent: Variable, node: Apply | None = None) -> None:
-    wanted, given = _tangent_type(variable), cotangent.tensor_type
+def check_tangent(name: str, variable: Variable, cotangent: Variable, node: Apply | None = None) -> None:
+    """Raise GradientError unless a tangent or cotangent fits its variable."""
+    wanted, given = tangent_type(variable), cotangent.tensor_type
     if wanted is None or (wanted.dtype == given.dtype and _sizes_fit(wanted, given)):
         return
     reason = f"its gradient has type {given} for an operand of type {wanted}"

@@ -16,6 +16,7 @@ from esat.graph.traversal import ancestors
 from esat.graph.types import TensorType
 from esat.graph.variables import SharedVariable, Variable
 from esat.ops.cast import cast
+from esat.ops.gradients import without_gradients
 from esat.records import record
 
 Pairs: TypeAlias = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
@@ -102,7 +103,7 @@ class Graph:
     def _results(self) -> list[Variable]:
         """Outputs, then new values of the updated variables, with the givens in place."""
         results = [*self.outputs, *(value for _, value in self.updates)]
-        return clone(results, dict(self.givens))[0] if self.givens else results
+        return without_gradients(clone(results, dict(self.givens))[0] if self.givens else results)
 
     @property
     def updated(self) -> tuple[SharedVariable, ...]:

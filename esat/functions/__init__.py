@@ -2,13 +2,30 @@
 
 ======== =======================================================================
 programs a function traced and compiled for arguments of one structure
+calls    the method that a call enters, written for a function's parameters
 jitted   ``esat.jit``: which program a call runs
+differentiation  derivatives and batches of functions that are traced
+transformations  functions of functions
 ======== =======================================================================
 """
 
 from esat.frontend.tracing.namespace import register_tracing
 from esat.functions.jitted import Jitted, jit
+from esat.functions.transformations import (
+    CustomGradient,
+    grad,
+    hessian,
+    jacobian,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 
-__all__ = ["Jitted", "jit"]
+__all__ = [
+    "CustomGradient", "Jitted", "grad", "hessian", "jacobian", "jit", "jvp", "linearize", "value_and_grad",
+    "vjp", "vmap",
+]  # fmt: skip
 
 register_tracing()

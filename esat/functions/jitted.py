@@ -277,6 +277,11 @@ class Jitted:
         return {key: program.executable for key, program in self._programs.items()}
 
     @property
+    def options(self) -> dict[str, Any]:
+        """The options it was made with, as :func:`jit` takes them."""
+        return dict(zip(("static_argnames", "mode", "donate", "shapes"), self._options, strict=True))
+
+    @property
     def report(self) -> Any:
         """What the optimizer did for the program that was compiled last."""
         return self._latest().report

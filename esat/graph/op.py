@@ -12,7 +12,7 @@ import numpy as np
 
 from esat.errors import CallError, GradientError, ShapeError, describe
 from esat.graph.callers import user_line
-from esat.graph.registry import is_registered, op_named
+from esat.graph.registry import function_named, is_registered, op_named
 from esat.graph.tracing import Traced
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable, linked
@@ -151,6 +151,54 @@ class Op:
         """
         types = [variable.type for variable in node.inputs]
         raise GradientError(describe(self.name, types, "this op has no gradient", node.where))
+
+    def linear_in(self, count: int) -> range:
+        """The positions of inputs, of so many, in which the op is linear together while others are fixed."""
+        return range(0)
+
+    def jvp(self, node: Apply, tangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """Tangents of the outputs, given those of the inputs; None stands for zero.
+
+        By default that of a linear op is the op itself, and that of others the transpose of :meth:`vjp`.
+
+        Raises
+        ------
+        GradientError
+            When the op has no gradient.
+        """
+        if all(tangent is None for tangent in tangents):
+            return [None] * len(node.outputs)
+        linear = self.linear_in(len(node.inputs))
+        if any(tangent is not None and place not in linear for place, tangent in enumerate(tangents)):
+            return list(function_named("transposed_vjp")(node, tangents))
+        zeros = function_named("zero_tangent")
+        operands = [
+            (zeros(operand) if tangent is None else tangent) if place in linear else operand
+            for place, (operand, tangent) in enumerate(zip(node.inputs, tangents, strict=True))
+        ]
+        return list(self.make_node(*operands).outputs)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        """The outputs of a node for a batch of its inputs, with the batch's axis in front.
+
+        By default the op is applied to each element of the batch.
+
+        Parameters
+        ----------
+        node
+            The node of one element.
+        inputs
+            Its operands, of which some have the batch's axis in front.
+        batched
+            Which.
+
+        Raises
+        ------
+        EsatError
+            When the op cannot be applied so.
+        """
+        results: tuple[Variable, ...] = function_named("batch_by_element")(self, node, inputs, batched)
+        return results
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]

@@ -9,7 +9,7 @@ from typing import Any
 from esat.errors import AxisError, describe
 from esat.graph.op import Family, Op, as_variable
 from esat.graph.types import TensorType, Type
-from esat.graph.variables import Variable
+from esat.graph.variables import Apply, Variable
 from esat.ops.axes import normalize_axis
 from esat.ops.view import flatten
 from esat.records import record
@@ -44,6 +44,10 @@ class AlongAxis(Op):
         if not 0 <= self.axis < source.ndim:
             raise AxisError(describe(str(self), [source], f"there is no axis {self.axis}"))
         return (self.result_type(source),)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        moved = type(self)(self.name, self.constructor, self.axis + 1)
+        return tuple(moved.make_node(*inputs).outputs)
 
     def __str__(self) -> str:
         return f"{self.name}{{{self.axis}}}"

@@ -60,6 +60,12 @@ class Assume(Op):
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (inputs[0],)
 
+    def linear_in(self, count: int) -> range:
+        return range(1)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return tuple(self.make_node(*inputs).outputs)
+
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [cotangents[0]]
 

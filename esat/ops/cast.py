@@ -41,6 +41,13 @@ class Cast(Op):
                 array = array.astype("int64")
             return (array.astype(self.dtype),)
 
+    def jvp(self, node: Apply, tangents: Sequence[Variable | None]) -> list[Variable | None]:
+        continuous = node.outputs[0].tensor_type.kind in "fc"
+        return [cast(tangents[0], self.dtype) if continuous and tangents[0] is not None else None]
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return (cast(inputs[0], self.dtype),)
+
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
         source = node.inputs[0].tensor_type

@@ -12,6 +12,7 @@ from esat.errors import ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, check_count, shapes_given
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
+from esat.ops.batching import aligned, bilinear
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
@@ -71,6 +72,12 @@ class MatMul(Op):
                 reason += "; an axis broadcasts only if its type says that its size is 1"
         if reason:
             raise ShapeError(describe(self.name, shapes_given(node, operands), reason, node.where))
+
+    def jvp(self, node: Apply, tangents: Sequence[Variable | None]) -> list[Variable | None]:
+        return [bilinear(self, node, tangents)]
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return tuple(self.make_node(*aligned(inputs, batched)).outputs)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents

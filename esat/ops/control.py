@@ -14,9 +14,12 @@ import numpy as np
 
 from esat.errors import AssertionFailed, CallError, DtypeError, EsatError, GraphError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
+from esat.ops.batching import batch_size, repeated
 from esat.ops.cast import cast
+from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import zeros_like
 from esat.ops.promotion import common_dtype
 from esat.records import record
@@ -30,6 +33,9 @@ class _Pass(Op):
 
     family: Family = field(default=Family.CONTROL, init=False)
     view_map = MappingProxyType({0: (0,)})
+
+    def linear_in(self, count: int) -> range:
+        return range(1)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [cotangents[0], *[None] * (len(node.inputs) - 1)]
@@ -74,6 +80,12 @@ class Assert(_Pass):
                 raise self.error(describe(self.name, [_failure(place, condition)], self.message))
         return (value,)
 
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        if not batched[0]:  # a condition of the batch says whether there is a value at all
+            size = batch_size(inputs, batched)
+            return tuple(self.make_node(repeated(inputs[0], size), *inputs[1:]).outputs)
+        return tuple(self.make_node(*inputs).outputs)
+
     def __str__(self) -> str:
         return f"{self.name}{{{self.message}}}"
 
@@ -114,6 +126,9 @@ class SpecifyShape(_Pass):
         if any(wanted is not None and size != wanted for size, wanted in fits):
             raise ShapeError(describe(str(self), [f"shape {array.shape}"], "the sizes differ"))
         return (array,)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return (SpecifyShape((None, *self.shape))(inputs[0]),)
 
     def __str__(self) -> str:
         return f"{self.name}{{{','.join('?' if size is None else str(size) for size in self.shape)}}}"
@@ -175,6 +190,31 @@ class IfElse(Op):
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return tuple(self.branches(inputs)[0 if inputs[0] else 1])
+
+    def linear_in(self, count: int) -> range:
+        return range(1, count)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        condition, *values = inputs
+        size = batch_size(inputs, batched)
+        flags = [any(pair) for pair in zip(*self.branches(batched), strict=True)] * 2
+        if batched[0]:
+            flags = [True] * len(values)
+        values = [
+            value if own or not wanted else repeated(value, size)
+            for value, own, wanted in zip(values, batched[1:], flags, strict=True)
+        ]
+        pairs = list(zip(values[: self.count], values[self.count :], strict=True))
+        if batched[0]:
+            ranks = [then.tensor_type.ndim for then, _ in pairs]
+            conditions = [dimshuffle(condition, (0, *["x"] * (rank - 1))) for rank in ranks]
+            switch = op_named("switch")
+            return tuple(switch(where, *pair) for where, pair in zip(conditions, pairs, strict=True))
+        outputs = self.make_node(condition, *values).outputs
+        return tuple(
+            output if wanted else repeated(output, size)
+            for output, wanted in zip(outputs, flags[: self.count], strict=True)
+        )
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         """Each cotangent to the value that was chosen, zeros to the other."""

@@ -13,6 +13,7 @@ from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
+from esat.ops.batching import bilinear
 from esat.ops.cast import cast
 from esat.ops.index.basic import subtensor
 from esat.ops.promotion import common_dtype
@@ -48,6 +49,9 @@ class Convolution(Op):
             raise ShapeError(describe(self.name, shown, "a vector without elements"))
         with np.errstate(all="ignore"):
             return (np.convolve(inputs[0], inputs[1]),)
+
+    def jvp(self, node: Apply, tangents: Sequence[Variable | None]) -> list[Variable | None]:
+        return [bilinear(self, node, tangents)]
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents

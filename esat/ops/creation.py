@@ -75,6 +75,15 @@ class Alloc(Op):
                 )
                 raise ShapeError(describe(self.name, [f"shape {value.shape}"], reason, node.where))
 
+    def linear_in(self, count: int) -> range:
+        return range(1)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        value, *sizes = inputs
+        if any(batched[1:]):
+            return super().batch(node, inputs, batched)
+        return tuple(self.make_node(value, size_of(value, 0), *sizes).outputs)
+
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
         rest: list[Variable | None] = [None] * (len(node.inputs) - 1)

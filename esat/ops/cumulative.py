@@ -30,6 +30,9 @@ class Cumulative(AlongAxis):
         with np.errstate(all="ignore"):
             return (function(inputs[0], axis=self.axis),)
 
+    def linear_in(self, count: int) -> range:
+        return range(int(self.name == "cumsum"))
+
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
         if cotangent is None:

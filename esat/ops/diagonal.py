@@ -17,11 +17,12 @@ from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.axes import ordered_axes
-from esat.ops.creation import arange
+from esat.ops.creation import alloc, arange
 from esat.ops.dimshuffle import dimshuffle
-from esat.ops.index.advanced import AdvancedIncSubtensor
+from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSetSubtensor
 from esat.ops.index.basic import zeros_like
 from esat.ops.index.entries import ARRAY, Entry, Slice
+from esat.ops.promotion import wrap
 from esat.ops.shape import size_of
 from esat.records import record
 
@@ -52,6 +53,12 @@ class Diagonal(Op):
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (np.diagonal(inputs[0], self.offset, -2, -1),)
+
+    def linear_in(self, count: int) -> range:
+        return range(1)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return tuple(self.make_node(*inputs).outputs)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
@@ -96,6 +103,19 @@ class DiagonalOf(Op):
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (np.diag(inputs[0], self.offset),)
+
+    def linear_in(self, count: int) -> range:
+        return range(1)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        (vector,) = inputs
+        size = size_of(vector, 1)
+        side = op_named("add")(size, abs(self.offset))
+        zeros = alloc(wrap(self.name, 0, vector.tensor_type.dtype), size_of(vector, 0), side, side)
+        places = arange(size)
+        rows, columns = places + max(-self.offset, 0), places + max(self.offset, 0)
+        written: Variable = AdvancedSetSubtensor((Slice(), ARRAY, ARRAY))(zeros, vector, rows, columns)
+        return (written,)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents

@@ -78,6 +78,14 @@ class DimShuffle(Op):
         new_axes = tuple(position for position, axis in enumerate(self.order) if axis == "x")
         return (np.expand_dims(squeezed, new_axes),)
 
+    def linear_in(self, count: int) -> range:
+        return range(1)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        shifted = [axis if axis == "x" else axis + 1 for axis in self.order]
+        result: Variable = DimShuffle((0, *shifted), self.input_rank + 1)(inputs[0])
+        return (result,)
+
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
         if cotangent is None:

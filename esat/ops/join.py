@@ -11,11 +11,13 @@ import numpy as np
 
 from esat.errors import AxisError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
-from esat.graph.registry import op_named
+from esat.graph.registry import op_named, register_functions
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.axes import normalize_axis
+from esat.ops.batching import all_batched
 from esat.ops.cast import cast
+from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import subtensor
 from esat.ops.promotion import common_dtype
 from esat.ops.shape import size_of
@@ -66,6 +68,12 @@ class Join(Op):
         except ValueError as error:
             shown = [f"shape {array.shape}" for array in inputs]
             raise ShapeError(describe(str(self), shown, "sizes of the other axes do not match")) from error
+
+    def linear_in(self, count: int) -> range:
+        return range(count)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return (Join(self.axis + 1)(*all_batched(inputs, batched)),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
@@ -130,6 +138,12 @@ class Split(Op):
         except ValueError as error:
             reason = f"size {array.shape[self.axis]} has no {self.parts} equal parts"
             raise ShapeError(describe(str(self), [f"shape {array.shape}"], reason)) from error
+
+    def linear_in(self, count: int) -> range:
+        return range(1)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return tuple(Split(self.axis + 1, self.parts).make_node(*inputs).outputs)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         fill = op_named("fill")
@@ -201,3 +215,13 @@ def check_parts(name: str, parts: Any, variable: Variable) -> int:
     if not 1 <= parts <= MOST_PARTS:
         raise ShapeError(describe(name, [variable.type], f"there are 1 to {MOST_PARTS} parts, not {parts}"))
     return int(parts)
+
+
+def stacked(parts: Sequence[Variable]) -> Variable:
+    """Values of one type, one after the other along a new first axis."""
+    widened = [dimshuffle(part, ("x", *range(part.tensor_type.ndim))) for part in parts]
+    result: Variable = Join(0)(*widened)
+    return result
+
+
+register_functions({"stacked": stacked})

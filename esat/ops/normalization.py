@@ -80,6 +80,10 @@ class Normalization(Op):
         difference: Variable = op_named("sub")(shifted, op_named("log")(total))
         return difference
 
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        moved = Normalization(self.name, self.constructor, tuple(axis + 1 for axis in self.axes))
+        return tuple(moved.make_node(*inputs).outputs)
+
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
         if cotangent is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.errors import AxisError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
-from esat.graph.registry import op_named
+from esat.graph.registry import function_named, op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.axes import normalize_axes
@@ -125,6 +125,18 @@ class Reduction(Op):
         except ValueError as error:
             reason = "nothing to reduce, and it has no value for that" if 0 in array.shape else str(error)
             raise ShapeError(describe(str(self), [f"shape {array.shape}"], reason)) from error
+
+    def linear_in(self, count: int) -> range:
+        return range(int(self.reducer is SUM))
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        (operand,) = inputs
+        rank = node.inputs[0].tensor_type.ndim
+        axes = tuple(axis + 1 for axis in self.axes)
+        if self.typing != "argreduce" or len(axes) == 1:
+            return (Reduction(self.reducer, axes, self.keepdims)(operand),)
+        found: Variable = Reduction(self.reducer, (1,))(function_named("flatten")(operand, 2))
+        return (dimshuffle(found, (0, *["x"] * rank)) if self.keepdims else found,)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents

@@ -50,6 +50,9 @@ class SearchSorted(Op):
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (np.asarray(np.searchsorted(inputs[0], inputs[1], side=self.side), np.int64),)
 
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return super().batch(node, inputs, batched) if batched[0] else tuple(self.make_node(*inputs).outputs)
+
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [None, None]
 

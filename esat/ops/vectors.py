@@ -11,9 +11,12 @@ import numpy as np
 from esat.errors import ShapeError, describe
 from esat.graph.constants import constant
 from esat.graph.op import Array, Family, Op
+from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
+from esat.ops.batching import batch_size, repeated
 from esat.ops.cast import cast
+from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import subtensor
 from esat.ops.promotion import common_dtype
 from esat.ops.shape import as_size, sizes_of
@@ -43,6 +46,14 @@ class MakeVector(Op):
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (np.array([array[()] for array in inputs], dtype=self.dtype),)
+
+    def linear_in(self, count: int) -> range:
+        return range(count)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        size = batch_size(inputs, batched)
+        columns = [v if flag else repeated(v, size) for v, flag in zip(inputs, batched, strict=True)]
+        return (dimshuffle(function_named("stacked")(columns), (1, 0)),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents

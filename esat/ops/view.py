@@ -10,6 +10,7 @@ from typing import Any
 
 from esat.errors import AxisError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.axes import ordered_axes
@@ -56,6 +57,17 @@ class Reshape(Op):
             reason = f"{array.size} elements do not fit shape {tuple(sizes.tolist())}"
             raise ShapeError(describe(self.name, [f"shape {array.shape}"], reason)) from error
         return (result,)
+
+    def linear_in(self, count: int) -> range:
+        return range(1)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        source, sizes = inputs
+        if batched[1]:
+            return super().batch(node, inputs, batched)
+        getitem = function_named("getitem")
+        wanted = [getitem(sizes, place) if size is None else size for place, size in enumerate(self.shape)]
+        return (reshape(source, [size_of(source, 0), *wanted]),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents

@@ -10,6 +10,7 @@ import numpy as np
 
 from esat.errors import DtypeError, GradientError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, check_count
+from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
@@ -173,6 +174,29 @@ class Elementwise(Op):
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(outputs[0], dtype=np.float64))
         return Work(flops=self.flops * size, bytes=general.bytes, calls=0)
+
+    # ---- forward derivatives, batches
+
+    def jvp(self, node: Apply, tangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """The tangent of the result: the sum of what the gradient makes of each operand's."""
+        output = node.outputs[0]
+        if self.gradient == ZERO or output.tensor_type.kind not in "fc":
+            return [None]
+        kinds = {variable.tensor_type.kind for variable in (*node.inputs, output)}
+        if not callable(self.gradient) or "c" in kinds:
+            return super().jvp(node, tangents)
+        total: Variable | None = None
+        for place, tangent in enumerate(tangents):
+            part = None if tangent is None else self.gradient(node.inputs, output, tangent)[place]
+            if part is not None:
+                total = part if total is None else total + part
+        if total is None or total.tensor_type.shape == output.tensor_type.shape:
+            return [total]
+        spread: Variable = op_named("fill")(output, total)
+        return [spread]
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return tuple(self.make_node(*inputs).outputs)  # operands have one rank: those without the axis get it
 
     # ---- gradient
 

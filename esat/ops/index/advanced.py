@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.errors import IndexingError, describe
 from esat.graph.op import Array, Family, Op
-from esat.graph.registry import op_named
+from esat.graph.registry import function_named, op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.creation import arange
@@ -62,6 +62,15 @@ class AdvancedSubtensor(Op):
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (np.array(select(self.name, self.entries, inputs[0], inputs[1:])),)
+
+    def linear_in(self, count: int) -> range:
+        return range(1)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        results: tuple[Variable, ...] = function_named("batched_read")(
+            self, self.entries, node, inputs, batched
+        )
+        return results
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents

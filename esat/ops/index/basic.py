@@ -11,7 +11,7 @@ import numpy as np
 
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work
-from esat.graph.registry import op_named
+from esat.graph.registry import function_named, op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.dimshuffle import dimshuffle
@@ -55,6 +55,17 @@ class Subtensor(Op):
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (select(self.name, self.entries, inputs[0], inputs[1:]),)
+
+    def linear_in(self, count: int) -> range:
+        return range(1)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        if any(batched[1:]):
+            results: tuple[Variable, ...] = function_named("batched_read")(
+                self, self.entries, node, inputs, batched
+            )
+            return results
+        return tuple(Subtensor((Slice(), *self.entries)).make_node(*inputs).outputs)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents

@@ -11,6 +11,7 @@ import numpy as np
 
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import pad_rank
@@ -83,6 +84,13 @@ class PartWrite(Op):
         for wanted, given, stretched in zip(part, value.shape, flags, strict=True):
             if wanted != given and not stretched:
                 raise ShapeError(mismatch(self.name, part, value, node))
+
+    def linear_in(self, count: int) -> range:
+        return range(2)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        results: tuple[Variable, ...] = function_named("batched_write")(self, node, inputs, batched)
+        return results
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents

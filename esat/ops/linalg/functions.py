@@ -94,6 +94,9 @@ class BlockDiagonal(Op):
             row, column = row + block.shape[0], column + block.shape[1]
         return (result,)
 
+    def linear_in(self, count: int) -> range:
+        return range(count)
+
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
         if cotangent is None:

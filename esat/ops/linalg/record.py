@@ -11,7 +11,8 @@ import numpy as np
 from esat.errors import DtypeError, LinearAlgebraError, MatrixShapeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType
-from esat.graph.variables import Variable
+from esat.graph.variables import Apply, Variable
+from esat.ops.batching import aligned
 from esat.ops.broadcasting import broadcast_types
 from esat.ops.cast import cast
 from esat.records import record
@@ -27,6 +28,9 @@ class MatrixOp(Op):
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         return inexact_operands(self.name, inputs)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return tuple(self.make_node(*aligned(inputs, batched)).outputs)
 
     def call(self, function: Callable[..., Any], *arrays: Array) -> Any:
         """``function(*arrays)``; what it refuses becomes an error of esat's."""
