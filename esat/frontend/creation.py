@@ -18,7 +18,7 @@ from esat.ops.creation import alloc, arange, check_device, eye, tri
 from esat.ops.diagonal import diag
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.promotion import common_dtype, is_weak
-from esat.ops.shape import size_of
+from esat.ops.shape import as_size, known_size, size_of
 from esat.ops.vectors import as_sizes
 from esat.ops.view import flatten, moveaxis
 
@@ -147,8 +147,10 @@ def linspace(
 
 def _spaced(name: str, start: Any, stop: Any, num: int, endpoint: bool) -> tuple[Variable, Variable]:
     """Numbers at equal distances along a new first axis, and their distance, NaN where there is none."""
+    if isinstance(num, Variable):
+        num = known_size(as_size(name, num))
     if not isinstance(num, (int, np.integer)):
-        raise DtypeError(describe(name, [f"num={num!r}"], "the number of steps is an integer"))
+        raise DtypeError(describe(name, [f"num={num!r}"], "the number of steps is an integer that is known"))
     if num < 0:
         raise ShapeError(describe(name, [f"num={num}"], "the number of steps is negative"))
     add, sub, mul, div = (op_named(name) for name in ("add", "sub", "mul", "div"))

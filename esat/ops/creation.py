@@ -17,7 +17,7 @@ from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.broadcasting import pad_rank
 from esat.ops.cast import cast
 from esat.ops.reduction import SUM, reduce, sum_to
-from esat.ops.shape import as_size, known_size, size_of
+from esat.ops.shape import as_size, folded, known_size, size_of
 from esat.records import record
 
 
@@ -261,7 +261,8 @@ def arange(
     values = (start, stop, step)
     if dtype is None:
         dtype = np.arange(*map(_one, values)).dtype
-    result: Variable = ARange(normalize_dtype(dtype))(*values)
+    known = [folded(value) if isinstance(value, Variable) else value for value in values]
+    result: Variable = ARange(normalize_dtype(dtype))(*known)
     return result
 
 

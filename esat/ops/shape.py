@@ -92,18 +92,66 @@ def as_size(name: str, value: Any) -> Variable:
         raise DtypeError(describe(name, [type], f"a size is an integer, not {variable}"))
     if type.ndim != 0:
         raise ShapeError(describe(name, [type], "a size is a scalar"))
-    return _folded(cast(variable, "int64"), _MOST_FOLDED)
+    return folded(cast(variable, "int64"))
 
 
-def _folded(variable: Variable, most: int) -> Variable:
+def folded(variable: Variable, most: int = _MOST_FOLDED) -> Variable:
     """A scalar as a Constant where it is computed from Constants by few steps; else itself."""
     node = variable.owner
     if node is None or len(node.outputs) != 1 or most < len(node.inputs):
         return variable
+    if node.op.name == "subtensor":
+        element = _indexed(node)
+        return variable if element is None else folded(element, most - 1)
     if any(operand.type != variable.type for operand in node.inputs):
         return variable
-    folded = fold(node, [_folded(operand, most // len(node.inputs)) for operand in node.inputs])
-    return variable if folded is None else folded[0]
+    known = fold(node, [folded(operand, most // len(node.inputs)) for operand in node.inputs])
+    return variable if known is None else known[0]
+
+
+def _indexed(node: Apply) -> Variable | None:
+    """What a fixed index picks of a vector whose elements are known, such as the sizes of an array."""
+    entry = _only_entry(node)
+    return _element(node.inputs[0], entry) if isinstance(entry, int) else None
+
+
+def _only_entry(node: Apply) -> Any:
+    """The index of a vector that is the same at each call; None for any other."""
+    entries: tuple[Any, ...] = getattr(node.op, "entries", ())
+    fixed = len(entries) == len(node.inputs) == node.inputs[0].tensor_type.ndim == 1
+    return entries[0] if fixed else None
+
+
+def _element(vector: Variable, place: int) -> Variable | None:
+    """An element of a vector, not negative, where the graph shows it."""
+    type, owner = vector.tensor_type, vector.owner
+    if type.ndim != 1 or type.shape[0] is None or not 0 <= place < type.shape[0]:
+        return None
+    if isinstance(vector, Constant):
+        return constant(vector.data[place], type.dtype)
+    if owner is None:
+        return None
+    match owner.op.name:
+        case "make_vector":
+            return owner.inputs[place]
+        case "subtensor":
+            source, entry = owner.inputs[0], _only_entry(owner)
+            length = None if entry is None else source.tensor_type.shape[0]
+            if length is None:
+                return None
+            return _element(source, range(length)[entry.start : entry.stop : entry.step][place])
+        case "join":
+            return _joined_element(owner.inputs, place)
+    return None
+
+
+def _joined_element(parts: Sequence[Variable], place: int) -> Variable | None:
+    for part in parts:
+        length = part.tensor_type.shape[0]
+        if length is None or place < length:
+            return None if length is None else _element(part, place)
+        place -= length
+    return None
 
 
 def known_size(size: Variable) -> int | None:
