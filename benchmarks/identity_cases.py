@@ -364,6 +364,34 @@ QUADRATIC = _matrices(
     },
 )
 
-MATRICES = (*VARIANCE, *NORMAL, *TRACE, *QUADRATIC)
+PRODUCT = _matrices(
+    "product of sums",
+    {
+        "of two vectors": (lambda m, a, b, c, x, y: a @ x + a @ y, 2),
+        "minus one of two vectors": (lambda m, a, b, c, x, y: a @ (x + y) - a @ y, 1),
+        "minus three of four": (lambda m, a, b, c, x, y: (a + b) @ (x + y) - a @ x - b @ y - b @ x, 1),
+        "minus one of two matrices": (lambda m, a, b, c, x, y: (a + b) @ c - a @ c, 1),
+        "back to one": (lambda m, a, b, c, x, y: a @ (b - c) + a @ c, 1),
+        "least squares": (lambda m, a, b, c, x, y: a.T @ (a @ x - y) + a.T @ y, 2),
+        "square of a difference": (lambda m, a, b, c, x, y: (a - b) @ (a - b) - a @ a + a @ b + b @ a, 1),
+        "common first factor": (lambda m, a, b, c, x, y: a @ b @ x + a @ c @ x, 4),
+        "common factors": (lambda m, a, b, c, x, y: a @ b @ c + a @ a @ c, 3),
+        "Gram": (
+            lambda m, a, b, c, x, y: (a + b).T @ (a + b) - a.T @ a - b.T @ b - a.T @ b - b.T @ a,
+            0,
+        ),
+        "Jacobi's identity": (
+            lambda m, a, b, c, x, y: (
+                (a @ (b @ c - c @ b) - (b @ c - c @ b) @ a)
+                + (b @ (c @ a - a @ c) - (c @ a - a @ c) @ b)
+                + (c @ (a @ b - b @ a) - (a @ b - b @ a) @ c)
+            ),
+            0,
+        ),
+        "projection": (lambda m, a, b, c, x, y: (x - _outer(y, y) @ x) + y * (y @ x), 0),
+    },
+)
+
+MATRICES = (*PRODUCT, *VARIANCE, *NORMAL, *TRACE, *QUADRATIC)
 SCALARS = (*EXPAND, *FACTOR, *CANCEL, *QUOTIENT, *SHARED, *GRADIENT, *EXPONENT, *CIRCLE)
 IDENTITIES: tuple[Identity, ...] = (*SCALARS, *MATRICES)

@@ -20,6 +20,8 @@ rounds of rules a phase looks at the e-graph as a whole, in the order of the mod
     what trees that are alike have in common, so that it is done once;
 ``factoring``, ``offers``, ``accuracy``
     forms with strictly fewer operations (``expressions``) that lose no digits;
+``words``, ``matrices``
+    sums of products of matrices in less time, expanded where they cancel or with common factors taken out;
 ``additions``, ``phase``
     what was found is told to the engine, whose own rules go on from there, and to reports (``findings``,
     ``wording``).

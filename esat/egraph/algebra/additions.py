@@ -61,6 +61,7 @@ class Additions:
         self._first = self._next = len(found.reading.term_class)
         self._numbers: dict[int, int] = {}
         self._terms: dict[tuple[Expression, int], int] = {}
+        self._made_terms: dict[tuple[str | int, ...], int] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -69,7 +70,7 @@ class Additions:
 
     def equate(self, classes: Sequence[int], finding: int) -> None:
         """Several classes are one; raises UnnamedError."""
-        numbers = [self._number(klass) for klass in classes]
+        numbers = [self.number(klass) for klass in classes]
         for klass, number in zip(classes[1:], numbers[1:], strict=True):
             self._add(number, klass, _EQUATE, (numbers[0],))
         self._note(classes[0], finding)
@@ -77,24 +78,64 @@ class Additions:
     def constant(self, klass: int, value: Coefficient, finding: int) -> None:
         """A class is a constant; raises UnnamedError."""
         dtype, word = int(self._reading.dtype[klass]), int(self._reading.word[klass])
-        number = self._number(klass)
+        number = self.number(klass)
         term = self._literal(float(value), dtype)
         if word == _ANY_SHAPE:
             self._add(number, klass, _EQUATE, (term,))
         else:
-            self._add(number, klass, _FILL, (self._number(self._lender(klass)), term))
+            self._add(number, klass, _FILL, (self.number(self._lender(klass)), term))
         self._note(klass, finding)
 
     def form(self, klass: int, expression: Expression, finding: int) -> None:
         """A class has another form; raises UnnamedError."""
-        number, dtype = self._number(klass), int(self._reading.dtype[klass])
+        number, dtype = self.number(klass), int(self._reading.dtype[klass])
         word = int(self._reading.word[klass])
         if self._word(expression) == word:
             self._add(number, klass, _EQUATE, (self._expression(expression, dtype),))
         else:
-            lender = self._number(self._lender(klass))
+            lender = self.number(self._lender(klass))
             self._add(number, klass, _FILL, (lender, self._expression(expression, dtype)))
         self._note(klass, finding)
+
+    def same(self, klass: int, number: int, finding: int) -> None:
+        """A class is a term, too; raises UnnamedError."""
+        self._add(self.number(klass), klass, _EQUATE, (number,))
+        self._note(klass, finding)
+
+    def term(
+        self, name: str, operands: Sequence[int], attributes: tuple[int, ...], dtype: int, word: int
+    ) -> int:
+        """The number of a term of terms."""
+        action = term_action(name, len(operands), len(attributes))
+        return self._known(
+            (name, *operands, *attributes, dtype), dtype, word, action, (*operands, *attributes)
+        )
+
+    def sum(self, above: Sequence[int], below: Sequence[int], dtype: int, word: int) -> int:
+        """The number of a sum of terms; raises UnnamedError for one that is too long."""
+        return self._nary("NarySum", above, below, dtype, word)
+
+    def scaled(self, factor: Coefficient, number: int, dtype: int, word: int) -> int:
+        """The number of a multiple of a term."""
+        if factor == 1:
+            return number
+        return self._nary("NaryProd", [self._literal(float(factor), dtype), number], [], dtype, word)
+
+    def _nary(self, name: str, above: Sequence[int], below: Sequence[int], dtype: int, word: int) -> int:
+        operands = *above, *below
+        if len(operands) > COLUMNS:
+            raise UnnamedError
+        action = f"{nary_action(name, len(above), len(operands))} {_BUDGET}"
+        return self._known((name, len(above), *operands, dtype), dtype, word, action, operands)
+
+    def _known(
+        self, key: tuple[str | int, ...], dtype: int, word: int, action: str, numbers: Sequence[int]
+    ) -> int:
+        """The number of a term, which is told of once."""
+        if key not in self._made_terms:
+            number = self._made_terms[key] = self._new()
+            self._rows.add(number, dtype, word, action, numbers)
+        return self._made_terms[key]
 
     def lend(self, klass: int) -> bool:
         """Fill a class's value into the smallest tree of its shape, where that is another; whether it is."""
@@ -104,7 +145,7 @@ class Additions:
         smallest = self._lenders.get(self._shape(klass), lender)
         if found.cost[smallest] >= found.cost[lender] or self._shape(lender) != self._shape(klass):
             return False
-        self._add(self._number(klass), klass, _FILL, (self._number(smallest), self._number(value)))
+        self._add(self.number(klass), klass, _FILL, (self.number(smallest), self.number(value)))
         return True
 
     def load(self, engine: Engine) -> None:
@@ -117,7 +158,7 @@ class Additions:
         engine.execute_again(f"(run {_RULES} 1)")
 
     def _note(self, klass: int, finding: int) -> None:
-        self._add(self._number(klass), klass, _NOTE, (finding,))
+        self._add(self.number(klass), klass, _NOTE, (finding,))
 
     def _add(self, number: int, klass: int, action: str, numbers: Sequence[int]) -> None:
         dtype, word = int(self._reading.dtype[klass]), int(self._reading.word[klass])
@@ -129,7 +170,7 @@ class Additions:
 
     # ---- classes
 
-    def _number(self, klass: int, depth: int = 0) -> int:
+    def number(self, klass: int, depth: int = 0) -> int:
         """The number of a class, which its chosen e-node has from now on if it had none."""
         known = int(self._reading.term[klass])
         if known != UNKNOWN:
@@ -146,7 +187,7 @@ class Additions:
             return self._literal(float(attributes[0]), int(attributes[1]))
         if len(operands) + len(attributes) > COLUMNS or any(isinstance(a, float) for a in attributes):
             raise UnnamedError
-        numbers = [self._number(operand, depth + 1) for operand in operands]
+        numbers = [self.number(operand, depth + 1) for operand in operands]
         if name in ("NarySum", "NaryProd"):
             action = nary_action(name, int(self._reading.positives[node]), len(operands))
         else:
@@ -194,7 +235,7 @@ class Additions:
     def _expression(self, expression: Expression, dtype: int) -> int:
         """The number of an expression as a term of a dtype."""
         if isinstance(expression, Name):
-            return self._number(self._forms.classes[expression.rank])
+            return self.number(self._forms.classes[expression.rank])
         known = self._terms.get((expression, dtype))
         if known is None:
             known = self._terms[expression, dtype] = self._made(expression, dtype)

@@ -39,6 +39,8 @@ class Fingerprints:
         int64 ``(fields, nodes)``: a word for the value of each e-node.
     lengths
         int64 ``(classes, ranks)``: equal numbers, equal lengths; -1 for axes of length 1.
+    known_lengths
+        int64 by such a number: the length, where it is known; else 0.
     """
 
     reading: Reading
@@ -50,6 +52,7 @@ class Fingerprints:
     evaluated: Integers
     values: Integers
     lengths: Integers
+    known_lengths: Integers
 
     @cached_property
     def chosen_list(self) -> list[int]:
@@ -131,7 +134,7 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
             exponents = drawn.computed(field.of_exponents, place, nothing, chosen[order]).values
         space = drawn.computed(field, place, exponents, evaluated)
         backend.condense(code.nodes, space, evaluated, values[place])
-    return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes.names)
+    return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes.names, axes.known)
 
 
 @record(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from esat.egraph.algebra.findings import Finding
 from esat.egraph.algebra.fingerprints import Fingerprints, fingerprints
 from esat.egraph.algebra.forms import NONNEGATIVE
 from esat.egraph.algebra.lengths import Symbols
+from esat.egraph.algebra.matrices import Matrices, MatrixTerms
 from esat.egraph.algebra.merges import constants, equal_classes, fits
 from esat.egraph.algebra.offers import Offer, Offers, Pattern, Patterns, candidates
 from esat.egraph.algebra.reading import read
@@ -44,6 +45,7 @@ class Algebra:
         self._operators = {*constructors, *(term.constructor for term in terms.terms)}
         self._symbols = Symbols.of(terms)
         self._looked_at: dict[tuple[int, int], int] = {}
+        self._looked_at_matrices: dict[tuple[int, int], int] = {}
         self._lent: set[tuple[tuple[int, int], int]] = set()
         self._patterns: Patterns = {}
         self._finding_of: dict[Pattern, int] = {}
@@ -55,9 +57,14 @@ class Algebra:
         additions = Additions(found, offers.forms, self._symbols.stored_of(found.reading))
         wording = Wording(found, offers.forms, self._terms)
         settled = self._merge(found, offers, additions, wording)
-        new = [klass for klass in candidates(found) if klass not in settled and self._is_new(found, klass)]
+        new = [
+            klass
+            for klass in candidates(found)
+            if klass not in settled and self._is_new(found, klass, self._looked_at)
+        ]
         for offer in offers.of(new):
             self._offer(offer, additions, wording)
+        self._offer_matrices(found, settled, additions, wording)
         self._lend(found, additions)
         if additions.is_empty:
             return False
@@ -77,6 +84,20 @@ class Algebra:
         finding = Finding("form", *texts, offer.before, offer.after)
         if self._tell(finding, add) and offer.pattern is not None:
             self._finding_of[offer.pattern] = len(self.findings) - 1
+
+    def _offer_matrices(
+        self, found: Fingerprints, settled: Collection[int], additions: Additions, wording: Wording
+    ) -> None:
+        """Add ways to compute sums of products of matrices."""
+        matrices = Matrices(found)
+        terms = MatrixTerms(matrices, additions)
+        for klass in matrices.candidates():
+            if klass in settled or not self._is_new(found, klass, self._looked_at_matrices):
+                continue
+            for offer in matrices.of(klass):
+                texts = wording.of(klass), wording.plan(offer.plan, matrices.classes)
+                finding = Finding("form", *texts, offer.before, offer.after)
+                self._tell(finding, partial(terms.add, offer))
 
     def _merge(self, found: Fingerprints, offers: Offers, additions: Additions, wording: Wording) -> set[int]:
         """Equate classes, and classes with constants; all the classes that this was done to."""
@@ -122,9 +143,9 @@ class Algebra:
         self.findings.append(finding)
         return True
 
-    def _is_new(self, found: Fingerprints, klass: int) -> bool:
+    def _is_new(self, found: Fingerprints, klass: int, looked_at: dict[tuple[int, int], int]) -> bool:
         """Whether a class was not looked at before with a tree as small as its present one."""
         value, cost = found.value_of(klass), int(found.cost[klass])
-        known = self._looked_at.get(value)
-        self._looked_at[value] = cost if known is None else min(known, cost)
+        known = looked_at.get(value)
+        looked_at[value] = cost if known is None else min(known, cost)
         return known is None or cost < known

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from esat.egraph.algebra.coded import FILL, POWER, PRODUCT, SUM
 from esat.egraph.algebra.expressions import Constant, Expression, Name, Sum
 from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.forms import Forms
+from esat.egraph.algebra.polynomials import magnitude
+from esat.egraph.algebra.words import Plan, Total
+from esat.egraph.algebra.words import Product as MatrixProduct
 from esat.egraph.terms import TermGraph
 
 _DEPTH = 4
@@ -65,6 +68,21 @@ class Wording:
             [self.expression(part, depth) for part in side] for side in (expression.above, expression.below)
         )
         return _joined(isinstance(expression, Sum), above, below)
+
+    def plan(self, plan: Plan, classes: Mapping[int, int], depth: int = _DEPTH) -> str:
+        """A way to compute a matrix."""
+        match plan:
+            case MatrixProduct(left, right):
+                return " @ ".join(self.plan(part, classes, depth) for part in (left, right)).join("()")
+            case Total(parts):
+                sides: tuple[list[str], list[str]] = [], []
+                for coefficient, part in parts:
+                    size = magnitude(coefficient)
+                    text = self.plan(part, classes, depth)
+                    sides[coefficient < 0].append(text if size == 1 else f"{float(size):g} * {text}")
+                return _joined(True, *sides)
+        name, turned = plan
+        return self.of(classes[name], depth) + ("'" if turned else "")
 
 
 def _joined(is_sum: bool, above: Sequence[str], below: Sequence[str]) -> str:
