@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
-from esat.egraph.algebra.coded import FILL, FUNCTION, LENGTH, SHUFFLE
+from esat.egraph.algebra.coded import COPY, FILL, FUNCTION, LENGTH, OPAQUE, SHUFFLE, Nodes
 from esat.egraph.algebra.coding import Coded, coded
 from esat.egraph.algebra.fields import FIELDS, Field
 from esat.egraph.algebra.lengths import Axes, Symbols, axes_of
+from esat.egraph.algebra.numbers import mixed
 from esat.egraph.algebra.reading import UNKNOWN, Floats, Integers, Reading
 from esat.egraph.algebra.space import Space
 from esat.egraph.algebra.trees import Choice
@@ -18,6 +21,8 @@ from esat.records import record
 
 _LARGEST_RANK = 16
 """Of permutation words."""
+_WORD = (1 << 62) - 1
+"""The bits of a hash."""
 
 
 @record(frozen=True, eq=False)
@@ -122,6 +127,7 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     )
     order = order[: backend.choose(code.nodes, choice)]
     axes = axes_of(reading, code, symbols)
+    code = replace(code, nodes=_with_shapes(code.nodes, reading.word, axes))
     evaluated = _evaluated(reading, chosen, order)
     moves = bool(((code.nodes.code >= SHUFFLE) & (code.nodes.code <= LENGTH)).any())
     drawn = _Drawn(reading, code, chosen, evaluated, axes if moves else axes.without_lengths())
@@ -135,6 +141,26 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
         space = drawn.computed(field, place, exponents, evaluated)
         backend.condense(code.nodes, space, evaluated, values[place])
     return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes.names, axes.known)
+
+
+def _with_shapes(nodes: Nodes, words: Integers, axes: Axes) -> Nodes:
+    """The e-nodes, with seeds of opaque ones that tell the shapes of their operands.
+
+    What such an op does with a row is not what it does with a column of the same elements, nor with one that
+    is longer.
+    """
+    own: Any = words & _WORD
+    shapes: Any = mixed(own)
+    for names in axes.names.T:
+        lengths = axes.identity[names] if len(axes.identity) else names
+        shapes = mixed(shapes ^ np.where(names == UNKNOWN, _WORD, lengths))
+    may_be_opaque = (nodes.code == OPAQUE) | ((nodes.code > COPY) & (nodes.code < FILL))
+    owners = nodes.owner
+    place = np.arange(len(owners)) - nodes.start[owners]
+    told = np.where(may_be_opaque[owners], mixed(shapes[nodes.operands] ^ place), 0)
+    seed = nodes.seed.copy()
+    np.bitwise_xor.at(seed, owners, told)
+    return replace(nodes, seed=seed)
 
 
 @record(frozen=True, eq=False)
