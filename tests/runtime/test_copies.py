@@ -4,6 +4,7 @@ import copy
 import multiprocessing
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -124,3 +125,50 @@ def test_functions_go_to_other_processes(method: str) -> None:
     with multiprocessing.get_context(method).Pool(1) as pool:
         for number, result in enumerate(pool.map(apply, [(function, np.full(3, k)) for k in (0.0, 1.0)])):
             np.testing.assert_allclose(result, np.exp(np.full(3, number)) + 3.0 * number)
+
+
+def made_there(values: np.ndarray) -> tuple[esat.Executable, Any, str]:
+    """A function that another process compiles and calls, and sends back with what it tells of itself."""
+    function, _ = step()
+    return function, function(values), str(function.report)
+
+
+def test_functions_and_their_errors_come_back_from_other_processes() -> None:
+    x = esat.matrix("x")
+    product = esat.compile(esat.Graph([x], x @ np.ones(3)))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        function, results, report = pool.apply(made_there, (X,))
+        message = r"inner sizes 2 and 3 do not match\n  at .*test_copies\.py"
+        with pytest.raises(esat.ShapeError, match=message):
+            pool.apply(apply, ((product, X.T),))
+        # As joblib hands on large arguments: mapped from files, and not to be written to.
+        fixed = X.copy()
+        fixed.flags.writeable = False
+        np.testing.assert_array_equal(pool.apply(apply, ((product, fixed),)), product(X))
+    assert str(function.report) == report
+    (mine,) = function.updated
+    np.testing.assert_array_equal(mine.get_value(), [0.5, 1.0, 1.5])
+    mine.set_value(np.array([1.0, 2.0, 3.0]))
+    for result, wanted in zip(function(X), results, strict=True):
+        np.testing.assert_array_equal(result, wanted)
+
+
+def test_several_threads_take_one_function_apart() -> None:
+    """As the workers of Dask do."""
+    data = pickle.dumps(step("fast_run")[0])
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda _: pickle.loads(data)(X), range(8)))
+    for result in results:
+        np.testing.assert_allclose(result[0], np.exp(X @ [1.0, 2.0, 3.0]).sum())
+
+
+ERRORS = [one for one in vars(esat.errors).values() if isinstance(one, type) and issubclass(one, Exception)]
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_errors_are_pickled(protocol: int) -> None:
+    given = [one("op(vector): reason\n  at file:1") for one in ERRORS]
+    for error in (*given, esat.RuleError("reason", "rules.egg", 3, 4)):
+        other = pickle.loads(pickle.dumps(error, protocol))
+        assert type(other) is type(error)
+        assert (str(other), other.args, vars(other)) == (str(error), error.args, vars(error))
