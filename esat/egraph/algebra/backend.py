@@ -13,6 +13,7 @@ from esat.records import record
 _LOOPS: tuple[Callable[..., Any], ...] = (
     trees.choose,
     values.evaluate,
+    values.mark_exponents,
     values.condense,
     forest.unite,
     forest.unite_pairs,
@@ -28,6 +29,7 @@ class Backend:
 
     choose: Callable[..., int]
     evaluate: Callable[..., None]
+    mark_exponents: Callable[..., None]
     condense: Callable[..., None]
     unite: Callable[..., None]
     unite_pairs: Callable[..., None]

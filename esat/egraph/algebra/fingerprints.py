@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
-from esat.egraph.algebra.coded import COPY, FILL, FUNCTION, LENGTH, OPAQUE, SHUFFLE, Nodes
+from esat.egraph.algebra.coded import COPY, FILL, LENGTH, OPAQUE, SHUFFLE, Nodes
 from esat.egraph.algebra.coding import Coded, coded
 from esat.egraph.algebra.fields import FIELDS, Field
 from esat.egraph.algebra.lengths import Axes, Symbols, axes_of
@@ -131,13 +131,15 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     evaluated = _evaluated(reading, chosen, order)
     moves = bool(((code.nodes.code >= SHUFFLE) & (code.nodes.code <= LENGTH)).any())
     drawn = _Drawn(reading, code, chosen, evaluated, axes if moves else axes.without_lengths())
-    has_functions = bool((code.nodes.code[evaluated] == FUNCTION).any())
+    is_needed = np.zeros(classes, np.int64)
+    backend.mark_exponents(code.nodes, chosen, order, is_needed)
+    of_exponents = chosen[order[is_needed[order] == 1]]
     values = np.zeros((len(FIELDS), nodes), np.int64)
     nothing = np.zeros(0, np.int64)
     for place, field in enumerate(FIELDS):
         exponents = nothing
-        if has_functions:
-            exponents = drawn.computed(field.of_exponents, place, nothing, chosen[order]).values
+        if len(of_exponents):
+            exponents = drawn.computed(field.of_exponents, place, nothing, of_exponents).values
         space = drawn.computed(field, place, exponents, evaluated)
         backend.condense(code.nodes, space, evaluated, values[place])
     return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes.names, axes.known)

@@ -11,24 +11,33 @@ from __future__ import annotations
 
 from esat.egraph.algebra.numbers import power, product
 
-(EXP, EXPM1, SIGMOID, TANH, SINH, COSH, SIN, COS, TAN) = range(9)
+(EXP, EXPM1, EXPDIFF, SIGMOID, TANH, SINH, COSH, SIN, COS, COSM1, TAN) = range(11)
 
 FUNCTIONS = {
     "Exp": EXP,
     "Expm1": EXPM1,
+    "Expdiff": EXPDIFF,
     "Sigmoid": SIGMOID,
     "Tanh": TANH,
     "Sinh": SINH,
     "Cosh": COSH,
     "Sin": SIN,
     "Cos": COS,
+    "Cosm1": COSM1,
     "Tan": TAN,
 }
 """By constructor, the number of what is known."""
 
 
 def value_of(
-    function: int, exponent: int, generator: int, circle: int, imaginary: int, prime: int, inverse: float
+    function: int,
+    exponent: int,
+    other: int,
+    generator: int,
+    circle: int,
+    imaginary: int,
+    prime: int,
+    inverse: float,
 ) -> int:
     """The value of a function; -1 where it has none.
 
@@ -36,8 +45,8 @@ def value_of(
     ----------
     function
         Which one.
-    exponent
-        Its operand, in the field of exponents.
+    exponent, other
+        Its operands, in the field of exponents; twice the same where there is one.
     generator, circle, imaginary
         The bases of the field.
     prime, inverse
@@ -48,6 +57,8 @@ def value_of(
         return power_of
     if function == EXPM1:
         return difference(power_of, 1, prime)
+    if function == EXPDIFF:
+        return difference(power_of, power(generator, other, prime, inverse), prime)
     if function == SIGMOID:
         return divided(power_of, (power_of + 1) % prime, prime, inverse)
     square = product(power_of, power_of, prime, inverse)
@@ -62,6 +73,8 @@ def value_of(
         below = product(double, imaginary, prime, inverse)
     elif function == COS:
         above, below = below, double
+    elif function == COSM1:
+        above, below = difference(below, double, prime), double
     elif function == TAN:
         below = product(below, imaginary, prime, inverse)
     return divided(above, below, prime, inverse)

@@ -75,6 +75,30 @@ def evaluate(nodes: Nodes, space: Space, order: Integers, prime: int, inverse: f
                 space.values[base + element] = value
 
 
+def mark_exponents(nodes: Nodes, chosen: Integers, order: Integers, is_needed: Integers) -> None:
+    """Mark the classes that functions have for operands, and all that these are computed from.
+
+    Parameters
+    ----------
+    nodes
+        The e-nodes.
+    chosen, order
+        The e-node of each class, and the classes, operands first.
+    is_needed
+        By class, 0; receives 1 for those marked.
+    """
+    for node in range(len(nodes.code)):
+        if nodes.code[node] == FUNCTION:
+            for edge in range(nodes.start[node], nodes.start[node + 1]):
+                is_needed[nodes.operands[edge]] = 1
+    for place in range(len(order) - 1, -1, -1):
+        klass = order[place]
+        if is_needed[klass] == 1:
+            node = chosen[klass]
+            for edge in range(nodes.start[node], nodes.start[node + 1]):
+                is_needed[nodes.operands[edge]] = 1
+
+
 def moved(nodes: Nodes, space: Space, node: int, ranks: int, element: int, prime: int, inverse: float) -> int:
     """One element of an e-node that has other axes than its operands."""
     code = nodes.code[node]
@@ -98,8 +122,10 @@ def pointwise(nodes: Nodes, space: Space, node: int, element: int, prime: int, i
     code = nodes.code[node]
     if code == FUNCTION and len(space.exponents) > 0:
         exponent = space.exponents[place(nodes, space, nodes.start[node], element)]
+        other = space.exponents[place(nodes, space, nodes.start[node + 1] - 1, element)]
         bases = space.bases
-        return value_of(nodes.number[node], exponent, bases[0], bases[1], bases[2], prime, inverse)
+        function = nodes.number[node]
+        return value_of(function, exponent, other, bases[0], bases[1], bases[2], prime, inverse)
     if code == FILL:
         return operand(nodes, space, nodes.start[node] + 1, element)
     if code == SUM:

@@ -45,8 +45,9 @@ def test_primes_are_small_enough_and_exponents_have_a_field(field) -> None:
 def test_functions_add_up_as_they_do(field) -> None:
     draw, prime, order = random.Random(3), field.prime, field.of_exponents.prime
 
-    def value(name: str, exponent: int) -> int:
-        return value_of(FUNCTIONS[name], exponent % order, *field.bases, prime, field.inverse)
+    def value(name: str, exponent: int, other: int = 0) -> int:
+        exponents = exponent % order, other % order
+        return value_of(FUNCTIONS[name], *exponents, *field.bases, prime, field.inverse)
 
     for _ in range(20):
         x, y = draw.randrange(order), draw.randrange(order)
@@ -56,6 +57,8 @@ def test_functions_add_up_as_they_do(field) -> None:
         )
         assert exp(x + y) == exp(x) * exp(y) % prime
         assert value("Expm1", x) == (exp(x) - 1) % prime
+        assert value("Expdiff", x, y) == (exp(x) - exp(y)) % prime
+        assert value("Cosm1", x) == (cos(x) - 1) % prime
         assert value("Sigmoid", x) * (1 + exp(-x)) % prime == 1
         assert sin(x + y) == (sin(x) * cos(y) + cos(x) * sin(y)) % prime
         assert cos(x + y) == (cos(x) * cos(y) - sin(x) * sin(y)) % prime
@@ -64,7 +67,9 @@ def test_functions_add_up_as_they_do(field) -> None:
         assert (cosh(x) ** 2 - sinh(x) ** 2) % prime == 1
         assert tanh(x) * cosh(x) % prime == sinh(x)
         assert len({exp(x), sin(x), cos(x), tan(x), sinh(x), cosh(x), tanh(x), exp(y)}) == 8
-    assert [value(name, 0) for name in FUNCTIONS] == [1, 0, pow(2, -1, prime), 0, 0, 1, 0, 1, 0]
+    zeros = {name for name in FUNCTIONS if value(name, 0) == 0}
+    assert zeros == {"Expm1", "Expdiff", "Tanh", "Sinh", "Sin", "Cosm1", "Tan"}
+    assert value("Exp", 0) == value("Cosh", 0) == value("Cos", 0) == value("Sigmoid", 0) * 2 % prime == 1
 
 
 @pytest.mark.parametrize("field", FIELDS)
