@@ -38,6 +38,7 @@ import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from esat import fft as fft
 from esat import linalg as linalg
 from esat import random as random
 from esat import sparse as sparse
@@ -161,7 +162,7 @@ __all__ = [
     "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort",
     "assert_", "assume", "astype", "cast",
     "cumprod", "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate",
-    "getitem", "ifelse", "inc_subtensor", "linalg", "log_softmax", "random",
+    "fft", "getitem", "ifelse", "inc_subtensor", "linalg", "log_softmax", "random",
     "set_subtensor", "shape", "shared", "size", "softmax", "sort", "sparse", "specify_shape", "take",
     "take_along_axis", "trace", "verify_grad",
 ]  # fmt: skip
@@ -210,7 +211,7 @@ def __dir__() -> list[str]:
 _register_all()
 _reserve_names(__all__)
 _check_calls(globals(), __all__)
-for _module in (linalg, random, sparse):
+for _module in (fft, linalg, random, sparse):
     _check_calls(vars(_module), _module.__all__)
 for _class in (
     _Methods, Apply, Constant, FunctionGraph, Graph, Op, SharedVariable, random.RandomStream,

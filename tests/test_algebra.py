@@ -154,7 +154,7 @@ def test_a_sum_of_powers_becomes_horners_form(write: str, dtype: str) -> None:
     scale = polynomial(abs(values).astype(np.longdouble), 19, write) * np.finfo(dtype).eps
     for form in (quick, function):
         assert np.max(abs(form(values) - exact) / scale) < 3
-        assert np.mean(abs(form(values) - exact) / scale) < 0.47  # 0.40 and 0.46 as written, 0.22 Horner
+        assert np.mean(abs(form(values) - exact) / scale) < 0.3  # 0.40 to 0.47 as written, 0.22 Horner
 
 
 def test_powers_in_distance_of_each_other_share(vectors: list) -> None:

@@ -42,7 +42,7 @@ ORDER = (
     "calibration",
 )
 FRONTEND_MAY_USE = {"errors", "records", "graph", "ops", "frontend"}
-ENTRY_POINTS = {"__init__", "__main__", "linalg", "numpy", "random", "scipy", "sparse"}
+ENTRY_POINTS = {"__init__", "__main__", "fft", "linalg", "numpy", "random", "scipy", "sparse"}
 LONGEST_MODULE = 500
 
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))

@@ -94,8 +94,8 @@ def call_numpy(
     name, module = function.__name__, function.__module__
     called = f"{module}.{name}"
     own = namespace.get(name) if module == "numpy" else None
-    if module == "numpy.linalg":
-        own = getattr(namespace["linalg"], name, None)
+    if module in ("numpy.linalg", "numpy.fft"):
+        own = getattr(namespace[module.removeprefix("numpy.")], name, None)
     shown = [*_shown(arguments), *(f"{keyword}=..." for keyword in keywords)]
     if not callable(own):
         raise DtypeError(describe(called, shown, f"{_NO_VALUE}; {_lacking(namespace, name)}", user_line()))

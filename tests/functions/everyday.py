@@ -198,3 +198,10 @@ def in_place_everywhere(a, b):
 def bootstrap(x):
     g = np.random.default_rng(3)
     return np.percentile(x[g.integers(0, len(x), (50, len(x)))].mean(axis=1), [5, 95])
+
+
+@program(lambda r: (r.random(64),))
+def low_pass(x):
+    spectrum = np.fft.rfft(x)
+    spectrum[10:] = 0
+    return np.fft.irfft(spectrum)

@@ -66,6 +66,8 @@ GIVEN: dict[str, Given] = {
     "esat.Constant": {"type": esat.dvector, "data": [1.0]},
     "esat.SharedVariable": {"type": esat.dvector, "value": [1.0]},
     "esat.compile": {"graph": esat.Graph([V], V + 1), "mode": "fast_compile"},
+    "fft.irfft2": {"a": DENSE},
+    "fft.irfftn": {"a": DENSE},
     "esat.grad": {"cost": (V**2).sum(), "wrt": V},
     "esat.value_and_grad": {"cost": (V**2).sum(), "wrt": V},
     "esat.hessian": {"cost": (V**2).sum(), "wrt": V},
@@ -102,7 +104,9 @@ def signature_of(function: Any) -> inspect.Signature:
 
 def public_callables() -> Iterator[tuple[str, Any]]:
     """All of them, by names as users write them."""
-    namespaces = {"esat": esat, "linalg": esat.linalg, "random": esat.random, "sparse": esat.sparse}
+    namespaces = {
+        "esat": esat, "fft": esat.fft, "linalg": esat.linalg, "random": esat.random, "sparse": esat.sparse
+    }  # fmt: skip
     for room, module in namespaces.items():
         names = dict.fromkeys([*module.__all__, *(("compile", "Mode", "Query") if room == "esat" else ())])
         for name in names:

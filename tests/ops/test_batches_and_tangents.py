@@ -131,6 +131,8 @@ CASES = {
     "lu": (lambda x: LA.lu(x)[2], [spd(3)]),
     "expm": (LA.expm, [spd(2)]),
     "block_diag": (LA.block_diag, [real(2, 1), real(1, 2)]),
+    "rfft": (lambda x: esat.real(esat.fft.irfft(esat.fft.rfft(x) * 2j + 1, 4)), [real(2, 4)]),
+    "fft": (lambda x: esat.imag(esat.fft.fft(x + 1j * x**2)), [real(2, 4)]),
     "eye": (lambda n: esat.eye(n.shape[0]) * n, [real(3)]),
     "arange": (lambda n: esat.arange(n.shape[0]) * n, [real(3)]),
 }  # fmt: skip

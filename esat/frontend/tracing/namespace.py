@@ -32,6 +32,7 @@ OUR_NAMES = {
     "numpy.fft": "esat.numpy.fft",
     "numpy.random": "esat.numpy.random",
     "scipy": "esat.scipy",
+    "scipy.fft": "esat.scipy.fft",
     "scipy.linalg": "esat.scipy.linalg",
     "scipy.special": "esat.scipy.special",
 }
@@ -137,7 +138,8 @@ def _of_scipy(
 ) -> Any:
     """A function of SciPy's that is no ufunc: esat's of the same name and parameters."""
     esat = _esat()
-    homes: tuple[Any, ...] = (esat["linalg"],) if module == "scipy.linalg" else ()
+    room = module.removeprefix("scipy.")
+    homes: tuple[Any, ...] = (esat[room],) if room in ("fft", "linalg") else ()
     own = next((getattr(home, function.__name__) for home in homes if hasattr(home, function.__name__)), None)
     own = esat.get(function.__name__) if own is None else own
     if not callable(own):
