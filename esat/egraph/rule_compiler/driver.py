@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from esat.egraph.rule_compiler.bulk import bulk_rules
 from esat.egraph.rule_compiler.compiled import Chunk, CompiledRules
@@ -12,6 +13,7 @@ from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
 from esat.egraph.rule_compiler.homomorphisms import INDEX_RULESET, helper_name
 from esat.egraph.rule_compiler.nested import NestedKeys
 from esat.egraph.rule_compiler.shapes import is_meet_of_leaves, normalised
+from esat.egraph.rule_compiler.signs import about_opposites, negated_variable
 from esat.egraph.rule_compiler.surface import SurfaceRule, prepare, simplify
 from esat.egraph.rule_compiler.variant import Variant
 from esat.egraph.rule_compiler.variants import (
@@ -179,10 +181,13 @@ class _Compiler:
                 self._emit(rule, [helper], ruleset, first=index)
             self._emit(rule, bulk.rules, self._ruleset(rule))
             return
-        guarded = with_type_guards(surface)
+        guarded = replace(with_type_guards(surface), negated=negated_variable(surface))
+        opposites = about_opposites(surface)
         expands = is_expanding(surface)
         limit = EXPANSION_LIMIT if expands else None
         variants = all_variants(guarded, limit)
+        if opposites is not None:
+            variants += all_variants(with_type_guards(opposites), limit)
         late = staged_variants(guarded, limit)
         keys = NestedKeys(helper_name(surface, "key"), surface.signature)
 

@@ -211,7 +211,7 @@ def _bind_rests(
         bind(first, own, opposite, length_of(own, opposite))
         return [EMPTY, EMPTY]
     if second:
-        if is_negation:
+        if is_negation and second != variant.surface.negated:
             bind(second, opposite, own, length_of(opposite))
             return [EMPTY, EMPTY]
         bind(second, opposite, EMPTY, length_of(opposite))

@@ -39,6 +39,8 @@ class SurfaceRule:
         the expression.
     binary_heads
         Canonical forms of AC terms of the head whose operands' dtypes are unknown: built from binary nodes.
+    negated
+        A variable whose negative is no sum of both signs (:mod:`esat.egraph.rule_compiler.signs`).
     signature
         Operators in scope.
     """
@@ -50,6 +52,7 @@ class SurfaceRule:
     signature: Signature
     shape_guards: tuple[tuple[str, Sexp], ...] = ()
     binary_heads: frozenset[Sexp] = frozenset()
+    negated: str = ""
 
     def is_term(self, sexp: Sexp) -> bool:
         """Whether `sexp` is a constructor application of the tensor sort."""
