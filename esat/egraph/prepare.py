@@ -131,18 +131,18 @@ class PreparedProgram:
                 joins.setdefault(self.modules[number].ruleset, []).append(self.joins[number])
         return Schedule(
             tuple(step for step in steps if step.rulesets),
-            stabilizing=tuple(name for name in self.rules.rulesets if name in rulesets & self.stabilizing),
+            stabilizing=tuple(name for name in self.rules.rulesets if name in rulesets & self._tagged("stabilize")),
+            outward=tuple(name for name in self.rules.rulesets if name in rulesets & self._tagged("outward")),
             watched=self.program.users_rules,
             joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},
             rules=rules_of(own),
         )
 
-    @cached_property
-    def stabilizing(self) -> frozenset[str]:
-        """The rule sets of the package that hold rules of stabilization."""
+    def _tagged(self, tag: str) -> frozenset[str]:
+        """The rule sets of the package that hold rules with a tag."""
         rules = self.program.selection.rules
         own = (rule for rule in rules if rule.name not in self.program.users_rules)
-        return frozenset(RULESET_PREFIX + rule.ruleset for rule in own if "stabilize" in rule.tags)
+        return frozenset(RULESET_PREFIX + rule.ruleset for rule in own if tag in rule.tags)
 
     @cached_property
     def joins(self) -> dict[int, Join]:

@@ -234,8 +234,21 @@ class _Saturation:
             return self.step("esat-facts", _CLOSE) or changed
         changed |= self.step("esat-lift", _LIFT)
         changed |= self.normalize()
+        changed |= self.draw_outward()
         changed |= self.step("esat-facts", _CLOSE)
         return self.factor() or changed
+
+    def draw_outward(self) -> bool:
+        """Draw scalars and signs out of all they are factors of, as far as they go; whether that did anything.
+
+        In deep programs they pass one operation after the other: a round for each would be quadratic.
+        """
+        changed = False
+        while self.run_together(self.schedule.outward):
+            changed = True
+            self.step("esat-lift", _LIFT)
+            self.normalize()
+        return changed
 
     def factor(self) -> bool:
         """Find common factors and add the factored forms; whether anything changed."""

@@ -130,6 +130,8 @@ class Schedule:
         only rules of the step that did it.
     stabilizing
         Rule sets that run to their end, whatever budget ended the others: right numbers depend on them.
+    outward
+        Rule sets that draw scalars and signs out of operations; they run within a round until that ends.
     watched
         Names of rules that are reported when they have no end: those of users.
     joins
@@ -143,6 +145,7 @@ class Schedule:
     core: bool = True
     check_types: bool = False
     stabilizing: tuple[str, ...] = ()
+    outward: tuple[str, ...] = ()
     watched: frozenset[str] = frozenset()
     joins: Mapping[str, tuple[Join, ...]] = field(default_factory=dict)
     rules: Mapping[str, tuple[Module, ...]] = field(default_factory=dict)
