@@ -37,3 +37,14 @@ def test_what_is_not_the_negative_is_not_taken_for_it(laboratory: Laboratory, ot
 def test_one_rule_is_enough() -> None:
     assert compiled(RULE).text.count("(rule ") == 1
     assert "NarySum" not in compiled(RULE).text
+
+
+@pytest.mark.parametrize("rule", ["(rewrite (Tanh (Neg x)) (Neg (Tanh x)))", "(rewrite (Cos (Neg x)) (Cos x))"])
+def test_rules_about_signs_do_not_double_what_is_made_of_differences(laboratory: Laboratory, rule: str) -> None:
+    """Neither a - b nor b - a is simpler: each would have the other's term beside it, and all that reads it."""
+    function = "Tanh" if "Tanh" in rule else "Cos"
+    other = f"({function} (Sub {B} {A}))"
+    wanted = f"(Neg {other})" if function == "Tanh" else other
+    laboratory.check(rule, [Case(f"({function} (Sub {A} {B}))", wanted, equal=False)])
+    both = f"(Pair ({function} (Sub {A} {B})) {other})"
+    laboratory.check(rule, [Case(both, f"(Pair {wanted} {other})")])

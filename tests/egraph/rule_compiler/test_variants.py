@@ -161,11 +161,18 @@ FIRINGS = [
         f"(Neg (Tanh {A}))",
     ),
     Firing(
-        "inner negation of a difference",
+        "inner negation of a sum",
         "(rewrite (Tanh (Neg x)) (Neg (Tanh x)))",
         PRODUCT,
-        (element(f"(Tanh {total(B, minus=(A,))})"),),
-        f"(Neg (Tanh {total(A, minus=(B,))}))",
+        (element(f"(Tanh {total(minus=(A, B))})"),),
+        f"(Neg (Tanh {total(A, B)}))",
+    ),
+    Firing(
+        "inner negation of a difference whose opposite is there",
+        "(rewrite (Tanh (Neg x)) (Neg (Tanh x)))",
+        PRODUCT,
+        (element(f"(Pair (Tanh {total(B, minus=(A,))}) (Tanh {total(A, minus=(B,))}))"),),
+        f"(Pair (Neg (Tanh {total(A, minus=(B,))})) (Tanh {total(A, minus=(B,))}))",
     ),
     Firing(
         "inner difference",
