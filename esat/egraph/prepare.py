@@ -131,7 +131,9 @@ class PreparedProgram:
                 joins.setdefault(self.modules[number].ruleset, []).append(self.joins[number])
         return Schedule(
             tuple(step for step in steps if step.rulesets),
-            stabilizing=tuple(name for name in self.rules.rulesets if name in rulesets & self._tagged("stabilize")),
+            stabilizing=tuple(
+                name for name in self.rules.rulesets if name in rulesets & self._tagged("stabilize")
+            ),
             outward=tuple(name for name in self.rules.rulesets if name in rulesets & self._tagged("outward")),
             watched=self.program.users_rules,
             joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},

@@ -2,8 +2,9 @@
 
 A round runs the given rule sets once and then normalises sums and products::
 
-    index, known; rules; lift, index; (reduce, index)*, flatten, ... until nothing changes; views, constants,
-    facts; index, common factors; normalise again
+    index, known; rules; lift, index; (reduce, index)*, flatten, ... until nothing changes; what draws scalars
+    outward, then lift and normalise, until nothing changes; views, constants, facts; index, common factors;
+    normalise again
 
 What only rules of files read (sizes, structure of matrices, what patterns look for in sums) is ``known``, and
 derived once a round. All that reducing, flattening and factoring read is ``index``, with the types: forms
@@ -239,7 +240,7 @@ class _Saturation:
         return self.factor() or changed
 
     def draw_outward(self) -> bool:
-        """Draw scalars and signs out of all they are factors of, as far as they go; whether that did anything.
+        """Draw scalars and signs out of the operations they are factors in; whether there were any.
 
         In deep programs they pass one operation after the other: a round for each would be quadratic.
         """

@@ -1,7 +1,7 @@
 """Rules about the negative of an operand, ``F(-x) = -G(x)`` and ``F(-x) = G(x)``, where sums have both signs.
 
-``a - b`` is the negative of ``b - a``, and neither is simpler. If such a rule said of each ``F(a - b)`` what it
-is in terms of ``b - a``, then all that is made of differences would double, operation by operation. So here
+``a - b`` is the negative of ``b - a``, and neither is simpler. If such a rule said of each ``F(a - b)`` what
+it is in terms of ``b - a``, all that is made of differences would double, operation by operation. So here
 ``-x`` stands for a sum of negatives alone. Of two differences that are each other's negatives the rule says
 something where ``F`` of the one and ``G`` of the other are there: that is the second rule made here.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from esat.egraph.rule_compiler.families import family_of, negated_operand, occurrences, substitute
+from esat.egraph.rule_compiler.families import family_of, negated_operand, occurrences
 from esat.egraph.rule_compiler.surface import GENERATED, SurfaceRule
 from esat.rules.reader import Sexp, head_of
 
@@ -31,13 +31,11 @@ def about_opposites(surface: SurfaceRule) -> SurfaceRule | None:
     variable, place, result = found
     ((root, term),) = surface.patterns
     negative = (*term[:place], _NEGATIVE, *term[place + 1 :])
-    is_odd = negated_operand(result) is not None
-    inner = negated_operand(result) if is_odd else result
-    assert inner is not None
-    other: Sexp = ("Neg", _OTHER) if is_odd else _OTHER
+    inner = negated_operand(result)
+    other: Sexp = _OTHER if inner is None else ("Neg", _OTHER)
     return replace(
         surface,
-        patterns=((root, negative), (_OTHER, inner)),
+        patterns=((root, negative), (_OTHER, result if inner is None else inner)),
         guards=(*surface.guards, ("nary-opposite", _NEGATIVE, variable)),
         head=(("union", root, other),),
     )
