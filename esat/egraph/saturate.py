@@ -75,6 +75,9 @@ What is equated shows in the tables sooner or later; what rules only say again d
 FLATTENINGS = 64
 """Flattening steps of one normalization, far more than terms are nested."""
 
+OUTWARD_STEPS = 256
+"""Operations that scalars and signs are drawn out of in a round, one after the other."""
+
 _INDEX = "(saturate (run {esat-types esat-index}))"
 _KNOWN = f"(seq {_INDEX} (saturate (run {{esat-types esat-known}})))"
 _LIFT = f"(seq (saturate (run {{esat-lift}})) {_INDEX})"
@@ -245,7 +248,9 @@ class _Saturation:
         In deep programs they pass one operation after the other: a round for each would be quadratic.
         """
         changed = False
-        while self.run_together(self.schedule.outward):
+        for _ in range(OUTWARD_STEPS):
+            if not self.run_together(self.schedule.outward):
+                return changed
             changed = True
             self.step("esat-lift", _LIFT)
             self.normalize()
