@@ -245,16 +245,21 @@ class _Saturation:
     def draw_outward(self) -> bool:
         """Draw scalars and signs out of the operations they are factors in; whether there were any.
 
-        In deep programs they pass one operation after the other: a round for each would be quadratic.
+        In deep programs they pass one operation after the other: a round for each would be quadratic. What
+        comes to more than where it began is no passing through: it waits for the rules of the next round.
         """
-        changed = False
-        for _ in range(OUTWARD_STEPS):
+        first = 0
+        for step in range(OUTWARD_STEPS):
+            before = self.runner.matches
             if not self.run_together(self.schedule.outward):
-                return changed
-            changed = True
+                return step > 0
+            matches = self.runner.matches - before
+            first = first or matches
             self.step("esat-lift", _LIFT)
             self.normalize()
-        return changed
+            if matches > first:
+                break
+        return True
 
     def factor(self) -> bool:
         """Find common factors and add the factored forms; whether anything changed."""
