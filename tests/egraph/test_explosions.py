@@ -217,3 +217,69 @@ def test_units_of_one_element_leave_nothing_to_compute(program, rank, dtype):
     graph = esat.Graph([scalar], units(scalar, one)[:2]).function_graph()
     optimized, _ = optimize(graph, program, Budgets())
     assert {type(node.op).__name__ for node in optimized.apply_nodes} == {"DimShuffle"}
+
+
+def recurrence(steps):
+    """tanh(W h), often, and the gradients of its sum: a sign and a scalar pass through each step."""
+    weights, state = esat.matrix("weights"), esat.vector("state")
+    last = state
+    for _ in range(steps):
+        last = esat.tanh(weights @ last)
+    return [weights, state], [last, *esat.grad(last.mean(), [weights, state])]
+
+
+def perceptron(layers):
+    """Layers with a loss that is a mean: its constant passes through each layer's product."""
+    batch, wanted = esat.matrix("batch"), esat.matrix("wanted")
+    weights = [esat.matrix(f"weights{layer}") for layer in range(layers)]
+    last = batch
+    for matrix in weights:
+        last = esat.tanh(last @ matrix)
+    loss = ((last - wanted) ** 2).mean()
+    return [batch, wanted, *weights], [loss, *esat.grad(loss, weights)]
+
+
+@pytest.mark.parametrize("build", [recurrence, perceptron])
+def test_rounds_do_not_depend_on_depth_nor_nodes_more_than_linearly(program, build):
+    rounds, nodes = {}, {}
+    for depth in (6, 12, 24):
+        graph = esat.Graph(*build(depth)).function_graph()
+        found, report = saturated(encode(graph), program, Budgets())
+        assert report.stop_reason == "saturated", report
+        rounds[depth], nodes[depth] = report.rounds, found.arrays.node_count
+    assert rounds[24] == rounds[12], rounds
+    assert nodes[24] - nodes[12] <= 2.1 * (nodes[12] - nodes[6]), nodes
+
+
+PAIRS = {
+    "a quotient in itself": lambda a, b: ((a * a + a) / a) / (((a * a + a) / a) + a) - a,
+    "a quotient of exponentials": lambda a, b: esat.log(esat.softplus(a)) / ((a + a) / esat.exp(b)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "gradient"),
+    [
+        ("a quotient in itself", False),
+        ("a quotient of exponentials", False),
+        ("a quotient of exponentials", True),
+    ],
+)
+def test_a_factor_of_one_is_not_taken_out_of_what_it_is_in(program, name, gradient):
+    """Of x = x y, which says that y is 1, no x is made with more factors y."""
+    output = PAIRS[name](x, y)
+    inputs = [x, y] if "exponentials" in name else [x]
+    outputs = [output, *(esat.grad(output.sum(), inputs) if gradient else ())]
+    assert_proportional(program, inputs, outputs, most=40)
+    values = [np.array([0.5, 1.25, 2.0]), np.array([-0.75, 0.5, 1.5])]
+    assert_same_values(program, inputs, outputs, values[: len(inputs)])
+
+
+def test_distances_of_all_pairs(program):
+    points = esat.matrix("points")
+    difference = points[:, None, :] - points[None, :, :]
+    inverse = 1.0 / ((difference * difference).sum(axis=2) + 1.0) ** 3
+    energy = (inverse * inverse - inverse).sum()
+    outputs = [energy, esat.grad(energy, points)]
+    assert_proportional(program, [points], outputs)
+    assert_same_values(program, [points], outputs, [np.linspace(-1.0, 2.0, 12).reshape(4, 3)])
