@@ -46,7 +46,7 @@ def _sides(surface: SurfaceRule) -> tuple[str, int, Sexp] | None:
     if len(surface.patterns) != 1 or len(surface.head) != 1 or head_of(surface.head[0]) != "union":
         return None
     ((root, term),) = surface.patterns
-    _, first, result = surface.head[0]
+    first, result = tuple(surface.head[0])[1:]
     if first != root or not surface.is_term(term) or family_of(term):
         return None
     places = [place for place, operand in enumerate(term) if place and not isinstance(operand, str)]
