@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from esat.errors import AxisError, DtypeError, ParameterError, ShapeError, describe
+from esat.frontend.folding import folded, mask_of, mean_of, selected_count
 from esat.graph.constants import constant
+from esat.graph.methods import NOT_GIVEN
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import normalize_dtype
@@ -29,34 +31,82 @@ __all__ = [
 ]  # fmt: skip
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
-    """Sum over ``axis`` (an int, a tuple, or None for all); booleans and integers in 64 bits, as NumPy."""
-    return reduce(reduction.SUM, a, axis, dtype, keepdims)
+def sum(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Variable:  # fmt: skip
+    """Sum over ``axis``; booleans and integers in 64 bits, as NumPy.
+
+    Parameters
+    ----------
+    a
+        A Variable or array.
+    axis
+        An int, a tuple, or None for all.
+    dtype
+        In which it is computed.
+    keepdims
+        Whether the reduced axes stay, with size 1.
+    initial
+        A scalar to begin with; None where there must be a first element to begin with.
+    where
+        Bools that broadcast to the shape of ``a``: which elements count.
+
+    Raises
+    ------
+    ParameterError
+        When the dtype does not have the initial value; for ``where`` together with ``initial=None``.
+    ShapeError
+        When ``initial`` is no scalar, or ``where`` does not broadcast to the shape of ``a``.
+
+    Examples
+    --------
+    >>> x = esat.vector("x")
+    >>> esat.evaluate(esat.sum(x, initial=10, where=x > 1), {x: np.array([1.0, 2, 3])})
+    array(15.)
+    """
+    return folded(reduction.SUM, a, axis, dtype, keepdims, initial, where)
 
 
-def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
-    """Product over ``axis`` (an int, a tuple, or None for all); booleans and integers in 64 bits."""
-    return reduce(reduction.PROD, a, axis, dtype, keepdims)
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Variable:  # fmt: skip
+    """Product over ``axis``; booleans and integers in 64 bits. The arguments are those of :func:`sum`."""
+    return folded(reduction.PROD, a, axis, dtype, keepdims, initial, where)
 
 
-def max(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
-    """Largest element over ``axis``; NaN where one is NaN. The gradient is shared by equal elements."""
-    return reduce(reduction.MAX, a, axis, None, keepdims)
+def max(
+    a: Any, axis: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN, where: Any = NOT_GIVEN
+) -> Variable:
+    """Largest element over ``axis``; NaN where one is NaN. The gradient is shared by equal elements.
+
+    Of nothing it is ``initial``, which ``where`` asks for. The arguments are those of :func:`sum`.
+
+    Examples
+    --------
+    >>> x = esat.vector("x")
+    >>> esat.evaluate(esat.max(x, initial=0, where=x < 3), {x: np.array([1.0, 2, 3])})
+    array(2.)
+    """
+    return folded(reduction.MAX, a, axis, None, keepdims, initial, where)
 
 
-def min(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
-    """Smallest element over ``axis``; NaN where one is NaN. The gradient is shared by equal elements."""
-    return reduce(reduction.MIN, a, axis, None, keepdims)
+def min(
+    a: Any, axis: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN, where: Any = NOT_GIVEN
+) -> Variable:
+    """Smallest element over ``axis``; NaN where one is NaN. See :func:`max`."""
+    return folded(reduction.MIN, a, axis, None, keepdims, initial, where)
 
 
-def any(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
-    """Whether some element over ``axis`` is not zero; bool."""
-    return reduce(reduction.ANY, a, axis, None, keepdims)
+def any(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = NOT_GIVEN) -> Variable:
+    """Whether some element over ``axis``, of those that ``where`` selects, is not zero; bool."""
+    return folded(reduction.ANY, a, axis, None, keepdims, NOT_GIVEN, where)
 
 
-def all(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
-    """Whether every element over ``axis`` is not zero; bool."""
-    return reduce(reduction.ALL, a, axis, None, keepdims)
+def all(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = NOT_GIVEN) -> Variable:
+    """Whether every element over ``axis``, of those that ``where`` selects, is not zero; bool."""
+    return folded(reduction.ALL, a, axis, None, keepdims, NOT_GIVEN, where)
 
 
 def argmax(a: Any, axis: Any = None, keepdims: bool = False) -> Variable:
@@ -78,14 +128,18 @@ def _argument(reducer: reduction.Reducer, x: Any, axis: Any, keepdims: bool) -> 
     return reduce(reducer, variable, axis, None, keepdims)
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
-    """Mean over ``axis``: integers in float64, float16 summed in float32, as NumPy; NaN of nothing."""
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = NOT_GIVEN
+) -> Variable:
+    """Mean over ``axis``, of the elements that ``where`` selects: integers in float64, float16 summed in
+    float32, as NumPy; NaN of nothing."""
     variable = as_variable(a)
     given = variable.tensor_type.dtype
     computed, result = _mean_dtypes(given, dtype)
-    axes = normalize_axes("mean", axis, variable.tensor_type.ndim)
-    total = reduce(reduction.SUM, variable, axes, computed, keepdims)
-    return cast(divided(total, element_count(variable, axes)), result)
+    mask = mask_of("mean", variable, where)
+    axes = _axes_of_mean("mean", variable, axis, mask)
+    total = folded(reduction.SUM, variable, axes, computed, keepdims, NOT_GIVEN, where)
+    return cast(divided(total, selected_count(variable, axes, mask, keepdims)), result)
 
 
 def _mean_dtypes(given: str, dtype: Any) -> tuple[str, str]:
@@ -96,6 +150,12 @@ def _mean_dtypes(given: str, dtype: Any) -> tuple[str, str]:
     return ("float32", "float16") if given == "float16" else (given, given)
 
 
+def _axes_of_mean(name: str, variable: Variable, axis: Any, mask: Variable | None) -> tuple[int, ...]:
+    """The axes that are averaged over; a number has one for NumPy where elements are selected."""
+    named = axis if mask is None else axis_of_number(variable, axis)
+    return normalize_axes(name, named, variable.tensor_type.ndim)
+
+
 def divided(total: Variable, count: Variable) -> Variable:
     dtype = total.tensor_type.dtype
     quotient: Variable = op_named("div")(total, cast(count, dtype) if np.dtype(dtype).kind in "fc" else count)
@@ -104,17 +164,37 @@ def divided(total: Variable, count: Variable) -> Variable:
 
 def var(
     a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
-    correction: float | None = None,
+    where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: float | None = None,
 ) -> Variable:  # fmt: skip
     """Variance over ``axis``: mean squared distance from the mean, the divisor being ``count - ddof``.
 
-    Integers are computed in float64. The result is real, also for complex numbers. ``correction`` is another
-    name of ``ddof``.
+    Integers are computed in float64. The result is real, also for complex numbers.
+
+    Parameters
+    ----------
+    a
+        A Variable or array.
+    axis
+        An int, a tuple, or None for all.
+    dtype
+        In which it is computed.
+    ddof, correction
+        What the divisor is less than the number of elements, under one of two names.
+    keepdims
+        Whether the reduced axes stay, with size 1.
+    where
+        Bools that broadcast to the shape of ``a``: which elements count.
+    mean
+        The mean, where it is known, with the reduced axes kept: what :func:`mean` gives with ``keepdims``.
 
     Raises
     ------
+    DtypeError
+        When complex numbers are to be computed in a real dtype; for a complex mean of real numbers.
     ParameterError
-        When both are given.
+        When both ``ddof`` and ``correction`` are given.
+    ShapeError
+        When ``where`` or ``mean`` does not broadcast to the shape of ``a``.
     """
     ddof = corrected("var", ddof, correction)
     variable = as_variable(a)
@@ -129,23 +209,28 @@ def var(
         variable = cast(variable, dtype if dtype is not None else "float64")
     if variable.tensor_type.kind not in "fc":
         raise DtypeError(describe("var", [variable.type], "the dtype of a variance is float or complex"))
-    axes = normalize_axes("var", axis, variable.tensor_type.ndim)
-    count = element_count(variable, axes)
-    center = divided(reduce(reduction.SUM, variable, axes, None, True), count)
+    mask = mask_of("var", variable, where)
+    axes = _axes_of_mean("var", variable, axis, mask)
+    if mean is NOT_GIVEN:
+        count = selected_count(variable, axes, mask, True)
+        center = divided(folded(reduction.SUM, variable, axes, None, True, NOT_GIVEN, where), count)
+    else:
+        center = mean_of("var", variable, mean)
     distance = op_named("sub")(variable, center)
     if variable.tensor_type.kind == "c":
         parts = op_named("real")(distance), op_named("imag")(distance)
         squares = op_named("add")(op_named("sqr")(parts[0]), op_named("sqr")(parts[1]))
     else:
         squares = op_named("sqr")(distance)
-    if _of_one(variable, axes):
+    if mean is NOT_GIVEN and _of_one(variable, axes):
         # Divided by no degree of freedom, one element has no variance.
         poison = (
             cast(constant(np.nan), squares.tensor_type.dtype) if ddof >= 1 else _nothing_if_finite(variable)
         )
         squares = op_named("add")(squares, poison)
+    count = selected_count(variable, axes, mask, keepdims)
     freedom = op_named("maximum")(op_named("sub")(count, ddof), 0) if ddof else count
-    return divided(reduce(reduction.SUM, squares, axes, None, keepdims), freedom)
+    return divided(folded(reduction.SUM, squares, axes, None, keepdims, NOT_GIVEN, where), freedom)
 
 
 def _of_one(variable: Variable, axes: Sequence[int]) -> bool:
@@ -167,11 +252,12 @@ def _nothing_if_finite(variable: Variable) -> Variable:
 
 def std(
     a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
-    correction: float | None = None,
+    where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: float | None = None,
 ) -> Variable:  # fmt: skip
-    """Standard deviation over ``axis``: the square root of :func:`var`."""
+    """Standard deviation over ``axis``: the square root of :func:`var`, whose arguments it has."""
     ddof = corrected("std", ddof, correction)
-    deviation: Variable = op_named("sqrt")(var(a, axis, dtype, ddof, keepdims))
+    variance = var(a, axis, dtype, ddof, keepdims, where=where, mean=mean)
+    deviation: Variable = op_named("sqrt")(variance)
     return deviation
 
 

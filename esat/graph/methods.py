@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from esat.errors import DtypeError, GraphError, ShapeError, UserLine, describe
 from esat.graph.callers import caller
 from esat.graph.operators import Operators, same_node
@@ -19,6 +21,14 @@ from esat.graph.types import TensorType, Type
 
 if TYPE_CHECKING:
     from esat.graph.variables import Apply, Variable
+
+NOT_GIVEN: Any = np._NoValue
+"""What NumPy's functions call an argument that is not given where None means something."""
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not NOT_GIVEN}
 
 
 class Methods(Operators):
@@ -176,41 +186,59 @@ class Methods(Operators):
 
     # ---- reductions
 
-    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
+    def sum(
+        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN,
+        where: Any = NOT_GIVEN,
+    ) -> Variable:  # fmt: skip
         """Sum over ``axis``."""
-        return self._call("sum", axis, dtype, keepdims)
+        return self._call("sum", axis, dtype, keepdims, **_given(initial=initial, where=where))
 
-    def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
+    def prod(
+        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN,
+        where: Any = NOT_GIVEN,
+    ) -> Variable:  # fmt: skip
         """Product over ``axis``."""
-        return self._call("prod", axis, dtype, keepdims)
+        return self._call("prod", axis, dtype, keepdims, **_given(initial=initial, where=where))
 
-    def mean(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
+    def mean(
+        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = NOT_GIVEN
+    ) -> Variable:
         """Mean over ``axis``."""
-        return self._call("mean", axis, dtype, keepdims)
+        return self._call("mean", axis, dtype, keepdims, **_given(where=where))
 
-    def var(self, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
+    def var(
+        self, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
+        where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN,
+    ) -> Variable:  # fmt: skip
         """Variance over ``axis``."""
-        return self._call("var", axis, dtype, ddof, keepdims)
+        return self._call("var", axis, dtype, ddof, keepdims, **_given(where=where, mean=mean))
 
-    def std(self, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
+    def std(
+        self, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
+        where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN,
+    ) -> Variable:  # fmt: skip
         """Standard deviation over ``axis``."""
-        return self._call("std", axis, dtype, ddof, keepdims)
+        return self._call("std", axis, dtype, ddof, keepdims, **_given(where=where, mean=mean))
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Variable:
+    def max(
+        self, axis: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN, where: Any = NOT_GIVEN
+    ) -> Variable:
         """Largest element over ``axis``."""
-        return self._call("max", axis, keepdims)
+        return self._call("max", axis, keepdims, **_given(initial=initial, where=where))
 
-    def min(self, axis: Any = None, keepdims: bool = False) -> Variable:
+    def min(
+        self, axis: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN, where: Any = NOT_GIVEN
+    ) -> Variable:
         """Smallest element over ``axis``."""
-        return self._call("min", axis, keepdims)
+        return self._call("min", axis, keepdims, **_given(initial=initial, where=where))
 
-    def any(self, axis: Any = None, keepdims: bool = False) -> Variable:
+    def any(self, axis: Any = None, keepdims: bool = False, *, where: Any = NOT_GIVEN) -> Variable:
         """Whether some element over ``axis`` is not zero."""
-        return self._call("any", axis, keepdims)
+        return self._call("any", axis, keepdims, **_given(where=where))
 
-    def all(self, axis: Any = None, keepdims: bool = False) -> Variable:
+    def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = NOT_GIVEN) -> Variable:
         """Whether every element over ``axis`` is not zero."""
-        return self._call("all", axis, keepdims)
+        return self._call("all", axis, keepdims, **_given(where=where))
 
     def argmax(self, axis: Any = None, keepdims: bool = False) -> Variable:
         """Index of the first largest element."""

@@ -44,6 +44,51 @@ REDUCTIONS = [
     )
     for options in _REDUCED
 ]  # fmt: skip
+SELECTED = [
+    f"m.{name}(x, {options})"
+    for names, choices in (
+        (
+            ("sum", "prod", "max", "min", "amax", "nansum", "nanprod", "nanmax", "nanmin"),
+            (
+                "initial=2", "initial=2.5", "axis=0, initial=-1", "initial=None", "axis=-1, initial=True",
+                "where=x > 0", "initial=3, where=x > 0", "axis=0, initial=1, where=x != 1",
+                "axis=(0, 1), keepdims=True, initial=0, where=x < 1", "initial=1, where=x[0] > 0",
+                "axis=-1, initial=1, where=x[..., 0][..., None] > 0", "axis=(), initial=2, where=x > 0",
+                "where=True",
+                "where=False, initial=4", "initial=1, where=[True, False]", "initial=1, where=x[None] > 0",
+                "initial=1j", "initial=300", "initial=-1", "initial=None, where=x > 0",
+                "initial=np.nan", "where=x", "initial=1, where=m.ones_like(x)",
+            ),
+        ),
+        (
+            ("max", "min", "nanmax", "nanmin"),
+            ("initial=np.inf, where=x > 0", "axis=-1, initial=-np.inf", "where=[1, 1, 0, 0], initial=0"),
+        ),
+        (
+            ("any", "all", "mean", "var", "std", "nanmean", "nanvar", "nanstd"),
+            (
+                "where=x > 0", "axis=0, where=x != 1", "axis=-1, keepdims=True, where=x < 1",
+                "where=x[0] > 0", "axis=0, where=x[..., 0][..., None] > 0", "axis=(-1, 0), where=x > 0",
+                "where=True",
+                "where=False", "where=[True, False]", "where=x[None] > 0", "where=x", "axis=(), where=x > 0",
+            ),
+        ),
+        (
+            ("var", "std", "nanvar", "nanstd"),
+            (
+                "mean=1", "mean=0.5, where=x > 0", "axis=0, mean=m.mean(x, axis=0, keepdims=True)",
+                "axis=-1, mean=[1.0, 2]", "ddof=1, where=x > 0", "correction=1, mean=2, where=x < 1",
+            ),
+        ),
+        (
+            ("sum", "prod", "nansum"),
+            ("dtype='float32', initial=0.1", "dtype='int8', initial=2.5, where=x > 0"),
+        ),
+        (("mean",), ("dtype='float32', where=x > 0",)),
+    )
+    for name in names
+    for options in choices
+]  # fmt: skip
 PLACES = [
     f"m.{name}(x, {options})"
     for name in ("argmax", "argmin", "nanargmax", "nanargmin")
@@ -194,7 +239,7 @@ def _listed(text: str) -> list[str]:
     return [call.strip() for line in text.strip().splitlines() for call in line.split(" | ")]
 
 
-CALLS = REDUCTIONS + PLACES + ALONG + _listed(OTHERS)
+CALLS = REDUCTIONS + SELECTED + PLACES + ALONG + _listed(OTHERS)
 LINALG_CALLS = _listed(LINALG)
 
 SHAPES = {0: (), 1: (5,), 2: (3, 4), 3: (2, 3, 4), 4: (2, 1, 3, 3)}

@@ -113,7 +113,7 @@ REFUSED = {
     r"numpy\.unique\(x\): .*; esat has no unique": lambda: np.unique(x),
     r"numpy\.extract\(gt\.0, x\): .*; esat has no extract": lambda: np.extract(x > 0, x),
     r"numpy\.fft\.fft\(x\): .*; esat has no fft": lambda: np.fft.fft(x),
-    r"numpy\.sum\(x, where=\.\.\.\): esat's sum: .*'where'": lambda: np.sum(x, where=np.ones(3, bool)),
+    r"numpy\.sum\(x, out=\.\.\.\): esat's sum: .*'out'": lambda: np.sum(x, out=np.ones(())),
     r"numpy\.concatenate\(\[x, y\], out=\.\.\.\): .*'out'": lambda: np.concatenate([x, y], out=np.zeros(6)),
     r"this one is unknown here": lambda: own(x),
 }
