@@ -74,10 +74,13 @@ from esat.frontend import linear as _linear
 from esat.frontend import names as _names
 from esat.frontend import nans as _nans
 from esat.frontend import numeric as _numeric
+from esat.frontend import pieces as _pieces
+from esat.frontend import polynomials as _polynomials
 from esat.frontend import reductions as _reductions
 from esat.frontend import running as _running
 from esat.frontend import searching as _searching
 from esat.frontend import sequences as _sequences
+from esat.frontend import sets as _sets
 from esat.frontend import shaping as _shaping
 from esat.frontend import statistics as _statistics
 from esat.frontend import tensor as _tensor
@@ -96,10 +99,13 @@ from esat.frontend.names import *  # noqa: F403
 from esat.frontend.nans import *  # noqa: F403
 from esat.frontend.numeric import *  # noqa: F403
 from esat.frontend.numpy_calls import register_numpy_calls as _register_numpy_calls
+from esat.frontend.pieces import *  # noqa: F403
+from esat.frontend.polynomials import *  # noqa: F403
 from esat.frontend.reductions import *  # noqa: F403
 from esat.frontend.running import *  # noqa: F403
 from esat.frontend.searching import *  # noqa: F403
 from esat.frontend.sequences import *  # noqa: F403
+from esat.frontend.sets import *  # noqa: F403
 from esat.frontend.shaping import *  # noqa: F403
 from esat.frontend.shared import shared
 from esat.frontend.statistics import *  # noqa: F403
@@ -167,8 +173,9 @@ __all__ = [
     "take_along_axis", "trace", "verify_grad",
 ]  # fmt: skip
 for _part in (
-    _activations, _assembling, _creation, _elementwise, _linear, _names, _nans, _numeric, _reductions,
-    _running, _searching, _sequences, _shaping, _statistics, _tensor, _transformations,
+    _activations, _assembling, _creation, _elementwise, _linear, _names, _nans, _numeric, _pieces,
+    _polynomials, _reductions, _running, _searching, _sequences, _sets, _shaping, _statistics,
+    _tensor, _transformations,
 ):  # fmt: skip
     _shadowed = {*__all__}.intersection(_part.__all__)
     if _shadowed:

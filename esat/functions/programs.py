@@ -250,6 +250,11 @@ def trace_call(
             for name, method in methods.items():
                 if instance.__dict__.get(name) is method:
                     del instance.__dict__[name]
+        if rebinder.assigned():
+            names = ", ".join(rebinder.assigned())
+            raise GraphError(
+                f"{settings.name} assigns the global {names}, which a program cannot do; return it"
+            )
         after: list[Any] = []
         if flatten(given, after) != whole or any(map(operator.is_not, after, before)):
             raise GraphError(f"{settings.name} {_CHANGES}")

@@ -445,6 +445,27 @@ def test_methods_of_ufuncs():
     check(f, X)
 
 
+TOTAL = 0
+
+
+def test_elements_one_after_the_other_and_globals():
+    def f(x):
+        turned = x.T
+        turned.flat[1] = 50
+        turned.flat = turned.flat[::-1]
+        return x
+
+    check(f, X)
+
+    def counts(x):
+        global TOTAL  # noqa: PLW0603
+        TOTAL = TOTAL + 1
+        return x
+
+    with pytest.raises(GraphError, match="global TOTAL"):
+        jit(counts)(X)
+
+
 def test_arguments_that_share_memory():
     def f(a, b):
         a += b
@@ -500,7 +521,7 @@ def test_shapes_and_dtypes_are_known():
         (lambda x: len(x[x > 0]), "np.sum"),
         (lambda x: np.random.rand(3) + x, "RandomStream"),
         (lambda x: CLOSURE.__setitem__(0, x[0, 0]), "esat.numpy"),
-        (lambda x: np.apply_along_axis(np.sort, 0, x), "apply_along_axis"),
+        (lambda x: np.apply_over_axes(np.sum, x, 0), "apply_over_axes"),
         (lambda x: x.nothing, "nothing"),
     ],
 )

@@ -68,6 +68,8 @@ GIVEN: dict[str, Given] = {
     "esat.compile": {"graph": esat.Graph([V], V + 1), "mode": "fast_compile"},
     "fft.irfft2": {"a": DENSE},
     "fft.irfftn": {"a": DENSE},
+    "esat.apply_along_axis": {"func1d": esat.sort, "axis": 0, "arr": DENSE},
+    "esat.polyfit": {"x": np.arange(4.0), "y": np.arange(4.0), "deg": 1},
     "esat.grad": {"cost": (V**2).sum(), "wrt": V},
     "esat.value_and_grad": {"cost": (V**2).sum(), "wrt": V},
     "esat.hessian": {"cost": (V**2).sum(), "wrt": V},

@@ -37,6 +37,8 @@ _VIEWS = frozenset(
 )  # fmt: skip
 """Functions whose results are views of their first argument, where NumPy's memory allows it."""
 _READ_ONLY = ("diagonal", "broadcast_to")
+_CALLING = ("apply_along_axis", "piecewise")
+"""Functions that call functions of the user's."""
 _WEAK = ("where", "clip", "full_like", "dot", "interp", "linspace", "isclose", "nan_to_num", "select", "pad")
 """Functions whose Python numbers are values, not sizes: they need not be known."""
 
@@ -73,9 +75,18 @@ def _called(
     if not holds_unknown([arguments, keywords]):
         plain, named = mapped(list(arguments), _plain), mapped(dict(keywords), _plain)
         return function(*plain, **named)
+    if function.__name__ in _CALLING:
+        arguments = mapped(list(arguments), _of_variables)
     change = given if function.__name__ in _WEAK else settled
     values = [change(value) for value in arguments]
     return call_numpy(namespace, function, values, change(dict(keywords)))
+
+
+def _of_variables(value: Any) -> Any:
+    """A user's function of arrays as one of Variables."""
+    if not callable(value) or isinstance(value, (Variable, TracedArray, TracedNumber)):
+        return value
+    return lambda *arguments, **keywords: as_symbol_array(value(*handed_out(arguments), **keywords)).variable
 
 
 def _plain(value: Any) -> Any:
@@ -136,6 +147,16 @@ def _shares_memory(
     if layout is None:
         return array.base is None
     return layout.size == 0 or bool(np.may_share_memory(layout, function(layout, *rest, **keywords)))
+
+
+def flat_of(array: TracedArray) -> TracedArray:
+    """All elements in C order, as a view whether they lie so in memory or not."""
+    return TracedArray(
+        None,
+        base=array,
+        read=lambda value: value.reshape((-1,)),
+        write=_Scatter(lambda places: places.reshape(-1)),
+    )
 
 
 class _Part:

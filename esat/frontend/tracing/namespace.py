@@ -19,7 +19,7 @@ import numpy as np
 from esat.errors import DtypeError, describe
 from esat.frontend.tracing import creation
 from esat.frontend.tracing.convert import handed_out, holds_traced, settled
-from esat.frontend.tracing.functions import traced_astype, traced_function
+from esat.frontend.tracing.functions import flat_of, traced_astype, traced_function
 from esat.frontend.tracing.indexing import getitem, setitem
 from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.ufuncs import traced_ufunc
@@ -60,6 +60,7 @@ def register_tracing() -> None:
             "traced_getitem": getitem,
             "traced_setitem": setitem,
             "traced_astype": traced_astype,
+            "traced_flat": flat_of,
             "array_namespace": lambda: importlib.import_module("esat.numpy"),
         }
     )

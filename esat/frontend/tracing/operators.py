@@ -85,8 +85,12 @@ class TracedOperators(Traced):
 
     @property
     def flat(self) -> Any:
-        """All elements as a vector."""
-        return _numpy.ravel(self)
+        """All elements as a vector that writes to them, however they lie in memory."""
+        return function_named("traced_flat")(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[...] = value
 
     # ---- methods with parameters of their own
 

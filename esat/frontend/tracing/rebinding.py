@@ -41,6 +41,10 @@ class _Globals(dict[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in self.original
 
+    def assigned(self) -> list[str]:
+        """Names that the function has assigned, which its module does not see."""
+        return sorted({*self.keys()} - {"__builtins__", "__name__"})
+
     def get(self, name: str, default: Any = None) -> Any:
         """As of a dict."""
         return self[name] if name in self.original else default
@@ -53,6 +57,10 @@ class Rebinder:
         self._functions: dict[int, tuple[Any, Any]] = {}
         self._globals: dict[int, _Globals] = {}
         self.builtins = {**vars(builtins), "__import__": self._import}
+
+    def assigned(self) -> list[str]:
+        """Global names that functions have assigned while they were traced."""
+        return [name for names in self._globals.values() for name in names.assigned()]
 
     def exchanged(self, value: Any) -> Any:
         """What stands for a value in a trace; most values are themselves."""

@@ -1,0 +1,199 @@
+"""Arrays made of blocks and pieces, functions applied along axes, and parts in order, under NumPy's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from esat.errors import AxisError, CallError, ParameterError, ShapeError, describe
+from esat.frontend.indexing import take_along_axis
+from esat.frontend.searching import where
+from esat.frontend.shaping import broadcast_arrays, concatenate, moveaxis, reshape, stack
+from esat.graph.op import as_variable
+from esat.graph.registry import op_named
+from esat.graph.types import LARGEST_SIZE
+from esat.graph.variables import Variable
+from esat.ops.axes import normalize_axis
+from esat.ops.broadcasting import pad_rank
+from esat.ops.cast import cast
+from esat.ops.sorting import argsort, sort
+
+__all__ = [
+    "apply_along_axis",
+    "argpartition",
+    "block",
+    "choose",
+    "partition",
+    "piecewise",
+    "rollaxis",
+]
+
+
+def block(arrays: Any) -> Variable:
+    """An array of blocks in nested lists: those of the innermost lists are joined along the last axis, and
+    so on.
+
+    Raises
+    ------
+    ShapeError
+        For lists of different depths, empty ones, and blocks that do not fit.
+    """
+    depth = _depth(arrays)
+    leaves = list(_leaves(arrays))
+    rank = max(depth, *(leaf.ndim for leaf in leaves))
+
+    def join(nested: Any, level: int) -> Variable:
+        if level == depth:
+            return pad_rank(as_variable(nested), rank)
+        return concatenate([join(part, level + 1) for part in nested], rank - depth + level)
+
+    return join(arrays, 0)
+
+
+def _depth(nested: Any) -> int:
+    if not isinstance(nested, list):
+        if isinstance(nested, tuple):
+            raise ShapeError(describe("block", ["a tuple"], "blocks stand in lists"))
+        return 0
+    depths = {_depth(part) for part in nested}
+    if len(depths) != 1:
+        raise ShapeError(
+            describe("block", [f"a list of {len(nested)}"], "lists are of one depth, and not empty")
+        )
+    return depths.pop() + 1
+
+
+def _leaves(nested: Any) -> Any:
+    if not isinstance(nested, list):
+        yield as_variable(nested)
+        return
+    for part in nested:
+        yield from _leaves(part)
+
+
+def partition(a: Any, kth: Any, axis: int | None = -1) -> Variable:
+    """The elements along an axis, those at places ``kth`` as in sorted order, lesser ones before them."""
+    _check_places("partition", kth, a, axis)
+    return sort(a, axis)
+
+
+def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Variable:
+    """The places that :func:`partition` takes elements from."""
+    _check_places("argpartition", kth, a, axis)
+    return argsort(a, axis)
+
+
+def _check_places(name: str, kth: Any, a: Any, axis: Any) -> None:
+    """Raise where there is no such place, as far as it is known."""
+    places = np.asarray(kth)
+    if places.dtype.kind not in "iu":
+        raise CallError(describe(name, [f"kth={kth!r}"], "places are integers"))
+    variable = as_variable(a)
+    shape = variable.tensor_type.shape
+    size = shape[normalize_axis(name, axis, variable.ndim)] if axis is not None else None
+    if size is not None and places.size and not (-size <= places.min() and places.max() < size):
+        raise ParameterError(describe(name, [f"kth={kth!r}"], f"there are {size} places"))
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any]) -> Variable:
+    """At each place the value of the function whose condition holds there, the last that does.
+
+    Parameters
+    ----------
+    x
+        A Variable or array.
+    condlist
+        Conditions: arrays of booleans of the shape of ``x``.
+    funclist
+        One function, or a number, for each; and one more for where none holds, by default zero. Functions are
+        given all of ``x``, and compute each element by itself.
+
+    Raises
+    ------
+    ParameterError
+        When there are not so many functions.
+    """
+    variable = as_variable(x)
+    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    others = len(funclist) - len(conditions)
+    if others not in (0, 1):
+        reason = f"{len(funclist)} functions for {len(conditions)} conditions"
+        raise ParameterError(describe("piecewise", [variable.type], reason))
+    pieces = [cast(part(variable) if callable(part) else part, variable.dtype) for part in funclist]
+    default = pieces.pop() if others else cast(0, variable.dtype)
+    result: Variable = op_named("fill")(variable, default)
+    for condition, piece in zip(conditions, pieces, strict=True):
+        result = where(cast(condition, "bool"), piece, result)
+    return result
+
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Variable:
+    """A function of vectors applied to each line along an axis, whose results stand there.
+
+    Raises
+    ------
+    ShapeError
+        When sizes of the other axes are not known.
+    """
+    variable = as_variable(arr)
+    place = normalize_axis("apply_along_axis", axis, variable.ndim)
+    lines = moveaxis(variable, place, -1)
+    outer = lines.tensor_type.shape[:-1]
+    if None in outer or 0 in outer:
+        reason = "the sizes of the other axes are known, and not zero"
+        raise ShapeError(describe("apply_along_axis", [variable.type], reason))
+    results = [as_variable(func1d(lines[index], *args, **kwargs)) for index in np.ndindex(*outer)]  # type: ignore[arg-type]
+    joined = stack(results)
+    inner = joined.tensor_type.shape[1:]
+    whole = reshape(joined, (*outer, *inner))
+    count = len(inner)
+    axes = [*range(len(outer), len(outer) + count)]
+    return moveaxis(whole, axes, [place + k for k in range(count)])
+
+
+def choose(a: Any, choices: Any, *, mode: str = "raise") -> Variable:
+    """At each place the element of the choice that ``a`` names there.
+
+    Parameters
+    ----------
+    a
+        Integers.
+    choices
+        Arrays, or one array of them along its first axis, which are broadcast against each other and ``a``.
+    mode
+        What numbers out of range do: an error ("raise"), go around ("wrap"), or name the nearest ("clip").
+
+    Raises
+    ------
+    ParameterError
+        For another ``mode``, and no choices.
+    """
+    listed = list(choices) if isinstance(choices, (list, tuple)) else list(as_variable(choices))
+    if not listed or mode not in ("raise", "wrap", "clip"):
+        reason = "there are choices, and a mode is raise, wrap or clip"
+        raise ParameterError(describe("choose", [f"{len(listed)} choices, mode={mode!r}"], reason))
+    number, *parts = broadcast_arrays(as_variable(a), *listed)
+    number = cast(number, "int64")
+    if mode == "wrap":
+        number = op_named("mod")(number, len(parts))
+    elif mode == "clip":
+        number = op_named("clip")(number, 0, len(parts) - 1)
+    else:
+        # A number out of range, negative ones too, names a place that there is not.
+        number = where(number < 0, LARGEST_SIZE, number)
+    chosen: Variable = take_along_axis(stack(parts), number[None], 0)[0]
+    return chosen
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Variable:
+    """An axis moved to before another one."""
+    variable = as_variable(a)
+    ndim = variable.ndim
+    place = normalize_axis("rollaxis", axis, ndim)
+    before = start + ndim if start < 0 else start
+    if not 0 <= before <= ndim:
+        reason = f"there is no axis {start} to move before"
+        raise AxisError(describe("rollaxis", [variable.type], reason))
+    return moveaxis(variable, place, before - 1 if place < before else before)
