@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.egraph.distinct import distinct
 from esat.extract.kernels import Links
 from esat.records import record
 
@@ -171,17 +172,3 @@ def starts_of(keys: IntArray, count: int) -> IntArray:
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])
     return starts
-
-
-def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct values in ascending order, and for each value its index among them.
-
-    What ``np.unique`` does; that imports ``numpy.ma`` first, which takes as long as a small extraction.
-    """
-    order = np.argsort(values, kind="stable")
-    ascending = values[order]
-    first = np.ones(len(values), np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
-    number = np.empty(len(values), np.int64)
-    number[order] = np.cumsum(first) - 1
-    return ascending[first], number

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from esat.extract.arrays import IntArray, distinct, starts_of
+from esat.egraph.distinct import distinct
+from esat.extract.arrays import IntArray, starts_of
 
 Item = TypeVar("Item", bound=Hashable)
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from esat.extract.arrays import BoolArray, EGraphArrays, FloatArray, IntArray, distinct, starts_of
+from esat.egraph.distinct import distinct
+from esat.extract.arrays import BoolArray, EGraphArrays, FloatArray, IntArray, starts_of
 from esat.extract.cost import INVERSE_SUM, CostModel
 from esat.extract.kinds import examples_of, refined, renumbered, runs, spread
 from esat.extract.nary import Shape, is_pow, meetings

@@ -13,8 +13,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from esat.egraph.distinct import distinct
 from esat.errors import CompileError
-from esat.extract.arrays import Attribute, EGraphArrays, IntArray, distinct
+from esat.extract.arrays import Attribute, EGraphArrays, IntArray
 from esat.extract.numbering import RawNodes, canonical_arrays
 from esat.records import record
 

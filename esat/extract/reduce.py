@@ -22,7 +22,8 @@ from math import fsum
 
 import numpy as np
 
-from esat.extract.arrays import EGraphArrays, IntArray, distinct, starts_of
+from esat.egraph.distinct import distinct
+from esat.extract.arrays import EGraphArrays, IntArray, starts_of
 from esat.extract.selection import Problem
 from esat.extract.thinning import BITS, EQUAL, RIVALS, Scratch, Thinning, Trees
 from esat.extract.tree import TreeChoice

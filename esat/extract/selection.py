@@ -8,8 +8,9 @@ from math import fsum, inf
 
 import numpy as np
 
+from esat.egraph.distinct import distinct
 from esat.errors import CompileError
-from esat.extract.arrays import EGraphArrays, FloatArray, IntArray, distinct
+from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
 from esat.extract.backend import Backend, compiled
 from esat.records import record
 

@@ -12,8 +12,9 @@ from esat.egraph.algebra.backend import compiled
 from esat.egraph.algebra.coding import LENGTH_OP, Coded, ranks_of
 from esat.egraph.algebra.fields import Field
 from esat.egraph.algebra.numbers import mixed
-from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading, distinct
+from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading
 from esat.egraph.constructors import opaque_constructor
+from esat.egraph.distinct import distinct
 from esat.egraph.terms import TermGraph
 from esat.graph.registry import registered_ops
 from esat.ops.control import Assert

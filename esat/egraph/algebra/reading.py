@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.egraph.distinct import distinct
 from esat.egraph.engine import Engine
 from esat.records import record
 
@@ -239,17 +240,3 @@ def _places(known: Integers, keys: Integers) -> tuple[Integers, NDArray[np.bool_
     """Where keys are among ascending ones, and whether they are there."""
     place = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
     return place, known[place] == keys
-
-
-def distinct(values: Integers) -> tuple[Integers, Integers]:
-    """The distinct values in ascending order, and for each value its place among them.
-
-    What ``np.unique`` does; that imports ``numpy.ma`` first.
-    """
-    order = np.argsort(values, kind="stable")
-    ascending = values[order]
-    is_first = np.ones(len(values), np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
-    number = np.empty(len(values), np.int64)
-    number[order] = np.cumsum(is_first) - 1
-    return ascending[is_first], number
