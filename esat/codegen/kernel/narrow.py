@@ -2,7 +2,7 @@
 
 A loop over ten elements has no room for vectors, and leaves the loop around it without any. Where the
 innermost axis turns out to be short, its loops are written out element by element, so that the loop around
-them vectorises. Arrays that such a loop reads again and again are first turned, some places at a time,
+them vectorises. Arrays that such a loop reads again and again are first transposed, some places at a time,
 into scratch where neighbours lie next to each other.
 """
 
@@ -22,9 +22,9 @@ from esat.records import record
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
-TURNED_WIDTH = 64
-"""Places that are turned at a time: with the widest narrow axis they fill one scratch array."""
-_WIDEST_TURNED = 16
+TRANSPOSED_WIDTH = 64
+"""Places that are transposed at a time: with the widest narrow axis they fill one scratch array."""
+_WIDEST_TRANSPOSED = 16
 _WIDEST_COSTLY = 12
 _WIDEST_COSTLY_STORED = 8
 _WIDEST_REDUCED_BYTES = 32
@@ -46,8 +46,8 @@ class Narrow:
         Its innermost axis.
     around
         The axis of the loop around it.
-    turned
-        Inputs, by the numbers of their arrays, that are turned.
+    transposed
+        Inputs, by the numbers of their arrays, that are transposed.
     widest
         Size of the axis up to which its loops are better written out.
     """
@@ -55,7 +55,7 @@ class Narrow:
     kernel: Kernel
     axis: int
     around: int
-    turned: tuple[int, ...]
+    transposed: tuple[int, ...]
     widest: int
 
     def size_in(self, shapes: Sequence[tuple[int, ...]]) -> int | None:
@@ -71,7 +71,11 @@ class Narrow:
             for number, axis in enumerate(self.kernel.axes)
         ]
         size = sizes[self.axis]
-        if not 1 <= size <= self.widest or sizes[self.around] < TURNED_WIDTH or prod(sizes) < SMALLEST_WORK:
+        if (
+            not 1 <= size <= self.widest
+            or sizes[self.around] < TRANSPOSED_WIDTH
+            or prod(sizes) < SMALLEST_WORK
+        ):
             return None
         return size
 
@@ -92,8 +96,8 @@ def find_narrow(kernel: Kernel) -> Narrow | None:
         return None
     if not any(path[-2:] == (around, axis) for path in paths) or not _runs_along(kernel, axis, around):
         return None
-    turned = _turned(kernel, axis, around)
-    return Narrow(kernel, axis, around, turned, _widest(kernel, axis, bool(turned)))
+    transposed = _transposed(kernel, axis, around)
+    return Narrow(kernel, axis, around, transposed, _widest(kernel, axis, bool(transposed)))
 
 
 def _merged(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -120,15 +124,15 @@ def computes_functions(kernel: Kernel) -> bool:
     )
 
 
-def is_turned_around(loop: Loop, around: int) -> bool:
-    """Whether arrays can be turned outside the other loops of a nest: its last axis becomes its first."""
+def is_transposed_around(loop: Loop, around: int) -> bool:
+    """Whether arrays can be transposed outside the other loops of a nest: its last axis becomes its first."""
     inner = any(isinstance(statement, Loop) for statement in loop.body)
     return loop.axes[-1] == around and len(loop.axes) > 1 and inner and not loop.accumulators
 
 
-def _widest(kernel: Kernel, axis: int, turned: bool) -> int:
-    if turned:
-        return _WIDEST_TURNED
+def _widest(kernel: Kernel, axis: int, transposed: bool) -> int:
+    if transposed:
+        return _WIDEST_TRANSPOSED
     if not any(loop.accumulators for loop in _loops(kernel.body)):
         return _WIDEST_BROADCAST
     if computes_functions(kernel):
@@ -191,10 +195,10 @@ def _runs_along(kernel: Kernel, axis: int, around: int) -> bool:
     return True
 
 
-def _turned(kernel: Kernel, axis: int, around: int) -> tuple[int, ...]:
-    if not any(is_turned_around(loop, around) for loop in _loops(kernel.body)):
+def _transposed(kernel: Kernel, axis: int, around: int) -> tuple[int, ...]:
+    if not any(is_transposed_around(loop, around) for loop in _loops(kernel.body)):
         return ()
-    if not all(is_turned_around(loop, around) for loop in _loops(kernel.body) if around in loop.axes):
+    if not all(is_transposed_around(loop, around) for loop in _loops(kernel.body) if around in loop.axes):
         return ()
     read: dict[int, set[Index]] = {}
     for array, index in _indices(kernel):

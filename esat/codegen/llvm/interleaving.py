@@ -34,28 +34,28 @@ from esat.codegen.vector_math.formulas import Formula, formula_called, mark_as_o
 _FEW_FUNCTIONS = 2
 """Functions that a loop calls up to which there are registers enough for all that they compute."""
 _MANY_OPERATIONS = 30
-"""Operations of floats from which two vectors take turns; LLVM decides about loops of fewer."""
+"""Operations of floats from which two vectors are interleaved; LLVM decides about loops of fewer."""
 _VERY_MANY_OPERATIONS = 96
-"""Operations of floats from which the most vectors take turns, however long they are."""
-_MOST_TURNS = 4
+"""Operations of floats from which the most vectors are interleaved, however long they are."""
+_MOST_INTERLEAVED = 4
 _OPERATIONS = frozenset({"fadd", "fsub", "fmul", "fdiv", "fneg"})
 _DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
-_LEFT_OVER = "left_over"
+_REMAINDER = "remainder"
 """What LLVM's metadata of a call in such a loop is called."""
 _INTRINSIC = "llvm."
 """What names of functions that LLVM knows begin with."""
 
 
 @intrinsic
-def left_over(typing_context: Any) -> Any:
-    """Say of the loop that calls this that it is over what whole vectors have left over."""
+def remainder(typing_context: Any) -> Any:
+    """Say of the loop that calls this that it is the remainder loop of whole vectors."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [ir.IntType(1)])
         assume = builder.module.declare_intrinsic("llvm.assume", (), kind)
         # That what is true is true says nothing: LLVM drops it, with metadata that it does not know.
         call = builder.call(assume, [ir.Constant(ir.IntType(1), 1)])
-        call.set_metadata(_LEFT_OVER, builder.module.add_metadata([]))
+        call.set_metadata(_REMAINDER, builder.module.add_metadata([]))
         return context.get_dummy_value()
 
     return types.void(), generate
@@ -64,15 +64,15 @@ def left_over(typing_context: Any) -> Any:
 def whole_lanes(bits: int, target: Target) -> int | None:
     """Of how many floats of so many bits loops with functions take whole vectors; None for any number.
 
-    What is left over of such long vectors is up to thirty numbers, and as many calls. So there is another
-    loop for these, in masks, which calls :func:`left_over`; none of single numbers remains.
+    The remainder of such long vectors is up to thirty numbers, and as many calls. So there is another
+    loop for these, in masks, which calls :func:`remainder`; none of single numbers remains.
     """
-    turns = target.interleave_count
-    return turns * target.vector_bytes * 8 // bits if turns else None
+    count = target.interleave_count
+    return count * target.vector_bytes * 8 // bits if count else None
 
 
 def interleave(module: Any, target: Target) -> None:
-    """Say in an LLVM module, before it is optimized, how many vectors take turns in innermost loops.
+    """Say in an LLVM module, before it is optimized, how many vectors are interleaved in innermost loops.
 
     It also says which functions are some of many in a loop. Loops around those that call functions are not
     to be unrolled: LLVM does not see how long they are.
@@ -93,40 +93,40 @@ def hints_for(instructions: Sequence[Any], target: Target) -> Hints:
     """What LLVM is told of an innermost loop of these instructions; nothing where it is to decide.
 
     Functions stay calls until loops are vectorised, and several of one that follow one another would not take
-    turns. So there is one of a vector that is several times as long, whose parts do.
+    count. So there is one of a vector that is several times as long, whose parts do.
     """
     formulas = formulas_called(instructions)
-    lanes = lanes_in_turns(instructions, target)
-    if lanes is not None and any(_LEFT_OVER in one.metadata for one in instructions if one.opname == "call"):
+    lanes = interleaved_lanes(instructions, target)
+    if lanes is not None and any(_REMAINDER in one.metadata for one in instructions if one.opname == "call"):
         return {"vectorize.predicate.enable": 1, **_of_lanes(_in_register(formulas, target))}
     if lanes is not None:
         return _of_lanes(lanes)
     operations = [one for one in instructions if one.opname in _OPERATIONS]
     is_sum = any("reassoc" in one.flags for one in operations)
-    turns = target.interleave_count
-    if formulas and turns:
-        return {"interleave.count": turns}
+    count = target.interleave_count
+    if formulas and count:
+        return {"interleave.count": count}
     if formulas and not is_sum:
         return {"interleave.count": 1}  # what LLVM would choose, did it see how long they are
     if len(operations) >= _VERY_MANY_OPERATIONS and not is_sum and not any(map(_is_for_one, instructions)):
         bits = 64 if any(isinstance(one.type, ir.DoubleType) for one in operations) else 32
-        return _of_lanes(_MOST_TURNS * target.vector_bytes * 8 // bits)
-    arithmetic_turns = target.tuning.arithmetic_interleave_count
-    if arithmetic_turns and len(operations) >= _MANY_OPERATIONS and not is_sum:
-        return {"interleave.count": arithmetic_turns}
+        return _of_lanes(_MOST_INTERLEAVED * target.vector_bytes * 8 // bits)
+    arithmetic_count = target.tuning.arithmetic_interleave_count
+    if arithmetic_count and len(operations) >= _MANY_OPERATIONS and not is_sum:
+        return {"interleave.count": arithmetic_count}
     return {}
 
 
-def lanes_in_turns(instructions: Sequence[Any], target: Target) -> int | None:
+def interleaved_lanes(instructions: Sequence[Any], target: Target) -> int | None:
     """Of how many elements a loop that calls functions makes one vector; None where LLVM decides.
 
     Integers are divided one by one, and other functions than elementary ones are called so.
     """
     formulas = formulas_called(instructions)
-    turns = target.interleave_count
-    if not formulas or not turns or any(map(_is_for_one, instructions)):
+    count = target.interleave_count
+    if not formulas or not count or any(map(_is_for_one, instructions)):
         return None
-    return turns * _in_register(formulas, target)
+    return count * _in_register(formulas, target)
 
 
 def _is_for_one(instruction: Any) -> bool:

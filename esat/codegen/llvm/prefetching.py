@@ -39,9 +39,9 @@ _PAGE = 4096
 _FIRST_LINES = 4
 """Lines of a page that are fetched; a processor has noticed by then that more will follow."""
 ROWS_AHEAD = 15 << 10
-"""Bytes of rows between the next one and the one that is announced while a row is written."""
+"""Bytes of rows between the next one and the one that is prefetched while a row is written."""
 RUN = 512
-"""Bytes that are announced at a time: while lines of 2048 are, the loop itself waits."""
+"""Bytes that are prefetched at a time: while lines of 2048 are, the loop itself waits."""
 
 
 def fetch(builder: Any, pointer: Any, level: int) -> None:
@@ -54,7 +54,7 @@ def fetch(builder: Any, pointer: Any, level: int) -> None:
 
 
 def _let_no_load_pass(builder: Any) -> None:
-    """Keep LLVM from moving loads that follow to before what was announced: they may wait for memory."""
+    """Keep LLVM from moving loads that follow to before what was prefetched: they may wait for memory."""
     builder.asm(ir.FunctionType(ir.VoidType(), []), "", "~{memory}", [], True)
 
 

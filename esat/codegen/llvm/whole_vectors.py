@@ -1,6 +1,6 @@
-"""Loops over whole vectors only; what is left over goes through the same loop, in buffers of one vector.
+"""Loops over whole vectors only; the remainder goes through the same loop, in buffers of one vector.
 
-LLVM writes a vectorised loop twice, once for vectors and once for the elements that are left over. Of a loop
+LLVM writes a vectorised loop twice, once for vectors and once for the remaining elements. Of a loop
 that calls elementary functions, that is a third of the machine code, and of the time it takes to make it; and
 fifteen elements one by one take as long as ten vectors. So the function that computes such a loop is called
 for as many elements as make whole vectors, and once more for a copy of the others, padded by the last one.
@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 
 from esat.codegen.ground.llvm_loops import loops_of, one_by_one
 from esat.codegen.ground.target import Target
-from esat.codegen.llvm.interleaving import lanes_in_turns
+from esat.codegen.llvm.interleaving import interleaved_lanes
 from esat.codegen.vector_math.shared_code import share_function, shared_name
 from esat.records import record
 
@@ -78,10 +78,10 @@ class _Argument:
 
 
 def pad(module: Any, target: Target) -> None:
-    """Let the marked functions of an LLVM module have their loops called for whole vectors, in turns."""
+    """Let the marked functions of an LLVM module have their loops called for whole vectors, interleaved."""
     for function in [one for one in module.functions if _MARK in one.attributes]:
         loops, arrays = loops_of(function), _arrays(function)
-        lanes = lanes_in_turns(loops[0].instructions, target) if len(loops) == 1 else None
+        lanes = interleaved_lanes(loops[0].instructions, target) if len(loops) == 1 else None
         if lanes is not None and arrays:
             _pad(module, function, arrays, lanes, target)
 
@@ -171,7 +171,7 @@ def _padding_type(arguments: Sequence[_Argument]) -> Any:
 
 
 def _write_padding(module: Any, name: str, arguments: Sequence[_Argument], lanes: int) -> None:
-    """Write what calls a loop for as many whole vectors as there are, and for what is left over."""
+    """Write what calls a loop for as many whole vectors as there are, and for the remainder."""
     function = ir.Function(module, _padding_type(arguments), name)
     loop, size, *passed = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -179,11 +179,11 @@ def _write_padding(module: Any, name: str, arguments: Sequence[_Argument], lanes
     buffers = [_buffer(builder, argument, lanes) for argument in arguments]
     vectors = builder.udiv(size, count)
     whole = builder.mul(vectors, count)
-    left_over, last = builder.sub(size, whole), builder.sub(size, one)
+    remainder, last = builder.sub(size, whole), builder.sub(size, one)
     padded = list(zip(arguments, passed, buffers, strict=True))
     with builder.if_then(builder.icmp_signed(">", vectors, ir.Constant(_INDEX, 0))):
         builder.call(loop, [*passed, vectors])
-    with builder.if_then(builder.icmp_signed(">", left_over, ir.Constant(_INDEX, 0))):
+    with builder.if_then(builder.icmp_signed(">", remainder, ir.Constant(_INDEX, 0))):
         with one_by_one(builder, count) as lane:
             place = builder.add(whole, lane)
             place = builder.select(builder.icmp_signed("<", place, last), place, last)
@@ -191,7 +191,7 @@ def _write_padding(module: Any, name: str, arguments: Sequence[_Argument], lanes
                 if buffer is not None:
                     builder.store(builder.load(builder.gep(array, [place])), builder.gep(buffer, [lane]))
         builder.call(loop, [*(array if buffer is None else buffer for _, array, buffer in padded), one])
-        with one_by_one(builder, left_over) as lane:
+        with one_by_one(builder, remainder) as lane:
             for argument, array, buffer in padded:
                 if argument.role is _Role.OUTPUT:
                     place = builder.add(whole, lane)

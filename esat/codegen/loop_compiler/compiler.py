@@ -23,7 +23,7 @@ _LINKED = binding.Linkage.linkonce_odr
 
 
 class _Library(LinkingLibrary):
-    """Numba's library, in whose loops several vectors take turns where that pays.
+    """Numba's library, in whose loops several vectors are interleaved where that pays.
 
     Functions that a kernel's entry calls are compiled in libraries of their own first, and once more with the
     entry, in which LLVM may vectorise them differently. The entry keeps to its own, as it does when it comes

@@ -112,10 +112,10 @@ def _matrix_vector(
         if not multiply_vector(alpha, matrix, vector, beta, output):
             _numpy_matrix_vector(alpha, matrix, vector, beta, output)
         return
-    turned = matrix.flags.c_contiguous
-    stored = matrix.T if turned else matrix
+    transposed = matrix.flags.c_contiguous
+    stored = matrix.T if transposed else matrix
     with (matrix.size >= WOKEN_FROM_VECTOR and one_thread()) or _AS_IT_IS:
-        gemv(alpha, stored, vector, beta, output, 0, 1, 0, 1, int(turned), 1)
+        gemv(alpha, stored, vector, beta, output, 0, 1, 0, 1, int(transposed), 1)
 
 
 def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> None:

@@ -45,42 +45,42 @@ _VECTOR = 16
 _LEAST_STEP = 2 * _VECTOR
 
 _OF_MATRICES = """
-def multiply(blas, turned, alpha, left, left_step, right, right_step, beta, output):
+def multiply(blas, transposed, alpha, left, left_step, right, right_step, beta, output):
     columns, sizes = right.shape[1], (left.shape[0], right.shape[0])
     call_blas(
         blas,
-        (*turned, columns, *sizes, alpha, right, right_step, left, left_step, beta, output, columns),
+        (*transposed, columns, *sizes, alpha, right, right_step, left, left_step, beta, output, columns),
     )
 """
 """Row-major matrices are the transposed column-major ones that BLAS takes, and ``(AB)' = B'A'``."""
 
 _WITH_A_COLUMN = """
-def multiply(blas, turned, alpha, left, left_step, right, right_step, beta, output):
-    sizes = left.shape if turned[1] else left.shape[::-1]  # as columns are stored
+def multiply(blas, transposed, alpha, left, left_step, right, right_step, beta, output):
+    sizes = left.shape if transposed[1] else left.shape[::-1]  # as columns are stored
     call_blas(
-        blas, (not turned[1], *sizes, alpha, left, left_step, right, right_step, beta, output, 1)
+        blas, (not transposed[1], *sizes, alpha, left, left_step, right, right_step, beta, output, 1)
     )
 """
 
 _BY_ROWS = """
 
-def some_rows(begin, end, blas, step, turned, alpha, left, left_step, right, right_step, beta, output):
+def some_rows(begin, end, blas, step, transposed, alpha, left, left_step, right, right_step, beta, output):
     for part in range(begin, end):
         some = left[part * step : (part + 1) * step]
-        multiply(blas, turned, alpha, some, left_step, right, right_step, beta, output[part * step :])
+        multiply(blas, transposed, alpha, some, left_step, right, right_step, beta, output[part * step :])
 
 
-def product(blas, step, turned, alpha, left, left_step, right, right_step, beta, output, pool, threads):
+def product(blas, step, transposed, alpha, left, left_step, right, right_step, beta, output, pool, threads):
     units = (left.shape[0] + step - 1) // step
     in_parallel(
         pool, threads, units, 4, some_rows,
-        (blas, step, turned, alpha, left, left_step, right, right_step, beta, output),
+        (blas, step, transposed, alpha, left, left_step, right, right_step, beta, output),
     )
 """
 
 _BY_SUMS = """
 
-def some_sums(begin, end, blas, step, turned, left, left_step, right, right_step, sums):
+def some_sums(begin, end, blas, step, transposed, left, left_step, right, right_step, sums):
     inner = right.shape[0]
     length = ((inner + step - 1) // step + sums.shape[0] - 1) // sums.shape[0] * step
     for part in range(begin, end):
@@ -88,13 +88,15 @@ def some_sums(begin, end, blas, step, turned, left, left_step, right, right_step
         output[:] = zero
         for first in range(part * length, min((part + 1) * length, inner), step):
             some, others = left[:, first : first + step], right[first : first + step]
-            multiply(blas, turned, one, some, left_step, others, right_step, one, output)
+            multiply(blas, transposed, one, some, left_step, others, right_step, one, output)
 
 
-def product(blas, step, turned, alpha, left, left_step, right, right_step, beta, output, sums, pool, threads):
+def product(
+    blas, step, transposed, alpha, left, left_step, right, right_step, beta, output, sums, pool, threads
+):
     in_parallel(
         pool, threads, sums.shape[0], 1, some_sums,
-        (blas, step, turned, left, left_step, right, right_step, sums),
+        (blas, step, transposed, left, left_step, right, right_step, sums),
     )
     for row in range(output.shape[0]):
         for column in range(output.shape[1]):
@@ -189,8 +191,17 @@ def _share(
     if left_order is None or right_order is None or alone is None:
         return False
     dtype, columns = left.dtype, right.shape[1]
-    turned = right_order[0] == "F", left_order[0] == "F"
-    operands = turned, dtype.type(alpha), left, left_order[1], right, right_order[1], dtype.type(beta), output
+    transposed = right_order[0] == "F", left_order[0] == "F"
+    operands = (
+        transposed,
+        dtype.type(alpha),
+        left,
+        left_order[1],
+        right,
+        right_order[1],
+        dtype.type(beta),
+        output,
+    )
     partial = () if by_rows else (np.empty((_PARTS, *output.shape), dtype),)
     blas = function_address(_LETTERS[dtype.char] + ("gemv" if columns == 1 else "gemm"))
     kernel = _kernel(dtype.char, by_rows, columns == 1)
@@ -198,7 +209,7 @@ def _share(
         with alone:
             kernel(blas, step, *operands, *partial, 0, 1)
         return True
-    choice = _choices.of((dtype.char, left.shape, columns, turned, threads))
+    choice = _choices.of((dtype.char, left.shape, columns, transposed, threads))
     with alone:
         choice.run(threads, kernel, blas, step, *operands, *partial)
     return True
@@ -211,9 +222,9 @@ def _kernel(character: str, by_rows: bool, is_column: bool) -> Callable[..., Non
     number, word = NUMBA_TYPES[np.dtype(character).name], types.int64
     operand, result = types.Array(number, 2, "A"), types.Array(number, 2, "C")
     partial = () if by_rows else (types.Array(number, 3, "C"),)
-    turned = _TYPES.UniTuple(types.boolean, 2)
+    transposed = _TYPES.UniTuple(types.boolean, 2)
     signature = types.void(
-        word, word, turned, number, operand, word, operand, word, number, result, *partial, word, word
+        word, word, transposed, number, operand, word, operand, word, number, result, *partial, word, word
     )
     environment = {
         "in_parallel": in_parallel,

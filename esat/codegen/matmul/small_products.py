@@ -54,8 +54,8 @@ def product_pointers(
     if columns == 1:
         return _matrix_vector(numbers, left, right, scales, by_column=True)
     if rows == 1:
-        turned: _Matrix = ("right", columns, inner, (right_strides[1], right_strides[0]))
-        return _matrix_vector(numbers, turned, left, scales, by_column=False)
+        transposed: _Matrix = ("right", columns, inner, (right_strides[1], right_strides[0]))
+        return _matrix_vector(numbers, transposed, left, scales, by_column=False)
     first, second, address = _order(right), _order(left), numbers.address("gemm")
     if first is None or second is None or address is None:
         return None

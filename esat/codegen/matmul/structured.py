@@ -108,13 +108,13 @@ def _triangular(
     triangle of an array read as its transpose is the other one.
     """
     output[...] = other
-    turned = matrix.flags.c_contiguous
-    stored = matrix.T if turned else matrix
+    transposed = matrix.flags.c_contiguous
+    stored = matrix.T if transposed else matrix
     if output.size == matrix.shape[0]:  # one column or one row
         vector = output.reshape(-1)
-        trmv(stored, vector, 0, 1, lower != turned, int(turned != right), 0, 1)
+        trmv(stored, vector, 0, 1, lower != transposed, int(transposed != right), 0, 1)
     else:
-        trmm(1.0, stored, output.T, int(not right), lower != turned, int(not turned), 0, 1)
+        trmm(1.0, stored, output.T, int(not right), lower != transposed, int(not transposed), 0, 1)
 
 
 def _symmetric(symv: Routine, matrix: Array, other: Array, right: bool, output: Array) -> None:

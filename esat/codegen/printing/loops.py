@@ -7,7 +7,7 @@ sums, which add 16 in sequence. Loops over elements that do not lie side by side
 at a time. Of an index, the first block of 256 with the extremum is found, and then its place in that block.
 Extrema of floats are gathered as if there were no NaN, and whether there was one apart from them.
 
-A loop that calls functions is printed twice, over whole vectors and over what is left over of them, where
+A loop that calls functions is printed twice, over whole vectors and over the remainder, where
 :mod:`esat.codegen.llvm.interleaving` makes long vectors.
 """
 
@@ -275,13 +275,13 @@ class LoopPrinter:
                 self.block(loop.body, names, loop, flat=True)
             return
         uintp = self.source.use("uintp", types.uintp)
-        left_over = self.source.use("left_over", interleaving.left_over)
+        remainder = self.source.use("remainder", interleaving.remainder)
         self.source.line(f"begin{axis}, end{axis} = {', '.join(bounds)}")
         self.source.line(f"whole{axis} = begin{axis} + (end{axis} - begin{axis} & -{lanes})")
         with self.source.block(f"for {position} in range({uintp}(begin{axis}), {uintp}(whole{axis}))"):
             self.block(loop.body, names, loop, flat=True)
         with self.source.block(f"for {position} in range({uintp}(whole{axis}), {uintp}(end{axis}))"):
-            self.source.line(f"{left_over}()", "of whole vectors: in masks")
+            self.source.line(f"{remainder}()", "of whole vectors: in masks")
             self.block(loop.body, names, loop, flat=True)
 
     def _lanes(self, loop: Loop) -> int | None:

@@ -3,7 +3,7 @@
 What is stored along a row often waits for what was gathered from it: a layer normalisation for the sum, and
 then for the squares. After each of these loops a processor adds up lanes, divides and takes roots, one step
 after another, and on rows of a few hundred elements that takes as long as the loops themselves. Meanwhile it
-could work on other rows, but these are too many instructions ahead. So here the loops take turns::
+could work on other rows, but these are too many instructions ahead. So here the loops are pipelined::
 
     gather from row r + 1; store row r; gather what is left from row r + 1; ...
 
@@ -61,7 +61,7 @@ class Stages:
 
 
 def stages_of(loop: Loop) -> Stages | None:
-    """The stages of a loop over rows that can take turns; None for other loops.
+    """The stages of a loop over rows that can be pipelined; None for other loops.
 
     Each row has its own places in all that the loop stores, so it makes no difference in which order rows are
     written, and what is loaded of them was stored by their own stages.
@@ -86,7 +86,7 @@ def stages_of(loop: Loop) -> Stages | None:
 
 
 class RowsPrinter(LoopPrinter):
-    """Prints loops; those over rows of which one can wait while the next one is looked at, in turns."""
+    """Prints loops; those over rows of which one can wait while the next one is looked at, pipelined."""
 
     def loop(self, loop: Loop, names: Names) -> None:
         """Print a loop and what follows from its accumulators."""
@@ -97,13 +97,13 @@ class RowsPrinter(LoopPrinter):
         with ExitStack() as stack:
             for axis in loop.axes[:-1]:
                 stack.enter_context(self.source.block(f"for i{axis} in {self.places(axis, names)}"))
-            self._in_turns(stages, loop, names)
+            self._pipelined(stages, loop, names)
 
     def stages(self, loop: Loop) -> Stages | None:
-        """The stages of a loop that is to be printed in turns."""
+        """The stages of a loop that is to be pipelined."""
         return stages_of(loop)
 
-    def _in_turns(self, stages: Stages, loop: Loop, names: Names) -> None:
+    def _pipelined(self, stages: Stages, loop: Loop, names: Names) -> None:
         """Two steps a row: the first loop in even ones, and what lies between the loops in odd ones.
 
         The last loop comes in the even steps of the next row, or in the odd ones of its own.

@@ -9,7 +9,7 @@ from numba.core import types
 
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.loop_ir import Index, Load, Loop, Store, Tile, Update, walk
-from esat.codegen.kernel.narrow import TURNED_WIDTH, Narrow, is_turned_around
+from esat.codegen.kernel.narrow import TRANSPOSED_WIDTH, Narrow, is_transposed_around
 from esat.codegen.llvm import views
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum
 from esat.codegen.printing.polynomials import horner_steps
@@ -17,7 +17,7 @@ from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_sizes
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
 
-_WIDTH_BITS = TURNED_WIDTH.bit_length() - 1
+_WIDTH_BITS = TRANSPOSED_WIDTH.bit_length() - 1
 
 
 def print_narrow(narrow: Narrow, size: int, target: Target, comments: bool) -> PrintedKernel:
@@ -30,10 +30,10 @@ def print_narrow(narrow: Narrow, size: int, target: Target, comments: bool) -> P
     with source.block(f"def {ENTRY}({arguments})"):
         print_sizes(kernel, source)
         _print_views(narrow, size, source)
-        scratch = source.use("scratch", views.scratch) if narrow.turned else ""
-        for array in narrow.turned:
+        scratch = source.use("scratch", views.scratch) if narrow.transposed else ""
+        for array in narrow.transposed:
             dtype = kernel.arrays[array].dtype
-            source.line(f"turned{array} = {scratch}({source.expression(dtype, dtype)})")
+            source.line(f"transposed{array} = {scratch}({source.expression(dtype, dtype)})")
         scalars = _NarrowScalars(narrow, target, source)
         _NarrowLoops(scalars, narrow, size).block(kernel.body, Names(), None, flat=False)
     return PrintedKernel(source.text(), source.environment)
@@ -57,7 +57,7 @@ def _print_views(narrow: Narrow, size: int, source: Source) -> None:
 
 
 class _NarrowScalars(ScalarPrinter):
-    """Elements of arrays as views, and of turned ones in scratch."""
+    """Elements of arrays as views, and of transposed ones in scratch."""
 
     def __init__(self, narrow: Narrow, target: Target, source: Source) -> None:
         super().__init__(narrow.kernel, target, source, "C", horner_steps(narrow.kernel))
@@ -65,18 +65,18 @@ class _NarrowScalars(ScalarPrinter):
 
     def element(self, number: int, index: Index, names: Names) -> str:
         """The text of an array's element."""
-        if number in self.narrow.turned and names.position(self.narrow.axis).isdecimal():
-            return self.turned(number, int(names.position(self.narrow.axis)))
+        if number in self.narrow.transposed and names.position(self.narrow.axis).isdecimal():
+            return self.transposed(number, int(names.position(self.narrow.axis)))
         array = self.kernel.arrays[number]
         if not array.groups:
             return super().element(number, index, names)
         places = ", ".join("0" if axis is None else names.position(axis) for axis in index)
         return f"{array_name(self.kernel, number)}_view[{places}]"
 
-    def turned(self, number: int, place: int) -> str:
+    def transposed(self, number: int, place: int) -> str:
         """The text of an element in scratch, for one place of the narrow axis."""
         uintp = self.source.use("uintp", types.uintp)
-        return f"turned{number}[{uintp}({place * TURNED_WIDTH}) + place]"
+        return f"transposed{number}[{uintp}({place * TRANSPOSED_WIDTH}) + place]"
 
 
 class _NarrowLoops(LoopPrinter):
@@ -92,8 +92,8 @@ class _NarrowLoops(LoopPrinter):
         """Print a loop and what follows from its accumulators."""
         if loop.axes[-1] == self.narrow.axis:
             self._written_out(loop, names)
-        elif self.narrow.turned and is_turned_around(loop, self.narrow.around):
-            self._turned(loop, names)
+        elif self.narrow.transposed and is_transposed_around(loop, self.narrow.around):
+            self._transposed(loop, names)
         else:
             super().loop(loop, names)
 
@@ -119,21 +119,21 @@ class _NarrowLoops(LoopPrinter):
         """The name of what flat loops add to: there are no blocks."""
         return f"v{value}"
 
-    def _turned(self, loop: Loop, names: Names) -> None:
+    def _transposed(self, loop: Loop, names: Names) -> None:
         """A nest whose last axis is gone through outermost, a few places at a time."""
         around = self.narrow.around
         size, uintp = size_name(around), self.source.use("uintp", types.uintp)
         places = f"for place in range({uintp}(width))"
-        with self.source.block(f"for tile in range(({size} + {TURNED_WIDTH - 1}) >> {_WIDTH_BITS})"):
+        with self.source.block(f"for tile in range(({size} + {TRANSPOSED_WIDTH - 1}) >> {_WIDTH_BITS})"):
             self.source.line(f"start = {uintp}(tile << {_WIDTH_BITS})")
-            self.source.line(f"width = {uintp}(min({size} - (tile << {_WIDTH_BITS}), {TURNED_WIDTH}))")
+            self.source.line(f"width = {uintp}(min({size} - (tile << {_WIDTH_BITS}), {TRANSPOSED_WIDTH}))")
             names = names.with_position(around, "start + place")
             with self.source.block(places):
-                for array in self.narrow.turned:
+                for array in self.narrow.transposed:
                     name = array_name(self.narrow.kernel, array)
                     for place in range(self.size):
-                        turned = self.narrow_scalars.turned(array, place)
-                        self.source.line(f"{turned} = {name}_view[start + place, {place}]")
+                        transposed = self.narrow_scalars.transposed(array, place)
+                        self.source.line(f"{transposed} = {name}_view[start + place, {place}]")
             with ExitStack() as stack:
                 for axis in loop.axes[:-1]:
                     stack.enter_context(self.source.block(f"for i{axis} in range({size_name(axis)})"))

@@ -40,7 +40,7 @@ from esat.codegen.printing.scalars import Names, size_name
 def grouped_rows(loop: Loop, streamed: Sequence[int], target: Target) -> tuple[Loop, Stages] | None:
     """A loop over rows that is to be printed in groups, and its stages; None for other loops.
 
-    The stages are those of rows in turns; where nothing is gathered from rows, there is none in the middle.
+    The stages are those of pipelined rows; where nothing is gathered from rows, there is none in the middle.
     """
     if stores_along(loop) and len(loop.axes) > 1:
         loop = Loop(loop.axes[:-1], (replace(loop, axes=loop.axes[-1:]),))
@@ -119,7 +119,7 @@ class StreamPrinter(RowsPrinter):
             self._row(loop, names)
 
     def stages(self, loop: Loop) -> Stages | None:
-        """The stages of a loop that is to be printed in turns: rows that are streamed are long."""
+        """The stages of a loop that is to be pipelined: rows that are streamed are long."""
         return None if self._streamed else super().stages(loop)
 
     # ---- a row
@@ -128,7 +128,7 @@ class StreamPrinter(RowsPrinter):
         """The innermost loop, in parts as long as a buffer, the second of which starts with a line."""
         axis, length = loop.axes[-1], self._length(loop)
         begin, end = names.bounds.get(axis, ("0", size_name(axis)))
-        self._announce_end(loop, names)
+        self._prefetch_end(loop, names)
         self.source.line(f"first{axis} = {begin} - {self._past(loop, names, length)}")
         with self.source.block(f"for part{axis} in range(({end} - first{axis} + {length - 1}) // {length})"):
             self.source.line(f"next{axis} = first{axis} + {length}")
@@ -136,7 +136,7 @@ class StreamPrinter(RowsPrinter):
             self.source.line(f"width = {self._uintp()}(min(next{axis}, {end}) - max(first{axis}, {begin}))")
             # Where vectors have 64 bytes, that was measured for groups only.
             for count in self._counts(length) if self.scalars.target.vector_bytes < LINE else ["width"]:
-                self._announce(loop, names, count)
+                self._prefetch(loop, names, count)
                 self._through_buffers(loop, names, count)
             self.source.line(f"first{axis} = next{axis}")
 
@@ -149,7 +149,7 @@ class StreamPrinter(RowsPrinter):
             with self.source.block(header):
                 yield count
 
-    def _announce(self, loop: Loop, names: Names, count: str) -> None:
+    def _prefetch(self, loop: Loop, names: Names, count: str) -> None:
         """Fetch what the loop has yet to read from memory; of a row that was read before, the one below."""
         inside = names.with_position(loop.axes[-1], "start")
         loads = self._loads(loop)
@@ -191,13 +191,13 @@ class StreamPrinter(RowsPrinter):
             == [(load.array, load.index) for load in loads_along(other, ())]
         ]
 
-    def _announce_end(self, loop: Loop, names: Names) -> None:
+    def _prefetch_end(self, loop: Loop, names: Names) -> None:
         """Fetch the line in which a row ends: it is stored in part, and so read, while what follows waits."""
         axis = loop.axes[-1]
         last = names.with_position(axis, f"{names.bounds.get(axis, ('0', size_name(axis)))[1]} - 1")
-        announce = self.source.use("prefetch_lines", prefetching.prefetch_lines)
+        prefetch = self.source.use("prefetch_lines", prefetching.prefetch_lines)
         for store in self._stores(loop):
-            self.source.line(f"{announce}({self._place(store, last)}, 1)")
+            self.source.line(f"{prefetch}({self._place(store, last)}, 1)")
 
     def _through_buffers(self, loop: Loop, names: Names, count: str) -> None:
         """What goes through the buffers at a time: ``count`` places from ``start`` on."""
@@ -237,7 +237,7 @@ class StreamPrinter(RowsPrinter):
                         self.source.line(f"kept{value}[turn] = v{value}")
             with self.source.block("for turn in range(rows)"):
                 self.source.line(f"i{row} = {self._uintp()}(low) + turn")
-                self._announce_end(stages.waiting, names)
+                self._prefetch_end(stages.waiting, names)
             column, length = stages.waiting.axes[-1], self._length(stages.waiting)
             first, last = names.bounds.get(column, ("0", size_name(column)))
             width = last if first == "0" else f"{last} - {first}"
@@ -284,10 +284,10 @@ class StreamPrinter(RowsPrinter):
         self.source.line(f"stop = min(first + {length}, {end})")
         self.source.line(f"width = {self._uintp()}(max(0, stop - max(first, {begin})))")
         for count in self._counts(length):
-            self._announce_group(waiting, row, names, count)
+            self._prefetch_group(waiting, row, names, count)
             self._through_buffers(waiting, names, count)
 
-    def _announce_group(self, waiting: Loop, row: int, names: Names, count: str) -> None:
+    def _prefetch_group(self, waiting: Loop, row: int, names: Names, count: str) -> None:
         """Fetch the same part of a row of the next group."""
         inside = names.with_position(waiting.axes[-1], "start")
         loads = [load for load in self._loads(waiting) if load.index[-2:-1] == (row,)]

@@ -1,4 +1,4 @@
-"""What announces memory to the caches, as source text: see :mod:`esat.codegen.llvm.prefetching`."""
+"""What prefetches memory, as source text: see :mod:`esat.codegen.llvm.prefetching`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from esat.codegen.printing.scalars import Names, ScalarPrinter, size_name
 
 
 def print_ahead(loads: Sequence[Load], scalars: ScalarPrinter, names: Names, count: str) -> None:
-    """Print what announces memory some way behind the ``count`` elements that loads are about to read.
+    """Print what prefetches memory some way behind the ``count`` elements that loads are about to read.
 
     That is nothing where processors see by themselves what comes next.
     """
     tuning = scalars.target.tuning
-    if _announces_lines(loads, scalars):
+    if _prefetches_lines(loads, scalars):
         (load,) = loads
         axis = load.index[-1]
         assert axis is not None
         distance = tuning.prefetch_distance // _item_size(load, scalars)
         ahead = f"{scalars.source.use('uintp', types.uintp)}({distance})"
-        _announce(
+        _prefetch(
             "prefetch_near",
             load,
             scalars,
@@ -34,15 +34,15 @@ def print_ahead(loads: Sequence[Load], scalars: ScalarPrinter, names: Names, cou
         )
     elif tuning.page_prefetch_distance:
         for load in loads:
-            _announce("prefetch_pages", load, scalars, names, count, tuning.page_prefetch_distance)
+            _prefetch("prefetch_pages", load, scalars, names, count, tuning.page_prefetch_distance)
 
 
 def runs_ahead(
     loads: Sequence[Load], scalars: ScalarPrinter, names: Names, block: tuple[str, str], length: int
 ) -> Iterator[tuple[str, str]]:
-    """Announce what lies behind a block, run by run where its lines are announced.
+    """Prefetch what lies behind a block, run by run where its lines are prefetched.
 
-    These runs are of a fixed length; what is left of the block is one of its own, without announcements. So
+    These runs are of a fixed length; the remainder of the block is one of its own, without prefetches. So
     is all of it where arrays are not far.
 
     Parameters
@@ -58,7 +58,7 @@ def runs_ahead(
     """
     first, end = block
     axis = loads[0].index[-1] if loads else None
-    if axis is None or not _announces_lines(loads, scalars):
+    if axis is None or not _prefetches_lines(loads, scalars):
         print_ahead(loads, scalars, names if axis is None else names.with_position(axis, first), str(length))
         yield first, end
         return
@@ -81,23 +81,23 @@ def print_next_row(
     distance: str = "1",
     near: bool = False,
 ) -> None:
-    """Print what announces ``count`` elements of rows so far below those that loads are about to read."""
+    """Print what prefetches ``count`` elements of rows so far below those that loads are about to read."""
     for load in loads:
         row, uintp = load.index[-2], scalars.source.use("uintp", types.uintp)
         assert row is not None
         below = names.with_position(row, f"{names.position(row)} + {uintp}({distance})")
-        _announce("prefetch_near" if near else "prefetch_lines", load, scalars, below, count)
+        _prefetch("prefetch_near" if near else "prefetch_lines", load, scalars, below, count)
 
 
-def _announces_lines(loads: Sequence[Load], scalars: ScalarPrinter) -> bool:
+def _prefetches_lines(loads: Sequence[Load], scalars: ScalarPrinter) -> bool:
     return len(loads) == 1 and scalars.target.tuning.prefetch_distance > 0
 
 
-def _announce(name: str, load: Load, scalars: ScalarPrinter, names: Names, count: str, *more: int) -> None:
-    announce = scalars.source.use(name, getattr(prefetching, name))
+def _prefetch(name: str, load: Load, scalars: ScalarPrinter, names: Names, count: str, *more: int) -> None:
+    prefetch = scalars.source.use(name, getattr(prefetching, name))
     places = "".join(f"{place}, " for place in scalars.places(load.index, names))
     given = "".join(f", {number}" for number in more)
-    scalars.source.line(f"{announce}({scalars.indexed_name(load.array)}, ({places}), {count}{given})")
+    scalars.source.line(f"{prefetch}({scalars.indexed_name(load.array)}, ({places}), {count}{given})")
 
 
 def _item_size(load: Load, scalars: ScalarPrinter) -> int:

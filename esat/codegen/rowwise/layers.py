@@ -171,11 +171,11 @@ class _Lowering:
     def _product(self, node: Apply) -> ProductStep:
         self.products.append(node)
         left, right = map(_stored, node.inputs)
-        turned = is_turned(node.inputs[0]), is_turned(node.inputs[1])
+        transposed = is_turned(node.inputs[0]), is_turned(node.inputs[1])
         output = node.outputs[0]
         is_sum = is_sum_over_rows(node)
         written = Matrix("sum", self.sums[output]) if is_sum else self._written(output)
-        return ProductStep(self.places[left], self.places[right], turned, written)
+        return ProductStep(self.places[left], self.places[right], transposed, written)
 
     def _written(self, variable: Variable) -> Matrix:
         """Where a step writes to."""

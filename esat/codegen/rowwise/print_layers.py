@@ -69,19 +69,19 @@ class ProductStep:
 
     Attributes
     ----------
-    turned
+    transposed
         Whether each operand is transposed.
     """
 
     left: Matrix
     right: Matrix
-    turned: tuple[bool, bool]
+    transposed: tuple[bool, bool]
     output: Matrix
 
     @property
     def is_sum(self) -> bool:
         """Whether it is one over rows."""
-        return self.turned[0]
+        return self.transposed[0]
 
 
 @record(frozen=True)
@@ -250,8 +250,8 @@ def _packed(kernel: LayersKernel) -> list[str]:
         place, right = kernel.scratch + number, _name(step.right)
         lines.append(f"packed{number} = view(work[places[{place}, 0]:], (places[{place}, 1],))")
         if not step.is_sum:
-            turned = ".T" if step.turned[1] else ""
-            lines += ["if gemm == 0:", f"    pack_columns({right}{turned}, packed{number})"]
+            transposed = ".T" if step.transposed[1] else ""
+            lines += ["if gemm == 0:", f"    pack_columns({right}{transposed}, packed{number})"]
     return lines
 
 
@@ -271,12 +271,12 @@ def _product(step: ProductStep, kernel: LayersKernel) -> list[str]:
 def _blas_product(step: ProductStep) -> list[str]:
     """Row-major matrices are the transposed column-major ones that BLAS takes, and ``(AB)' = B'A'``."""
     left, right, output = map(_name, (step.left, step.right, step.output))
-    columns, beta = f"{right}.shape[{int(not step.turned[1])}]", "zero"
+    columns, beta = f"{right}.shape[{int(not step.transposed[1])}]", "zero"
     sizes = f"{left}.shape[0], {left}.shape[1]"
     if step.is_sum:
         sizes, beta = f"{left}.shape[1], {left}.shape[0]", "kept"
     return [
-        f"call_blas(gemm, ({step.turned[1]}, {step.turned[0]}, {columns}, {sizes}, one,",
+        f"call_blas(gemm, ({step.transposed[1]}, {step.transposed[0]}, {columns}, {sizes}, one,",
         f"    {right}, {right}.shape[1], {left}, {left}.shape[1], {beta}, {output}, {columns}))",
     ]
 

@@ -3,8 +3,8 @@
 LLVM takes a tenth of a millisecond to make machine code of one operation of a formula on two vectors: 5 ms
 for an exponential, 20 for a power. Where a loop has many functions, whose values exceed the registers
 anyhow, LLVM computes one vector after the other to save some, and processors wait. So there most functions
-are called, and only within them vectors take turns. They are compiled once in a process; a kernel on disk
-has with it what it calls.
+are called, and only within them vectors are interleaved. They are compiled once in a process; a kernel on
+disk has with it what it calls.
 
 Numba's lock is to be held where code is made or loaded.
 """

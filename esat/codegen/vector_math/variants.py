@@ -18,7 +18,7 @@ from esat.codegen.vector_math.builder import Float, Format
 
 PURE = ("nounwind", "readnone")
 LANES = {32: (4, 8, 16, 32), 64: (2, 4, 8, 16)}
-"""Widths of 128, 256, 512 and 1024 bits: the longest are for several vectors that take turns."""
+"""Widths of 128, 256, 512 and 1024 bits: the longest are for several vectors that are interleaved."""
 KEPT = "_variants"
 """What names of tables of variants end with."""
 

@@ -58,7 +58,7 @@ def test_what_follows_from_the_caches() -> None:
     small, large = Caches(32 << 10, 256 << 10, 4 << 20), Caches(48 << 10, 2 << 20, 300 << 20)
     tuned_small, tuned_large = (Target.of(X86, AVX512.features, caches=one) for one in (small, large))
     assert tuned_small.tuning.non_temporal_from == 3 << 20
-    assert tuned_large.tuning.non_temporal_from == 24 << 20  # of a last level that others use, too
+    assert tuned_large.tuning.non_temporal_from == 24_000_000  # of a last level that others use, too
     assert (tuned_small.tuning.group_bytes, tuned_large.tuning.group_bytes) == (128 << 10, 256 << 10)
     assert (tuned_small.tuning.prefetch_distance, tuned_large.tuning.prefetch_distance) == (0, 8192)
     assert (tuned_small.near_bytes, Target.of(X86, caches=Caches(16 << 10)).near_bytes) == (

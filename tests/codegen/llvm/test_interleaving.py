@@ -67,7 +67,7 @@ def of_lanes(lanes: int) -> dict[str, int | None]:
     return {"vectorize.width": lanes, "interleave.count": 1}
 
 
-def left_over(lanes: int) -> dict[str, int | None]:
+def remainder(lanes: int) -> dict[str, int | None]:
     return {"vectorize.predicate.enable": 1, **of_lanes(lanes)}
 
 
@@ -83,7 +83,7 @@ def left_over(lanes: int) -> dict[str, int | None]:
         (op("exp", SINGLE), [of_lanes(32)]),
         (chain(40), [{"interleave.count": 2}]),
         (chain(120), [of_lanes(16)]),
-        (reduce(SUM, op("exp", X), 1), [{"unroll.disable": None}] * 2 + [of_lanes(16), left_over(4)]),
+        (reduce(SUM, op("exp", X), 1), [{"unroll.disable": None}] * 2 + [of_lanes(16), remainder(4)]),
         # LLVM decides about short loops, and about sums.
         (chain(6), []),
         (reduce(SUM, chain(40), 1), []),
@@ -113,7 +113,7 @@ def test_two_longer_vectors_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(exponential, X) == [of_lanes(16)]
     assert told(single, SINGLE) == [of_lanes(32)]
     assert sorted(told(reduce(SUM, single, 1), SINGLE), key=str) == sorted(
-        [{"unroll.disable": None}] * 2 + [of_lanes(32), left_over(16)], key=str
+        [{"unroll.disable": None}] * 2 + [of_lanes(32), remainder(16)], key=str
     )
     divided = op("mul", exponential, op("floor_div", WHOLE, WHOLE))
     assert told(divided, X, WHOLE) == [{"interleave.count": 2}]
@@ -141,7 +141,7 @@ def test_the_hints_change_the_machine_code(monkeypatch: pytest.MonkeyPatch) -> N
     assert in_turns > 1.5 * vector_operations(0.25)
 
 
-def test_nothing_is_left_over_of_rows(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_have_no_remainder_of_single_numbers(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: set[str] = set()
 
     def noted(library: Any) -> None:

@@ -32,7 +32,7 @@ def counts(vector_bytes: int) -> list[str]:
 
 
 def end_of_row(end: str = "n1") -> list[str]:
-    """What announces the line that a row ends in, which it stores a part of, past the caches."""
+    """What prefetches the line that a row ends in, which it stores a part of, past the caches."""
     return [f"prefetch_lines(o0, (i0, {end} - 1, ), 1)"]
 
 

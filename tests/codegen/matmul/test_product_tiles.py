@@ -67,14 +67,14 @@ def assert_untouched(memory: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_products(target: Target, turned: bool, dtype: str) -> None:
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products(target: Target, transposed: bool, dtype: str) -> None:
     multiply, itemsize = products(target, dtype), np.dtype(dtype).itemsize
     for columns in columns_of(target, itemsize):
         for inner in INNER:
-            shape = (columns, inner) if turned else (inner, columns)
+            shape = (columns, inner) if transposed else (inner, columns)
             right = integers(*shape, dtype=dtype)
-            right = right.T if turned else right
+            right = right.T if transposed else right
             packed = np.full(packed_size(inner, columns, target, itemsize) + 1, 77, dtype)
             for rows in ROWS:
                 left, (output, memory) = integers(rows, inner, dtype=dtype), guarded(rows, columns, dtype)
