@@ -4,10 +4,13 @@ from collections.abc import Sequence
 
 from esat.graph import Apply, Family
 from esat.ops.dimshuffle import DimShuffle
+from esat.phases.fusion import Limits
 
 
 class AllFuse:
     """Rules of a generator that lowers every elementwise op, reduction and permutation, in any company."""
+
+    limits = Limits()
 
     def supported(self, node: Apply) -> bool:
         return node.op.family in (Family.ELEMENTWISE, Family.REDUCTION) or isinstance(node.op, DimShuffle)

@@ -28,6 +28,10 @@ from esat.codegen.lowering.lower import can_fuse, lower, supported
 from esat.codegen.lowering.verify import verify
 from esat.codegen.printing.layout import Layout, layout_of
 from esat.codegen.printing.printer import print_kernel
+from esat.phases.fusion import Limits
+
+limits = Limits()
+"""How large kernels may become; with ``supported`` and ``can_fuse``, this module's rules of fusion."""
 
 __all__ = [
     "Kernel",
@@ -39,6 +43,7 @@ __all__ = [
     "computes_functions",
     "find_narrow",
     "layout_of",
+    "limits",
     "lower",
     "overwritable",
     "overwrite",

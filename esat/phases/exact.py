@@ -31,6 +31,7 @@ class SumsAlone:
 
     def __init__(self, rules: KernelRules) -> None:
         self._rules = rules
+        self.limits = rules.limits
 
     def supported(self, node: Apply) -> bool:
         """Whether the node can be part of a kernel."""

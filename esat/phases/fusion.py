@@ -27,18 +27,37 @@ from esat.records import record
 
 UNKNOWN_SIZE = 256
 """Assumed size of an axis whose size the type does not tell."""
-MAXIMUM_NODES = 256
-MAXIMUM_FLOPS = 512.0
-"""Of a kernel of several nodes, in additions an element. One of sixty functions never waits for memory and
-takes 1.1 of the time of three on a Zen 3 server. Twenty steps of ``z**2 + c`` are 143 sums and products."""
-MAXIMUM_ARRAYS = 30
 _FREE_GROWTH = 8
 REPEATED_FLOPS = 4.0
 """Cost, in additions an element, of what may be computed again for each outer iteration."""
 
 
+@record(frozen=True, slots=True)
+class Limits:
+    """How large a kernel of several nodes may become.
+
+    Attributes
+    ----------
+    nodes
+        How many it is made of.
+    flops
+        Additions an element: what computes for long never waits for memory, and gains nothing by fusion.
+        Twenty steps of ``z**2 + c`` are 143 sums and products.
+    arrays
+        How many it reads and writes.
+    """
+
+    nodes: int = 256
+    flops: float = 512.0
+    arrays: int = 30
+
+
 class KernelRules(Protocol):
     """What a generator of kernels says about the nodes it can lower."""
+
+    @property
+    def limits(self) -> Limits:
+        """How large kernels may become."""
 
     def supported(self, node: Apply, /) -> bool:
         """Whether the node can be part of a kernel."""
@@ -240,7 +259,8 @@ class _Fusion:
         """Whether two groups may merge: True, False (never), or None (not as things stand)."""
         assert self.rules is not None
         members = sorted(self.partition.members[first] + self.partition.members[second])
-        if len(members) > MAXIMUM_NODES:
+        limits = self.rules.limits
+        if len(members) > limits.nodes:
             return False
         if self._guard(candidate.first) != self._guard(candidate.second):
             return False
@@ -256,7 +276,7 @@ class _Fusion:
             return None
         nodes = [self.nodes[member] for member in members]
         inputs, outputs = self._boundary(members)
-        if len(inputs) + len(outputs) > MAXIMUM_ARRAYS or _flops(nodes) > MAXIMUM_FLOPS:
+        if len(inputs) + len(outputs) > limits.arrays or _flops(nodes) > limits.flops:
             return False
         return self.rules.can_fuse(nodes)
 

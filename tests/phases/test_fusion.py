@@ -11,7 +11,7 @@ from esat.ops.contraction import matmul
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.reduction import MAX, SUM, reduce
 from esat.ops.shape import size_of
-from esat.phases.fusion import MAXIMUM_FLOPS, MAXIMUM_NODES, fuse
+from esat.phases.fusion import Limits, fuse
 from esat.phases.group import FusionPlan, Group
 from esat.phases.verify import verify_fusion
 
@@ -119,6 +119,19 @@ def test_the_rules_of_kernels_have_the_last_word(rules: Any) -> None:
     assert sizes == [2, 2]
 
 
+def test_the_rules_of_kernels_say_how_large_they_become(rules: Any) -> None:
+    class Small(type(rules)):
+        limits = Limits(nodes=2)
+
+    class Narrow(type(rules)):
+        limits = Limits(arrays=3)
+
+    x, y, z = vector("x"), vector("y"), vector("z")
+    assert [len(ops) for _, ops in ops_of([x], [exp(exp(exp(exp(x))))], Small())] == [2, 2]
+    assert [len(ops) for _, ops in ops_of([x, y, z], [x * y * z], Narrow())] == [1, 1]
+    assert [len(ops) for _, ops in ops_of([x, y, z], [x * y * z], rules)] == [2]
+
+
 @pytest.mark.parametrize("shape", ["chain", "layers"])
 def test_the_work_of_fusion_grows_with_the_graph(shape: str, rules: Any) -> None:
     def fusing(count: int) -> Callable[[], None]:
@@ -127,8 +140,8 @@ def test_the_work_of_fusion_grows_with_the_graph(shape: str, rules: Any) -> None
         def work() -> None:
             plan = fuse(graph, rules)
             for group in plan.groups:
-                assert len(group.nodes) <= MAXIMUM_NODES
-                assert len(group.nodes) == 1 or sum(flops(node) for node in group.nodes) <= MAXIMUM_FLOPS
+                assert len(group.nodes) <= rules.limits.nodes
+                assert len(group.nodes) == 1 or sum(flops(node) for node in group.nodes) <= rules.limits.flops
 
         return work
 

@@ -124,12 +124,19 @@ class Convert:
 
 @record(frozen=True, slots=True)
 class Store:
-    """Writes ``operand`` to ``array`` at the present place of the loops."""
+    """Writes ``operand`` to ``array`` at the present place of the loops.
+
+    Attributes
+    ----------
+    kept
+        Whether that is no result: loops that follow read it there, and one of them writes the result over it.
+    """
 
     array: int
     index: Index
     operand: int
     comment: str = field(default="", compare=False)
+    kept: bool = False
 
 
 @record(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class StoreSink:
     value: int
     dtype: str
     comment: str = ""
+    kept: bool = False
 
 
 @record(frozen=True)
@@ -174,7 +175,7 @@ class Schedule:
             if remaining:
                 groups.setdefault(self._group_key(sink, remaining, level), []).append(sink)
             elif isinstance(sink, StoreSink):
-                direct.append(Store(sink.array, sink.index, sink.value, sink.comment))
+                direct.append(Store(sink.array, sink.index, sink.value, sink.comment, sink.kept))
             elif isinstance(sink, _UpdateSink):
                 direct.append(Update(sink.accumulator, sink.value))
             else:
@@ -264,7 +265,7 @@ class Schedule:
                 ):
                     taken.add(sink.array)
                     comment = "kept for the loops that follow"
-                    spill = StoreSink(sink.array, sink.index, value, sink.dtype, comment)
+                    spill = StoreSink(sink.array, sink.index, value, sink.dtype, comment, kept=True)
                     added.append(spill)
                     phase_of[spill] = first
                     spills.setdefault(first, {})[value] = Load(value, sink.array, sink.index, "kept above")

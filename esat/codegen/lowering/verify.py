@@ -67,7 +67,7 @@ class _Verifier:
                 )
         self._block(self.kernel.body, _Scope((), {}, {}))
         missing = set(range(len(self.kernel.outputs))) - self.stored
-        self._require(not missing, f"outputs {sorted(missing)} are not stored")
+        self._require(not missing, f"results of outputs {sorted(missing)} are not stored")
 
     def _require(self, condition: bool, problem: str) -> None:
         if not condition:
@@ -168,7 +168,8 @@ class _Verifier:
             {axis for axis in statement.index if axis is not None} == set(scope.axes),
             f"array {statement.array} stored at {statement.index} inside loops over {scope.axes}",
         )
-        self.stored.add(statement.array)
+        if not statement.kept:
+            self.stored.add(statement.array)
 
     def _update(self, statement: Update, scope: _Scope) -> None:
         accumulator = scope.accumulators.get(statement.accumulator)

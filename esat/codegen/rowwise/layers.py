@@ -46,7 +46,7 @@ from esat.graph.identity import is_among
 from esat.graph.op import Array
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.row_blocks import RowBlocks, is_sum_over_rows, is_turned
-from esat.phases.fusion import fuse
+from esat.phases.fusion import Limits, fuse
 from esat.phases.group import Group
 from esat.records import record
 
@@ -78,6 +78,7 @@ _choices = Choices()
 class _Rules:
     """What may become kernels between the products."""
 
+    limits = Limits()
     supported = staticmethod(supported)
     can_fuse = staticmethod(can_fuse)
 
