@@ -55,8 +55,11 @@ def target_of(context: Any) -> Target:
 
 def library_target(library: Any) -> Target:
     """The target of one of numba's libraries."""
-    found = getattr(library, "target", None)
-    return found if isinstance(found, Target) else host_target()
+    for owner in (library, library.codegen):
+        found = getattr(owner, "target", None)
+        if isinstance(found, Target):
+            return found
+    return host_target()
 
 
 def host_has(features: Iterable[str]) -> bool:

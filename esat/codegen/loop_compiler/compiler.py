@@ -40,7 +40,7 @@ class _Library(LinkingLibrary):
         add(ir_module)
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        codegen: Any = self._codegen
+        codegen: Any = self.codegen
         if is_padded(ll_module):
             # A single loop, of which the passes over the whole module make the same without these.
             ll_module.data_layout = codegen._data_layout

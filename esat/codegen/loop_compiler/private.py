@@ -27,11 +27,10 @@ class PrivateLibrary(JITCodeLibrary):
         self.target: Target = codegen.target
 
     def _finalize_final_module(self) -> None:
-        library: Any = self
-        library._finalize_dynamic_globals()
-        library._verify_declare_only_symbols()
+        # What is declared, and nowhere, is found when the machine code is loaded.
         self._finalized = True
-        library._codegen.free()
+        codegen: Any = self.codegen
+        codegen.free()
 
 
 class PrivateContext(CPUContext):
@@ -55,8 +54,9 @@ class PrivateContext(CPUContext):
         """What stands for the function in numba's tables; nobody calls it where there is no wrapper."""
         if not isinstance(library, PrivateLibrary):
             return _Context.get_executable(self, library, fndesc, env)
-        unfinished: Any = library
-        unfinished._ensure_finalized()
+        if not library._finalized:
+            finalize: Any = library.finalize  # which numba does not annotate
+            finalize()
         # Numba's own would hold the globals of the function, and so itself, where the collector of cycles
         # does not look. Any built-in function will do that is none of another function's.
         return [].append

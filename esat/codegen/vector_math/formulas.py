@@ -32,7 +32,7 @@ class _Library(JITCodeLibrary):
     def finalize(self) -> None:
         """Nothing is added from now on."""
         self._finalized = True
-        codegen: Any = self._codegen
+        codegen: Any = self.codegen
         codegen.free()
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from llvmlite.binding import newpassmanagers
 
-from esat.codegen.ground.llvm_machine import free
+from esat.codegen.ground.host import library_target
+from esat.codegen.ground.llvm_machine import free, target_machine
 
 _DROPPING = ("add_global_dead_code_eliminate_pass", "add_strip_dead_prototype_pass")
 _INLINING = ("add_always_inliner_pass", "add_instruction_combine_pass", "add_simplify_cfg_pass", _DROPPING[0])
@@ -26,5 +27,7 @@ def _run(library: Any, names: tuple[str, ...]) -> None:
     passes = newpassmanagers.create_new_module_pass_manager()
     for name in names:
         getattr(passes, name)()
-    passes.run(library._final_module, library._codegen._pass_builder())
+    machine = target_machine(library_target(library))
+    builder = newpassmanagers.create_pass_builder(machine, newpassmanagers.create_pipeline_tuning_options())
+    passes.run(library._final_module, builder)
     free(passes)

@@ -175,7 +175,7 @@ class _Library(JITCodeLibrary):
     """Numba's library of one function, which LLVM treats as it does formulas within kernels."""
 
     def _optimize_functions(self, ll_module: binding.ModuleRef) -> None:
-        codegen: Any = self._codegen
+        codegen: Any = self.codegen
         ll_module.data_layout = codegen._data_layout
 
     def _optimize_final_module(self) -> None:
