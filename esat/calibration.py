@@ -73,31 +73,38 @@ def calibrate(store: bool = True) -> MachineProfile:
     profile = _Bench().profile()
     if store:
         store_profile(profile)
-        store_tuning(tuned(untuned_host(), seconds_of))
+        store_tuning(tuned(untuned_host(), busy_seconds_of))
     return profile
 
 
 Call = Callable[[], Any]
 
 
-def seconds_of(*calls: Call, samples: int | None = None) -> list[float]:
+def seconds_of(
+    *calls: Call, samples: int | None = None, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Seconds of each call, timed in turns: the least of its samples, each so long that a clock can tell."""
     repetitions = []
     for call in calls:
         call()
-        repetitions.append(max(1, round(_SECONDS_EACH / max(_seconds(call, 1), 1e-7))))
+        repetitions.append(max(1, round(_SECONDS_EACH / max(_seconds(call, 1, clock), 1e-7))))
     best = [float("inf")] * len(calls)
     for _ in range(samples or _SAMPLES):
         for place, (call, count) in enumerate(zip(calls, repetitions, strict=True)):
-            best[place] = min(best[place], _seconds(call, count))
+            best[place] = min(best[place], _seconds(call, count, clock))
     return best
 
 
-def _seconds(call: Call, count: int) -> float:
-    begin = time.perf_counter()
+def busy_seconds_of(*calls: Call) -> list[float]:
+    """The same in time of the processor, which other processes may take meanwhile."""
+    return seconds_of(*calls, clock=time.process_time)
+
+
+def _seconds(call: Call, count: int, clock: Callable[[], float]) -> float:
+    begin = clock()
     for _ in range(count):
         call()
-    return (time.perf_counter() - begin) / count
+    return (clock() - begin) / count
 
 
 def beyond(elapsed: float, other: float) -> float:

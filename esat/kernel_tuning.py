@@ -44,6 +44,8 @@ class TimedKernel:
 
     Attributes
     ----------
+    name
+        What people call it.
     inputs, output
         What it computes.
     shapes
@@ -54,6 +56,7 @@ class TimedKernel:
         Whether it writes past the caches.
     """
 
+    name: str
     inputs: tuple[Variable, ...]
     output: Variable
     shapes: tuple[tuple[int, ...], ...]
@@ -108,19 +111,28 @@ def best(
     target: Target, number: str, values: Sequence[object], kernels: Sequence[TimedKernel], seconds_of: Seconds
 ) -> Target:
     """The target with the best of some values of a number."""
-    present = getattr(target.tuning, number)
-    others = [value for value in values if value != present]
-    candidates = [target, *(target.tuned(**{number: value}) for value in others)]
-    shares = np.ones(len(candidates))
-    for kernel in kernels:
-        arrays = kernel.arrays()
-        seconds = seconds_of(*(kernel.call(candidate, arrays) for candidate in candidates))
-        shares *= np.array(seconds) / seconds[0]
-    means = shares ** (1.0 / len(kernels))
-    best = int(means.argmin())
+    shares = relative_times(target, number, values, kernels, seconds_of)
+    means = {value: float(np.prod(times)) ** (1.0 / len(times)) for value, times in shares.items()}
+    fastest = min(means, key=lambda value: means[value])
     in_memory = any(kernel.in_parts for kernel in kernels)
     least = LEAST_GAIN_IN_MEMORY if in_memory else LEAST_GAIN
-    return candidates[best] if means[best] < 1.0 - least else target
+    return target.tuned(**{number: fastest}) if means[fastest] < 1.0 - least else target
+
+
+def relative_times(
+    target: Target, number: str, values: Sequence[object], kernels: Sequence[TimedKernel], seconds_of: Seconds
+) -> dict[object, list[float]]:
+    """For each value of a number, the one at hand first, times of kernels in units of those with that one."""
+    present = getattr(target.tuning, number)
+    tried = [present, *(value for value in values if value != present)]
+    shares: dict[object, list[float]] = {value: [] for value in tried}
+    for kernel in kernels:
+        arrays = kernel.arrays()
+        calls = [kernel.call(target.tuned(**{number: value}), arrays) for value in tried]
+        seconds = seconds_of(*calls)
+        for value, elapsed in zip(tried, seconds, strict=True):
+            shares[value].append(elapsed / seconds[0])
+    return shares
 
 
 def measurements(target: Target) -> Iterator[tuple[str, tuple[object, ...], tuple[TimedKernel, ...]]]:
@@ -144,12 +156,14 @@ def measurements(target: Target) -> Iterator[tuple[str, tuple[object, ...], tupl
 
 def _exponentials(dtype: str) -> TimedKernel:
     v = vector("v", dtype=dtype)
-    return TimedKernel((v,), exp(-v * v) / (1.0 + exp(v)), ((ELEMENTS,),))
+    name = f"exp(-v*v)/(1+exp(v)) {dtype}"
+    return TimedKernel(name, (v,), exp(-v * v) / (1.0 + exp(v)), ((ELEMENTS,),))
 
 
 def _tangents(dtype: str) -> TimedKernel:
     x, y = vector("x", dtype=dtype), vector("y", dtype=dtype)
-    return TimedKernel((x, y), tanh(x) * y + exp(-x * x), ((ELEMENTS,), (ELEMENTS,)))
+    name = f"tanh(x)*y+exp(-x*x) {dtype}"
+    return TimedKernel(name, (x, y), tanh(x) * y + exp(-x * x), ((ELEMENTS,), (ELEMENTS,)))
 
 
 def _chain(dtype: str) -> TimedKernel:
@@ -157,31 +171,32 @@ def _chain(dtype: str) -> TimedKernel:
     value = x
     for _ in range(20):
         value = value * x + 0.25
-    return TimedKernel((x,), value, ((ELEMENTS,),))
+    return TimedKernel(f"20 steps of y*x+c {dtype}", (x,), value, ((ELEMENTS,),))
 
 
 def _scaled(dtype: str, size: int) -> TimedKernel:
     x, y = vector("x", dtype=dtype), vector("y", dtype=dtype)
-    return TimedKernel((x, y), x * 2.5 + y, ((size,), (size,)))
+    return TimedKernel(f"a*x+y {dtype}", (x, y), x * 2.5 + y, ((size,), (size,)))
 
 
 def _large_sums() -> tuple[TimedKernel, TimedKernel]:
     x, y = vector("x", dtype="float32"), vector("y", dtype="float32")
     return (
-        TimedKernel((x,), total(square(x)), ((LARGE,),), in_parts=True),
-        TimedKernel((x, y), total(square(x - y)), ((LARGE,), (LARGE,)), in_parts=True),
+        TimedKernel("large sum(x*x)", (x,), total(square(x)), ((LARGE,),), in_parts=True),
+        TimedKernel("large sum((x-y)**2)", (x, y), total(square(x - y)), ((LARGE,), (LARGE,)), in_parts=True),
     )
 
 
 def _large_streams() -> tuple[TimedKernel, TimedKernel]:
     x, y = vector("x", dtype="float32"), vector("y", dtype="float32")
     return (
-        TimedKernel((x,), x * 2.5 + 1.0, ((LARGE,),), in_parts=True, streams=True),
-        TimedKernel((x, y), x * 2.5 + y, ((LARGE,), (LARGE,)), in_parts=True, streams=True),
+        TimedKernel("large a*x+b", (x,), x * 2.5 + 1.0, ((LARGE,),), in_parts=True, streams=True),
+        TimedKernel("large a*x+y", (x, y), x * 2.5 + y, ((LARGE,), (LARGE,)), in_parts=True, streams=True),
     )
 
 
 def _large_rows() -> TimedKernel:
     x, scale = matrix("x", dtype="float32"), vector("s", dtype="float32")
     centred = (x - total(x, axis=1, keepdims=True)) * scale
-    return TimedKernel((x, scale), centred, ((LARGE // ROW, ROW), (ROW,)), in_parts=True, streams=True)
+    shapes = (LARGE // ROW, ROW), (ROW,)
+    return TimedKernel("large centred rows", (x, scale), centred, shapes, in_parts=True, streams=True)

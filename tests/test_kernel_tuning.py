@@ -1,7 +1,7 @@
 """TuningNumbers: the fastest of several values of a number is taken, where it is faster by enough."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def test_the_fastest_value_is_taken_where_it_is_faster_by_enough(number: str, ga
 def small_of(kernel: TimedKernel) -> TimedKernel:
     """The same for less data."""
     shapes = tuple(tuple(min(size, 4096) for size in shape) for shape in kernel.shapes)
-    return TimedKernel(kernel.inputs, kernel.output, shapes, kernel.in_parts, kernel.streams)
+    return replace(kernel, shapes=shapes)
 
 
 def test_what_is_timed_computes_what_it_says() -> None:
