@@ -48,7 +48,7 @@ EXPLOSIVE_GROWTH = 3.0
 """A step that multiplies the e-nodes by this runs with a match limit from then on."""
 
 _LARGEST_SHARE = 0.5
-"""What may take more of the time left than this, or of the e-nodes left, is left out of the round."""
+"""What may take more than this of the time, matches or e-nodes that are left is left out of the round."""
 
 _MOST_RELATED = 40
 """Times the fuel that a user's rule may have of new ones, where its patterns are related."""
@@ -381,7 +381,8 @@ class _Saturation:
         if not join.is_related:
             return limits.fuel
         nodes = _LARGEST_SHARE * (limits.nodes - self.runner.nodes.exact())
-        limit = min(_MOST_RELATED * limits.fuel, nodes / join.terms if join.terms else math.inf)
+        matches = _LARGEST_SHARE * (limits.matches - self.runner.matches)
+        limit = min(_MOST_RELATED * limits.fuel, matches, nodes / join.terms if join.terms else math.inf)
         soon = _MATCHES_A_SECOND * self.runner.left()
         if soon < limit:
             self.runner.hurried = True
