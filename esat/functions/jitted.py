@@ -119,12 +119,10 @@ def _method_of(f: Any) -> types.MethodType | None:
     """A function with an object that belongs to it: a method, or what an object does when it is called."""
     if isinstance(f, types.MethodType):
         return f
+    if isinstance(f, Jitted):
+        return None
     called = vars(type(f)).get("__call__")
-    return (
-        types.MethodType(called, f)
-        if isinstance(called, types.FunctionType) and type(f) is not Jitted
-        else None
-    )
+    return types.MethodType(called, f) if isinstance(called, types.FunctionType) else None
 
 
 def make_jitted(

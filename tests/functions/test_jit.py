@@ -351,13 +351,17 @@ def test_views_read_and_write_what_they_are_views_of():
 
 def test_copies_where_numpy_copies():
     def f(a):
+        like = a.T + 1
+        like.reshape(-1)[1] = 70
+        narrow = a.T.astype(np.float32)
+        narrow.ravel()[1] = 70
         flat = a.T.ravel()
         flat[0] = 50
         kept = a.copy()
         a[0, 0] = 8
         b = a + 0
         b[0] = 3
-        return flat, kept, b, a.flatten()
+        return flat, kept, b, a.flatten(), like, narrow
 
     check(f, X)
 

@@ -67,6 +67,12 @@ def test_derivatives_of_derivatives():
     assert esat.grad(esat.grad(esat.grad(cube)))(2.0) == 6
 
 
+def test_jitted_once_more():
+    twice = jit(esat.grad(loss))
+    np.testing.assert_allclose(twice(W, X, Y), esat.grad(loss)(W, X, Y))
+    assert isinstance(twice, type(loss).__mro__[1])
+
+
 def test_within_traced_functions():
     @jit
     def step(w, x, y, rate):

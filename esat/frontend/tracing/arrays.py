@@ -60,9 +60,18 @@ class TracedArray(TracedOperators):
         For a view: from the value of the base and a new one of the view to the new one of the base.
     key
         For a view by an index: the index.
+
+    Attributes
+    ----------
+    like
+        The operands of an elementwise function that it is the result of: it lies in memory as they do.
+    version
+        How often it was assigned to.
     """
 
-    __slots__ = ("_base", "_layout", "_read", "_seen", "_value", "_write", "is_scalar", "key", "version")
+    __slots__ = (
+        "_base", "_layout", "_read", "_seen", "_value", "_write", "is_scalar", "key", "like", "version"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -80,6 +89,7 @@ class TracedArray(TracedOperators):
         self._seen = -1
         self._layout: np.ndarray[Any, np.dtype[Any]] | None = None
         self.key = key
+        self.like: tuple[TracedArray, ...] = ()
         self.version = 0
         self.is_scalar = is_scalar
 
@@ -138,11 +148,20 @@ class TracedArray(TracedOperators):
         if self._layout is None:
             known = self.known_shape
             if self._base is None or self._read is None:
-                self._layout = None if known is None else np.empty(known, self.dtype)
+                self._layout = None if known is None else self._laid_out(known)
             else:
                 below = self._base.layout()
                 self._layout = None if below is None else np.asarray(self._read(below))
         return self._layout
+
+    def _laid_out(self, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[Any]]:
+        """Where elements lie: in C order, or as those of the operands it was computed from elementwise."""
+        like = [one for one in (each.layout() for each in self.like) if one is not None]
+        if not like or all(one.flags.c_contiguous for one in like):
+            return np.empty(shape, self.dtype)
+        flags: Any = ["zerosize_ok", "refs_ok"]
+        made: Any = np.nditer([*like, None], flags, op_dtypes=[*[None] * len(like), self.dtype]).operands[-1]
+        return np.asarray(made) if made.shape == shape else np.empty(shape, self.dtype)
 
     # ---- what is known of it
 

@@ -365,6 +365,9 @@ def traced_astype(array: Any, dtype: Any, casting: str, copy: bool) -> Any:
         return array
     value = array.value
     if isinstance(value, Variable):
-        return TracedArray(cast(value, wanted), is_scalar=array.is_scalar)
-    with np.errstate(all="ignore"):
-        return TracedArray(value.astype(wanted))
+        result = TracedArray(cast(value, wanted), is_scalar=array.is_scalar)
+    else:
+        with np.errstate(all="ignore"):
+            result = TracedArray(value.astype(wanted))
+    result.like = (array,)
+    return result

@@ -48,7 +48,8 @@ def traced_ufunc(
     if not holds_unknown([operands, options, out]) or (
         out is not None and not holds_unknown([operands, options])
     ):
-        return _stored(out, _of_known(ufunc, method, operands, options), options)
+        known = _of_known(ufunc, method, operands, options)
+        return _stored(out, known, options, operands if method == "__call__" else ())
     if method == "at":
         return _at(ufunc, *operands)
     casting = options.pop("casting", "same_kind")
@@ -60,7 +61,7 @@ def traced_ufunc(
         )
     if where is not None and where is not True:
         result = _where(ufunc, where, result, out)
-    return _stored(out, result, {"casting": casting})
+    return _stored(out, result, {"casting": casting}, operands if method == "__call__" else ())
 
 
 def _of_known(ufunc: np.ufunc, method: str, operands: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -76,10 +77,14 @@ def _of_known(ufunc: np.ufunc, method: str, operands: Sequence[Any], options: Ma
     return getattr(ufunc, method)(*plain, **named)
 
 
-def _stored(out: Any, result: Any, options: Mapping[str, Any]) -> Any:
+def _stored(out: Any, result: Any, options: Mapping[str, Any], operands: Sequence[Any] = ()) -> Any:
     """A result handed out, or written into the arrays that were given for it."""
     if out is None or (isinstance(out, tuple) and all(one is None for one in out)):
-        return handed_out(result)
+        found = handed_out(result)
+        for one in found if isinstance(found, tuple) else (found,):
+            if type(one) is TracedArray and not one.is_scalar:
+                one.like = tuple(each for each in operands if type(each) is TracedArray)
+        return found
     targets = out if isinstance(out, tuple) else (out,)
     results = result if isinstance(result, tuple) else (result,)
     for target, one in zip(targets, results, strict=True):
