@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.accuracy.formats import NAME
 from esat.accuracy.judge import judged
 from esat.egraph.terms import TermGraph
 from esat.errors import CompileError
@@ -51,7 +52,7 @@ def _code() -> str:
     """Stands for the code that judges, and the format it judges with."""
     package = Path(__file__).resolve().parent.parent
     rooms = [digest_of_sources(package / room) for room in ("accuracy", "ops")]
-    return " ".join([*rooms, np.__version__, str(np.finfo(np.longdouble).nmant)])
+    return " ".join([*rooms, np.__version__, NAME])
 
 
 def _described(arrays: EGraphArrays, terms: TermGraph) -> Iterator[str]:

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.evaluation import Evaluation, Found
+from esat.accuracy.formats import widened
 from esat.accuracy.operations import aligned, fitted, stepped
 from esat.accuracy.order import Order
 from esat.accuracy.stacks import Group, IntArray, Numbering, narrowed
 from esat.accuracy.truths import Truths
 from esat.accuracy.units import Unit
-from esat.accuracy.wide import REAL
 from esat.egraph.terms import TermGraph
 from esat.extract.verdicts import TOLERANCE
 
@@ -408,7 +408,7 @@ def _sum_is_exact(x: Array, y: Array, value: Array) -> Array:
 
 
 def _product_is_exact(x: Array, y: Array, value: Array) -> Array:
-    exact: Array = x.astype(REAL) * y.astype(REAL) == value
+    exact: Array = widened(x) * widened(y) == value
     return exact
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from esat.accuracy import wide
+from esat.accuracy.formats import UNIT, UNKNOWN
 from esat.accuracy.units import Places, Unit
-from esat.accuracy.wide import UNIT, UNKNOWN, Bounded, Rule, Wide
+from esat.accuracy.wide import Bounded, Rule, Wide
 from esat.egraph.terms import TermGraph
 from esat.graph.op import Op
 from esat.graph.registry import registered_ops

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.evaluation import Evaluation, Found
+from esat.accuracy.formats import PAIRS, REAL, UNKNOWN, widened, zeros
 from esat.accuracy.operations import STRUCTURAL, fitted
 from esat.accuracy.order import Order
 from esat.accuracy.stacks import Group, IntArray
-from esat.accuracy.wide import COMPLEX, REAL, SELECTING, UNKNOWN, applied, contradicts
+from esat.accuracy.wide import SELECTING, applied, contradicts
 from esat.egraph.terms import TermGraph
 
 Array = NDArray[Any]
@@ -59,10 +60,12 @@ class Truths(Evaluation):
         self.bound: list[Array] = []
         self.conflicts: set[int] = set()
         for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True):
-            kind = COMPLEX if dtype.kind == "c" else REAL
-            self.value.append(np.zeros((count, batch, *shape), kind))
+            self.value.append(zeros((count, batch, *shape), dtype))
             self.bound.append(np.full((count, batch, *shape), UNKNOWN))
         for klass, values in drawn.items():
+            if PAIRS and values.dtype.kind == "c":
+                self._some_unknown = True
+                continue
             stack, row = numbering.stack[klass], numbering.row[klass]
             self.value[stack][row], self.bound[stack][row] = values, 0
             self.known[stack][row] = True
@@ -75,7 +78,7 @@ class Truths(Evaluation):
         if group.operation.rule is None:
             dtypes = (self._numbering.dtypes[stack] for stack, _ in group.operands)
             own = group.operation.own([x.astype(dtype) for x, dtype in zip(xs, dtypes, strict=True)])
-            value = fitted(own.astype(REAL), shape)
+            value = fitted(widened(own), shape)
             unknown = np.zeros(value.shape, np.bool_)
             for error in ts:
                 uncertain = error.reshape(*error.shape[:2], -1).any(axis=2) > 0
@@ -86,10 +89,10 @@ class Truths(Evaluation):
         return fitted(value, shape), fitted(bound, shape)
 
     def _leaves(self, group: Group, values: Array, rounded: NDArray[np.bool_]) -> Found:
-        value = values.astype(self.value[group.result].dtype)
+        value = widened(values)
         unit = np.finfo(self._numbering.dtypes[group.result]).eps / 2 if rounded.any() else 0.0
         units = np.where(rounded, unit, 0.0).astype(REAL).reshape(-1, *[1] * (value.ndim - 1))
-        return value, np.abs(value) * units
+        return value, np.abs(values) * units
 
     def _take(self, group: Group, found: Found) -> IntArray:
         """Let classes take values that are better than theirs; the classes whose users gain by it."""
@@ -117,4 +120,5 @@ class Truths(Evaluation):
         values[rows] = np.where(better, value, old)
         bounds[rows] = np.where(better, bound, error)
         known[rows] = True
-        return members[matters.any(axis=axes)]
+        changed: IntArray = members[matters.any(axis=axes)]
+        return changed

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy import wide
+from esat.accuracy.formats import REAL, UNIT, UNKNOWN, widened
 from esat.accuracy.operations import UNFIT
-from esat.accuracy.wide import COMPLEX, REAL, UNIT, UNKNOWN
 from esat.errors import EsatError
 from esat.graph import Apply, Constant, Family, SharedVariable, Variable
 from esat.graph.traversal import toposort
@@ -81,8 +81,7 @@ def wide_values(outputs: Sequence[Variable], known: Mapping[Variable, Any]) -> d
 
 
 def _exactly(value: Array) -> Wide:
-    kind = COMPLEX if value.dtype.kind == "c" else REAL
-    return Wide(value.astype(kind), np.zeros(value.shape, REAL), unit_of(value.dtype))
+    return Wide(widened(value), np.zeros(value.shape, REAL), unit_of(value.dtype))
 
 
 def _operand(variable: Variable, found: Mapping[Variable, Wide]) -> Wide | None:
@@ -134,7 +133,7 @@ def _bounded(
         own = op.perform([x.astype(kind) for x, kind in zip(xs, kinds, strict=True)])[0]
         if not exact:
             raise TypeError("integers that are not known")
-        return own.astype(REAL), np.zeros(own.shape, REAL)
+        return widened(own), np.zeros(own.shape, REAL)
     if isinstance(op, Cast):
         return wide.cast(dtype, xs[0], ts[0])
     if isinstance(op, DimShuffle) or op.family in _ARRANGING:

@@ -1,6 +1,6 @@
 """Operations in a wider format, with first-order bounds of their errors.
 
-Values are ``longdouble`` (or ``clongdouble``), bools and integers included. An error bound is absolute: how
+Values are of the wide format (see ``formats``), bools and integers included. An error bound is absolute: how
 far rounding in the wide format, of operands and of the operation itself, may have moved a value. Values that
 are exact have the bound zero; of those of which nothing is known it is :data:`UNKNOWN`, and they are finite:
 processors compute with Inf and NaN a hundred times slower in this format.
@@ -14,6 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.accuracy.formats import (
+    OVERFLOWN,
+    REAL,
+    SMALLEST,
+    UNIT,
+    UNKNOWN,
+    array_of,
+    bound_of,
+    lacks,
+    widened,
+)  # fmt: skip
 from esat.graph.op import Op
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.elementwise.scipy_functions import Special
@@ -24,17 +35,11 @@ Bounded = tuple[Wide, Wide]
 Rule = Callable[[Sequence[Wide], Sequence[Wide]], Bounded]
 """From the values of operands and their bounds to those of a result."""
 
-REAL, COMPLEX = np.longdouble, np.clongdouble
-UNIT = REAL(2.0) ** -63
-"""Relative error of an operation in the wide format, some of which err by more than half a unit."""
 UNIT_OF_DOUBLES = REAL(2.0) ** -49
-"""The same of functions that exist in float64 only."""
+"""Relative error of functions that exist in float64 only."""
 UNDERFLOW = REAL(float(np.finfo(np.float64).smallest_subnormal))
 """What such functions may lose beyond it."""
-UNKNOWN = REAL(2.0) ** 16000
-"""The bound, and what is beyond it, of values of which nothing is known."""
 _NOTHING = REAL(0)
-_SMALLEST = np.finfo(REAL).tiny * REAL(2.0) ** 100
 _MOST_BITS = REAL(2.0) ** -40
 """Relative bound up to which a value is known well enough for two of them to contradict each other."""
 
@@ -129,7 +134,7 @@ def _compared(function: Callable[..., Any]) -> Rule:
     def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
         error = ts[0] + ts[1]
         unsure = (error > 0) & (np.abs(xs[0] - xs[1]) <= error)
-        value = function(xs[0], xs[1]).astype(REAL)
+        value = widened(function(xs[0], xs[1]))
         return value, np.where(unsure, UNKNOWN, REAL(0))
 
     return rule
@@ -137,7 +142,7 @@ def _compared(function: Callable[..., Any]) -> Rule:
 
 def _logical(function: Callable[..., Any]) -> Rule:
     def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
-        value = function(*(x != 0 for x in xs)).astype(REAL)
+        value = widened(function(*(x != 0 for x in xs)))
         unsure = sum(((t > 0) & (np.abs(x) <= t) for x, t in zip(xs, ts, strict=True)), np.zeros((), bool))
         return value, np.where(unsure, UNKNOWN, REAL(0)) + np.zeros(value.shape, REAL)
 
@@ -200,21 +205,16 @@ def rule_of(op: Op) -> Rule | None:
     if not isinstance(op, Elementwise):
         return None
     function, unit, underflow = op.wide or op.numpy, UNIT, REAL(0)
-    if op.wide is None and (isinstance(function, Special) or _is_narrow(function)):
+    if op.wide is None and (isinstance(function, Special) or lacks(function)):
         function, unit, underflow = _in_doubles(function), UNIT_OF_DOUBLES, UNDERFLOW
     return general(function, REAL(0) if op.constructor in EXACT else unit, underflow)
-
-
-def _is_narrow(function: Callable[..., Any]) -> bool:
-    """Whether a ufunc has no loop for the wide format."""
-    return isinstance(function, np.ufunc) and not any("g" in types for types in function.types)
 
 
 def _in_doubles(function: Callable[..., Any]) -> Callable[..., Any]:
     def computed(*operands: Wide) -> Any:
         kinds = (np.complex128 if x.dtype.kind == "c" else np.float64 for x in operands)
         value = np.asarray(function(*(x.astype(kind) for x, kind in zip(operands, kinds, strict=True))))
-        return value.astype(COMPLEX if value.dtype.kind == "c" else REAL)
+        return widened(value)
 
     return computed
 
@@ -223,10 +223,10 @@ def general(function: Callable[..., Any], unit: Any = UNIT, underflow: Any = _NO
     """The rule of any function: its errors follow from moving each operand by its bound."""
 
     def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
-        value = np.asarray(function(*xs))
+        value = array_of(function(*xs))
         is_number = value.dtype.kind != "b"
         if not is_number:
-            value = value.astype(REAL)
+            value = widened(value)
         bound = moved(function, xs, ts, value)
         if is_number:
             bound = bound + (unit * np.abs(value) + underflow)
@@ -254,11 +254,11 @@ def moved(function: Callable[..., Any], xs: Sequence[Wide], ts: Sequence[Wide], 
 def cast(target: np.dtype[Any], x: Wide, error: Wide) -> Bounded:
     """A value in another dtype: among floats it is the same, rounding is the program's."""
     if target.kind == "c":
-        return x.astype(COMPLEX), error
+        return widened(x.astype(np.complex128)) if x.dtype.kind != "c" else x, error
     if target.kind == "f":
-        return x.astype(REAL), error
+        return x, error
     if target.kind == "b":
-        return (x != 0).astype(REAL), np.where((np.abs(x) <= error) & (error > 0), UNKNOWN, REAL(0))
+        return widened(x != 0), np.where((np.abs(x) <= error) & (error > 0), UNKNOWN, REAL(0))
     return np.trunc(x.real), np.where(error > 0.1, UNKNOWN, REAL(0))
 
 
@@ -299,8 +299,8 @@ def applied(rule: Rule, xs: Sequence[Wide], ts: Sequence[Wide], selects: bool = 
     unknown = not selects and any(mask.any() for mask in missing)
     known = [np.where(mask, 0, error) for mask, error in zip(missing, ts, strict=True)] if unknown else ts
     value, bound = rule(xs, known)
-    value = np.asarray(value)
-    bound = np.fmin(bound, UNKNOWN)  # which NaN is, too
+    value = array_of(value)
+    bound = np.fmin(bound_of(bound), UNKNOWN)  # which NaN is, too
     if bound.shape != value.shape:
         bound = np.broadcast_to(bound, value.shape)
     finite = np.isfinite(value)
@@ -309,7 +309,7 @@ def applied(rule: Rule, xs: Sequence[Wide], ts: Sequence[Wide], selects: bool = 
         for error in known:
             exact &= _at_elements(error == 0, value.shape, np.all)
         value = np.where(finite | exact, value, 1)
-        bound = np.where(finite, bound, np.where(exact, REAL(0), UNKNOWN))
+        bound = np.where(finite, bound, np.where(exact, OVERFLOWN, UNKNOWN))
     if unknown:
         for mask in missing:
             bound = np.where(_at_elements(mask, value.shape, np.any), UNKNOWN, bound)
@@ -332,7 +332,7 @@ def _at_elements(mask: Wide, shape: tuple[int, ...], join: Callable[..., Any]) -
 def contradicts(value: Wide, bound: Wide, other: Wide, other_bound: Wide) -> NDArray[np.bool_]:
     """Where two values that are both well known are apart."""
     finite = np.isfinite(value) & np.isfinite(other)
-    apart = finite & (np.abs(value - other) > 8 * (bound + other_bound) + _SMALLEST)
+    apart = finite & (np.abs(value - other) > 8 * (bound + other_bound) + SMALLEST)
     sure: NDArray[np.bool_] = (
         apart & (bound < _MOST_BITS * np.abs(value)) & (other_bound < _MOST_BITS * np.abs(other))
     )
@@ -341,9 +341,9 @@ def contradicts(value: Wide, bound: Wide, other: Wide, other_bound: Wide) -> NDA
 
 def _underflown(size: Wide, bound: Wide, nonzero: Sequence[Wide]) -> Wide:
     """The bound where the wide format itself may have underflown: a zero that no operand explains."""
-    low = size < _SMALLEST
+    low = size < SMALLEST
     if not low.any():
         return bound
     for operand in nonzero:
         low = low & (operand != 0)
-    return np.where(low, bound + _SMALLEST, bound)
+    return np.where(low, bound + SMALLEST, bound)
