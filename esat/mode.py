@@ -60,6 +60,10 @@ class Mode:
     accuracy
         What forms are chosen by before time: ``best``, the most accurate form of each value that the rules
         find; ``written``, none that is less accurate than the graph as it was written; ``ignore``, nothing.
+    regimes
+        Whether, where accuracy goes before time, a value that no single form computes accurately everywhere
+        may be computed by two forms, and a condition on one input chooses between them. Both are computed
+        everywhere, and parts that work element by element are saturated once more.
     debug
         Whether every stage is checked against the unoptimized graph, and every call for NaN and Inf.
     samples
@@ -105,6 +109,7 @@ class Mode:
     time_limit: float | None
     extract: Literal["area", "tree", "optimal"]
     accuracy: Accuracy
+    regimes: bool
     debug: bool
     trace: Writer | None
     samples: tuple[Any, ...] | None = field(repr=False, compare=False)
@@ -207,6 +212,7 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "time_limit": _LIMIT,
     "extract": (_is_one_of("area", "tree", "optimal"), "'area', 'tree' or 'optimal'"),
     "debug": _FLAG,
+    "regimes": _FLAG,
     "trace": (lambda value: value is None or callable(value), "a function of lines, or None"),
     "samples": (lambda value: value is None or isinstance(value, tuple | list), "a list of values, or None"),
     "autotune": _FLAG,
@@ -227,6 +233,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "time_limit": None,
     "extract": "area",
     "accuracy": "best",
+    "regimes": False,
     "debug": False,
     "trace": None,
     "samples": None,

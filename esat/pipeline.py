@@ -398,6 +398,7 @@ def _optimize(
             mode.trace,
             keeps,
             mode.accuracy,
+            mode.regimes and mode.accuracy != "ignore",
         )
         result, report, details = saturating.optimize(graph, profile.stage)
     details.name = mode.name

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from esat.accuracy.double_double import DoubleDouble, computes, double_double
+from esat.accuracy.double_double import DoubleDouble, double_double
+from esat.accuracy.pair_functions import computes
 
 VARIABLE = "ESAT_WIDE_FORMAT"
 PAIRS = os.environ.get(VARIABLE) == "pairs" or np.finfo(np.longdouble).nmant < 63

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.losses import Losses, References, UnitLosses
-from esat.accuracy.order import order_of
+from esat.accuracy.order import Order, order_of
 from esat.accuracy.sample import Sample, sample_of
 from esat.accuracy.scales import scales_of
-from esat.accuracy.stacks import Numbering
 from esat.accuracy.truths import Truths
-from esat.accuracy.units import Units, places_of, tiny_values, units_of
+from esat.accuracy.units import Places, Units, places_of, tiny_values, units_of
 from esat.accuracy.written import as_written
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.verdicts import TOLERANCE, OutputAccuracy, Verdicts
+from esat.records import record
 
 FloatArray = NDArray[np.float64]
 
@@ -28,49 +28,99 @@ _MIXING = ("Reduce", "Softmax", "LogSoftmax", "LogSumExp", "MatMul", "Arg")
 """What begins the names of operations that join elements."""
 
 
+@record(frozen=True, eq=False)
+class Evaluated:
+    """An e-graph at sample points: what all that is said of its e-nodes follows from.
+
+    Attributes
+    ----------
+    graph
+        The e-graph.
+    units, places
+        What there is to evaluate, and where.
+    order
+        In which order.
+    contested
+        bool ``(classes,)``: which of them may be computed in several ways.
+    sample, truths, references
+        The points, the truths there, and what is compared with them.
+    """
+
+    graph: SaturatedGraph
+    units: Units
+    places: Places
+    order: Order
+    contested: NDArray[np.bool_]
+    sample: Sample
+    truths: Truths
+    references: References
+
+    def at(self, sample: Sample) -> Evaluated:
+        """The same e-graph at other points."""
+        truths, references = _truths(self.graph, self.order, self.contested, sample)
+        return replace(self, sample=sample, truths=truths, references=references)
+
+    def losses(self, references: References) -> Losses:
+        """What forms lose, the best ones chosen by these references."""
+        sample = self.sample
+        contested = [self.contested[members] for members in self.order.numbering.members]
+        found = Losses(
+            self.graph.terms, self.order, sample.inputs, sample.drawn, sample.batch, references, contested
+        )
+        found.run()
+        return found
+
+    def of_nodes(self, losses: Losses) -> tuple[tuple[FloatArray, FloatArray], frozenset[int]]:
+        """Losses of e-nodes, and which of them are computed strictly as they were written."""
+        return _of_nodes(self.units, losses.loss, self.graph.arrays, self.truths.conflicts)
+
+
+def evaluated(graph: SaturatedGraph) -> Evaluated:
+    """An e-graph at the usual points."""
+    arrays, terms = graph.arrays, graph.terms
+    tiny = 2 if any(name.startswith(_MIXING) for name in arrays.operator_names) else 1
+    places = places_of(tiny_values(arrays, terms, tiny), tiny)
+    units = units_of(arrays, terms, graph.plan, places)
+    order = order_of(units.units, places, (), [int(klass) for klass in arrays.term_class if klass >= 0])
+    sample = sample_of(terms, places, order, tiny)
+    contested = np.bincount([unit.result for unit in units.units], minlength=len(places)) > 1
+    return Evaluated(
+        graph, units, places, order, contested, sample, *_truths(graph, order, contested, sample)
+    )
+
+
+def _truths(
+    graph: SaturatedGraph, order: Order, contested: NDArray[np.bool_], sample: Sample
+) -> tuple[Truths, References]:
+    truths = Truths(graph.terms, order, sample.inputs, sample.drawn, sample.batch)
+    truths.run()
+    scales = scales_of(order, truths, sample.is_extreme)
+    compared = contested.copy()
+    compared[graph.roots] = True
+    return truths, References(truths, order.numbering, scales, sample.is_extreme, compared)
+
+
 def judged(graph: SaturatedGraph) -> Verdicts:
     """What the e-nodes of a graph lose, as far as they can be evaluated.
 
     It depends on the e-graph and the terms alone: neither on costs nor on sizes that types leave open.
     """
-    arrays, terms = graph.arrays, graph.terms
-    names = arrays.operator_names
-    tiny = 2 if any(name.startswith(_MIXING) for name in names) else 1
-    places = places_of(tiny_values(arrays, terms, tiny), tiny)
-    units = units_of(arrays, terms, graph.plan, places)
-    order = order_of(units.units, places, (), [int(klass) for klass in arrays.term_class if klass >= 0])
-    numbering = order.numbering
-    sample = sample_of(terms, places, order, tiny)
-    truths = Truths(terms, order, sample.inputs, sample.drawn, sample.batch)
-    truths.run()
-    scales = scales_of(order, truths, sample.is_extreme)
-    contested = np.bincount([unit.result for unit in units.units], minlength=len(places)) > 1
-    compared = contested.copy()
-    compared[graph.roots] = True
-    references = References(truths, numbering, scales, sample.is_extreme, compared)
-    losses = Losses(
-        terms,
-        order,
-        sample.inputs,
-        sample.drawn,
-        sample.batch,
-        references,
-        [contested[members] for members in numbering.members],
-    )
-    losses.run()
-    loss = losses.loss
-    of_nodes, strict = _of_nodes(units, loss, arrays, truths.conflicts)
+    arrays = graph.arrays
+    found = evaluated(graph)
+    references, sample = found.references, found.sample
+    losses = found.losses(references)
+    of_nodes, strict = found.of_nodes(losses)
     differ = _classes_that_differ(arrays, *of_nodes)
     differ[arrays.class_of[list(strict)]] = True
     written = as_written(graph, losses, references, sample, differ) if differ.any() else None
     outputs = tuple(
-        _output(klass, losses, None if written is None else written.bits[place], references, numbering)
+        _output(klass, losses, None if written is None else written.bits[place], references)
         for place, klass in enumerate(graph.roots)
     )
     nothing = np.full(arrays.class_count, np.inf)
     before = (nothing, nothing) if written is None else (written.moderate, written.extreme)
     verdicts = Verdicts(of_nodes[0], of_nodes[1], before[0], before[1], strict, outputs)
-    return replace(verdicts, places=_places(verdicts, units, loss, arrays, terms, sample))
+    return replace(verdicts, places=_places(verdicts, found.units, losses.loss, arrays, graph.terms, sample))
 
 
 def _places(
@@ -129,12 +179,11 @@ def _of_nodes(
     return (found[0], found[1]), frozenset(strict)
 
 
-def _output(
-    klass: int, losses: Losses, written: FloatArray | None, references: References, numbering: Numbering
-) -> OutputAccuracy:
+def _output(klass: int, losses: Losses, written: FloatArray | None, references: References) -> OutputAccuracy:
     best = losses.bits_of(klass)
     if best is None:
         return NOT_JUDGED
+    numbering = losses.order.numbering
     points = references.points(numbering.stack[klass], int(numbering.row[klass]))
     if not points.any():
         return NOT_JUDGED

@@ -9,6 +9,7 @@ randomness in floating-point arithmetic", UCLA CSD-970002, 1997.)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -147,12 +148,22 @@ class References:
         found: NDArray[np.bool_] = judged.reshape(len(judged), -1).all(axis=1) & ~self.is_extreme
         return found
 
-    def loss(self, stack: int, bits: FloatArray) -> Loss:
-        """The losses of e-nodes that lose so many bits at each point."""
+    def over(self, stack: int, bits: FloatArray) -> FloatArray:
+        """What counts of so many bits lost at each point: those beyond the dead zone, of few the square."""
         over = np.maximum(bits - DEAD_ZONE, 0.0)
         over = np.minimum(over, over * over * (1.0 / NOTICED)) * self._of[stack].weight
-        over = np.minimum(over, WORST)
+        return np.minimum(over, WORST)
+
+    def loss(self, stack: int, bits: FloatArray) -> Loss:
+        """The losses of e-nodes that lose so many bits at each point."""
+        over = self.over(stack, bits)
         return Loss(over @ self._calm, over @ self._wild)
+
+    def at(self, points: NDArray[np.bool_]) -> References:
+        """The same, of which only some points count."""
+        found = copy(self)
+        found._calm, found._wild = self._calm * points, self._wild * points
+        return found
 
 
 def _reference(value: Array, bound: Array, scale: Array, judged: Array, dtype: np.dtype[Any]) -> _Reference:
@@ -243,6 +254,10 @@ class Losses(Evaluation):
         stack, row = self._numbering.stack[klass], self._numbering.row[klass]
         return self.value[stack][row] if stack >= 0 and self.known[stack][row] else None
 
+    def chosen(self) -> list[int]:
+        """The units that compute the best forms, of each class that has one."""
+        return [int(unit) for best in self._best for unit in best if unit >= 0]
+
     def bits_of(self, klass: int) -> FloatArray | None:
         """Bits that the best form of a class loses at each point, of its worst element; None if unknown."""
         value = self.value_of(klass)
@@ -280,15 +295,14 @@ class Losses(Evaluation):
         return self._compared(group, value.reshape(count, TRIALS, self._batch, *shape))
 
     def _compared(self, group: Group, value: Array) -> Found:
-        """Values, their losses at moderate and at extreme points, and the bits at each point."""
+        """Values, and unless none of them is judged, their losses at moderate and at extreme points."""
+        contested = self._is_contested[group.result][group.rows]
+        if not contested.any():
+            return (value,)
         judge, judge_rows = self._judged_as[group.result]
         against = judge_rows[group.rows]
-        contested = self._is_contested[group.result][group.rows]
         moderate, extreme = (np.where(contested & (against < 0), np.nan, 0.0) for _ in range(2))
-        contested &= against >= 0
-        if not contested.any():
-            return value, moderate, extreme
-        places = np.flatnonzero(contested)
+        places = np.flatnonzero(contested & (against >= 0))
         bits = self._references.bits(judge, against[places], value[narrowed(places)])
         moderate[places], extreme[places] = self._references.loss(judge, bits)
         self.loss.bits[group.units[places]] = bits
@@ -296,9 +310,15 @@ class Losses(Evaluation):
 
     def _take(self, group: Group, found: Found) -> IntArray:
         """Let classes have the values of forms that lose less than theirs, as far as that matters."""
-        value, moderate, extreme = found
         number, rows = group.result, group.rows
         score, best = self._score[number], self._best[number]
+        members: IntArray = self._numbering.members[number][rows]
+        if len(found) == 1:
+            self.loss.moderate[group.units] = self.loss.extreme[group.units] = 0.0
+            best[rows], score[rows] = group.units, 0.0
+            self.value[number][rows], self.known[number][rows] = found[0], True
+            return members
+        value, moderate, extreme = found
         self.loss.moderate[group.units], self.loss.extreme[group.units] = moderate, extreme
         lost = np.where(np.isnan(moderate), np.inf, moderate)
         is_best, is_first = best[rows] == group.units, best[rows] < 0
@@ -307,7 +327,6 @@ class Losses(Evaluation):
         # What is not judged has but one form: its users see another value whenever it is computed anew.
         moved = better | (is_best & ((np.abs(gain) > TOLERANCE / 4) | ~self._is_contested[number][rows]))
         taken = better | is_best
-        members: IntArray = self._numbering.members[number][rows]
         if not taken.any():
             return members[:0]
         if not taken.all():

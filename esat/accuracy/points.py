@@ -23,7 +23,7 @@ POINTS = 96
 """Points of graphs without axes."""
 POINTS_OF_ARRAYS = 48
 """Points of others, whose elements differ."""
-_SEED = 20
+SEED = 20
 _TWINS_OF = 2
 """Inputs before it that one is close to at some points."""
 _TWINS = (1.001, 1 + 1e-8, 1.001, -1 - 1e-9, 1 + 1e-15, -1.0, 1.0)
@@ -81,10 +81,12 @@ class Points:
     ----------
     batch
         Number of points.
+    seed
+        Other points for other numbers.
     """
 
-    def __init__(self, batch: int) -> None:
-        self.batch = batch
+    def __init__(self, batch: int, seed: int = SEED) -> None:
+        self.batch, self._seed = batch, seed
         self._drawn: list[Array] = []
 
     @property
@@ -104,7 +106,7 @@ class Points:
         -------
         ``(batch, *shape)``
         """
-        random = np.random.default_rng([_SEED, len(self._drawn)])
+        random = np.random.default_rng([self._seed, len(self._drawn)])
         full = (self.batch, *shape)
         if dtype.kind == "b":
             value: Array = random.random(full) < 0.5

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.order import Order
-from esat.accuracy.points import POINTS, POINTS_OF_ARRAYS, Points, extreme_points, known_signs
+from esat.accuracy.points import POINTS, POINTS_OF_ARRAYS, SEED, Points, extreme_points, known_signs
 from esat.accuracy.roots import roots_of_sums
 from esat.accuracy.units import Places, open_sizes, places_of, term_units
 from esat.egraph.terms import SCALAR, TermGraph
@@ -50,7 +50,7 @@ class Sample:
     tiny: int
 
 
-def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int) -> Sample:
+def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: int = SEED) -> Sample:
     """The points for the inputs of terms, and for classes that are given, drawn like inputs."""
     numbering = order.numbering
     elements = sum(
@@ -58,7 +58,7 @@ def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int) -> Samp
         for shape, count in zip(numbering.shapes, numbering.counts, strict=True)
     )
     usual = POINTS if tiny == 1 else POINTS_OF_ARRAYS
-    points = Points(max(LEAST_POINTS, min(usual, MOST_ELEMENTS // max(elements, 1) // 4 * 4)))
+    points = Points(max(LEAST_POINTS, min(usual, MOST_ELEMENTS // max(elements, 1) // 4 * 4)), seed)
     inputs = _inputs(terms, points, tiny)
     drawn = {}
     for klass in sorted(order.given):

@@ -84,15 +84,19 @@ class Explanation:
         Predicted for one call.
     seconds_written
         Predicted for one call of the graph as it was written.
+    regimes
+        Values that two forms compute: the parts show the one that is best by itself.
     """
 
     parts: tuple[Part, ...]
     seconds: float
     seconds_written: float
+    regimes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [
-            f"predicted: {self.seconds * 1e6:.2f} us a call, {self.seconds_written * 1e6:.2f} us as written"
+            f"predicted: {self.seconds * 1e6:.2f} us a call, {self.seconds_written * 1e6:.2f} us as written",
+            *self.regimes,
         ]
         for part in self.parts:
             sizes = "x".join(map(str, part.shape)) or "scalar"
@@ -109,7 +113,11 @@ class Explanation:
 
 
 def explain(
-    extraction: Extraction, seconds_written: float, limit: int = 3, findings: Sequence[Finding] = ()
+    extraction: Extraction,
+    seconds_written: float,
+    limit: int = 3,
+    findings: Sequence[Finding] = (),
+    regimes: tuple[str, ...] = (),
 ) -> Explanation:
     """The parts of a choice with the best forms that lost.
 
@@ -123,6 +131,8 @@ def explain(
         Alternatives of each part, at most.
     findings
         Equalities that saturation recognised, by the numbers that classes have of them.
+    regimes
+        Values that two forms compute.
     """
     found = extraction.graph.arrays.facts.get(FOUND, {})
     graph, selection = extraction.graph, extraction.selection
@@ -150,7 +160,7 @@ def explain(
                 )
             )
     parts.sort(key=lambda part: (-part.seconds, part.form))
-    return Explanation(tuple(parts), extraction.seconds, seconds_written)
+    return Explanation(tuple(parts), extraction.seconds, seconds_written, regimes)
 
 
 def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[Alternative]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, fields
 from typing import Any
 
@@ -17,6 +17,13 @@ from esat.records import record
 
 Stage = Callable[[str], AbstractContextManager[object]]
 """Times a named stage: a context manager around it."""
+
+
+def untimed(_name: str) -> AbstractContextManager[object]:
+    """A stage that nobody times."""
+    return nullcontext()
+
+
 WORTH_TELLING = 0.5
 """Bits, in the mean over the points, from which on a gain is told of."""
 
@@ -45,6 +52,8 @@ class OptimizationReport:
         The choice and all there was to choose from; None for the other strategies.
     resizing
         Chooses anew for other sizes, where that is known to be possible.
+    regimes
+        A line for each value that two forms compute, one here and one there.
     tuning
         What autotuning did; printed it is one line. None without autotuning.
     """
@@ -61,6 +70,7 @@ class OptimizationReport:
     saturation: SaturationReport | None = field(default=None, repr=False)
     extraction: Extraction | None = field(default=None, repr=False, compare=False)
     resizing: Resizing | None = field(default=None, repr=False, compare=False)
+    regimes: tuple[str, ...] = ()
     tuning: object = field(default=None, compare=False)
 
     def __reduce__(self) -> Any:
@@ -84,7 +94,7 @@ class OptimizationReport:
         if self.extraction is None:
             raise OptimizerError(f"the {self.strategy} optimizer leaves nothing to compare with")
         findings = self.saturation.findings if self.saturation is not None else ()
-        return explain(self.extraction, self.cost_before, limit, findings)
+        return explain(self.extraction, self.cost_before, limit, findings, self.regimes)
 
     @property
     def accuracy(self) -> tuple[OutputAccuracy, ...]:
@@ -104,7 +114,7 @@ class OptimizationReport:
         ]
         if gains and self.extraction is not None:
             gains.append(f"accurate forms take {self.extraction.seconds_for_accuracy * 1e6:+.2f} us a call")
-        return gains
+        return [*gains, *self.regimes]
 
     def __str__(self) -> str:
         lines = [f"Optimizer: {self.strategy}"]

@@ -31,7 +31,8 @@ from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
 from esat.optimize.optimizer import optimize
 from esat.optimize.plan import SaturationPlan, excluded_in_vain, saturation_plan, selected_rules
-from esat.optimize.report import OptimizationReport, Stage
+from esat.optimize.regimes import use_regimes
+from esat.optimize.report import OptimizationReport, Stage, untimed
 from esat.phases.branches import join_branches, separate_branches
 from esat.phases.destroy import Supervisor, permissions_of
 from esat.rules.database import RuleDatabase, RuleSelection
@@ -73,6 +74,8 @@ class SaturationOptimizer:
         Whether programs keep what depends on constants alone from call to call.
     accuracy
         What the choice goes by before time.
+    regimes
+        Whether values may be computed by two forms and a condition.
     """
 
     database: SequenceDB
@@ -85,6 +88,7 @@ class SaturationOptimizer:
     trace: Writer | None = None
     keeps: bool = False
     accuracy: Accuracy = "best"
+    regimes: bool = False
 
     def optimize(
         self, graph: FunctionGraph, stage: Stage
@@ -158,22 +162,16 @@ class SaturationOptimizer:
         if report.saturation is not None:
             _describe(profile.parts, report.saturation, trace.steps)
         self._tell(trace.steps, result)
+        regimes = self._use_regimes(result, selection, stage)
         result.attach_feature(Supervisor(permissions_of(graph)))
         _run(plan.after, result, profile, stage)
-
-        def finish(other: FunctionGraph) -> None:
-            if lazy:
-                _join(other)
-            other.attach_feature(Supervisor(permissions_of(graph)))
-            plan.after.optimize(other)
-
-        resizing = None
-        if report.extraction is not None:
-            resizing = Resizing(report.extraction, graph, self.options.machine or MachineProfile(), finish)
+        resizing = self._resizing(report, graph, selection, plan, lazy)
         profile.nodes_after, profile.nodes_most = len(result), max(len(result), profile.nodes_before)
         rules = {**_applied(profile.parts), **report.rules}
         profile.end(whole.lap())
-        report = replace(report, nodes_before=profile.nodes_before, rules=rules, resizing=resizing)
+        report = replace(
+            report, nodes_before=profile.nodes_before, rules=rules, resizing=resizing, regimes=regimes
+        )
         return result, report, profile
 
     def _tell_of_exclusions(self, plan: SaturationPlan) -> None:
@@ -235,6 +233,41 @@ class SaturationOptimizer:
             result.attach_feature(ReplacementTrace(self.trace))
         if self.watch is not None:
             self.watch.check("equality saturation", result)
+
+    def _use_regimes(
+        self, graph: FunctionGraph, selection: RuleSelection, stage: Stage = untimed
+    ) -> tuple[str, ...]:
+        """Let values of an optimized graph have two forms, where that is asked for; what it says of them."""
+        if not self.regimes:
+            return ()
+        with stage("regimes"):
+            program = program_for(selection, strict=self.options.soundness == "exact")
+            kept = kept_graphs() if self.watch is None else None
+            found = use_regimes(graph, program, self.budgets, self.options.machine, kept)
+        if self.watch is not None:
+            self.watch.check("regimes", graph)
+        return tuple(found)
+
+    def _resizing(
+        self,
+        report: OptimizationReport,
+        graph: FunctionGraph,
+        selection: RuleSelection,
+        plan: SaturationPlan,
+        lazy: bool,
+    ) -> Resizing | None:
+        """What chooses anew for other sizes; None where nothing was chosen from an e-graph."""
+
+        def finish(other: FunctionGraph) -> None:
+            if lazy:
+                _join(other)
+            self._use_regimes(other, selection)
+            other.attach_feature(Supervisor(permissions_of(graph)))
+            plan.after.optimize(other)
+
+        if report.extraction is None:
+            return None
+        return Resizing(report.extraction, graph, self.options.machine or MachineProfile(), finish)
 
 
 def _applied(parts: Sequence[OptimizerProfile]) -> dict[str, int]:

@@ -14,8 +14,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from esat.accuracy.double_double import DoubleDouble, computes, double_double
+from esat.accuracy.double_double import DoubleDouble, double_double
 from esat.accuracy.formats import VARIABLE
+from esat.accuracy.pair_functions import computes
 
 mp = mpmath.mp.clone()
 mp.prec = 500

@@ -43,7 +43,7 @@ def _log_cosh(x: Array) -> Array:
 
 def _wide_log_cosh(x: Array) -> Array:
     size = np.abs(x)
-    far = size + np.log1p(np.exp(-2 * size)) - np.log(x.dtype.type(2))
+    far = size + np.log1p(np.exp(-2 * size)) - np.log(np.ones_like(x) + 1)
     value: Array = np.where(size < 1, np.log1p(2 * np.sinh(size / 2) ** 2), far)
     return value
 
