@@ -25,6 +25,7 @@ from esat.frontend.elementwise import exp, log, reciprocal, sqrt, tanh
 from esat.frontend.graph import Graph
 from esat.frontend.tensor import matrix, vector
 from esat.graph import FunctionGraph, Variable
+from esat.graph.arguments import instance_of
 from esat.kernel_tuning import tuned
 from esat.ops.contraction import MATMUL
 from esat.ops.cumulative import cumsum
@@ -67,9 +68,12 @@ def calibrate(store: bool = True) -> MachineProfile:
 
     Raises
     ------
+    CallError
+        When ``store`` is neither True nor False.
     OSError
         When the profile cannot be stored.
     """
+    instance_of("calibrate", "store", store, bool)
     profile = _Bench().profile()
     if store:
         store_profile(profile)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from typing import IO, TYPE_CHECKING, Any, Literal, get_args
@@ -16,6 +15,7 @@ from esat.classic.trace import Writer
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.extract.verdicts import ACCURACIES, Accuracy
+from esat.graph.arguments import stream_of
 from esat.graph.parameters import check_methods
 from esat.records import record
 from esat.rules import RULES
@@ -157,7 +157,7 @@ class Mode:
 
     def print_summary(self, file: IO[str] | None = None) -> None:
         """Print what takes part: the rows of the documents' table, then all optimizers in their order."""
-        print("\n".join(self.summary()), file=sys.stdout if file is None else file)
+        print("\n".join(self.summary()), file=stream_of("print_summary", file))
 
     def summary(self) -> list[str]:
         """Lines that :meth:`print_summary` prints."""

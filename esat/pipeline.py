@@ -146,14 +146,14 @@ def _compile(
     donate: Iterable[Variable],
     profile: Profile,
 ) -> Executable:
-    with profile.stage("clone"):
+    with profile.stage("clone", reads=True):
         original, updated = _function_graph(graph)
         kept = graph if isinstance(graph, Graph) else original.clone()
         chosen = mode if isinstance(mode, Mode) else Mode(mode)
         permissions = Permissions(_donated(graph, donate), updated)
         original.attach_feature(Supervisor(permissions))
     profile.nodes_before = len(original)
-    with profile.stage("rules"):
+    with profile.stage("rules", reads=True):
         options = _options(chosen, texts(), expected_shapes(shapes, graph.inputs))
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from esat.classic.profile import OptimizerProfile
+from esat.graph.arguments import instance_of
+from esat.graph.parameters import broke_off
 
 Phase: TypeAlias = Literal["optimizer", "linker"]
 """``optimizer``: stages that decide what to compute; ``linker``: those that make it run."""
@@ -117,8 +119,8 @@ class Profile:
             self._last = None
 
     @contextmanager
-    def stage(self, name: str, phase: Phase = "optimizer") -> Iterator[None]:
-        """Time a stage: ``with profile.stage("saturate"): ...``.
+    def stage(self, name: str, phase: Phase = "optimizer", *, reads: bool = False) -> Iterator[None]:
+        """Time a stage: ``with profile.stage("saturate"): ...``; ``reads`` says that it reads arguments.
 
         A stage inside another counts for itself alone: the times of all stages add up to the total.
         """
@@ -130,6 +132,10 @@ class Profile:
         self._running.append(inner)
         try:
             yield
+        except Exception as error:
+            if not reads:
+                broke_off(name, error)
+            raise
         finally:
             end = time.perf_counter()
             self._running.pop()
@@ -151,6 +157,7 @@ class Profile:
 
     def phase_seconds(self, phase: Phase) -> float:
         """Time of the stages of one phase."""
+        instance_of("phase_seconds", "phase", phase, str)
         return sum(seconds for name, seconds in self.stages.items() if self.phases[name] == phase)
 
     def as_dict(self) -> dict[str, Any]:

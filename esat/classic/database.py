@@ -6,7 +6,6 @@ takes part of the rules of the rule files: rules and Python optimizers stand in 
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from esat.classic.local import LocalOptimizer
 from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.rule_phase import RuleOptions, RulePhase, RuleSource
 from esat.errors import OptimizerError
+from esat.graph.arguments import instance_of, stream_of
 from esat.records import record
 from esat.rules.query import Query
 from esat.rules.spelling import suggestion
@@ -88,7 +88,7 @@ class DB:
             del self._entries[name]
 
     def _find(self, name: str) -> Entry:
-        entry = self._entries.get(name)
+        entry = self._entries.get(instance_of(type(self).__name__, "name", name, str))
         if entry is None:
             hint = suggestion(name, list(self._entries))
             raise OptimizerError(f"nothing is registered as {name!r} in {self.name or 'the database'}{hint}")
@@ -136,7 +136,7 @@ class DB:
 
     def subquery(self, query: Query) -> Query:
         """What a Query means here: the subquery for this database, if it has one."""
-        return query.subquery.get(self.name, query)
+        return instance_of("query", "query", query, Query).subquery.get(self.name, query)
 
     def selected(self, query: Query) -> list[Entry]:
         """Entries that a Query selects, in order; sub-databases that it does not exclude."""
@@ -173,7 +173,7 @@ class DB:
 
     def print_summary(self, file: IO[str] | None = None) -> None:
         """Print all registrations, by default to standard output."""
-        print("\n".join(self.summary()), file=sys.stdout if file is None else file)
+        print("\n".join(self.summary()), file=stream_of("print_summary", file))
 
     def summary(self) -> list[str]:
         """Lines that :meth:`print_summary` prints."""

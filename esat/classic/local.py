@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from esat.errors import OptimizerError
 from esat.graph import Apply, Op, Variable
+from esat.graph.arguments import instance_of
 
 Transformed: TypeAlias = Literal[False] | Sequence[Variable | None] | Mapping[Variable, Variable] | None
 """False (or None) for no change; one replacement an output, None where the output is not used;
@@ -30,6 +31,7 @@ class LocalOptimizer:
 
     def follows(self, op: Op) -> bool:
         """Whether it wants to see the nodes of an op, by what it tracks."""
+        instance_of("follows", "op", op, Op)
         tracked = self.tracks()
         if not tracked:
             return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO
@@ -10,7 +9,9 @@ from typing import IO
 from esat.classic.profile import Laps, OptimizerProfile
 from esat.errors import OptimizerError
 from esat.graph import FunctionGraph
+from esat.graph.arguments import elements_of, instance_of, sequence_of, stream_of
 from esat.graph.operators import comparing_nodes
+from esat.graph.parameters import broke_off
 
 
 class Optimizer:
@@ -27,12 +28,17 @@ class Optimizer:
 
     def optimize(self, fgraph: FunctionGraph) -> OptimizerProfile:
         """Attach what is required, then apply; this is what esat calls."""
+        instance_of(self.label, "fgraph", fgraph, FunctionGraph)
         begin = time.perf_counter()
         before, validate, callback = len(fgraph), fgraph.validate_seconds, fgraph.callback_seconds
         with comparing_nodes():
             self.add_requirements(fgraph)
             # Users' own may return anything.
-            answer: object = self.apply(fgraph)
+            try:
+                answer: object = self.apply(fgraph)
+            except Exception as error:
+                broke_off(self.label, error)
+                raise
         profile = OptimizerProfile(self.label, type(self).__name__)
         if isinstance(answer, OptimizerProfile):
             profile = answer
@@ -45,7 +51,7 @@ class Optimizer:
 
     def print_summary(self, file: IO[str] | None = None) -> None:
         """Print what it consists of, by default to standard output."""
-        print("\n".join(self.summary()), file=sys.stdout if file is None else file)
+        print("\n".join(self.summary()), file=stream_of("print_summary", file))
 
     def summary(self) -> list[str]:
         """Lines that :meth:`print_summary` prints."""
@@ -111,12 +117,13 @@ class SeqOptimizer(Optimizer):
     def __init__(
         self, optimizers: Iterable[Optimizer] = (), name: str = "", names: Iterable[str] | None = None
     ) -> None:
-        self.optimizers = tuple(optimizers)
+        self.optimizers = elements_of("SeqOptimizer", "optimizers", optimizers)
         for optimizer in self.optimizers:
             if not isinstance(optimizer, Optimizer):
                 raise OptimizerError(f"{optimizer!r} is not a global optimizer; wrap it in a navigator")
         self.name = name
-        self.names = tuple(names or (optimizer.label for optimizer in self.optimizers))
+        given = None if names is None else sequence_of("SeqOptimizer", "names", names, str)
+        self.names = given or tuple(optimizer.label for optimizer in self.optimizers)
         self.after_each: Callable[[str, FunctionGraph], object] | None = None
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:

@@ -11,10 +11,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from esat.errors import DtypeError, MatrixShapeError, ParameterError, ShapeError, describe
+from esat.errors import CallError, DtypeError, MatrixShapeError, ParameterError, ShapeError, describe
 from esat.frontend import reductions
 from esat.frontend.linear import dot, matmul
 from esat.frontend.shaping import expand_dims, flip, swapaxes
+from esat.graph.arguments import elements_of
 from esat.graph.op import Op, as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
@@ -122,7 +123,10 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Variable:
     ShapeError
         When the factor is not square or sizes do not fit.
     """
-    factor, lower = c_and_lower
+    pair = elements_of("cho_solve", "c_and_lower", c_and_lower)
+    if len(pair) != 2:
+        raise CallError(describe("cho_solve", [f"{len(pair)} values"], "c_and_lower is (factor, lower)"))
+    factor, lower = pair
     return _solved(CholeskySolve(bool(lower)), factor, b)
 
 

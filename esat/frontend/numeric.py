@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, ParameterError, ShapeError, describe
+from esat.graph.arguments import index_of
 from esat.graph.op import Op, as_variable
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
@@ -69,6 +70,7 @@ def round(a: Any, decimals: int = 0) -> Variable:
         For booleans and a number of decimals that is not zero.
     """
     variable = as_variable(a)
+    decimals = index_of("round", "decimals", decimals)
     kind = variable.tensor_type.kind
     if kind == "b" and decimals:
         raise DtypeError(describe("round", [variable.type], "booleans have no decimals to round to"))

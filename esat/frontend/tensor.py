@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from esat.errors import DtypeError, ShapeError, describe
+from esat.graph.arguments import elements_of
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.types import DTYPES, MAXIMUM_RANK, TensorType
@@ -69,13 +70,13 @@ def tensor(
         if not isinstance(ndim, int) or not 0 <= ndim <= MAXIMUM_RANK:
             raise ShapeError(f"tensor: ndim is 0 to {MAXIMUM_RANK}, not {ndim!r}")
         shape = (None,) * ndim
-    sizes = None if shape is None else tuple(shape)
-    flags = None if broadcastable is None else tuple(broadcastable)
+    sizes = None if shape is None else elements_of("tensor", "shape", shape)
+    flags = None if broadcastable is None else elements_of("tensor", "broadcastable", broadcastable)
     return TensorType(dtype, flags, sizes).make_variable(name)
 
 
 def _of_rank(ndim: int, name: str | None, dtype: Any, shape: Shape | None) -> Variable:
-    sizes = (None,) * ndim if shape is None else tuple(shape)
+    sizes = (None,) * ndim if shape is None else elements_of("tensor", "shape", shape)
     if len(sizes) != ndim:
         raise ShapeError(f"shape {sizes} has {len(sizes)} axes, not {ndim}")
     return tensor(name, dtype, sizes)

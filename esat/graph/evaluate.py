@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from esat.errors import EsatError, GraphError, InputError, describe
+from esat.graph.arguments import mapping_of, sequence_of
 from esat.graph.op import Array
 from esat.graph.traversal import toposort
 from esat.graph.variables import Apply, Constant, SharedVariable, Variable
@@ -36,7 +37,9 @@ def evaluate(outputs: Variable | Sequence[Variable], values: Mapping[Variable, A
         When sizes met at an op that do not fit; the message names the op and the user's line.
     """
     single = isinstance(outputs, Variable)
-    wanted: Sequence[Variable] = [outputs] if isinstance(outputs, Variable) else list(outputs)
+    wanted: Sequence[Variable] = (
+        [outputs] if isinstance(outputs, Variable) else sequence_of("evaluate", "outputs", outputs, Variable)
+    )
     known = computed(wanted, values)
     results = [_value_of(variable, known) for variable in wanted]
     return results[0] if single else results
@@ -47,7 +50,8 @@ def computed(wanted: Sequence[Variable], values: Mapping[Variable, Any] | None =
 
     Of choices the side that is chosen is computed alone. Parameters and errors are those of :func:`evaluate`.
     """
-    known = {variable: _filtered(variable, value) for variable, value in (values or {}).items()}
+    given = mapping_of("evaluate", "values", values)
+    known = {variable: _filtered(variable, value) for variable, value in given.items()}
     nodes = toposort(wanted, stop=known)
     if any(node.op.lazy for node in nodes):
         _evaluate_lazily(wanted, known)

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from esat.errors import CallError, EsatError, ParameterError, describe
-from esat.graph.callers import PACKAGE, is_own, user_line
+from esat.graph.callers import is_own, user_line
 from esat.graph.tracing import current_adapter
 from esat.graph.variables import Variable
 
@@ -27,9 +27,8 @@ _FOREIGN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError,
 """What Python, NumPy and SciPy raise for arguments; any other error is a fault of the package."""
 _DISPATCHERS = ("call_numpy", "call_ufunc")
 """By what functions are called for a user who calls NumPy's."""
-_STAGES = ("accuracy", "codegen", "egraph", "extract", "native", "phases")
-_COMPILER = tuple(os.path.join(PACKAGE, stage, "") for stage in _STAGES)
-"""Where no argument of the user's is read any more."""
+_STAGE = "esat_stage"
+"""The attribute of an error that says which stage of a compilation it broke off."""
 _SIMPLE: Mapping[str, tuple[tuple[type, ...], str]] = {
     "bool": ((bool, int, np.bool_, np.integer), "True or False"),
     "int": ((int, np.integer), "an integer"),
@@ -37,6 +36,16 @@ _SIMPLE: Mapping[str, tuple[tuple[type, ...], str]] = {
     "str": ((str,), "text"),
 }
 """Annotations whose values are told at once: their types, and how messages call them."""
+
+
+def broke_off(stage: str, error: Exception) -> None:
+    """Say of an error that it broke off a stage of a compilation, where no argument is read any more.
+
+    It is a fault of the package, or of what a user added to it: no argument is blamed.
+    """
+    if not isinstance(error, EsatError) and not hasattr(error, _STAGE):
+        setattr(error, _STAGE, stage)
+        error.add_note(f"in the stage {stage!r} of a compilation by esat")
 
 
 def check_calls(namespace: dict[str, Any], names: Iterable[str]) -> None:
@@ -102,7 +111,7 @@ def _checked(function: FunctionType, shown: str = "") -> Callable[..., Any]:
             # Calls within the package are not the user's; what a function of his raises within is his own.
             caller = sys._getframe(1).f_code
             within = is_own(caller.co_filename) and caller.co_name not in _DISPATCHERS
-            if within or _passes_users_code(trace.tb_next) or _passes_compiler(trace.tb_next):
+            if within or hasattr(error, _STAGE) or _passes_users_code(trace.tb_next):
                 raise
             called = _name_of(arguments[0]) if name == "__call__" else name
             raise _not_understood(function, called, error, arguments, keywords) from error
@@ -174,15 +183,6 @@ def _passes_users_code(trace: TracebackType | None) -> bool:
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if not is_own(file) and not file.startswith(_libraries()):
-            return True
-        trace = trace.tb_next
-    return False
-
-
-def _passes_compiler(trace: TracebackType | None) -> bool:
-    """Whether an error went through a stage behind the checks of arguments: a fault of the package's own."""
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename.startswith(_COMPILER):
             return True
         trace = trace.tb_next
     return False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
+from esat.graph.arguments import stream_of
 from esat.graph.identity import place_of
 from esat.graph.variables import Apply, Variable
 
@@ -88,7 +88,7 @@ def debugprint(
     text = "\n".join(lines)
     if file == "str":
         return text
-    print(text, file=sys.stdout if file is None or isinstance(file, str) else file)
+    print(text, file=stream_of("debugprint", None if isinstance(file, str) else file))
     return None
 
 

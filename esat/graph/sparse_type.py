@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from esat.errors import DtypeError, ShapeError
+from esat.graph.arguments import elements_of
 from esat.graph.types import TensorType, Type, normalize_dtype
 from esat.records import record
 
@@ -45,7 +46,7 @@ class SparseType(Type):
     def __init__(
         self, format: Format, dtype: Any, shape: tuple[int | None, int | None] = (None, None)
     ) -> None:
-        dense = TensorType(normalize_dtype(dtype), shape=tuple(shape))
+        dense = TensorType(normalize_dtype(dtype), shape=elements_of("SparseType", "shape", shape))
         if format not in ("csr", "csc"):
             raise DtypeError(f"SparseType: format {format!r} is neither csr nor csc")
         if dense.dtype == "float16":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ def normalize_axis(name: str, axis: Any, rank: int) -> int:
     try:
         index = operator.index(axis)
     except TypeError as error:
-        raise AxisError(describe(name, [f"axis={axis!r}"], "an axis is an integer")) from error
+        raise AxisError(describe(name, [f"axis={reprlib.repr(axis)}"], "an axis is an integer")) from error
     if not -rank <= index < rank:
         raise AxisError(describe(name, [f"axis={index}"], f"out of range for {rank} axes"))
     return index % rank

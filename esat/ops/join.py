@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import AxisError, ShapeError, describe
+from esat.graph.arguments import elements_of
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named, register_functions
 from esat.graph.types import Type
@@ -206,7 +207,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Variable]:
         parts = check_parts("split", indices_or_sections, variable)
         outputs = Split(index, parts)(variable)
         return [outputs] if parts == 1 else list(outputs)
-    cuts = [None, *indices_or_sections, None]
+    cuts = [None, *elements_of("split", "indices_or_sections", indices_or_sections), None]
     return [subtensor(variable, (*before, slice(start, stop))) for start, stop in pairwise(cuts)]
 
 

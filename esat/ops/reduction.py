@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import AxisError, ShapeError, describe
+from esat.graph.arguments import flag_of
 from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.registry import function_named, op_named
 from esat.graph.types import TensorType, Type
@@ -200,7 +201,7 @@ def reduce(
     if variable.tensor_type.ndim == 0 and type(axis) is int and axis in (0, -1):
         axis = None  # as NumPy's reductions take it
     axes = normalize_axes(reducer.name, axis, variable.tensor_type.ndim)
-    result: Variable = Reduction(reducer, axes, bool(keepdims))(variable)
+    result: Variable = Reduction(reducer, axes, flag_of(reducer.name, "keepdims", keepdims))(variable)
     return result if dtype is None else cast(result, dtype)
 
 

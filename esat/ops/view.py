@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from esat.errors import AxisError, ShapeError, describe
+from esat.graph.arguments import elements_of, index_of
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
@@ -149,6 +150,7 @@ def flatten(operand: Any, ndim: int = 1) -> Variable:
     """
     variable = as_variable(operand)
     type = variable.tensor_type
+    ndim = index_of("flatten", "ndim", ndim)
     if ndim == type.ndim:
         return variable
     if not 1 <= ndim <= max(type.ndim, 1):
@@ -168,7 +170,8 @@ def transpose(a: Any, axes: Any = None) -> Variable:
     rank = variable.tensor_type.ndim
     if axes is None:
         return dimshuffle(variable, tuple(reversed(range(rank))))
-    order = ordered_axes("transpose", tuple(axes), rank)
+    axes = elements_of("transpose", "axes", axes)
+    order = ordered_axes("transpose", axes, rank)
     if len(order) != rank:
         reason = f"axes {tuple(axes)} are not a permutation of {rank} axes"
         raise AxisError(describe("transpose", [variable.type], reason))

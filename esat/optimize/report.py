@@ -13,6 +13,7 @@ from esat.extract.explain import Explanation, explain
 from esat.extract.extraction import Extraction
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import OutputAccuracy
+from esat.graph.arguments import index_of
 from esat.records import record
 
 Stage = Callable[[str], AbstractContextManager[object]]
@@ -91,6 +92,7 @@ class OptimizationReport:
         OptimizerError
             When the graph was not optimized by equality saturation: nothing lost.
         """
+        limit = index_of("explain", "limit", limit)
         if self.extraction is None:
             raise OptimizerError(f"the {self.strategy} optimizer leaves nothing to compare with")
         findings = self.saturation.findings if self.saturation is not None else ()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from esat.errors import RuleError
 from esat.forks import GATE
+from esat.graph.arguments import instance_of
 from esat.records import record
 from esat.rules.kept_files import read_files
 from esat.rules.query import Query
@@ -239,11 +240,12 @@ class RuleDatabase:
     def list(self, query: Query | None = None) -> tuple[Rule, ...]:
         """All rules, or those a Query selects."""
         if query is not None:
-            return self.query(query).rules
+            return self.query(instance_of("list", "query", query, Query)).rules
         return tuple(rule for file in self.files() for rule in file.rules)
 
     def find(self, name: str) -> tuple[Rule, ...]:
         """The rules of a name: one, or the two directions of a birewrite."""
+        instance_of("rules", "name", name, str)
         found = tuple(rule for rule in self.list() if name in (rule.name, rule.report_name))
         if not found:
             names = [rule.report_name for rule in self.list()]

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from esat.errors import RuleError
+from esat.graph.arguments import instance_of
 
 Sexp: TypeAlias = str | tuple["Sexp", ...]
 """An atom or a form."""
@@ -169,6 +170,9 @@ def read_forms(text: str, file: str = "", line: int = 1, column: int = 1) -> tup
         On unbalanced parentheses, an unfinished string, an atom outside every form, forms nested too deeply,
         or characters that UTF-8 cannot encode, with its position.
     """
+    instance_of("read_forms", "text", text, str)
+    for argument, place in (("line", line), ("column", column)):
+        instance_of("read_forms", argument, place, int)
     _require_encodable(text, Position(file, line, column))
     top: list[Sexp] = []
     # One (items, offset, position) per parenthesis still open, the top level first.
