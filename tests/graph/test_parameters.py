@@ -67,7 +67,14 @@ def test_errors_from_within_a_function_are_those_it_raises():
 
 def test_functions_keep_their_names_and_signatures():
     assert esat.sum.__name__ == "sum"
-    assert list(inspect.signature(esat.sum).parameters) == ["a", "axis", "dtype", "keepdims"]
+    assert list(inspect.signature(esat.sum).parameters) == [
+        "a",
+        "axis",
+        "dtype",
+        "keepdims",
+        "initial",
+        "where",
+    ]
     assert pickle.loads(pickle.dumps(esat.sum)) is esat.sum
     assert esat.linalg.matmul is esat.matmul
     assert esat.sum(X).eval({X: np.ones((2, 3))}) == 6.0
