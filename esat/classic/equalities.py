@@ -13,7 +13,7 @@ from esat.classic.navigator import check_replacement, replacement_pairs
 from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.errors import EsatWarning
-from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable, toposort
+from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable, clone, toposort
 from esat.graph.callers import built_for
 from esat.records import record
 
@@ -46,6 +46,14 @@ class CollectEqualities(Optimizer):
         self._expressions = _Expressions()
         self._limit = LEAST_USE
         self._answers: Counter[str] = Counter()
+
+    @property
+    def claims(self) -> list[Equality]:
+        """The equalities found, between Variables of the inputs of the first graph."""
+        sides = [side for equality in self.found for side in (equality.left, equality.right)]
+        copies, _ = clone(sides, self._expressions.inputs)
+        pairs = zip(copies[::2], copies[1::2], self.found, strict=True)
+        return [Equality(left, right, equality.source) for left, right, equality in pairs]
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:
         profile = OptimizerProfile(self.label, type(self).__name__)
@@ -95,19 +103,26 @@ class CollectEqualities(Optimizer):
 
 
 class _Expressions:
-    """Expressions met so far, equal ones as one."""
+    """Expressions met so far, equal ones as one.
+
+    Attributes
+    ----------
+    inputs
+        Input of any graph -> that of the first one in its place.
+    """
 
     def __init__(self) -> None:
         self._nodes: dict[object, Apply] = {}
         self._constants: dict[object, Variable] = {}
         self._first: dict[Variable, Variable] = {}
-        self._inputs: tuple[Variable, ...] = ()
+        self.inputs: dict[Variable, Variable] = {}
         self._equal: set[frozenset[Variable]] = set()
 
     def meet(self, fgraph: FunctionGraph) -> list[Apply]:
         """Enter all expressions of a graph; the nodes that were not met before, in topological order."""
-        self._inputs = self._inputs or tuple(fgraph.inputs)
-        self._first.update(zip(fgraph.inputs, self._inputs, strict=True))
+        originals = dict.fromkeys(self.inputs.values()) or fgraph.inputs
+        self.inputs.update(zip(fgraph.inputs, originals, strict=True))
+        self._first.update(self.inputs)
         return [node for node in fgraph.toposort() if self._add(node)]
 
     def first(self, variable: Variable) -> Variable:

@@ -401,6 +401,10 @@ class _Encoder:
                 self.dimensions.merge(*sizes)
         return pair
 
+    def _are_alike(self, left: int, right: int) -> bool:
+        """Whether an e-graph can hold two terms as one: as much must be known of the sizes of both."""
+        return self.builder.types[left].broadcast == self.builder.types[right].broadcast
+
     def finish(
         self, outputs: Sequence[Variable], equalities: Sequence[tuple[Variable, Variable]]
     ) -> TermGraph:
@@ -423,7 +427,7 @@ class _Encoder:
             tuple(self.array_constants),
             tuple(self.opaque),
             tuple(self.places),
-            tuple(pair for pair in equal if pair[0] != pair[1]),
+            tuple(pair for pair in equal if pair[0] != pair[1] and self._are_alike(*pair)),
             tuple(dict.fromkeys(self.assumed)),
         )
         return with_structure(graph)

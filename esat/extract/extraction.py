@@ -16,12 +16,13 @@ from esat.egraph.terms import Term, TermGraph
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
 from esat.extract.choose import choose
 from esat.extract.cost import CostModel
+from esat.extract.growth import good_for_growth, grown
 from esat.extract.initial import initial_choice
 from esat.extract.lasting import shares_of_a_call
 from esat.extract.nary import Shape, plan_written, work_of
 from esat.extract.pricing import node_costs
 from esat.extract.selected import selected_terms
-from esat.extract.selection import Selection
+from esat.extract.selection import Problem, Selection
 from esat.extract.stability import products_with_inverses
 from esat.extract.value import Value
 from esat.extract.values import Hints, class_values
@@ -188,9 +189,17 @@ def extract(
     for node, share in _strict_shares(graph, values):
         costs[node] *= share
     penalties = graph.penalties
-    selection = choose(
-        arrays, costs + penalties, graph.roots, method=method, time_limit=time_limit, initial=graph.initial
-    )
+
+    def search(prices: FloatArray, initial: IntArray) -> Selection:
+        return choose(arrays, prices, graph.roots, method=method, time_limit=time_limit, initial=initial)
+
+    selection = search(costs + penalties, graph.initial)
+    larger = grown(graph.terms, hints)
+    if larger is not None:
+        large = node_costs(arrays, class_values(arrays, graph.terms, larger), model) + penalties
+        problem = Problem.of(arrays, costs + penalties, graph.roots)
+        start = selection.chosen
+        selection = good_for_growth(problem, selection, large, lambda prices: search(prices, start))
     return Extraction(graph, values, costs, penalties, selection)
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from esat.egraph.terms import Dimension, TermGraph
+from esat.egraph.terms import Dimension, Term, TermGraph
 from esat.errors import GraphError, ShapeError
 from esat.extract.value import UNKNOWN_SIZE
 from esat.extract.values import Hints
 from esat.graph import SharedVariable, TensorType, Variable
 from esat.graph.sparse_type import SparseType, is_sparse_matrix
+from esat.ops.index.basic import Subtensor, region_shape
 from esat.ops.sparse.record import EXPECTED_DENSITY
 
 Expected = tuple[tuple[int, ...] | None, ...]
@@ -106,7 +107,31 @@ def hints_of(terms: TermGraph, expected: Expected) -> Hints:
                 hints.setdefault(symbol, float(size))
     _expect_stored_values(terms, hints)
     # What is best for empty arrays is best for nothing else.
-    return {symbol: max(size, 1.0) for symbol, size in hints.items()}
+    return with_parts(terms, {symbol: max(size, 1.0) for symbol, size in hints.items()})
+
+
+def with_parts(terms: TermGraph, hints: Hints) -> Hints:
+    """The same, and the sizes of parts of arrays between bounds that are fixed."""
+    found = dict(hints)
+    for term, type in zip(terms.terms, terms.types, strict=True):
+        op = _slicing(terms, term)
+        source = terms.types[term.operands[0]].shape if op is not None else ()
+        if op is None or len(source) != len(op.entries):
+            continue
+        sizes = [size if isinstance(size, int) else found.get(size, UNKNOWN_SIZE) for size in source]
+        whole = TensorType("float64", shape=tuple(map(int, sizes)))
+        for symbol, length in zip(type.shape, region_shape(op.name, op.entries, whole), strict=False):
+            if not isinstance(symbol, int) and length is not None:
+                found[symbol] = max(float(length), 1.0)
+    return found
+
+
+def _slicing(terms: TermGraph, term: Term) -> Subtensor | None:
+    """The op of a term that takes a part of an array between fixed bounds."""
+    number = int(term.attributes[-1]) if term.attributes and len(term.operands) == 1 else -1
+    known = 0 <= number < len(terms.opaque) and term.constructor.startswith("Subtensor")
+    op = terms.opaque[number].op if known else None
+    return op if isinstance(op, Subtensor) else None
 
 
 def _sizes_of(value: Any) -> tuple[int, ...]:

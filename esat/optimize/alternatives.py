@@ -12,23 +12,26 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from esat.classic.local import LocalOptimizer
 from esat.egraph.forms import op_of
 from esat.egraph.loader import NARY_FORM
-from esat.egraph.terms import Term
-from esat.extract.arrays import EGraphArrays
+from esat.egraph.terms import Term, TermType, broadcast_word
+from esat.extract.arrays import EGraphArrays, IntArray
 from esat.extract.decode import decoded
 from esat.extract.extraction import Extraction, superseded_nodes
 from esat.extract.selected import selected_terms
 from esat.extract.selection import Problem
 from esat.extract.tree import tree_choice
-from esat.graph import FunctionGraph, Variable
+from esat.graph import Apply, FunctionGraph, Op, TensorType, Variable
 from esat.graph.registry import op_constructed
 from esat.records import record
 
 MOST_FORMS = 2_000
 """Nodes that are made, at most."""
+MUCH_LARGER = 4.0
+"""Elements of an array by those of a part, from which on computing the part alone may save much."""
 
 
 @record(frozen=True, slots=True)
@@ -41,7 +44,10 @@ class _Form:
 
 
 def alternatives(
-    extraction: Extraction, like: FunctionGraph, locals: Sequence[LocalOptimizer]
+    extraction: Extraction,
+    like: FunctionGraph,
+    locals: Sequence[LocalOptimizer],
+    lifts: Sequence[LocalOptimizer] = (),
 ) -> FunctionGraph | None:
     """A graph whose outputs are the forms that local optimizers may know something of; None without any.
 
@@ -53,41 +59,69 @@ def alternatives(
         The graph that was encoded: gives inputs.
     locals
         Who will be asked. Those that track nothing want to see every node there could be, and do not.
+    lifts
+        Who will be asked about small parts of large arrays only.
     """
+    if not locals and not lifts:
+        return None
     graph, arrays = extraction.graph, extraction.graph.arrays
     prices = np.where(superseded_nodes(arrays), np.inf, extraction.costs)
     cheapest = tree_choice(Problem.of(arrays, prices, graph.roots)).choice
     usable = np.isfinite(prices) & (cheapest[arrays.class_of] >= 0)
-    for node, operand in zip(*_links(arrays), strict=True):
-        usable[node] &= cheapest[operand] >= 0
-    asked = [node for node in np.flatnonzero(usable).tolist() if _is_followed(extraction, node, locals)]
+    counts = np.diff(arrays.operand_start)
+    np.logical_and.at(usable, np.repeat(np.arange(arrays.node_count), counts), cheapest[arrays.operands] >= 0)
+    followed = usable & _followed(extraction, locals)
+    parts = np.flatnonzero(usable & _followed(extraction, lifts) & ~followed)
+    asked = [
+        *np.flatnonzero(followed).tolist(),
+        *(n for n in parts.tolist() if _is_small_part(extraction, n)),
+    ]
     forms = list(islice(_forms(arrays, asked, usable, cheapest), MOST_FORMS))
     if not forms:
         return None
     return FunctionGraph(like.inputs, _values(extraction, forms, cheapest.tolist()))
 
 
-def _links(arrays: EGraphArrays) -> tuple[list[int], list[int]]:
-    """Each e-node once an operand, and the operand's class."""
-    counts = np.diff(arrays.operand_start)
-    return np.repeat(np.arange(arrays.node_count), counts).tolist(), arrays.operands.tolist()
-
-
-def _is_followed(extraction: Extraction, node: int, locals: Sequence[LocalOptimizer]) -> bool:
-    """Whether an optimizer tracks the op, or one of the ops of a sum or product."""
+def _followed(extraction: Extraction, locals: Sequence[LocalOptimizer]) -> NDArray[np.bool_]:
+    """Of each e-node whether an optimizer tracks its op, or one of the ops of a sum or product."""
     arrays = extraction.graph.arrays
-    name, attributes = arrays.operator_of(node), arrays.attributes_of(node)
+    kinds, kind = np.unique(
+        np.stack([arrays.operator, arrays.attribute, np.diff(arrays.operand_start)]),
+        axis=1,
+        return_inverse=True,
+    )
+    tracking = [local for local in locals if local.tracks()]
+    found = [
+        any(local.follows(op) for op in _ops_of(extraction, *one) for local in tracking)
+        for one in kinds.T.tolist()
+    ]
+    return np.array(found, np.bool_)[kind.reshape(-1)]
+
+
+def _ops_of(extraction: Extraction, operator: int, attribute: int, operands: int) -> list[Op]:
+    arrays = extraction.graph.arrays
+    name = arrays.operator_names[operator]
     if name in ("NarySum", "NaryProd"):
         ops = [op_constructed(constructor) for constructor, form in NARY_FORM.items() if form == name]
-    else:
-        ranks = [0] * len(arrays.operands_of(node))
-        known = op_of(name, attributes, ranks, extraction.graph.terms.opaque)
-        ops = [None if known is None else known.op]
-    return any(op is not None and local.tracks() and local.follows(op) for op in ops for local in locals)
+        return [op for op in ops if op is not None]
+    known = op_of(name, arrays.attribute_values[attribute], [0] * operands, extraction.graph.terms.opaque)
+    return [] if known is None else [known.op]
+
+
+def _is_small_part(extraction: Extraction, node: int) -> bool:
+    """Whether an operand has many more elements than what is made of it."""
+    arrays, values = extraction.graph.arrays, extraction.values
+    result, operands = (
+        values[int(arrays.class_of[node])],
+        map(values.__getitem__, arrays.operands_of(node).tolist()),
+    )
+    return result is not None and any(
+        operand is not None and operand.size > MUCH_LARGER * result.size for operand in operands
+    )
 
 
 def _forms(
-    arrays: EGraphArrays, asked: Sequence[int], usable: np.ndarray, cheapest: np.ndarray
+    arrays: EGraphArrays, asked: Sequence[int], usable: NDArray[np.bool_], cheapest: IntArray
 ) -> Iterator[_Form]:
     for node in asked:
         yield _Form(node)
@@ -105,7 +139,9 @@ def _values(extraction: Extraction, forms: Sequence[_Form], cheapest: Sequence[i
     classes = list(dict.fromkeys([*classes, *arrays.class_of[nodes].tolist()]))
     base, shapes = selected_terms(arrays, cheapest, classes, graph.terms, extraction.values, graph.strict)
     number = dict(zip(classes, base.roots, strict=True))
-    terms, types, places, roots = list(base.terms), list(base.types), list(base.places), []
+    terms, types, places = list(base.terms), list(base.types), list(base.places)
+    roots: list[int] = []
+    spans: list[tuple[int, int]] = []
 
     def add(node: int, operands: Sequence[int]) -> int:
         like = number[int(arrays.class_of[node])]
@@ -119,9 +155,21 @@ def _values(extraction: Extraction, forms: Sequence[_Form], cheapest: Sequence[i
         return [number[klass] for klass in arrays.operands_of(node).tolist()]
 
     for form in forms:
-        operands = operands_of(form.node)
+        operands, made = operands_of(form.node), []
         if form.inner >= 0:
             operands[form.place] = add(form.inner, operands_of(form.inner))
-        roots.append(add(form.node, operands))
+            made.append(operands[form.place])
+        spans.append((len(roots), len(roots) + len(made)))
+        roots += [add(form.node, operands), *made]
     whole = replace(base, terms=tuple(terms), types=tuple(types), places=tuple(places), roots=tuple(roots))
-    return [value for value in decoded(whole, shapes) if isinstance(value, Variable)]
+    values = decoded(whole, shapes)
+    fits = [_tells_no_more(value, types[root]) for value, root in zip(values, roots, strict=True)]
+    found = (values[first] for first, last in spans if all(fits[first : last + 1]))
+    return [value for value in found if isinstance(value, Variable)]
+
+
+def _tells_no_more(value: Variable | Apply, type: TermType) -> bool:
+    """Whether a form tells no more of its sizes than its class does: an e-graph could not hold both."""
+    if not isinstance(value, Variable) or not isinstance(value.type, TensorType):
+        return isinstance(value, Variable)
+    return broadcast_word(value.type.broadcastable) == type.broadcast

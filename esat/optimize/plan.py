@@ -17,7 +17,7 @@ from esat.classic.equilibrium import EquilibriumOptimizer
 from esat.classic.local import LocalOptimizer
 from esat.classic.marker import Marker
 from esat.classic.optimizer import Optimizer, SeqOptimizer
-from esat.classic.rewriting import LOCALS
+from esat.classic.rewriting import LIFTS, LOCALS
 from esat.classic.rule_phase import RuleOptions, RuleSource
 from esat.classic.simplify import local_shape_lift
 from esat.classic.standard import EQUILIBRIA
@@ -61,6 +61,11 @@ class SaturationPlan:
     def added(self) -> tuple[LocalOptimizer, ...]:
         """Local optimizers that contribute equalities and do not come with esat."""
         return tuple(one for one in self.equalities if id(one) not in _OWN)
+
+    @property
+    def lifts(self) -> tuple[LocalOptimizer, ...]:
+        """Those that compute parts of results from parts of operands."""
+        return tuple(one for one in self.equalities if one in LIFTS)
 
 
 _OWN = frozenset(id(local.optimizer) for local in LOCALS) | {id(local_shape_lift)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -26,7 +26,7 @@ from esat.extract.kept import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import Accuracy
-from esat.graph import FunctionGraph, Variable, clone
+from esat.graph import FunctionGraph, Variable
 from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
 from esat.optimize.optimizer import optimize
@@ -50,6 +50,7 @@ class Watcher(Protocol):
         """Pairs of Variables that an optimizer, named third, claims to be equal."""
 
 
+Optimized = tuple[FunctionGraph, OptimizationReport]
 MOST_QUESTIONS = 8
 """How often local optimizers are asked about what was extracted, as long as they know more of it."""
 
@@ -119,7 +120,7 @@ class SaturationOptimizer:
 
         trace = Trace(counts_steps=self.trace is not None)
 
-        def attempt(selection: RuleSelection) -> tuple[FunctionGraph, OptimizationReport]:
+        def attempt(selection: RuleSelection) -> Optimized:
             with stage("compile rules"):
                 program = program_for(selection, strict=self.options.soundness == "exact")
             return optimize(
@@ -140,23 +141,19 @@ class SaturationOptimizer:
             )
 
         try:
-            result, report = attempt(selection)
+            found = attempt(selection)
         except (RuleError, CompileError) as error:
             if self.watch is not None or not self._users_files():
                 raise
             reason = f"rules that were added break this compilation, which leaves them out: {error}"
             warnings.warn(reason, EsatWarning, stacklevel=2)
             selection = selected_rules(plan, self.rules, self.query, replace(self.options, users=()))
-            result, report = attempt(selection)
-        for _ in range(MOST_QUESTIONS):
-            news = self._claims(collector, result, graph, profile, stage)
-            if not news and plan.added and report.extraction is not None:
-                others = alternatives(report.extraction, graph, plan.added)
-                news = [] if others is None else self._claims(collector, others, graph, profile, stage)
-            if not news:
-                break
-            equalities += news
-            result, report = attempt(selection)
+            found = attempt(selection)
+
+        def claims(asked: FunctionGraph) -> list[tuple[Variable, Variable]]:
+            return self._claims(collector, asked, graph, profile, stage)
+
+        result, report = self._asked_again(found, plan, graph, claims, equalities, lambda: attempt(selection))
         if lazy:
             _join(result)
         if report.saturation is not None:
@@ -173,6 +170,35 @@ class SaturationOptimizer:
             report, nodes_before=profile.nodes_before, rules=rules, resizing=resizing, regimes=regimes
         )
         return result, report, profile
+
+    def _asked_again(
+        self,
+        found: Optimized,
+        plan: SaturationPlan,
+        graph: FunctionGraph,
+        claims: Callable[[FunctionGraph], list[tuple[Variable, Variable]]],
+        equalities: list[tuple[Variable, Variable]],
+        attempt: Callable[[], Optimized],
+    ) -> Optimized:
+        """What is found when local optimizers are asked about what was found, until nobody knows more."""
+        for _ in range(MOST_QUESTIONS):
+            result, report = found
+            news = claims(result)
+            if not news and report.extraction is not None:
+                others = alternatives(report.extraction, graph, plan.added, plan.lifts)
+                news = [] if others is None else claims(others)
+            if not news:
+                break
+            equalities += news
+            try:
+                found = attempt()
+            except RuleError as error:
+                if self.watch is not None:
+                    raise
+                reason = f"what local optimizers claim of forms that rules found is not used: {error}"
+                warnings.warn(reason, EsatWarning, stacklevel=2)
+                break
+        return found
 
     def _tell_of_exclusions(self, plan: SaturationPlan) -> None:
         vain = excluded_in_vain(plan, self.rules, self.query)
@@ -214,15 +240,10 @@ class SaturationOptimizer:
     ) -> list[tuple[Variable, Variable]]:
         """What local optimizers claim of a graph's expressions, as Variables of the one it came from."""
         _run(collector, asked, profile, stage)
-        sides = [side for equality in collector.found for side in (equality.left, equality.right)]
-        copies, _ = clone(sides, dict(zip(asked.inputs, graph.inputs, strict=True)))
-        pairs = list(zip(copies[::2], copies[1::2], strict=True))
+        claims = collector.claims
         if self.watch is not None:
-            sources = [equality.source for equality in collector.found]
-            self.watch.check_pairs(
-                graph, [(*pair, source) for pair, source in zip(pairs, sources, strict=True)]
-            )
-        return pairs
+            self.watch.check_pairs(graph, [(claim.left, claim.right, claim.source) for claim in claims])
+        return [(claim.left, claim.right) for claim in claims]
 
     def _tell(self, steps: Sequence[StepTrace], result: FunctionGraph) -> None:
         """Tell who watches of the steps of saturation and what it found."""

@@ -3,6 +3,6 @@
 Each contributes equalities to saturation and replaces nodes in the greedy modes. ``table`` lists them all.
 """
 
-from esat.classic.rewriting.table import LOCALS
+from esat.classic.rewriting.table import LIFTS, LOCALS
 
-__all__ = ["LOCALS"]
+__all__ = ["LIFTS", "LOCALS"]

@@ -8,6 +8,7 @@ from esat.classic.rewriting import (
     blocks,
     checks,
     determinants,
+    diagonals,
     distribution,
     fills,
     gathers,
@@ -90,6 +91,8 @@ LOCALS: tuple[Local, ...] = (
     Local(checks.local_remove_all_assert, tags=("unsafe",)),
     Local(determinants.local_log_det, "stabilize"),
     Local(determinants.local_inverse_to_solve),
+    Local(diagonals.local_diagonal_lift, tags=_EXACT),
+    Local(diagonals.local_diagonal_of_dot),
     Local(kronecker.local_kron_dot),
     Local(blocks.local_fuse_block_diag, tags=_EXACT),
     Local(blocks.local_block_diag_dot),
@@ -113,3 +116,13 @@ LOCALS: tuple[Local, ...] = (
     Local(useless.local_dense_from_sparse_sparse_from_dense),
 )
 """All of them, in the order they are asked."""
+
+LIFTS = (
+    subtensor_lift.local_subtensor_lift,
+    subtensor_lift.local_subtensor_of_reduction,
+    subtensor_lift.local_subtensor_of_dot,
+    subtensor_merge.local_subtensor_merge,
+    diagonals.local_diagonal_lift,
+    diagonals.local_diagonal_of_dot,
+)
+"""Those that compute parts of results from parts of operands."""
