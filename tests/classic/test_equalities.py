@@ -96,3 +96,14 @@ def test_encoded_pairs(x):
     assert terms.terms[right].constructor == "Mul"
     assert w in set(terms.inputs)
     assert encode(graph).equal == ()
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "unsafe"])
+def test_claims_may_be_told_of_copies_of_several_graphs(mode):
+    """What is asked about for the third time meets expressions of what was asked about second."""
+    x, c = esat.tensor3("x"), esat.TensorType("float64", shape=(1,))("c")
+    output = esat.median(esat.clip(c, -1, x), axis=0, keepdims=True)[..., -1]
+    values, bound = np.random.default_rng(4).normal(size=(2, 3, 4)), np.array([0.5])
+    wanted = np.median(np.clip(bound, -1, values), axis=0, keepdims=True)[..., -1]
+    function = esat.compile(esat.Graph([x, c], output), mode)
+    np.testing.assert_allclose(function(values, bound), wanted)
