@@ -50,9 +50,12 @@ class CollectEqualities(Optimizer):
     @property
     def claims(self) -> list[Equality]:
         """The equalities found, between Variables of the inputs of the first graph."""
+        copied = {copy: first for copy, first in self._expressions.inputs.items() if copy is not first}
+        if not copied:
+            return self.found
         sides = [side for equality in self.found for side in (equality.left, equality.right)]
-        copies, _ = clone(sides, self._expressions.inputs)
-        pairs = zip(copies[::2], copies[1::2], self.found, strict=True)
+        sides, _ = clone(sides, copied)
+        pairs = zip(sides[::2], sides[1::2], self.found, strict=True)
         return [Equality(left, right, equality.source) for left, right, equality in pairs]
 
     def apply(self, fgraph: FunctionGraph) -> OptimizerProfile:

@@ -103,13 +103,11 @@ class GraphChecker:
         """Raise DebugError, naming who claims it, if two Variables are claimed to be equal but are not."""
         for sample in self.samples:
             known = dict(zip(graph.inputs, sample, strict=True))
-            not_taken: set[Variable] = set()
-            if any(node.op.lazy for node in graph.apply_nodes):
-                known = node_values(graph, known)
-                not_taken = {v for node in graph.apply_nodes for v in node.outputs if v not in known}
+            lazy = any(node.op.lazy for node in graph.apply_nodes)
+            known = node_values(graph, known) if lazy else known
             for left, right, source in pairs:
-                if left in not_taken:
-                    continue  # of a branch: the sample leads into the other one
+                if lazy and left not in known:
+                    continue  # maybe of a branch that the sample does not lead into
                 claimed, value = evaluate([right, left], known)
                 self.compare(source, [claimed], [value])
 

@@ -12,6 +12,7 @@ import scipy.special
 import esat
 from esat.graph import FunctionGraph
 from esat.ops.accumulate import AccumulateProduct
+from esat.ops.gradients import WithGradient
 from esat.ops.linalg.inverse import COFACTORS
 from esat.ops.linalg.normal import NORMAL_PRODUCT
 from esat.ops.linalg.row_blocks import RowBlocks
@@ -108,9 +109,12 @@ SOFTMAX = {
     ),
 }
 EXTREMA = {
-    name: program
-    for function in ("max", "min", "argmax", "argmin", "ptp")
-    for name, program in over_axes(function).items()
+    **{
+        name: program
+        for function in ("max", "min", "argmax", "argmin", "ptp")
+        for name, program in over_axes(function).items()
+    },
+    "frequencies": both(lambda np, x: np.fft.fft(x, axis=0)),
 }
 
 VIEWS = {
@@ -136,6 +140,8 @@ VIEWS = {
     "flip": both(lambda np, x: np.flip(x, 0)),
     "roll": both(lambda np, x: np.roll(x, 1, axis=1)),
     "tril": both(lambda np, x: np.tril(x, -1)),
+    "without gradient": (esat.stop_gradient, lambda x: x),
+    "with a gradient": (lambda x: WithGradient(1, 1, lambda _, given: given)(x, x), lambda x: x),
 }
 
 SAMPLES = {

@@ -76,12 +76,17 @@ def _adjacent_pairs(kernel: Kernel) -> Iterator[_Pair]:
 
 
 def _is_joint(kernel: Kernel, pair: _Pair) -> bool:
-    """Whether loops and arrays have either both axes, the second right behind the first, or neither."""
+    """Whether loops and arrays have either both axes, the second right behind the first, or neither.
+
+    An array that is read in several loops has them in all of these, at the same place.
+    """
     outer, inner = pair
     tiles_below: set[int] = set()
+    places: dict[int, int] = {}
     for statement in walk(kernel.body):
         if isinstance(statement, Load | Store):
-            if not _behind(statement.index, pair):
+            place = statement.index.index(outer) if outer in statement.index else -1
+            if not _behind(statement.index, pair) or places.setdefault(statement.array, place) != place:
                 return False
         elif isinstance(statement, Tile):
             if outer == statement.axis or (inner == statement.axis and id(statement) not in tiles_below):

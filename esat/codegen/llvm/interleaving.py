@@ -47,7 +47,7 @@ _INTRINSIC = "llvm."
 
 
 @intrinsic
-def remainder(typing_context: Any) -> Any:
+def remainder_loop(typing_context: Any) -> Any:
     """Say of the loop that calls this that it is the remainder loop of whole vectors."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -65,7 +65,7 @@ def whole_lanes(bits: int, target: Target) -> int | None:
     """Of how many floats of so many bits loops with functions take whole vectors; None for any number.
 
     The remainder of such long vectors is up to thirty numbers, and as many calls. So there is another
-    loop for these, in masks, which calls :func:`remainder`; none of single numbers remains.
+    loop for these, in masks, which calls :func:`remainder_loop`; none of single numbers remains.
     """
     count = target.interleave_count
     return count * target.vector_bytes * 8 // bits if count else None

@@ -275,7 +275,7 @@ class LoopPrinter:
                 self.block(loop.body, names, loop, flat=True)
             return
         uintp = self.source.use("uintp", types.uintp)
-        remainder = self.source.use("remainder", interleaving.remainder)
+        remainder = self.source.use("remainder_loop", interleaving.remainder_loop)
         self.source.line(f"begin{axis}, end{axis} = {', '.join(bounds)}")
         self.source.line(f"whole{axis} = begin{axis} + (end{axis} - begin{axis} & -{lanes})")
         with self.source.block(f"for {position} in range({uintp}(begin{axis}), {uintp}(whole{axis}))"):
