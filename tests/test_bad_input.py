@@ -127,8 +127,8 @@ def test_what_joins_arrays_takes_some(function) -> None:
 
 
 def test_functions_of_numpy_that_have_no_like_are_named() -> None:
-    with pytest.raises(DtypeError, match=r"numpy.unique\(x\): .*; esat has no unique"):
-        np.unique(esat.vector("x"))
+    with pytest.raises(DtypeError, match=r"numpy.lexsort\(.*\): .*; esat has no lexsort"):
+        np.lexsort((esat.vector("x"), esat.vector("y")))
     with pytest.raises(DtypeError, match=r"einsum\(x\): the subscripts come first"):
         esat.einsum(esat.vector("x"), "i->")
 
@@ -304,12 +304,12 @@ def test_what_comes_out_of_the_depths_is_named_by_the_users_call() -> None:
     ):
         esat.rot90(m, axes=3)
     with pytest.raises(
-        CallError, match=r"^matrix_norm\(.*\): keepdims is True or False, not float64 of shape \(0,\)"
+        CallError, match=r"(?s)^matrix_norm\(keepdims=ndarray\): keepdims is True or False.*test_bad_input"
     ):
         esat.linalg.matrix_norm(m, keepdims=np.array([]))
-    with pytest.raises(CallError, match=r"^split\(ary=matrix\(float64\), indices_or_sections=object\)"):
+    with pytest.raises(CallError, match=r"^split\(indices_or_sections=object\): .* is a"):
         np.split(m, object())
-    with pytest.raises(CallError, match=r"^show\(name=None\): name is text, not None"):
+    with pytest.raises(CallError, match=r"^show.*\(name=NoneType\): name is text"):
         esat.rules.show(None)
     with pytest.raises(DtypeError, match=r"^delete\(.*known when the graph is built"):
         esat.delete(x, esat.iscalar("i"))

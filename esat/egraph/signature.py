@@ -344,6 +344,12 @@ def folding_rules(record: ConstructorSignature) -> list[str]:
             f" {rounded('u', 'v', 'w0')} (= u v)) ((set (val e) u))"
             f' :ruleset esat-fold :name "fold-{record.name}")'
         ]
+    if record.result == "matmul":
+        # A product that is constant, as with zeros, is no factor of further ones: it may be its own.
+        return [
+            f"(rule ((= e {record.pattern}) (= v (val e))) ((subsume {record.pattern}))"
+            f' :ruleset esat-fold :name "constant-{record.name}")'
+        ]
     value = FOLDING.get(record.name)
     if value is None or record.result != "same":
         return []

@@ -10,6 +10,7 @@ from esat.errors import AxisError, ParameterError, describe
 from esat.frontend import reductions
 from esat.frontend.linalg_functions import inv, slogdet, svdvals
 from esat.frontend.shaping import moveaxis
+from esat.graph.arguments import flag_of
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
@@ -107,7 +108,7 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
 
 def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Variable:
     """Norm of the matrices in the last two axes; ``ord`` as for :func:`norm` over two axes."""
-    variable = as_variable(x)
+    variable, keepdims = as_variable(x), flag_of("matrix_norm", "keepdims", keepdims)
     if variable.tensor_type.ndim < 2:
         raise AxisError(describe("matrix_norm", [variable.type], "takes matrices, in the last two axes"))
     rank = variable.tensor_type.ndim

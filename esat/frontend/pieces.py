@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -73,20 +73,26 @@ def _leaves(nested: Any) -> Any:
         yield from _leaves(part)
 
 
-def partition(a: Any, kth: Any, axis: int | None = -1) -> Variable:
+def partition(
+    a: Any, kth: Any, axis: int | None = -1, kind: Literal["introselect"] = "introselect"
+) -> Variable:
     """The elements along an axis, those at places ``kth`` as in sorted order, lesser ones before them."""
-    _check_places("partition", kth, a, axis)
+    _check_places("partition", kth, a, axis, kind)
     return sort(a, axis)
 
 
-def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Variable:
+def argpartition(
+    a: Any, kth: Any, axis: int | None = -1, kind: Literal["introselect"] = "introselect"
+) -> Variable:
     """The places that :func:`partition` takes elements from."""
-    _check_places("argpartition", kth, a, axis)
+    _check_places("argpartition", kth, a, axis, kind)
     return argsort(a, axis)
 
 
-def _check_places(name: str, kth: Any, a: Any, axis: Any) -> None:
-    """Raise where there is no such place, as far as it is known."""
+def _check_places(name: str, kth: Any, a: Any, axis: Any, kind: Any) -> None:
+    """Raise where there is no such place, as far as it is known, or no such kind of selection."""
+    if not isinstance(kind, str) or kind != "introselect":
+        raise ParameterError(describe(name, [f"kind={kind!r}"], "the one kind is 'introselect'"))
     places = np.asarray(kth)
     if places.dtype.kind not in "iu":
         raise CallError(describe(name, [f"kth={kth!r}"], "places are integers"))
@@ -97,7 +103,7 @@ def _check_places(name: str, kth: Any, a: Any, axis: Any) -> None:
         raise ParameterError(describe(name, [f"kth={kth!r}"], f"there are {size} places"))
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any]) -> Variable:
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Variable:
     """At each place the value of the function whose condition holds there, the last that does.
 
     Parameters
@@ -109,6 +115,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any]) -> Variable:
     funclist
         One function, or a number, for each; and one more for where none holds, by default zero. Functions are
         given all of ``x``, and compute each element by itself.
+    args, kw
+        Further arguments of the functions.
 
     Raises
     ------
@@ -121,7 +129,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any]) -> Variable:
     if others not in (0, 1):
         reason = f"{len(funclist)} functions for {len(conditions)} conditions"
         raise ParameterError(describe("piecewise", [variable.type], reason))
-    pieces = [cast(part(variable) if callable(part) else part, variable.dtype) for part in funclist]
+    pieces = [
+        cast(part(variable, *args, **kw) if callable(part) else part, variable.dtype) for part in funclist
+    ]
     default = pieces.pop() if others else cast(0, variable.dtype)
     result: Variable = op_named("fill")(variable, default)
     for condition, piece in zip(conditions, pieces, strict=True):

@@ -95,6 +95,7 @@ def unique(
     axis: None = None,
     *,
     equal_nan: bool = True,
+    sorted: bool = True,
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
@@ -111,6 +112,8 @@ def unique(
         None.
     equal_nan
         Whether all NaN count as one.
+    sorted
+        Whether the order matters to the caller; it is ascending in any case.
     size
         A number of results that is known when the graph is built: further ones are left out, and
         ``fill_value``, by default the first, stands for those that are missing. Only without ``return_...``.

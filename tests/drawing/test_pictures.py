@@ -82,7 +82,7 @@ def test_views_and_what_is_written_over_are_marked(step):
     diagram = diagram_of(step)
     label = {key: box.lines[0] for key, box in diagram.boxes.items()}
     found = {(label[one.tail], label[one.head].partition("(")[0], one.kind) for one in diagram.arrows}
-    assert ("w", "add", "overwrite") in found
+    assert ("w", "sub", "overwrite") in found
     assert ("w", "dimshuffle{0,x}", "view") in found
     x, y = esat.matrix("x"), esat.matrix("y")
     in_place = esat.compile(esat.Graph([x, y], esat.tanh(x @ y) @ y))

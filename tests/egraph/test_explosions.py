@@ -283,3 +283,20 @@ def test_distances_of_all_pairs(program):
     outputs = [energy, esat.grad(energy, points)]
     assert_proportional(program, [points], outputs)
     assert_same_values(program, [points], outputs, [np.linspace(-1.0, 2.0, 12).reshape(4, 3)])
+
+
+def test_products_with_zeros_are_no_factors_of_others(program):
+    """Of a square matrix, A @ 0 is 0: its own factor, and that of all powers of A."""
+    a, b = esat.matrix("a"), esat.vector("b")
+    x = esat.zeros_like(b)
+    r = b - a @ x
+    p, rs = r, (r * r).sum()
+    for _ in range(3):  # conjugate gradients
+        ap = a @ p
+        alpha = rs / (p * ap).sum()
+        x, r = x + alpha * p, r - alpha * ap
+        new = (r * r).sum()
+        p, rs = r + new / rs * p, new
+    assert_proportional(program, [a, b], [x])
+    m = np.random.default_rng(1).normal(size=(6, 6))
+    assert_same_values(program, [a, b], [x], [m @ m.T + 6 * np.eye(6), np.ones(6)])

@@ -157,7 +157,7 @@ LACKING = {
     "nanquantile": {"weights"}, "nanpercentile": {"weights"},
     "array": {"ndmax"}, "lu": {"p_indices"}, "einsum": {"operands"},
     "arange": {"start_or_stop", "stop", "step"}, "multivariate_normal": {"check_valid", "tol"},
-    "copy": {"a"},
+    "copy": {"a"}, "polyfit": {"full", "cov"}, "intersect1d": {"return_indices"},
 }  # fmt: skip
 OTHER_DEFAULTS = {"einsum", "integers", "array", "eye", "tri", "copy"}
 """Of NumPy's here: float for None, the type for its name, and what means nothing."""
@@ -174,6 +174,7 @@ NAMES = [
     and not (home is scipy.special and hasattr(np, name))
     and not (home is scipy.linalg and hasattr(np.linalg, name))
     and not isinstance(getattr(home, name), type)
+    and (name, home) != ("jvp", scipy.special)  # derivatives of Bessel functions
 ]  # fmt: skip
 
 

@@ -147,3 +147,16 @@ def test_functions_of_scattered_elements_are_computed_of_copies():
     np.testing.assert_array_equal(data, before)
     large = np.broadcast_to(np.linspace(0, 1, 2000)[:, None], (2000, 1100))
     np.testing.assert_allclose(program(large, large), np.exp(large) * large, rtol=1e-15)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (0, 2), (1, 2)])
+@pytest.mark.parametrize("rank", [3, 4])
+def test_sums_beside_their_operand(rank: int, axes: tuple[int, ...]) -> None:
+    """One kernel reads an array in two loops, whose axes could be joined in one of them only."""
+    x = tensor("x", *[None] * rank)
+    values = np.random.default_rng(rank).normal(size=(4,) * rank)
+    for array in (values, np.asfortranarray(values), values[::-1]):
+        for reducer in (SUM, MAX):
+            f = built([x], [reduce(reducer, x, axes, keepdims=True) + x, op_named("exp")(x)])
+            summed = array.sum(axes, keepdims=True) if reducer is SUM else array.max(axes, keepdims=True)
+            np.testing.assert_allclose(f(array)[0], summed + array, rtol=1e-12)

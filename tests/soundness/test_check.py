@@ -7,7 +7,7 @@ from esat.soundness import check
 
 TRUE = {
     "odd function": "(rewrite (Tanh (Neg x)) (Neg (Tanh x)) :when ((<= (dt x) 11)) :soundness exact)",
-    "ill-conditioned near zero": "(rewrite (Log (Add o x)) (Log1p x) :when ((= (val o) 1.0)))",
+    "ill-conditioned near zero": "(rewrite (Log (Add o x)) (Log1p x) :when ((= (val o) 1.0) (<= (dt x) 11)))",
     "cancelling": "(rewrite (Sub (Exp x) o) (Expm1 x) :when ((= (val o) 1.0)))",
     "overflows on one side": "(rewrite (Log (Exp x)) x :when ((<= (dt x) 11)))",
     "guarded logarithm": "(rewrite (Exp (Log x)) x :when ((positive x)))",

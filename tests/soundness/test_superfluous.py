@@ -18,7 +18,11 @@ RULES = """
 
 def test_rules_that_algebra_implies_are_named(tmp_path, capsys) -> None:
     rules = read_rules(RULES).rules
-    assert [rule.name for rule in superfluous(rules)] == ["difference-of-squares", "mixture"]
+    assert [rule.name for rule in superfluous(rules)] == [
+        "difference-of-squares",
+        "mixture",
+        "hyperbola",
+    ]
     file = tmp_path / "mine.egg"
     file.write_text("\n".join(RULES.strip().splitlines()[:2] + RULES.strip().splitlines()[4:5]))
     assert main(["rules", "check", str(file)]) == 0
