@@ -74,7 +74,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "dot": linear.dot, "matmul": linear.matmul, "reshape": shaping.reshape, "transpose": shaping.transpose,
     "matrix_transpose": shaping.matrix_transpose, "dimshuffle": dimshuffle, "swapaxes": shaping.swapaxes,
     "flatten": shaping.flatten, "ravel": shaping.ravel, "squeeze": shaping.squeeze, "repeat": shaping.repeat,
-    "diagonal": diagonal, "trace": trace, "concatenate": shaping.concatenate,
+    "diagonal": diagonal, "trace": trace,
 }  # fmt: skip
 """Method of a Variable -> the function it calls, the Variable being its first argument."""
 

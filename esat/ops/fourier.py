@@ -10,10 +10,12 @@ import numpy as np
 
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
-from esat.graph.registry import function_named, op_named
+from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.cast import cast
+from esat.ops.join import join
+from esat.ops.shape import size_of
 from esat.records import record
 
 _COMPLEX = {"float32": "complex64", "complex64": "complex64"}
@@ -91,13 +93,12 @@ class Fourier(Op):
 
     def _of_real(self, operand: Variable, cotangent: Variable) -> Variable:
         """Of half of the frequencies, as if the others had none; numbers that are real have real ones."""
-        join, real = function_named("concatenate"), op_named("real")
-        size = function_named("size")(operand, -1)
-        rest = op_named("sub")(size, function_named("size")(cotangent, -1))
-        shape = [function_named("size")(cotangent, axis) for axis in range(cotangent.tensor_type.ndim - 1)]
+        size = size_of(operand, -1)
+        rest = op_named("sub")(size, size_of(cotangent, -1))
+        shape = [size_of(cotangent, axis) for axis in range(cotangent.tensor_type.ndim - 1)]
         zeros = op_named("alloc")(cast(0, cotangent.tensor_type.dtype), *shape, rest)
         whole = join([cotangent, zeros], -1)
-        result: Variable = real(Fourier("fft", "Fft")(whole))
+        result: Variable = op_named("real")(Fourier("fft", "Fft")(whole))
         return cast(result, operand.tensor_type.dtype)
 
     def _of_half(self, operand: Variable, cotangent: Variable) -> Variable:

@@ -61,7 +61,8 @@ def limited() -> Iterator[None]:
 @pytest.fixture
 def own_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ops and rules that calls add are forgotten after the test."""
-    monkeypatch.setattr(registry, "_OPS", dict(registry._OPS))
+    for table in ("_OPS", "_BY_CONSTRUCTOR"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
     known = {rule.name for rule in esat.rules.list()}
     yield
     assert {rule.name for rule in esat.rules.list()} == known

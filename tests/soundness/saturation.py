@@ -33,7 +33,7 @@ def saturated(inputs, outputs, program=None, budgets=None):
         report = saturate(
             engine,
             prepared(program).schedule_for(terms),
-            budgets or Budgets(nodes=3000, seconds=3.0, rounds=4),
+            budgets or Budgets(nodes=3000, rounds=4),
             program.constructors,
         )
         arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=prepared(program).helpers))

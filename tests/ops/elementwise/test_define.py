@@ -29,7 +29,8 @@ from .samples import assert_same, run, variable
 @pytest.fixture
 def own_registry(monkeypatch):
     """Names registered in the test are forgotten after it."""
-    monkeypatch.setattr(registry, "_OPS", dict(registry._OPS))
+    for table in ("_OPS", "_BY_CONSTRUCTOR"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
 
 
 def text(name):
