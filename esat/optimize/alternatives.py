@@ -62,19 +62,19 @@ def alternatives(
     lifts
         Who will be asked about small parts of large arrays only.
     """
-    if not locals and not lifts:
-        return None
     graph, arrays = extraction.graph, extraction.graph.arrays
+    followed = _followed(extraction, locals)
+    parts = _followed(extraction, lifts) & ~followed
+    if not followed.any() and not parts.any():
+        return None
     prices = np.where(superseded_nodes(arrays), np.inf, extraction.costs)
     cheapest = tree_choice(Problem.of(arrays, prices, graph.roots)).choice
     usable = np.isfinite(prices) & (cheapest[arrays.class_of] >= 0)
     counts = np.diff(arrays.operand_start)
     np.logical_and.at(usable, np.repeat(np.arange(arrays.node_count), counts), cheapest[arrays.operands] >= 0)
-    followed = usable & _followed(extraction, locals)
-    parts = np.flatnonzero(usable & _followed(extraction, lifts) & ~followed)
     asked = [
-        *np.flatnonzero(followed).tolist(),
-        *(n for n in parts.tolist() if _is_small_part(extraction, n)),
+        *np.flatnonzero(followed & usable).tolist(),
+        *(node for node in np.flatnonzero(parts & usable).tolist() if _is_small_part(extraction, node)),
     ]
     forms = list(islice(_forms(arrays, asked, usable, cheapest), MOST_FORMS))
     if not forms:
