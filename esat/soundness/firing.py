@@ -41,7 +41,7 @@ ATTEMPTS = 30
 CASES = 6
 """Situations tried before a rule is said not to fire."""
 
-BUDGETS = Budgets(nodes=2_000, seconds=1.0, rounds=5)
+BUDGETS = Budgets(nodes=2_000, rounds=5)
 
 GIVERS: Mapping[str, tuple[str, ...]] = {
     "positive": ("Erfcx",),
