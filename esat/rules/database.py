@@ -245,7 +245,7 @@ class RuleDatabase:
 
     def find(self, name: str) -> tuple[Rule, ...]:
         """The rules of a name: one, or the two directions of a birewrite."""
-        instance_of("rules", "name", name, str)
+        instance_of("find", "name", name, str)
         found = tuple(rule for rule in self.list() if name in (rule.name, rule.report_name))
         if not found:
             names = [rule.report_name for rule in self.list()]
@@ -254,6 +254,7 @@ class RuleDatabase:
 
     def show(self, name: str) -> str:
         """A rule as text: where it stands, its tags and soundness class, and its source."""
+        instance_of("show", "name", name, str)
         rule = self.find(name)[0]
         tags = ", ".join(sorted(rule.tags)) or "none"
         return f"; {rule.position}\n; soundness: {rule.soundness}; tags: {tags}\n{rule.source}"

@@ -273,6 +273,8 @@ def test_results_do_not_depend_on_threads() -> None:
             found.setdefault(call, set()).add(results)
         assert function.in_blocks is not None
     assert [len(results) for results in found.values()] == [1] * 12
+    later = [found[call] for call in range(6, 12)]
+    assert len(set.union(*later)) == 1  # and from then on always the same
 
 
 @pytest.mark.parametrize("place", range(5))
