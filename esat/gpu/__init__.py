@@ -1,4 +1,4 @@
 """The room for CUDA: kernels printed from the same loop IR, device memory, transfers.
 
-Nothing is built here yet: no mode uses a GPU, and the row "GPU transfer" of the modes' table is empty.
+A device is a placement, not a type: graphs, rules and the e-graph know nothing of it.
 """
