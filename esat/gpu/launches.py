@@ -60,7 +60,7 @@ class Launch:
 
 @record(frozen=True)
 class Workspace:
-    """Memory that the launches of one kernel share: elements of ``dtype``, as many as ``size`` (as a grid) says."""
+    """Memory that a kernel's launches share: elements of ``dtype``, as many as ``size`` (as a grid) says."""
 
     dtype: str
     size: str
