@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from esat.graph import Apply, Variable
+from esat.phases.transfer import Side
 from esat.records import record
 
-GroupKind: TypeAlias = Literal["kernel", "library", "view"]
+GroupKind: TypeAlias = Literal["kernel", "library", "view", "transfer"]
 
 
 @record(frozen=True, eq=False, slots=True)
@@ -45,7 +46,7 @@ class Group:
     kind
         ``kernel``: compiled together into one generated kernel. ``library``: one node, run by its
         op's ``perform`` or a library routine. ``view``: one node whose result shares the memory of
-        its operand.
+        its operand. ``transfer``: one node that copies an array from the other side to this one.
     nodes
         The nodes, each after those that feed it.
     inputs
@@ -56,6 +57,9 @@ class Group:
         order of computation.
     guard
         The conditions under which the group runs. Where none of them holds, nothing reads its outputs.
+    side
+        Where it runs, and where its outputs live. So do its inputs, but for that of a transfer and those
+        that live on both sides (see ``esat/phases/placement.py``). Conditions are always on the host.
     """
 
     kind: GroupKind
@@ -63,6 +67,7 @@ class Group:
     inputs: tuple[Variable, ...]
     outputs: tuple[Variable, ...]
     guard: Guard = ()
+    side: Side = "host"
 
     @property
     def reads(self) -> tuple[Variable, ...]:

@@ -13,6 +13,7 @@ from esat.ops.control import IfElse
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.shape import ShapeI
 from esat.ops.view import Reshape
+from esat.phases.transfer import Transfer
 
 _KNOWN_FAMILIES = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION)
 _IMPURE_FAMILIES = (Family.RANDOM, Family.CONTROL, Family.SPARSE)
@@ -101,6 +102,7 @@ class ShapeFacts:
         return (
             small
             and any(decided)
+            and not isinstance(node.op, Transfer)  # which is there to be read on the other side
             and node.op.family not in _IMPURE_FAMILIES
             and not node.op.destroy_map
             and all(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 from esat.errors import CompileError
 from esat.graph import Constant, Family, FunctionGraph, SharedVariable, Variable
 from esat.phases.effects import Effect, Permissions
-from esat.phases.group import FusionPlan, Group
+from esat.phases.group import FusionPlan, Group, GroupKind
 from esat.phases.shape_values import ShapeFacts
 
 
@@ -36,7 +37,7 @@ def verify_fusion(plan: FusionPlan, graph: FunctionGraph) -> None:
 
 
 def _verify_group(group: Group, available: set[Variable]) -> None:
-    if group.kind not in ("kernel", "library", "view") or not group.nodes:
+    if group.kind not in get_args(GroupKind) or not group.nodes:
         raise CompileError(f"fusion: malformed group {group}")
     if group.kind != "kernel" and len(group.nodes) != 1:
         raise CompileError(f"fusion: {group} has {len(group.nodes)} nodes; only kernels have several")
