@@ -106,6 +106,37 @@ class DebugError(EsatError, AssertionError):
     """What debug mode found: a stage that changed a result, NaN or Inf, an undeclared effect of an op."""
 
 
+class EmulationError(CompileError):
+    """A printed kernel did, in the emulator, what no device allows or gives a lasting meaning to.
+
+    Attributes
+    ----------
+    family
+        Of the kernel: ``flat``, ``rows``...
+    line
+        Of the kernel's text, counted from 1; 0 where none can be named.
+    block, thread
+        Where it happened, or None.
+    """
+
+    def __init__(
+        self, reason: str, family: str = "", line: int = 0, text: str = "", block: int | None = None,
+        thread: int | None = None,
+    ) -> None:  # fmt: skip
+        self.reason, self.family, self.line, self.block, self.thread = reason, family, line, block, thread
+        self.text = text
+        where = f"kernel {family}" if family else "kernel"
+        where += f", line {line}" if line else ""
+        where += f", block {block}" if block is not None else ""
+        where += f", thread {thread}" if thread is not None else ""
+        lines = text.splitlines()
+        shown = f"\n  {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
+        super().__init__(f"{where}: {reason}{shown}")
+
+    def __reduce__(self) -> tuple[type[EmulationError], tuple[object, ...]]:
+        return EmulationError, (self.reason, self.family, self.line, self.text, self.block, self.thread)
+
+
 class SaturationError(CompileError):
     """The e-graph engine refused a program or broke off; the e-graph is discarded."""
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import field
+from typing import Any
 
+from esat.errors import CompileError
 from esat.records import record
 
 WARP = 32
 """Threads that run one instruction together."""
 VECTOR_BYTES = 16
 """Bytes of the longest load and store of a thread."""
+MOST_BLOCKS = (2**31 - 1, 65_535)
+"""Blocks that a grid may have along x, and along y or z."""
+
+
+def evaluated(expression: str, sizes: Mapping[str, int]) -> Any:
+    """The value of a grid or a number of elements, both written over names of sizes."""
+    return eval(expression, {"__builtins__": {}, "min": min, "max": max}, dict(sizes))
 
 
 @record(frozen=True)
@@ -45,7 +54,8 @@ class Launch:
     block
         Threads of a block.
     grid
-        Number of blocks: a Python expression over the names of sizes, ``min`` and ``max``.
+        Number of blocks: a Python expression over the names of sizes, ``min`` and ``max``; or a tuple of up
+        to three numbers, along x, y and z. Where there are none, nothing is launched.
     vector
         Elements that loads read at once; 1 where they read one by one.
     """
@@ -57,6 +67,24 @@ class Launch:
     grid: str
     vector: int = 1
 
+    def blocks(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        """Of the grid along x, y and z, for ``sizes`` by their names.
+
+        Raises
+        ------
+        CompileError
+            A grid that no device takes: more than 2**31 - 1 blocks along x, or 65,535 along y or z.
+
+        >>> Launch("flat", "", (), 256, "(-(-n0 // 256), n1)").blocks({"n0": 1000, "n1": 3})
+        (4, 3, 1)
+        """
+        value = evaluated(self.grid, sizes)
+        given = value if isinstance(value, tuple) else (value,)
+        x, y, z = (*given, 1, 1)[:3]
+        if len(given) > 3 or x > MOST_BLOCKS[0] or max(y, z) > MOST_BLOCKS[1]:
+            raise CompileError(f"kernel {self.family}: no device has a grid of {given} blocks")
+        return (x, y, z)
+
 
 @record(frozen=True)
 class Workspace:
@@ -65,13 +93,17 @@ class Workspace:
     dtype: str
     size: str
 
+    def elements(self, sizes: Mapping[str, int]) -> int:
+        """Their number, for ``sizes`` by their names."""
+        return int(evaluated(self.size, sizes))
+
 
 @record(frozen=True)
 class Launches:
     """The launches of one kernel of the loop IR, in order."""
 
     launches: tuple[Launch, ...]
-    workspaces: Mapping[str, Workspace] = MappingProxyType({})
+    workspaces: Mapping[str, Workspace] = field(default_factory=dict)
 
 
 @record(frozen=True)
