@@ -182,14 +182,19 @@ def store_profile(profile: MachineProfile) -> Path:
         When it cannot be written.
     """
     path = profile_path()
+    write_whole(path, profile.to_json())
+    machine_profile.cache_clear()
+    return path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that others never see in parts. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(profile.to_json())
+            file.write(text)
         os.replace(name, path)
     except OSError:
         Path(name).unlink(missing_ok=True)
         raise
-    machine_profile.cache_clear()
-    return path

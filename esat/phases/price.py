@@ -6,8 +6,9 @@ entering it, for its arithmetic, and for the bytes of what it reads and writes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 
 from esat.egraph.uniform import as_tensor
 from esat.extract.cost import REDUCING, CostModel, flops_of
@@ -23,73 +24,82 @@ from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.group import Group
 
+Shapes = Mapping[Variable, tuple[int, ...]]
+"""The shapes of variables, as far as they are known."""
+NO_SHAPES: Shapes = MappingProxyType({})
+
 VIEW_SECONDS = 1.0e-7
 """Seconds of making a view as a step of its own."""
 
 
-def plan_seconds(steps: Sequence[Group], model: CostModel) -> float:
+def plan_seconds(steps: Sequence[Group], model: CostModel, shapes: Shapes = NO_SHAPES) -> float:
     """Predicted seconds of one call of a program with these steps.
 
-    An axis whose size the type does not tell counts :data:`UNKNOWN_SIZE`.
+    An axis whose size neither the shapes given nor the type tell counts :data:`UNKNOWN_SIZE`.
     """
-    return model.machine.call + sum(group_seconds(group, model) for group in steps)
+    return model.machine.call + sum(group_seconds(group, model, shapes) for group in steps)
 
 
-def group_seconds(group: Group, model: CostModel) -> float:
-    """Predicted seconds of one step."""
+def group_seconds(group: Group, model: CostModel, shapes: Shapes = NO_SHAPES) -> float:
+    """Predicted seconds of one step; sizes as for :func:`plan_seconds`."""
     if group.kind == "view":
         return VIEW_SECONDS
     if group.kind == "library":
-        return _library_seconds(group.nodes[0], model)
+        return _library_seconds(group.nodes[0], model, shapes)
     machine = model.machine
-    moved = sum(_bytes(variable) for variable in (*group.inputs, *group.outputs))
-    work = sum(_work_seconds(node, model) for node in group.nodes)
+    moved = sum(expected_bytes(variable, shapes) for variable in (*group.inputs, *group.outputs))
+    work = sum(_work_seconds(node, model, shapes) for node in group.nodes)
     return machine.kernel_call + machine.kernel(work, moved / machine.bandwidth(moved))
 
 
-def _work_seconds(node: Apply, model: CostModel) -> float:
+def _work_seconds(node: Apply, model: CostModel, shapes: Shapes) -> float:
     """Seconds of a node inside a kernel, operands in cache."""
     machine, operand, result = model.machine, node.inputs[0], node.outputs[0]
     if isinstance(node.op, DimShuffle):
-        order = [axis for axis in node.op.order if axis != "x" and _shape(operand)[int(axis)] > 1]
+        order = [axis for axis in node.op.order if axis != "x" and _shape(operand, shapes)[int(axis)] > 1]
         against = order != sorted(order, key=int)
-        return expected_value(operand).size / machine.transposed_rate if against else 0.0
+        return expected_value(operand, shapes).size / machine.transposed_rate if against else 0.0
     if node.op.constructor in REDUCING:
-        return machine.fused_op + model.reducing(node.op.constructor, expected_value(operand))
+        return machine.fused_op + model.reducing(node.op.constructor, expected_value(operand, shapes))
     flops = flops_of(node.op) if node.op.family is Family.ELEMENTWISE else 1.0
-    return machine.fused_op + model.arithmetic(flops, expected_value(result))
+    return machine.fused_op + model.arithmetic(flops, expected_value(result, shapes))
 
 
-def _library_seconds(node: Apply, model: CostModel) -> float:
+def _library_seconds(node: Apply, model: CostModel, shapes: Shapes) -> float:
+    values = [expected_value(variable, shapes) for variable in (*node.inputs, *node.outputs)]
     if isinstance(node.op, MatMul):
-        left, right = map(expected_value, node.inputs)
-        return model.product(node.op, left, right, expected_value(node.outputs[0]))
+        left, right, result = values
+        return model.product(node.op, left, right, result)
     if isinstance(node.op, RowsProduct):
-        return normal_seconds(model.machine, expected_value(node.inputs[0]))
+        return normal_seconds(model.machine, values[0])
     if isinstance(node.op, RowBlocks):
         inner = [one for one in node.op.body.toposort() if one.op.family is not Family.VIEW]
         return sum(
-            _library_seconds(one, model) if isinstance(one.op, MatMul) else _work_seconds(one, model)
+            _library_seconds(one, model, shapes)
+            if isinstance(one.op, MatMul)
+            else _work_seconds(one, model, shapes)
             for one in inner
         )
-    values = [expected_value(variable) for variable in (*node.inputs, *node.outputs)]
-    shapes = [tuple(map(int, value.shape)) for value in values]
+    sizes = [tuple(map(int, value.shape)) for value in values]
     count = len(node.inputs)
     itemsizes = [value.itemsize for value in values]
-    return model.library_seconds(node.op, shapes[:count], shapes[count:], itemsizes)
+    return model.library_seconds(node.op, sizes[:count], sizes[count:], itemsizes)
 
 
-def expected_value(variable: Variable) -> Value:
+def expected_value(variable: Variable, shapes: Shapes = NO_SHAPES) -> Value:
     """Expected shape and dtype of a variable; all axes stay, those of size 1 too."""
-    return Value(_shape(variable), DTYPE_NUMBER[as_tensor(variable.type).dtype])
+    return Value(_shape(variable, shapes), DTYPE_NUMBER[as_tensor(variable.type).dtype])
 
 
-def _shape(variable: Variable) -> tuple[float, ...]:
+def _shape(variable: Variable, shapes: Shapes) -> tuple[float, ...]:
+    if variable in shapes and not isinstance(variable.type, SparseType):
+        return tuple(map(float, shapes[variable]))
     sizes = as_tensor(variable.type).shape
     known = tuple(UNKNOWN_SIZE if size is None else float(size) for size in sizes)
     return (*known, EXPECTED_DENSITY * prod(known)) if isinstance(variable.type, SparseType) else known
 
 
-def _bytes(variable: Variable) -> float:
-    value = expected_value(variable)
+def expected_bytes(variable: Variable, shapes: Shapes = NO_SHAPES) -> float:
+    """Expected bytes of a variable."""
+    value = expected_value(variable, shapes)
     return value.size * value.itemsize

@@ -1,0 +1,179 @@
+"""What the cost model knows of a device, and of the way to it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from esat.errors import ParameterError
+from esat.extract.machine import MachineProfile, profile_path, write_whole
+from esat.records import record
+
+FORMAT = 1
+"""Version of the stored form; a profile of another version is not read."""
+
+
+@record(frozen=True, slots=True)
+class Link:
+    """The way between the host's memory and the device's.
+
+    Attributes
+    ----------
+    latency
+        Seconds that a copy takes, whatever its size, and waiting for it.
+    bandwidth
+        Bytes a second.
+    """
+
+    latency: float = 8.0e-6
+    bandwidth: float = 2.5e10
+
+    def seconds(self, size: float) -> float:
+        """Seconds of copying so many bytes, in either direction.
+
+        >>> Link(latency=1e-5, bandwidth=1e10).seconds(1e6)
+        0.00011
+        """
+        return self.latency + size / self.bandwidth
+
+
+@record(frozen=True, slots=True)
+class DeviceProfile:
+    """Rates and overheads of a device; the defaults are those of an H100.
+
+    Attributes
+    ----------
+    bandwidth
+        Bytes a second that a large copy within the device reads and writes.
+    cache_size, cache_bandwidth
+        Bytes of the last-level cache, and bytes a second from and to it.
+    launch
+        Seconds from one kernel to the next.
+    matrix_call, library_call
+        Seconds that a matrix product, and another library routine, takes besides.
+    element_rate
+        Additions a second, in float64.
+    single_speedup
+        How many times faster float32 is.
+    matrix_rate, matrix_single_speedup
+        Floating-point operations a second of a large float64 matrix product; the factor of float32, in full
+        precision.
+    matrix_half
+        Size of an axis of a matrix product at which it has half that rate, where the others are long.
+    transposed_rate
+        Elements a second read against their order in memory.
+    library_rate
+        Operations a second of library routines that sort, search and accumulate.
+    link
+        The way to the host.
+    """
+
+    bandwidth: float = 3.0e12
+    cache_size: float = 5.0e7
+    cache_bandwidth: float = 5.0e12
+    launch: float = 3.0e-6
+    matrix_call: float = 8.0e-6
+    library_call: float = 2.0e-5
+    element_rate: float = 1.6e13
+    single_speedup: float = 2.0
+    matrix_rate: float = 5.0e13
+    matrix_single_speedup: float = 1.0
+    matrix_half: float = 250.0
+    transposed_rate: float = 1.5e11
+    library_rate: float = 5.0e10
+    link: Link = field(default_factory=Link)
+
+    def machine(self) -> MachineProfile:
+        """The device as the cost model's formulas take a machine: what e-nodes and steps cost on it.
+
+        >>> DeviceProfile().machine().kernel_call
+        3e-06
+        """
+        return replace(
+            MachineProfile(),
+            element_rate=self.element_rate,
+            single_speedup=self.single_speedup,
+            reduction_rate=self.element_rate,
+            transposed_rate=self.transposed_rate,
+            matrix_rate=self.matrix_rate,
+            matrix_single_speedup=self.matrix_single_speedup,
+            matrix_half=self.matrix_half,
+            structured_call=self.matrix_call,
+            cache_sizes=(self.cache_size, self.cache_size),
+            bandwidths=(self.cache_bandwidth, self.cache_bandwidth, self.bandwidth),
+            kernel_call=self.launch,
+            matrix_call=self.matrix_call,
+            library_call=self.library_call,
+            library_rate=self.library_rate,
+            # One op more in a kernel costs its arithmetic: the launch is not longer for it.
+            fused_op=1.0e-9,
+            call=self.launch,
+            parallel_speedup=1.0,
+            parallel_bandwidth=1.0,
+        )
+
+    def to_json(self) -> str:
+        """The profile as text."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1)
+
+    @staticmethod
+    def from_json(text: str) -> DeviceProfile:
+        """The profile that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            For text of another kind, a missing or unknown entry, a value that is not positive and finite.
+        """
+        try:
+            entries = json.loads(text)
+        except ValueError as error:
+            raise ParameterError(f"a device profile is JSON; this is not: {error}") from None
+        if not isinstance(entries, dict) or entries.pop("format", None) != FORMAT:
+            raise ParameterError(f"a device profile of format {FORMAT} is needed")
+        link = _numbers(Link, entries.pop("link", None))
+        return DeviceProfile(**_numbers(DeviceProfile, entries), link=Link(**link))
+
+
+def _numbers(kind: type[Any], entries: object) -> dict[str, float]:
+    """Entries of a stored record but for its link, each a positive number. Raises ParameterError."""
+    names = {entry.name for entry in fields(kind)} - {"link"}
+    if not isinstance(entries, dict) or set(entries) != names:
+        wrong = ", ".join(sorted(names.symmetric_difference(entries if isinstance(entries, dict) else ())))
+        raise ParameterError(f"a device profile has other entries than these: {wrong} missing or unknown")
+    for name, value in entries.items():
+        if type(value) not in (int, float) or not 0.0 < value < math.inf:
+            raise ParameterError(f"the device profile's {name} is {value!r}")
+    return {name: float(value) for name, value in entries.items()}
+
+
+def device_profile_path() -> Path:
+    """Where the profile of this machine's device is stored: beside that of the machine."""
+    return profile_path().with_suffix(".device.json")
+
+
+@cache
+def device_profile() -> DeviceProfile:
+    """The stored profile of this machine's device; the shipped one where there is none that can be read."""
+    try:
+        return DeviceProfile.from_json(device_profile_path().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ParameterError):
+        return DeviceProfile()
+
+
+def store_device_profile(profile: DeviceProfile) -> Path:
+    """Keep a profile for later processes; what reads it meanwhile sees the old one or the new one.
+
+    Raises
+    ------
+    OSError
+        When it cannot be written.
+    """
+    path = device_profile_path()
+    write_whole(path, profile.to_json())
+    device_profile.cache_clear()
+    return path
