@@ -1,0 +1,174 @@
+"""Loops over rows that gather along each: a few threads, a warp or a block a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+import numpy as np
+
+from esat.codegen.kernel.loop_ir import Index, Kernel, Load, Loop, Store
+from esat.gpu.launches import WARP
+from esat.gpu.printing.body import Position
+from esat.gpu.printing.flat import BLOCK
+from esat.gpu.printing.gathering import Gathering
+from esat.gpu.printing.nests import Nest
+from esat.records import record
+
+ROW_CLASSES = (8, 32, 128, 512, 1024, 2048, 4096, 8192, 16384)
+"""Elements up to which a kernel is printed for rows that it holds; each loop reads longer ones again."""
+ROW_THREADS = ((1, 8), (8, 8), (32, 32), (128, 32), (256, 16), (512, 16), (1024, 16))
+"""Threads that share a row, and how many words of 4 bytes each may hold in registers."""
+LONG_ROW_THREADS = 512
+"""Threads that share a row that they do not hold."""
+
+
+@record(frozen=True)
+class RowPlan:
+    """Who holds what of a row.
+
+    Attributes
+    ----------
+    threads
+        How many share it: neighbours within a warp, or all of a block.
+    parts
+        Vectors that each holds; 0 where the row is read again by each loop.
+    held
+        Arrays and indices of what loops that follow need again -> the name of what holds it.
+    """
+
+    threads: int
+    parts: int
+    held: dict[tuple[int, Index], str] = field(default_factory=dict)
+
+
+def plan_rows(kernel: Kernel, nest: Nest, lanes: int, longest: int) -> RowPlan:
+    """How rows of up to ``longest`` elements are shared, 0 for any number."""
+    plain = all(one.axes == (nest.inner,) for one in nest.body if isinstance(one, Loop))
+    again = _read_again(nest) if plain else {}
+    words = sum(-(-np.dtype(kernel.arrays[array].dtype).itemsize // 4) for array, _ in again)
+    for threads, held in ROW_THREADS if longest else ():
+        parts = -(-longest // (threads * lanes))
+        if parts * lanes * max(words, 1) <= held:
+            return RowPlan(threads, parts, again)
+    return RowPlan(LONG_ROW_THREADS, 0)
+
+
+def _read_again(nest: Nest) -> dict[tuple[int, Index], str]:
+    """What several loops read along the row, or one leaves in an output for those that follow."""
+    seen: set[tuple[int, Index]] = set()
+    again: dict[tuple[int, Index], str] = {}
+    for loop in nest.body:
+        for one in loop.body if isinstance(loop, Loop) else ():
+            if not isinstance(one, Load | Store) or nest.inner not in one.index:
+                continue
+            place = one.array, one.index
+            if isinstance(one, Store):
+                if one.kept:
+                    again[place] = f"kept{one.array}"
+                seen.discard(place)
+            elif place in seen and place not in again:
+                again[place] = f"row{one.array}_{len(again)}"
+            seen.add(place)
+    return again
+
+
+class Rows(Gathering):
+    """The body of a kernel over rows."""
+
+    def __init__(self, kernel: Kernel, nest: Nest, lanes: int, strided: bool, plan: RowPlan) -> None:
+        super().__init__(kernel, nest.inner, lanes, strided)
+        self.nest = nest
+        self.plan = plan
+        self.filled: set[tuple[int, Index]] = set()
+
+    def run(self) -> tuple[int, str]:
+        """The lines; threads of a block and the grid."""
+        source, nest, threads = self.source, self.nest, self.plan.threads
+        rows = " * ".join(f"n{axis}" for axis in nest.axes) or "1"
+        together = max(BLOCK // threads, 1) if threads <= WARP else 1
+        if threads <= WARP:
+            number = f" // {threads}" if threads > 1 else ""
+            source.line(f"tid = cuda.threadIdx.x % {threads}")
+            source.line(f"row = int64(cuda.blockIdx.x) * {together} + cuda.threadIdx.x{number}")
+            # Threads past the last row take part in the exchanges of their warp, and in nothing else.
+            source.line(f"active = row < {rows}")
+            source.line(f"row = row if active else {rows} - 1")
+        else:
+            source.line("tid = int64(cuda.threadIdx.x)")
+            source.line("row = int64(cuda.blockIdx.x)")
+        position = self.split(nest.axes, "row")
+        for one in nest.before:
+            self.definition(one, position)
+        for statement in nest.body:
+            if isinstance(statement, Loop):
+                self._shared_loop(statement, position)
+            elif isinstance(statement, Store):
+                with source.block("if tid == 0 and active" if threads <= WARP else "if tid == 0"):
+                    self.store(statement, position)
+            else:
+                self.sequence((statement,), position)
+        return max(threads, BLOCK) if threads <= WARP else threads, f"-(-({rows}) // {together})"
+
+    def _shared_loop(self, loop: Loop, position: Position) -> None:
+        for accumulator in loop.accumulators:
+            self.start(accumulator)
+        *outer, inner = loop.axes
+        here = {**position, **{axis: f"i{axis}" for axis in outer}, inner: "j"}
+        self._along(loop, outer, inner, here)
+        self.reduce(loop.accumulators, self.plan.threads, "tid")
+
+    def _along(self, loop: Loop, outer: Sequence[int], inner: int, here: Position) -> None:
+        """A loop along rows, inside loops over further axes."""
+        source, lanes, threads, parts = self.source, self.lanes, self.plan.threads, self.plan.parts
+        if outer:
+            with source.block(f"for i{outer[0]} in range(n{outer[0]})"):
+                self._along(loop, outer[1:], inner, here)
+            return
+        inside = f"j < n{inner}" + (" and active" if threads <= WARP else "")
+        if not parts or inner != self.nest.inner:
+            source.line("j = int64(tid)" + (f" * {lanes}" if lanes > 1 else ""))
+            with source.block(f"while {inside}"):
+                self.elements(loop.body, here, lanes)
+                source.line(f"j += {threads * lanes}")
+            return
+        with source.block(f"for part in range({parts})"):
+            source.line(f"j = (tid + int64(part) * {threads})" + (f" * {lanes}" if lanes > 1 else ""))
+            with source.block(f"if {inside}"):
+                cached, kept = self._held(loop, here)
+                self.elements(loop.body, here, lanes, cached, kept)
+
+    def _held(self, loop: Loop, here: Position) -> tuple[dict[int, str], dict[int, str]]:
+        """Read what is not held yet; the text of held elements by values, and by arrays stored to."""
+        lanes, size = self.lanes, self.plan.parts * self.lanes
+        first, lane = (f"part * {lanes} + ", "lane") if lanes > 1 else ("part", "")
+        cached: dict[int, str] = {}
+        kept: dict[int, str] = {}
+        for one in loop.body:
+            if not isinstance(one, Load | Store):
+                continue
+            name = self.plan.held.get((one.array, one.index))
+            if name is None:
+                continue
+            if isinstance(one, Store):
+                if one.kept:
+                    kept[one.array] = f"{name}[{first}{lane}]"
+                    self.filled.add((one.array, one.index))
+                    self.source.local(name, size, self.kernel.arrays[one.array].dtype)
+                continue
+            cached[one.value] = f"{name}[{first}{lane}]"
+            if (one.array, one.index) not in self.filled:
+                self.filled.add((one.array, one.index))
+                self._fill(name, first, lane, size, one, here)
+        return cached, kept
+
+    def _fill(self, name: str, first: str, lane: str, size: int, one: Load, here: Position) -> None:
+        source, lanes, dtype = self.source, self.lanes, self.kernel.arrays[one.array].dtype
+        source.local(name, size, dtype)
+        if lanes > 1 and self.is_vector(one):
+            self.load_vector(name, first, one, here, lanes)
+            return
+        assert self.nest.inner is not None
+        place = {**here, self.nest.inner: "(j + lane)"} if lanes > 1 else here
+        with source.block_if(lanes > 1, f"for lane in range({lanes})"):
+            source.line(f"{name}[{first}{lane}] = {self.element(one.array, one.index, place)}")

@@ -1,0 +1,104 @@
+"""Which variant of a kernel's text fits given arrays, and the numbers it is called with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from esat.codegen.kernel.collapse import collapse
+from esat.codegen.kernel.loop_ir import Kernel, Load, Store, walk
+from esat.gpu.launches import VECTOR_BYTES, Variant
+from esat.gpu.printing.body import is_along, lanes_along
+from esat.gpu.printing.nests import Nest, nests_of
+from esat.gpu.printing.rows import ROW_CLASSES
+
+Shape = Sequence[int]
+
+
+def variant_for(
+    kernel: Kernel,
+    shapes: Sequence[Shape],
+    strides: Sequence[Shape] | None = None,
+    addresses: Sequence[int] = (),
+) -> Variant:
+    """The variant for given arrays.
+
+    Parameters
+    ----------
+    kernel
+        As lowered.
+    shapes
+        Of all arrays, outputs first.
+    strides
+        Of all arrays, in bytes; None where all are C-contiguous. Outputs always are.
+    addresses
+        Of all arrays; none where all are aligned to 16 bytes, as a device's pool has them.
+    """
+    strided = strides is not None and not _are_contiguous(kernel, shapes, strides)
+    seen = kernel if strided else collapse(kernel)
+    sizes = sizes_in(kernel, shapes, strides if strided else None)
+    nests = nests_of(seen)
+    vector = (
+        not strided
+        and all(address % VECTOR_BYTES == 0 for address in addresses)
+        and all(_divides(seen, nest, sizes) for nest in nests)
+    )
+    rows = [sizes[f"n{nest.inner}"] for nest in nests if nest.family == "rows" and nest.inner is not None]
+    longest = next((limit for limit in ROW_CLASSES if max(rows, default=0) <= limit), 0) if rows else 0
+    return Variant(vector, longest, strided)
+
+
+def sizes_in(
+    kernel: Kernel, shapes: Sequence[Shape], strides: Sequence[Shape] | None = None
+) -> dict[str, int]:
+    """Numbers that the texts of a kernel name: sizes of axes and, where strides are given, strides.
+
+    Parameters
+    ----------
+    kernel
+        As lowered.
+    shapes
+        Of all arrays, outputs first.
+    strides
+        Of all arrays, in bytes; for a strided variant alone.
+    """
+    seen = kernel if strides is not None else collapse(kernel)
+    sizes = {
+        f"n{number}": prod(shapes[array][place] for array, place in axis.factors)
+        for number, axis in enumerate(seen.axes)
+    }
+    outputs = len(kernel.outputs)
+    for number, steps in enumerate(strides[outputs:] if strides is not None else ()):
+        size = np.dtype(kernel.inputs[number].dtype).itemsize
+        sizes |= {f"s{number}_{axis}": step // size for axis, step in enumerate(steps)}
+    return sizes
+
+
+def _are_contiguous(kernel: Kernel, shapes: Sequence[Shape], strides: Sequence[Shape]) -> bool:
+    return all(
+        _is_contiguous(shape, steps, np.dtype(array.dtype).itemsize)
+        for array, shape, steps in zip(kernel.arrays, shapes, strides, strict=True)
+    )
+
+
+def _is_contiguous(shape: Shape, strides: Shape, size: int) -> bool:
+    expected = size
+    for length, step in zip(reversed(shape), reversed(strides), strict=True):
+        if length != 1 and step != expected:
+            return 0 in shape
+        expected *= length
+    return True
+
+
+def _divides(kernel: Kernel, nest: Nest, sizes: dict[str, int]) -> bool:
+    """Whether rows begin where vectors do."""
+    if nest.inner is None:
+        return True
+    lanes = lanes_along(kernel, nest.inner)
+    along = [
+        one for one in walk(nest.body) if isinstance(one, Load | Store) and is_along(kernel, one, nest.inner)
+    ]
+    ragged = nest.family in ("flat", "full") and nest.axes == (nest.inner,)
+    return ragged or not along or sizes[f"n{nest.inner}"] % lanes == 0
