@@ -79,11 +79,14 @@ def imports(found: list[Tree]) -> networkx.DiGraph:
 
 
 def _running(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        yield node
-        yield from _running(node)
+    waiting = [tree]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                continue
+            yield node
+            if not isinstance(node, ast.expr):  # no import is part of an expression
+                waiting.append(node)
 
 
 def _imported(node: ast.AST, known: set[str]) -> Iterator[str]:
@@ -98,9 +101,9 @@ def _imported(node: ast.AST, known: set[str]) -> Iterator[str]:
             yield node.module
 
 
-def circles(found: list[Tree]) -> list[str]:
+def circles(imported: networkx.DiGraph) -> list[str]:
     """Groups of files that import each other."""
-    groups = networkx.strongly_connected_components(imports(found))
+    groups = networkx.strongly_connected_components(imported)
     return sorted(", ".join(sorted(group)) for group in groups if len(group) > 1)
 
 
@@ -184,7 +187,7 @@ def main() -> int:
     found = trees()
     print("\n".join(sizes(found)))
     unwanted = {
-        "circles of imports": circles(found),
+        "circles of imports": circles(imports(found)),
         "names used twice": names_used_twice(found),
         "questions about the machine elsewhere": machine_questions(found),
     }
