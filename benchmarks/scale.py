@@ -2,11 +2,11 @@
 
 ``python -m benchmarks.scale [--families NAME ...] [--contenders NAME ...] [--factor F] [--limit SECONDS]``
 
-Each family of programs is compiled at a size n, at 2n and at 4n, by each contender in a process of its own
-(its environment: see ``benchmarks.peers.environments``), with nothing of it on disk. Printed are seconds from
-the program's first op to its first result, and the exponent of their growth: of a least-squares line through
-the logarithms. Goals: an exponent of at most 1.2 for each family, and a recurrence of 150 steps with gradient
-in less than twice JAX's time. Times of a busy machine tell little; the exponent suffers less.
+Each family of programs is compiled at a size n, at 2n and at 4n, by each contender, each in a process of its
+own (its environment: see ``benchmarks.peers.environments``), with nothing of it on disk. Printed are seconds
+from the program's first op to its first result, and the exponent of their growth: of a least-squares line
+through the logarithms. Goals: an exponent of at most 1.2 for each family, and a recurrence of 150 steps
+with gradient in less than twice JAX's time. Times of a busy machine tell little; the exponent suffers less.
 """
 
 from __future__ import annotations
@@ -63,13 +63,24 @@ class Growth:
 
 
 def measure(contender: str, interpreter: Path, family: Family, sizes: Sequence[int], limit: float) -> Growth:
-    """Compile a family's programs in a new process that finds nothing on disk."""
-    command = [str(interpreter), "-m", "benchmarks.peers.scale_worker", contender, family.name]
+    """Compile a family's programs, each in a new process that finds nothing on disk, until one fails."""
+    seconds: dict[int, float] = {}
+    for size in sizes:
+        found = _compiled(contender, interpreter, family, size, limit)
+        if isinstance(found, str):
+            return Growth(seconds, found)
+        seconds[size] = found
+    return Growth(seconds)
+
+
+def _compiled(contender: str, interpreter: Path, family: Family, size: int, limit: float) -> float | str:
+    """Seconds, or why there are none."""
+    command = [str(interpreter), "-m", "benchmarks.peers.scale_worker", contender, family.name, str(size)]
     with tempfile.TemporaryDirectory() as directory:
         own = {DIRECTORY_VARIABLE: directory, "PYTENSOR_FLAGS": f"base_compiledir={directory}"}
         try:
             run = subprocess.run(
-                [*command, *map(str, sizes)],
+                command,
                 cwd=ROOT,
                 env={**os.environ, **own},
                 capture_output=True,
@@ -77,12 +88,12 @@ def measure(contender: str, interpreter: Path, family: Family, sizes: Sequence[i
                 timeout=limit,
                 check=False,
             )
-            printed, note = run.stdout, "" if run.returncode == 0 else run.stderr.strip()[-200:]
-        except subprocess.TimeoutExpired as stopped:
-            printed, note = (stopped.stdout or b"").decode(), f"stopped after {limit:g} s"
-    lines = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-    failed = "".join(line["failed"] for line in lines if "failed" in line)
-    return Growth({line["size"]: line["seconds"] for line in lines if "size" in line}, failed or note)
+        except subprocess.TimeoutExpired:
+            return f"stopped after {limit:g} s"
+    lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    if run.returncode != 0 or not lines:
+        return run.stderr.strip()[-200:] or f"exit status {run.returncode}"
+    return float(lines[0]["seconds"]) if "seconds" in lines[0] else str(lines[0]["failed"])
 
 
 def missed(found: Mapping[tuple[str, str], Growth]) -> list[str]:
@@ -105,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--families", nargs="+", choices=names, default=names)
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=CONTENDERS)
     parser.add_argument("--factor", type=float, default=1.0, help="times the sizes of the families")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds of one contender and family")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds of one program")
     options = parser.parse_args(arguments)
     interpreters = {name: interpreter_of(name, {}) for name in options.contenders}
     found: dict[tuple[str, str], Growth] = {}
