@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from types import MappingProxyType
 from typing import Any
 
 from esat.errors import CompileError
@@ -13,6 +14,14 @@ WARP = 32
 """Threads that run one instruction together."""
 VECTOR_BYTES = 16
 """Bytes of the longest load and store of a thread."""
+LANES = (2, 4, 8, 16)
+"""Elements that vectors may have."""
+DTYPES = (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"
+)  # fmt: skip
+"""Of what kernels compute with."""
+STORED_AS = MappingProxyType({"bool": "uint8", "float16": "uint16"})
+"""Dtypes whose elements kernels see as those of another."""
 MOST_BLOCKS = (2**31 - 1, 65_535)
 """Blocks that a grid may have along x, and along y or z."""
 

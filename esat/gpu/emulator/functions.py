@@ -8,7 +8,6 @@ a plain exception ends the thread.
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
 from typing import Any
 
 import numba
@@ -18,18 +17,13 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
+from esat.gpu.launches import DTYPES, LANES
+
 OUTSIDE, MISALIGNED = 1, 2
 """Kinds of faults: outside an array; a vector whose address is no multiple of its bytes."""
 THREAD_WORD, FAULT_WORDS = 4, 5
 """Words of ``tables``: a fault, and the thread that runs where none waits for another. Two words follow
 for each pointer, after two for arrays that none reaches: the place of its element, its address."""
-LANES = (2, 4, 8, 16)
-"""Elements of the vectors that are loaded and stored at once."""
-DTYPES = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"
-)  # fmt: skip
-STORED_AS = MappingProxyType({"bool": "uint8", "float16": "uint16"})
-"""Dtypes whose elements kernels see as those of another."""
 _ARRAYS: Any = arrayobj
 _TYPES: Any = types
 # Numba annotates itself in part; these modules are used where it does not.
@@ -161,6 +155,18 @@ def _store(lanes: int) -> Any:
     return store
 
 
+@intrinsic
+def _fma(typing, a, b, c):  # type: ignore[no-untyped-def]
+    """``a * b + c``, rounded once."""
+    if not a == b == c or not isinstance(a, types.Float):
+        raise numba.TypingError("fma is of three floats of one dtype")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return a(a, b, c), generate
+
+
 @_helper
 def _atomic_add(array, place, value):  # type: ignore[no-untyped-def]
     old = array[place]
@@ -229,6 +235,7 @@ def environment() -> dict[str, Any]:
         "atomic_add": _atomic_add,
         "atomic_min": _atomic_min,
         "atomic_max": _atomic_max,
+        "fma": _fma,
         "from_half": _from_half,
         "to_half": _to_half,
         "_checked": checked,

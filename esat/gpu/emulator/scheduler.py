@@ -16,14 +16,13 @@ from esat.errors import EmulationError
 from esat.gpu.emulator.functions import (
     FAULT_WORDS,
     OUTSIDE,
-    STORED_AS,
     THREAD_WORD,
     Refused,
     environment,
     rubbish,
 )
 from esat.gpu.emulator.translation import Translated, translated
-from esat.gpu.launches import WARP, Argument, Launch, Launches
+from esat.gpu.launches import STORED_AS, WARP, Argument, Launch, Launches
 from esat.records import record
 
 _NJIT: Any = njit

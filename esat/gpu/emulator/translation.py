@@ -24,8 +24,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from esat.errors import EmulationError
-from esat.gpu.emulator.functions import DTYPES, LANES, THREAD_WORD
-from esat.gpu.launches import WARP
+from esat.gpu.emulator.functions import THREAD_WORD
+from esat.gpu.launches import DTYPES, LANES, WARP
 from esat.records import record
 
 _POSITIONS = ("_threads", *(f"_{what}_{axis}" for what in ("block", "grid") for axis in "xyz"))

@@ -1,0 +1,82 @@
+"""What a toolchain is, and what it makes of a kernel."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Protocol
+
+from esat.errors import ModeError
+from esat.gpu.launches import Launch
+from esat.records import record
+
+LEAST_CAPABILITY = (8, 0)
+"""The oldest devices that kernels are compiled for."""
+ADVICE = "install what CUDA needs by: pip install 'esat[gpu]'"
+
+
+@record(frozen=True)
+class Cubin:
+    """Machine code of one kernel for one kind of device, and what a thread of it takes.
+
+    Attributes
+    ----------
+    code
+        An ELF file, as drivers load it.
+    entry
+        Name of the kernel in it.
+    registers
+        Of 32 bits, a thread.
+    spilled
+        Bytes of registers that a thread stores for want of more, and loads again.
+    local
+        Bytes of memory of its own a thread has.
+    shared
+        Bytes that the threads of a block share, with those that the system keeps for itself.
+    """
+
+    code: bytes
+    entry: str
+    registers: int
+    spilled: int
+    local: int
+    shared: int
+
+
+class Toolchain(Protocol):
+    """Compiles printed kernels."""
+
+    @property
+    def version(self) -> str:
+        """Its name and the versions of all that has a part in the code: cached code is of the same."""
+
+    def compile(self, launch: Launch, capability: tuple[int, int], *, contract: bool = True) -> Cubin:
+        """The machine code of a kernel.
+
+        Parameters
+        ----------
+        capability
+            Of the device: (9, 0) for an H100.
+        contract
+            Whether a product and a sum may be rounded once instead of twice.
+
+        Raises
+        ------
+        CompileError
+            A text that cannot be compiled, or a device older than :data:`LEAST_CAPABILITY`.
+        """
+
+
+def default_toolchain() -> Toolchain:
+    """The toolchain that kernels are compiled by.
+
+    Raises
+    ------
+    ModeError
+        Where packages it needs are not installed; the message says which, and how to install them.
+    """
+    try:
+        toolchain: Toolchain = import_module("esat.gpu.toolchain.numba_cuda").NumbaCuda()
+        assert toolchain.version, "asking for it loads all that compiles"
+    except Exception as error:  # of imports, of loading libraries, and those that numba-cuda makes of both
+        raise ModeError(f'device="cuda": kernels cannot be compiled ({error}); {ADVICE}') from error
+    return toolchain
