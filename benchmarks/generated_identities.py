@@ -1,10 +1,11 @@
 """Random identities and near identities, of which saturation has to prove the former only.
 
-``python -m benchmarks.generated_identities [--scalars N] [--exponentials N] [--matrices N] [--seed S]``.
+``python -m benchmarks.generated_identities [--scalars N] [--parts N] [--seed S]``, N pairs of a kind.
 
 Each pair is an expression and another form of it: expanded, factored, its terms in another order, brought
-over another denominator, exponentials multiplied or their exponents added. Every other pair has one
-coefficient changed, or two factors of a product of matrices swapped, and is not equal. All that are equal
+over another denominator, exponentials multiplied or their exponents added, arrays put together of other parts
+(:mod:`benchmarks.generated_parts`). Every other pair has one coefficient changed, two factors of a product of
+matrices swapped or a part moved by an element, and is not equal. All that are equal
 have to be proved so, and none of the others.
 """
 
@@ -21,6 +22,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 import esat
+from benchmarks.generated_parts import SQUARE, UNKNOWN, VECTORS, Parts
 from esat.egraph.encode import encode
 from esat.egraph.program import Program, program_for
 from esat.egraph.schedule import Budgets
@@ -33,7 +35,7 @@ Word = tuple[str, ...]
 Sum = dict[Word, int]
 """Products with their coefficients."""
 
-Kind = Literal["scalars", "exponentials", "matrices"]
+Kind = Literal["scalars", "exponentials", "matrices", "parts"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 SCALARS, MATRICES = "abcd", "ABC"
@@ -124,6 +126,16 @@ class Generator:
                 return Pair(f"({text}).sum()", f"({right}).sum(axis=0).sum()", equal)
             case _:
                 return Pair(text, right, equal)
+
+    def parts(self) -> Pair:
+        """A pair of arrays put together of parts, or of their sums."""
+        equal = self.draw.random() < 0.5
+        generator, arrays = Parts(self.draw), values()
+        while True:
+            left, right = generator.pair(equal)
+            same = bool(np.allclose(evaluated(left, arrays), evaluated(right, arrays), rtol=1e-9, atol=1e-9))
+            if same == equal:
+                return Pair(left, right, equal)
 
     # ---- scalars
 
@@ -219,6 +231,9 @@ def variables() -> dict[str, Any]:
     return {
         **{name: esat.vector(name) for name in (*SCALARS, "x", "y")},
         **{name: esat.matrix(name) for name in MATRICES},
+        **{name: esat.TensorType("float64", shape=(size,))(name) for name, size in VECTORS.items()},
+        **{name: esat.vector(name) for name in UNKNOWN},
+        SQUARE[0]: esat.TensorType("float64", shape=(SQUARE[1], SQUARE[1]))(SQUARE[0]),
     }
 
 
@@ -226,13 +241,16 @@ def values(seed: int = 0) -> dict[str, np.ndarray]:
     """Arrays for the variables."""
     draw = np.random.default_rng(seed)
     arrays = {name: draw.uniform(0.5, 2.0, 4) for name in (*SCALARS, "x", "y")}
-    return {**arrays, **{name: draw.uniform(-1.0, 2.0, (4, 4)) for name in MATRICES}}
+    arrays |= {name: draw.uniform(-1.0, 2.0, (4, 4)) for name in MATRICES}
+    arrays |= {name: draw.uniform(0.5, 2.0, size) for name, size in {**VECTORS, **UNKNOWN}.items()}
+    return arrays | {SQUARE[0]: draw.uniform(-1.0, 2.0, (SQUARE[1], SQUARE[1]))}
 
 
 def evaluated(text: str, names: dict[str, Any]) -> Any:
     """The value of a text of a pair."""
-    exp = esat.exp if isinstance(names["x"], esat.Variable) else np.exp
-    return eval(text, {"__builtins__": {}, "exp": exp}, names)
+    module: Any = esat if isinstance(names["x"], esat.Variable) else np
+    functions = {"exp": module.exp, "join": module.concatenate}
+    return eval(text, {"__builtins__": {}, **functions}, names)
 
 
 def program() -> Program:
@@ -257,6 +275,7 @@ def pairs(count: int, seed: int, kind: Kind = "scalars") -> Iterator[Pair]:
         "scalars": generator.scalars,
         "exponentials": generator.exponentials,
         "matrices": generator.matrices,
+        "parts": generator.parts,
     }[kind]
     for _ in range(count):
         pair = draw()
@@ -271,6 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scalars", type=int, default=2000)
     parser.add_argument("--exponentials", type=int, default=500)
     parser.add_argument("--matrices", type=int, default=500)
+    parser.add_argument("--parts", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     rules, wrong = program(), 0

@@ -392,6 +392,45 @@ PRODUCT = _matrices(
     },
 )
 
-MATRICES = (*PRODUCT, *VARIANCE, *NORMAL, *TRACE, *QUADRATIC)
+JOIN = _matrices(
+    "joins and slices",
+    {
+        "sum": (lambda m, a, b, c, x, y: m.concatenate([x, y]).sum() - x.sum() - y.sum(), 0),
+        "squared norm": (
+            lambda m, a, b, c, x, y: (m.concatenate([x, y]) ** 2).sum() - x @ x - (y * y).sum(),
+            0,
+        ),
+        "product of blocks": (
+            lambda m, a, b, c, x, y: m.concatenate([a, b], axis=1) @ m.concatenate([b, c]) - a @ b - b @ c,
+            0,
+        ),
+        "blocks and a vector": (
+            lambda m, a, b, c, x, y: (
+                m.concatenate([m.concatenate([a, b], axis=1), m.concatenate([c, a], axis=1)])
+                @ m.concatenate([x, y])
+                - m.concatenate([a @ x + b @ y, c @ x + a @ y])
+            ).sum(),
+            0,
+        ),
+        "elementwise": (
+            lambda m, a, b, c, x, y: (
+                m.concatenate([x, y]) * m.concatenate([y, x]) - m.concatenate([x * y, y * x])
+            ).sum(),
+            0,
+        ),
+        "part of a join": (
+            lambda m, a, b, c, x, y: m.concatenate([2 * x, y])[x.shape[0] :] - y,
+            0,
+        ),
+        "halves": (lambda m, a, b, c, x, y: m.concatenate([x[:2], x[2:]]) - x, 0),
+        "sum of halves": (lambda m, a, b, c, x, y: x[:-2] @ y[:-2] + x[-2:] @ y[-2:] - x @ y, 0),
+        "rows of a product": (lambda m, a, b, c, x, y: ((a @ b)[:2] - a[:2] @ b).sum(), 0),
+        "reversed twice": (lambda m, a, b, c, x, y: x[::-1][::-1] - x, 0),
+        "reversed in a product": (lambda m, a, b, c, x, y: (x[::-1] * y).sum() - (x * y[::-1]).sum(), 0),
+        "columns read backwards": (lambda m, a, b, c, x, y: a[:, ::-1] @ x[::-1] - a @ x, 0),
+    },
+)
+
+MATRICES = (*PRODUCT, *VARIANCE, *NORMAL, *TRACE, *QUADRATIC, *JOIN)
 SCALARS = (*EXPAND, *FACTOR, *CANCEL, *QUOTIENT, *SHARED, *GRADIENT, *EXPONENT, *CIRCLE)
 IDENTITIES: tuple[Identity, ...] = (*SCALARS, *MATRICES)

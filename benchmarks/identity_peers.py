@@ -34,6 +34,7 @@ def jax_peer() -> Peer:
     class Namespace:
         exp, sinh, cosh, tanh, sqrt = jnp.exp, jnp.sinh, jnp.cosh, jnp.tanh, jnp.sqrt
         sin, cos, tan, trace, diag = jnp.sin, jnp.cos, jnp.tan, jnp.trace, jnp.diag
+        concatenate = jnp.concatenate
         sigmoid = jax.nn.sigmoid
 
     def run(case: Identity) -> tuple[int, float]:
@@ -61,6 +62,7 @@ def pytensor_peer() -> Peer:
     class Namespace:
         exp, sinh, cosh, tanh, sqrt, sigmoid = pt.exp, pt.sinh, pt.cosh, pt.tanh, pt.sqrt, pt.sigmoid
         sin, cos, tan, trace, diag = pt.sin, pt.cos, pt.tan, pt.trace, pt.diag
+        concatenate = pt.concatenate
 
     def name_of(node: Any) -> str:
         scalar = getattr(node.op, "scalar_op", None)

@@ -5,7 +5,9 @@ import pytest
 from benchmarks.generated_identities import Generator, Kind, pairs, program, proved
 
 
-@pytest.mark.parametrize(("kind", "count"), [("scalars", 30), ("exponentials", 24), ("matrices", 24)])
+@pytest.mark.parametrize(
+    ("kind", "count"), [("scalars", 30), ("exponentials", 24), ("matrices", 24), ("parts", 40)]
+)
 def test_what_is_equal_is_proved_and_nothing_else(kind: Kind, count: int) -> None:
     rules = program()
     found = [(pair.equal, proved(pair, rules)) for pair in pairs(count, 3, kind)]

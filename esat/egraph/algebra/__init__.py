@@ -7,7 +7,8 @@ rounds of rules a phase looks at the e-graph as a whole, in the order of the mod
 ``reading``, ``coding``
     the e-nodes as vectors of numbers; which of them are ring operations;
 ``lengths``
-    which axes have the same length (``forest``);
+    which axes have the same length (``forest``), and which are put together of others (``cuts``, ``pieces``)
+    by joins, slices and writes to parts (``parts``);
 ``fingerprints``
     for each class one e-node, of the smallest tree (``trees``), and the values of e-nodes in two finite
     fields (``values``, ``numbers``, ``fields``), those of exponentials and circular functions included

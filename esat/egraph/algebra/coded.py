@@ -17,18 +17,19 @@ from esat.records import record
     DIAGONAL,
     ON_DIAGONAL,
     LENGTH,
+    GATHER,
     FILL,
     SUM,
     PRODUCT,
     POWER,
-) = range(15)
+) = range(16)
 """What an e-node does with the values of its operands.
 
 ``OPAQUE``: something unknown with all of them. ``POINTWISE``: something unknown, element by element.
 ``FUNCTION``: what :mod:`esat.egraph.algebra.functions` knows of, element by element.
 ``COPY``: the first operand. ``SHUFFLE``, ``REDUCE``, ``CONTRACT``: a DimShuffle, a sum over axes, a product
 of matrices. ``DIAGONAL``, ``ON_DIAGONAL``: the diagonal of a matrix, the matrix of a diagonal. ``LENGTH``: of
-an axis.
+an axis. ``GATHER``: elements of operands, or sums of two, at places in a table.
 
 Then the ring operations. ``FILL``: the second operand in the shape of the first. ``SUM``, ``PRODUCT``: of the
 first operands, minus or divided by the others. ``POWER``: a fixed integer power.
@@ -48,7 +49,7 @@ class Nodes(Arrays):
     number
         Of sums and products how many operands are positive; of powers the exponent; of constants their place
         among the constants; of functions which one. Of what moves axes the word, the mask, the rank or the
-        axis.
+        axis; of gathers which one.
     seed
         Stands for the operator, the attributes and the dtype: 62 bits.
     owner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 
@@ -270,6 +270,15 @@ def _copies(reading: Reading, code: Integers) -> None:
         is_inexact = kinds[reading.class_of[node]] in _INEXACT
         if is_inexact and lengths[reading.operands[reading.start[node]]]:
             code[node] = COPY
+
+
+def is_sum_of(reading: Reading, node: int, operands: Sequence[int]) -> bool:
+    """Whether an e-node that adds classes up does so with numbers of one kind, as arithmetic does."""
+    own = int(reading.dtype[reading.class_of[node]])
+    others = [int(reading.dtype[operand]) for operand in operands]
+    if all(_KINDS[other] in _INEXACT for other in (own, *others)):
+        return True
+    return _KINDS[own] != ord("b") and all(other == own for other in others)
 
 
 def _nodes_of(reading: Reading, name: str) -> Integers:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
-from esat.egraph.algebra.coded import COPY, FILL, LENGTH, OPAQUE, SHUFFLE, Nodes
+from esat.egraph.algebra.coded import COPY, FILL, GATHER, OPAQUE, SHUFFLE, Nodes
 from esat.egraph.algebra.coding import Coded, coded
 from esat.egraph.algebra.fields import FIELDS, Field
 from esat.egraph.algebra.lengths import Axes, Symbols, axes_of
@@ -17,6 +17,7 @@ from esat.egraph.algebra.numbers import mixed
 from esat.egraph.algebra.reading import UNKNOWN, Floats, Integers, Reading
 from esat.egraph.algebra.space import Space
 from esat.egraph.algebra.trees import Choice
+from esat.egraph.algebra.values import is_quotient
 from esat.records import record
 
 _LARGEST_RANK = 16
@@ -127,9 +128,9 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     )
     order = order[: backend.choose(code.nodes, choice)]
     axes = axes_of(reading, code, symbols)
-    code = replace(code, nodes=_with_shapes(code.nodes, reading.word, axes))
+    code = replace(code, nodes=_with_shapes(_with_parts(code.nodes, axes, chosen), reading.word, axes))
     evaluated = _evaluated(reading, chosen, order)
-    moves = bool(((code.nodes.code >= SHUFFLE) & (code.nodes.code <= LENGTH)).any())
+    moves = bool(((code.nodes.code >= SHUFFLE) & (code.nodes.code <= GATHER)).any())
     drawn = _Drawn(reading, code, chosen, evaluated, axes if moves else axes.without_lengths())
     is_needed = np.zeros(classes, np.int64)
     backend.mark_exponents(code.nodes, chosen, order, is_needed)
@@ -143,6 +144,25 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
         space = drawn.computed(field, place, exponents, evaluated)
         backend.condense(code.nodes, space, evaluated, values[place])
     return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes.names, axes.known)
+
+
+def _with_parts(nodes: Nodes, axes: Axes, chosen: Integers) -> Nodes:
+    """The e-nodes, with those that put arrays together or take parts of them."""
+    if not axes.parts:
+        return nodes
+    code, number, divides = nodes.code.copy(), nodes.number.copy(), nodes.divides.copy()
+    for place, part in enumerate(axes.parts):
+        code[part.node], number[part.node] = GATHER, place
+    nodes = replace(nodes, code=code, number=number, divides=divides)
+    pending = True
+    while pending:
+        pending = False
+        for part in axes.parts:
+            known = [klass for klass in part.operands if chosen[klass] >= 0]
+            if not divides[part.node] and any(is_quotient(nodes, chosen, klass) for klass in known):
+                divides[part.node] = 1
+                pending = True
+    return nodes
 
 
 def _with_shapes(nodes: Nodes, words: Integers, axes: Axes) -> Nodes:
@@ -185,16 +205,16 @@ class _Drawn:
     def _space(self, field: Field, place: int, exponents: Integers) -> Space:
         """Room for the elements of e-nodes, and what they are computed of beside each other."""
         reading, evaluated = self.reading, self.evaluated
-        sizes, weight, weights = self.axes.laid_out(field, place)
-        count = sizes.reshape(reading.classes, -1).prod(axis=1)
+        layout = self.axes.laid_out(field, place)
+        count = layout.sizes.reshape(reading.classes, -1).prod(axis=1)
         elements = count[reading.class_of[evaluated]]
         offset = np.full(reading.nodes, UNKNOWN, np.int64)
         offset[evaluated] = np.cumsum(elements) - elements
         constants = np.array([field.element(value) for value in self.code.constants], np.int64)
         room = (np.zeros(_LARGEST_RANK, np.int64) for _ in range(2))
         values, bases = np.zeros(int(elements.sum()), np.int64), np.array(field.bases)
-        of_axes = self.chosen, sizes, count, offset, constants, weights, weight
-        return Space(*of_axes, values, exponents, bases, *room)
+        of_axes = self.chosen, layout.sizes, count, offset, constants, layout.weights, layout.weight
+        return Space(*of_axes, values, exponents, bases, layout.gathers, *room)
 
 
 def _evaluated(reading: Reading, chosen: Integers, order: Integers) -> Integers:

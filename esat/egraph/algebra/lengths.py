@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
 from esat.egraph.algebra.coding import LENGTH_OP, Coded, ranks_of
+from esat.egraph.algebra.cuts import Cuts
 from esat.egraph.algebra.fields import Field
 from esat.egraph.algebra.numbers import mixed
+from esat.egraph.algebra.parts import PART_OPS, Part
+from esat.egraph.algebra.pieces import UNIT
 from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading
 from esat.egraph.constructors import opaque_constructor
 from esat.egraph.distinct import distinct
-from esat.egraph.terms import TermGraph
+from esat.egraph.terms import RankedOp, TermGraph
 from esat.graph.registry import registered_ops
 from esat.ops.control import Assert
 from esat.ops.shape import ShapeI
@@ -42,6 +46,8 @@ class Symbols:
         Terms and axes whose length such an op tells, and which may be taken for what ops on these axes need.
     stored
         Terms that are sparse matrices: they have the shape of what they stand for, and are no arrays of it.
+    parts
+        Ops that put arrays together or take parts of them, by their number.
     """
 
     terms: Integers
@@ -51,6 +57,7 @@ class Symbols:
     operators: Mapping[int, int]
     told: tuple[tuple[int, int], ...]
     stored: Integers
+    parts: Mapping[int, RankedOp]
 
     @classmethod
     def of(cls, graph: TermGraph) -> Symbols:
@@ -70,7 +77,10 @@ class Symbols:
         sizes = np.array([size if isinstance(size, int) else 0 for size in known], np.int64)
         stored = [number for number, type in enumerate(graph.types) if len(type.shape) > type.rank]
         told = tuple(_told(graph, operators))
-        return cls(terms, axes, names, sizes, operators, told, np.array(stored, np.int64))
+        parts = {
+            number: ranked for number, ranked in enumerate(graph.opaque) if isinstance(ranked.op, PART_OPS)
+        }
+        return cls(terms, axes, names, sizes, operators, told, np.array(stored, np.int64), parts)
 
     def told_of(self, reading: Reading) -> frozenset[tuple[int, int]]:
         """:attr:`told` with classes in the place of terms."""
@@ -142,11 +152,20 @@ class Axes:
         int64 by number: what the length is in the graph, by which its weights are drawn.
     known
         int64 by number: the length, where it is known; else 0.
+    pieces
+        By number of a length that is put together of others: these, -1 for a length 1.
+    mirrored
+        Numbers of the lengths of axes that are read from their ends.
+    parts
+        What is put together of parts.
     """
 
     names: Integers
     identity: Integers
     known: Integers
+    pieces: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    mirrored: tuple[int, ...] = ()
+    parts: tuple[Part, ...] = ()
 
     @property
     def ranks(self) -> int:
@@ -158,7 +177,7 @@ class Axes:
         none = np.zeros(0, np.int64)
         return Axes(np.full_like(self.names, UNKNOWN), none, none)
 
-    def laid_out(self, field: Field, place: int) -> tuple[Integers, Integers, Integers]:
+    def laid_out(self, field: Field, place: int) -> Layout:
         """Small sizes of the axes, and weights of their indices.
 
         Parameters
@@ -167,28 +186,76 @@ class Axes:
             Where the weights are from.
         place
             Its number: each axis has another size in each of two fields.
-
-        Returns
-        -------
-        sizes, weight, weights
-            int64 by axis of a class: its size, and where its weights begin; the weights.
         """
         count = len(self.identity)
         small: Integers = 2 + ((self.identity + place) & 1)
-        weights = np.ones(1 + LARGEST_SIZE * count, np.int64)
-        rows = weights[1:].reshape(count, LARGEST_SIZE)
+        small[list(self.mirrored)] += 2
+        width = max(int(small.max(initial=0)), LARGEST_SIZE)
+        weights = np.ones(1 + width * count, np.int64)
+        rows = weights[1:].reshape(count, width)
         word: Any = self.identity ^ field.seed
         total = np.zeros(count, np.int64)
         word = mixed(word)
-        for index in range(LARGEST_SIZE):
+        for index in range(width):
             word = mixed(word ^ index)
             is_last = (small == index + 1) & (self.known > 0)
             rows[:, index] = np.where(is_last, (self.known - total) % field.prime, word % field.prime)
             total = (total + rows[:, index]) % field.prime
+        for name in self.mirrored:
+            _mirror(rows[name, : small[name]], int(self.known[name]), field.prime)
+        begins = 1 + width * np.arange(count)
+        lengths = {UNIT: 1, **dict(enumerate(small.tolist()))} if self.parts else {}
+        together = [weights]
+        for name, pieces in self.pieces.items():
+            begins[name] = sum(map(len, together))
+            one = [rows[piece, : lengths[piece]] if piece != UNIT else weights[:1] for piece in pieces]
+            together += one
+            small[name] = sum(map(len, one))
         has_length = self.names != UNKNOWN
         sizes = np.where(has_length, small[self.names] if count else 1, 1)
-        begins = np.where(has_length, 1 + LARGEST_SIZE * self.names, 0)
-        return sizes.reshape(-1), begins.reshape(-1), weights
+        starts = np.where(has_length, begins[self.names] if count else 0, 0)
+        if self.pieces:
+            weights = np.concatenate(together)
+        return Layout(sizes.reshape(-1), starts.reshape(-1), weights, self._gathers(sizes, lengths))
+
+    def _gathers(self, sizes: Integers, lengths: Mapping[int, int]) -> Integers:
+        """The tables of parts, behind where each begins."""
+        if not self.parts:
+            return np.zeros(0, np.int64)
+        tables = [part.elements(sizes, lengths).reshape(-1) for part in self.parts]
+        ends = np.cumsum([len(tables), *map(len, tables)])
+        return np.concatenate([ends[:-1], *tables])
+
+
+@record(frozen=True, eq=False)
+class Layout:
+    """Small arrays for classes.
+
+    Attributes
+    ----------
+    sizes, weight
+        int64 by axis of a class: its size, and where its weights begin.
+    weights
+        Those of the indices of all axes.
+    gathers
+        The tables of parts.
+    """
+
+    sizes: Integers
+    weight: Integers
+    weights: Integers
+    gathers: Integers
+
+
+def _mirror(weights: Integers, known: int, prime: int) -> None:
+    """Make weights the same from both ends, and their sum what it is known to be."""
+    size = len(weights)
+    half = size // 2
+    if known:
+        rest = known - 2 * sum(weights[: (size - 1) // 2].tolist())
+        inner = rest if size % 2 else rest * pow(2, -1, prime)
+        weights[(size - 1) // 2] = inner % prime
+    weights[size - half :] = weights[:half][::-1]
 
 
 def axes_of(reading: Reading, coded: Coded, symbols: Symbols) -> Axes:
@@ -204,17 +271,26 @@ def axes_of(reading: Reading, coded: Coded, symbols: Symbols) -> Axes:
     for _ in range(2):  # whether a matrix is square may be found out after its diagonal was met
         backend.unite(coded.nodes, coded.is_pointwise, reading.word, ranks, parent)
     backend.find_all(parent)
-    roots = parent[:first].reshape(reading.classes, ranks)
     numbers = np.arange(ranks)
     is_long = (reading.word[:, None] > 0) & (reading.word[:, None] >> numbers & 1 == 0)
     is_long &= reading.word[:, None] >> (numbers + 1) > 0
-    found, place = distinct(roots[is_long])
+    cuts = Cuts(reading, coded, symbols.parts, parent, is_long, symbols.known) if symbols.parts else None
+    if cuts is not None:
+        parent = cuts.parent
+    roots = parent[:first].reshape(reading.classes, ranks)
+    met = roots[is_long]
+    found, place = distinct(met if cuts is None else np.concatenate([met, cuts.leaves]))
     names = np.full(roots.shape, UNKNOWN, np.int64)
-    names[is_long] = place
+    names[is_long] = place[: len(met)]
     identity, known = count + found, np.zeros(len(found), np.int64)
-    owners = parent[first:]
+    owners = parent[first : first + count]
     at = np.minimum(np.searchsorted(found, owners), max(len(found) - 1, 0))
     is_met = found[at] == owners if len(found) else np.zeros(count, np.bool_)
     np.minimum.at(identity, at[is_met], np.arange(count)[is_met])
     np.maximum.at(known, at[is_met], symbols.known[is_met])
-    return Axes(names, identity, known)
+    if cuts is None:
+        return Axes(names, identity, known)
+    pieces, mirrored, parts, lengths = cuts.numbered(found)
+    for name, length in lengths.items():
+        known[name] = length
+    return Axes(names, identity, known, pieces, mirrored, parts)

@@ -30,6 +30,9 @@ class Space(Arrays):
         The same in the field of exponents; empty in that field itself, and where nothing has an exponent.
     bases
         What powers with such exponents are taken of.
+    gathers
+        By gather, where its table begins, then the tables: by element, an operand and the number of the
+        element in it, and another two, which are negative where nothing is added.
     index, other
         Room, by axis.
     """
@@ -44,5 +47,6 @@ class Space(Arrays):
     values: Integers
     exponents: Integers
     bases: Integers
+    gathers: Integers
     index: Integers
     other: Integers

@@ -179,6 +179,19 @@ def on_diagonal(
     return product(int(value), power(weight, prime - 2, prime, inverse), prime, inverse)
 
 
+def gathered(nodes: Nodes, space: Space, node: int, element: int, prime: int) -> int:
+    """An element of what is put together of parts of the operands."""
+    entry = space.gathers[nodes.number[node]] + 4 * element
+    first = nodes.operands[nodes.start[node] + space.gathers[entry]]
+    result = space.values[space.offset[space.chosen[first]] + space.gathers[entry + 1]]
+    if space.gathers[entry + 2] >= 0:
+        second = nodes.operands[nodes.start[node] + space.gathers[entry + 2]]
+        result += space.values[space.offset[space.chosen[second]] + space.gathers[entry + 3]]
+        if result >= prime:
+            result -= prime
+    return int(result)
+
+
 def length(nodes: Nodes, space: Space, node: int, ranks: int, prime: int) -> int:
     """The length of an axis: the sum of its weights."""
     below = nodes.operands[nodes.start[node]]

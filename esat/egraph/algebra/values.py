@@ -9,6 +9,7 @@ from esat.egraph.algebra.coded import (
     DIAGONAL,
     FILL,
     FUNCTION,
+    GATHER,
     ON_DIAGONAL,
     OPAQUE,
     POWER,
@@ -25,6 +26,7 @@ from esat.egraph.algebra.tensors import (
     contracted,
     diagonal,
     fits,
+    gathered,
     length,
     on_diagonal,
     shuffled,
@@ -114,6 +116,8 @@ def moved(nodes: Nodes, space: Space, node: int, ranks: int, element: int, prime
         return diagonal(nodes, space, node, ranks, element)
     if code == ON_DIAGONAL:
         return on_diagonal(nodes, space, node, ranks, element, prime, inverse)
+    if code == GATHER:
+        return gathered(nodes, space, node, element, prime)
     return length(nodes, space, node, ranks, prime)
 
 
@@ -241,7 +245,7 @@ def condense(nodes: Nodes, space: Space, order: Integers, result: Integers) -> N
         node = order[place]
         base = space.offset[node]
         count = space.count[nodes.class_of[node]]
-        word = space.values[base]
+        word = mixed(space.values[base])  # else two elements and the same in the other order have one word
         differing = 0
         for element in range(1, count):
             differing += 1 if space.values[base + element] != space.values[base] else 0

@@ -63,6 +63,7 @@ def test_compiled_loops_move_axes_as_they_say(monkeypatch) -> None:
         (t @ a).sum(axis=(0, 2)) / a.shape[0],
         esat.diag(a) + b[0],
         (t.transpose(2, 0, 1) * a).mean(axis=1),
+        esat.concatenate([a[::-1] @ b, a[:, ::2] @ b[::2]]) - esat.stack([b[0], b[1]])[::-1],
         esat.exp(a) * esat.tanh(x) - esat.sin(x + 1) / esat.cosh(a) + esat.sigmoid(esat.expm1(a)),
     ]
     terms = encode(esat.Graph([a, b, t, x], outputs).function_graph())
