@@ -69,9 +69,11 @@ def test_constant_folding(mode):
 
 
 def test_gpu_transfer():
-    """Nothing is registered for it yet: the row says so."""
+    """What a mode with a device does, whose query can leave it out: tests/gpu/test_placed_functions.py."""
     (row,) = (row for row in esat.classic.rows.ROWS if row.name == "GPU transfer")
-    assert "nothing is registered" in str(row)
+    assert row.members == ("gpu_transfer",)
+    assert esat.Mode("greedy").has("gpu_transfer")
+    assert not esat.Mode("greedy").excluding("gpu_transfer").has("gpu_transfer")
 
 
 @MODES

@@ -47,7 +47,12 @@ class Row:
 ROWS: tuple[Row, ...] = (
     Row("merge", _ALWAYS | {"merge"}, ("merge1", "MergeOptimizer", "merge2", "merge3"), "one of equal nodes"),
     Row("constant folding", _ALWAYS, ("constant_folding",), "constants computed when compiling"),
-    Row("GPU transfer", _ALWAYS | {"gpu"}, (), "what runs on the GPU"),
+    Row(
+        "GPU transfer",
+        _ALWAYS | {"gpu"},
+        ("gpu_transfer",),
+        "steps on the GPU, by Mode(device=...)",
+    ),
     Row("shape promotion", _RUN, ("local_shape_lift",), "sizes without the values"),
     Row("fill cut", _RUN, ("fill",), "fills inside elementwise ops"),
     Row("inc_subtensor srlz.", _RUN, ("local_IncSubtensor_serialize",), "increments one after another"),

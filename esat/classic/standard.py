@@ -47,6 +47,7 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
     database.register("lift_transposes", LIFT_TRANSPOSES, 49.01, "fast_run", "blas", "exact")
     database.register("scale_products", SCALE_PRODUCTS, 49.02, "fast_run", "blas")
     database.register("elemwise_fusion", Marker("elemwise_fusion"), 49.1, "fast_run", "fusion", native=True)
+    database.register("gpu_transfer", Marker("gpu_transfer"), 49.2, *_ALWAYS, "gpu", "exact", native=True)
     database.register("add_destroy_handler", AddDestroyHandler(), 49.5, *_ALWAYS, "exact")
     for position, (name, *tags) in enumerate(_IN_PLACE):
         database.register(name, Marker(name), 60.0 + position, "fast_run", "inplace", *tags, native=True)

@@ -22,9 +22,9 @@ def pydotprint(
     """Draw a graph: boxes for its nodes and leaves, arrows for what reads what.
 
     Inputs are green, shared variables turquoise, constants grey, outputs blue, library calls orange, views
-    lilac; the nodes of one kernel stand in a yellow frame. A dashed blue arrow leads to a result that shows
-    the memory of what it reads, a red one to a result that is written over it. Numbers at arrows say which
-    operand it is, where that matters.
+    lilac, copies between host and device pink; the nodes of one kernel stand in a yellow frame. A dashed blue
+    arrow leads to a result that shows the memory of what it reads, a red one to a result that is written over
+    it. Numbers at arrows say which operand it is, where that matters.
 
     Parameters
     ----------

@@ -11,7 +11,9 @@ from esat.graph.identity import is_among
 from esat.graph.printing import outputs_of
 from esat.records import record
 
-BoxKind: TypeAlias = Literal["input", "shared", "constant", "output", "apply", "view", "library", "size"]
+BoxKind: TypeAlias = Literal[
+    "input", "shared", "constant", "output", "apply", "view", "library", "size", "transfer"
+]
 ArrowKind: TypeAlias = Literal["read", "view", "overwrite"]
 
 
@@ -100,6 +102,12 @@ def diagram_of(graph: Any) -> Diagram:
     for step in steps:
         kinds.update(dict.fromkeys(step.nodes, "apply" if step.kind == "kernel" else step.kind))
 
+    there = {
+        node
+        for step in steps
+        if step.side == "device" and step.kind not in ("kernel", "transfer")
+        for node in step.nodes
+    }
     diagram = Diagram()
     keys: dict[Variable, str] = {}
     for number, node in enumerate(nodes):
@@ -107,7 +115,8 @@ def diagram_of(graph: Any) -> Diagram:
         keys.update(dict.fromkeys(node.outputs, key))
         types = ", ".join(dict.fromkeys(str(output.type) for output in node.outputs))
         place = f"\n{node.where[0]}:{node.where[1]}" if node.where else ""
-        diagram.boxes[key] = Box(key, kinds[node], (_call_text(node), types), f"{node}{place}")
+        call = f"{_call_text(node)}{' @device' if node in there else ''}"
+        diagram.boxes[key] = Box(key, kinds[node], (call, types), f"{node}{place}")
         for position, operand in enumerate(node.inputs):
             if not _stands_inside(operand):
                 tail = keys.get(operand) or _leaf(diagram, keys, operand)
@@ -125,7 +134,8 @@ def diagram_of(graph: Any) -> Diagram:
     for number, step in enumerate(steps):
         if step.kind == "kernel":
             members = tuple(dict.fromkeys(keys[node.outputs[0]] for node in step.nodes))
-            diagram.clusters.append(Cluster(f"step{number}", f"kernel_{number}", members))
+            label = f"kernel_{number}{' @device' if step.side == 'device' else ''}"
+            diagram.clusters.append(Cluster(f"step{number}", label, members))
     return diagram
 
 

@@ -15,6 +15,7 @@ _FILLS = {
     "output": "#c6dcfa",
     "library": "#fde3c0",
     "view": "#f5f5ff",
+    "transfer": "#f6cfe6",
     "size": "#fafafa",
     "apply": "#ffffff",
 }

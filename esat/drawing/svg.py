@@ -24,6 +24,7 @@ STYLE = """
 .esat .output { fill: #c6dcfa; stroke: #2f64b0; }
 .esat .library { fill: #fde3c0; stroke: #b0742c; }
 .esat .view { fill: #f5f5ff; stroke: #7a7ab8; }
+.esat .transfer { fill: #f6cfe6; stroke: #a83a80; }
 .esat .size { fill: #fafafa; stroke: #aaa; stroke-dasharray: 2 2; }
 .esat .cluster { fill: #fff8db; stroke: #c0a53a; }
 .esat .heading { fill: #8a7420; font-weight: bold; }
@@ -44,6 +45,7 @@ LEGEND = (
     ("output", "output"),
     ("library", "library call"),
     ("view", "view"),
+    ("transfer", "copy between host and device"),
     ("size", "known from shapes"),
     ("cluster", "kernel"),
 )
@@ -128,7 +130,7 @@ def _add_cluster(page: Element, cluster: Cluster, where: Rectangle) -> None:
     group = SubElement(page, "g", {"id": cluster.key})
     _add_rectangle(group, where, "box cluster", 6)
     corner = (where.x - where.width / 2 + 6, where.y - where.height / 2 + HEADING - 5)
-    link = SubElement(group, "a", {"href": f"#{cluster.label}"})
+    link = SubElement(group, "a", {"href": f"#{cluster.label.partition(' ')[0]}"})
     _add_text(link, corner, cluster.label, "heading small", "start")
 
 

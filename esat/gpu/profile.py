@@ -51,6 +51,8 @@ class DeviceProfile:
         Bytes a second that a large copy within the device reads and writes.
     cache_size, cache_bandwidth
         Bytes of the last-level cache, and bytes a second from and to it.
+    call
+        Seconds of a call besides its steps: checks of arguments, waiting for the last step.
     launch
         Seconds from one kernel to the next.
     matrix_call, library_call
@@ -75,6 +77,7 @@ class DeviceProfile:
     bandwidth: float = 3.0e12
     cache_size: float = 5.0e7
     cache_bandwidth: float = 5.0e12
+    call: float = 3.0e-5
     launch: float = 3.0e-6
     matrix_call: float = 8.0e-6
     library_call: float = 2.0e-5
@@ -111,7 +114,7 @@ class DeviceProfile:
             library_rate=self.library_rate,
             # One op more in a kernel costs its arithmetic: the launch is not longer for it.
             fused_op=1.0e-9,
-            call=self.launch,
+            call=self.call,
             parallel_speedup=1.0,
             parallel_bandwidth=1.0,
         )

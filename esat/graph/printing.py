@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import IO, Any
 
 from esat.graph.arguments import stream_of
@@ -70,7 +71,7 @@ def debugprint(
     graph
         A Variable, a sequence of them, a FunctionGraph, or a compiled function. ``v={0: (1,)}`` behind a
         node says that its result 0 shows the memory of its input 1, and ``d={0: (1,)}`` that it is written
-        over it.
+        over it; ``@device`` that it runs on the device. Nodes ``to device`` and ``to host`` copy.
     types
         Whether to show each node's type.
     clients
@@ -83,8 +84,9 @@ def debugprint(
     outputs = outputs_of(graph)
     shared = _shared_nodes(outputs)
     overwrites: Mapping[Variable, Variable] = getattr(graph, "overwrites", {})
+    there = {node for step in getattr(graph, "steps", ()) if step.side == "device" for node in step.nodes}
     for output in outputs:
-        _print_tree(output, lines, marks, shared, types, clients, overwrites)
+        _print_tree(output, lines, marks, shared, types, clients, overwrites, there)
     text = "\n".join(lines)
     if file == "str":
         return text
@@ -117,6 +119,7 @@ def _print_tree(
     types: bool,
     clients: bool,
     overwrites: Mapping[Variable, Variable],
+    there: AbstractSet[Apply],
 ) -> None:
     pending: list[tuple[Variable, str, str]] = [(root, "", "")]
     while pending:
@@ -134,6 +137,7 @@ def _print_tree(
             marks[node] = f"*{len(marks) + 1}"
             text = f"{marks[node]} -> {text}"
         text += _effect_text(node, overwrites)
+        text += " @device" if node in there else ""
         if types:
             text += f" <{variable.type}>"
         if variable.name:

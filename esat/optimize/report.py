@@ -57,6 +57,8 @@ class OptimizationReport:
         A line for each value that two forms compute, one here and one there.
     tuning
         What autotuning did; printed it is one line. None without autotuning.
+    placement
+        Where steps run and what is copied, or why nothing runs on a device; None where none was asked for.
     """
 
     strategy: str
@@ -73,6 +75,7 @@ class OptimizationReport:
     resizing: Resizing | None = field(default=None, repr=False, compare=False)
     regimes: tuple[str, ...] = ()
     tuning: object = field(default=None, compare=False)
+    placement: object = field(default=None, compare=False)
 
     def __reduce__(self) -> Any:
         """Copies of a report tell all that it tells; what makes further programs stays with its function."""
@@ -134,6 +137,8 @@ class OptimizationReport:
         lines += [f"  {line}" for line in self.accuracy_lines()]
         if self.tuning is not None:
             lines.append(f"  {self.tuning}")
+        if self.placement is not None:
+            lines += [f"  {line}" for line in str(self.placement).splitlines()]
         if self.rules:
             lines.append(f"  rules that fired ({len(self.rules)}), with their matches:")
             lines += _columns([f"{name} {count}" for name, count in self.rules.items()])

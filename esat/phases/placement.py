@@ -10,17 +10,18 @@ enter the graph, as steps, so that every result lives on one side and each array
 
 Some values need no copies in a call, and live on both sides: constants, shared variables that the program
 does not update (a new value is copied when it is first read), and what the shapes of the inputs decide.
-Conditions are read by the host. So is what is no array: states of random generators, sparse matrices.
+Conditions are read by the host, and so are operands that a form for the device wants there, such as sizes.
+What is no array stays on the host: states of random generators, sparse matrices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from math import inf
 
 from esat.errors import CompileError
-from esat.graph import Constant, FunctionGraph, SharedVariable, TensorType, Variable
+from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.ops.control import IfElse
 from esat.phases.cut import DEVICE, HOST, Flow, Weight, cheapest_sides, seconds_of_sides
 from esat.phases.effects import Permissions
@@ -30,6 +31,14 @@ from esat.phases.shape_values import ShapeFacts
 from esat.phases.transfer import Side, Transfer
 from esat.phases.verify import verify_fusion
 from esat.records import record
+
+HostOperands = Callable[[Apply], Collection[int]]
+"""Positions of the operands that a node reads on the host, wherever it runs."""
+
+
+def conditions_alone(node: Apply) -> Collection[int]:
+    """The condition of a choice; see :data:`HostOperands`."""
+    return (0,) if isinstance(node.op, IfElse) else ()
 
 
 @record(frozen=True, eq=False, slots=True)
@@ -42,11 +51,17 @@ class Prices:
         Predicted seconds of a step on either side; infinite where it has no form there.
     copy
         Predicted seconds of copying a variable from one side to the other.
+    on_host
+        What steps on the device read on the host.
+    eager
+        Whether steps with a form on the device run there whatever they take. Views go with what they show.
     """
 
     host: Callable[[Group], float]
     device: Callable[[Group], float]
     copy: Callable[[Variable], float]
+    on_host: HostOperands = conditions_alone
+    eager: bool = False
 
 
 @record(frozen=True, slots=True)
@@ -147,7 +162,7 @@ def place_steps(
     The placed steps, verified.
     """
     choice = choose_sides(plan, graph, prices, ends, permissions)
-    return with_transfers(plan, graph, choice, permissions)
+    return with_transfers(plan, graph, choice, permissions, prices.on_host)
 
 
 # ---- the choice
@@ -162,7 +177,7 @@ def choose_sides(
 ) -> Choice:
     """The sides for which a call should take the least time; parameters as of :func:`place_steps`."""
     updated = permissions.updated if permissions is not None else ()
-    lives = _Homes(plan, graph, updated)
+    lives = _Homes(plan, graph, updated, prices.on_host)
     weights = [Weight(prices.host(group), _device_seconds(group, prices)) for group in plan.groups]
     # An updated shared variable stays where the call left it: it costs nothing on either side but copies.
     weights += [Weight(0.0, 0.0 if _is_array(variable) else inf) for variable in updated]
@@ -171,7 +186,8 @@ def choose_sides(
         for variable, readers in lives.readers(ends).items()
         if _is_array(variable)
     ]
-    sides = cheapest_sides(weights, flows)
+    wanted = [_eager(weight, group) for weight, group in zip(weights, plan.groups, strict=False)]
+    sides = cheapest_sides([*wanted, *weights[len(wanted) :]] if prices.eager else weights, flows)
     home: Side = "host"
     count = len(plan.groups)
     return Choice(
@@ -181,6 +197,16 @@ def choose_sides(
         seconds_of_sides(sides, weights, flows),
         seconds_of_sides([home] * len(weights), weights, flows),
     )
+
+
+def _eager(weight: Weight, group: Group) -> Weight:
+    """A step that is better nowhere than on the device, if it can run there."""
+    if weight.device == inf or group.kind == "view" or isinstance(group.nodes[0].op, IfElse):
+        return weight
+    return Weight(weight.host + _EAGER_SECONDS, weight.device)
+
+
+_EAGER_SECONDS = 1e2
 
 
 def _device_seconds(group: Group, prices: Prices) -> float:
@@ -194,10 +220,17 @@ def _is_array(variable: Variable) -> bool:
 class _Homes:
     """What makes each variable, and what reads it: numbers of steps, then of updated shared variables."""
 
-    def __init__(self, plan: FusionPlan, graph: FunctionGraph, updated: Sequence[SharedVariable]) -> None:
+    def __init__(
+        self,
+        plan: FusionPlan,
+        graph: FunctionGraph,
+        updated: Sequence[SharedVariable],
+        on_host: HostOperands,
+    ) -> None:
         self.plan = plan
         self.graph = graph
         self.updated = updated
+        self.on_host = on_host
         self.decided = ShapeFacts(graph).decided
         count = len(plan.groups)
         self.numbers = {
@@ -227,11 +260,10 @@ class _Homes:
                 found.setdefault(variable, []).append(reader)
 
         for number, group in enumerate(self.plan.groups):
-            asked = _conditions(group)
-            for variable in asked:
+            for variable in conditions_of(group.guard):
                 add(variable, HOST)
-            for variable in _operands(group):
-                add(variable, number)
+            for variable, there in _operands(group, self.on_host):
+                add(variable, HOST if there else number)
         outputs = self.graph.outputs
         count = len(outputs) - len(self.updated)
         for output in outputs[:count]:
@@ -241,29 +273,23 @@ class _Homes:
         return found
 
 
-def _conditions(group: Group) -> set[Variable]:
-    """What the host reads to know whether a step runs, and which of its operands it shows."""
-    asked = set(conditions_of(group.guard))
-    asked.update(node.inputs[0] for node in group.nodes if isinstance(node.op, IfElse))
-    return asked
-
-
-def _operands(group: Group) -> Iterable[Variable]:
-    """What a step reads on its own side."""
+def _operands(group: Group, on_host: HostOperands) -> Iterable[tuple[Variable, bool]]:
+    """What a step reads, and whether on the host, wherever it runs itself."""
     made = {output for node in group.nodes for output in node.outputs}
-    return dict.fromkeys(
-        variable
-        for node in group.nodes
-        for variable in (node.inputs[1:] if isinstance(node.op, IfElse) else node.inputs)
-        if variable not in made
-    )
+    for node in group.nodes:
+        there = on_host(node)
+        yield from ((v, place in there) for place, v in enumerate(node.inputs) if v not in made)
 
 
 # ---- transfers
 
 
 def with_transfers(
-    plan: FusionPlan, graph: FunctionGraph, choice: Choice, permissions: Permissions | None = None
+    plan: FusionPlan,
+    graph: FunctionGraph,
+    choice: Choice,
+    permissions: Permissions | None = None,
+    on_host: HostOperands = conditions_alone,
 ) -> Placement:
     """The steps on their sides, and what is copied between them; parameters as of :func:`place_steps`.
 
@@ -273,10 +299,10 @@ def with_transfers(
         When a step would read what is on the other side.
     """
     updated = permissions.updated if permissions is not None else ()
-    placing = _Placing(plan, graph, choice, updated)
+    placing = _Placing(plan, graph, choice, updated, on_host)
     placement = placing.run()
     verify_fusion(placement.plan, graph)
-    verify_placement(placement, graph, updated)
+    verify_placement(placement, graph, updated, on_host)
     return placement
 
 
@@ -284,10 +310,15 @@ class _Placing:
     """The state of one call of :func:`with_transfers`."""
 
     def __init__(
-        self, plan: FusionPlan, graph: FunctionGraph, choice: Choice, updated: Sequence[SharedVariable]
+        self,
+        plan: FusionPlan,
+        graph: FunctionGraph,
+        choice: Choice,
+        updated: Sequence[SharedVariable],
+        on_host: HostOperands,
     ) -> None:
         self.plan, self.graph, self.choice = plan, graph, choice
-        self.homes = _Homes(plan, graph, updated)
+        self.homes = _Homes(plan, graph, updated, on_host)
         self.sides: dict[Variable, Side] = {
             variable: "device" if place in choice.ends.on_device else "host"
             for place, variable in enumerate(graph.inputs)
@@ -310,11 +341,11 @@ class _Placing:
         made = {output for node in group.nodes for output in node.outputs}
         inputs: dict[Variable, None] = {}
         for node in group.nodes:
+            there = self.homes.on_host(node)
             for place, variable in enumerate(list(node.inputs)):
                 if variable in made:
                     continue
-                here = "host" if place == 0 and isinstance(node.op, IfElse) else side
-                operand = self._on(variable, here)
+                operand = self._on(variable, "host" if place in there else side)
                 self.graph.change_input((node, place), operand, "placement")
                 inputs[operand] = None
         self.steps.append(replace(group, inputs=tuple(inputs), side=side))
@@ -351,10 +382,15 @@ class _Placing:
 # ---- the verifier
 
 
-def verify_placement(placement: Placement, graph: FunctionGraph, updated: Sequence[SharedVariable]) -> None:
+def verify_placement(
+    placement: Placement,
+    graph: FunctionGraph,
+    updated: Sequence[SharedVariable],
+    on_host: HostOperands = conditions_alone,
+) -> None:
     """Raise CompileError unless every operand of a step lives on its side.
 
-    Conditions live on the host, results where they are wanted, and no array is copied twice to one side.
+    What the host reads lives there, results are where they are wanted, no array is copied twice to one side.
     """
     sides, choice = placement.sides, placement.choice
     copied: set[Variable] = set()
@@ -365,10 +401,11 @@ def verify_placement(placement: Placement, graph: FunctionGraph, updated: Sequen
                 raise CompileError(f"placement: {group} copies what is there already: {variable}")
             copied.add(variable)
             continue
-        for variable in _operands(group):
-            if sides.get(variable, group.side) != group.side:
+        for variable, there in _operands(group, on_host):
+            wanted = "host" if there else group.side
+            if sides.get(variable, wanted) != wanted:
                 raise CompileError(f"placement: {group} on the {group.side} reads {variable}, which is not")
-        for variable in _conditions(group):
+        for variable in conditions_of(group.guard):
             if sides.get(variable, "host") != "host":
                 raise CompileError(f"placement: the condition {variable} of {group} is not on the host")
     count = len(graph.outputs) - len(updated)

@@ -316,7 +316,9 @@ def title(group: Group) -> str:
     """What a step computes and where the user wrote it, on one line."""
     ops = ", ".join(str(node.op) for node in group.nodes)
     where = group.nodes[-1].where
-    return f"{group.kind}: {ops}{_place(where)}"
+    # Of a transfer the op says where it leads.
+    side = " on the device" if group.side == "device" and group.kind != "transfer" else ""
+    return f"{group.kind}{side}: {ops}{_place(where)}"
 
 
 def _place(where: UserLine | None) -> str:

@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,17 @@ from esat.runtime.driver import Driver, title
 from esat.runtime.invariants import KeptValue, kept_values
 from esat.runtime.shapes import place_text
 from esat.runtime.variants import Variant
+
+
+class Chooser(Protocol):
+    """Stands in front of a program, and may run another one."""
+
+    @property
+    def programs(self) -> Mapping[Any, Executable | None]:
+        """What was decided so far -> the program that runs for it; None for the one behind it."""
+
+    def in_front_of(self, first: Callable[..., Any], /) -> Callable[..., Any]:
+        """What runs a program for the arguments of a call; ``first`` runs the one behind it."""
 
 
 class Executable:
@@ -88,6 +99,7 @@ class Executable:
         self.profile.nodes_after = len(self.graph)
         self.profile.steps = [StepProfile(title(group), len(group.nodes)) for group in self.steps]
         self._timed_driver: Driver | None = None
+        self._chooser: Chooser | None = None
         calls.attach(self._run_present)
         self._use(calls.driver)
 
@@ -252,14 +264,23 @@ class Executable:
     def _run_present(self, *arguments: Any, out: Any = None) -> Any:
         return self._driver.call(*arguments, out=out)
 
+    def choose_by(self, chooser: Chooser) -> None:
+        """Let another program run for arguments for which the chooser knows a better one."""
+        self._chooser = chooser
+        self._use(self._driver)
+
     def _use(self, driver: Driver) -> None:
         self._driver = driver
         if driver is not self._calls.driver:
-            self.entry = self._clocked(driver.call)
+            self._enter(self._clocked(driver.call))
         elif may_be_direct(self._program):
-            self.entry = FrequentCalls(self._program, self._calls.table, driver.call, self._replacing())
+            self._enter(FrequentCalls(self._program, self._calls.table, driver.call, self._replacing()))
         else:
-            self.entry = driver.call
+            self._enter(driver.call)
+
+    def _enter(self, function: Callable[..., Any]) -> None:
+        """Let calls run a function, or what the chooser says."""
+        self.entry = function if self._chooser is None else self._chooser.in_front_of(function)
 
     def _replacing(self) -> Callable[[Callable[..., Any]], None]:
         """What replaces the plain driver's function; it does not keep the executable alive."""
@@ -268,7 +289,7 @@ class Executable:
         def use(function: Callable[..., Any]) -> None:
             executable = own()
             if executable is not None and executable._driver is executable._calls.driver:
-                executable.entry = function
+                executable._enter(function)
 
         return use
 
