@@ -102,6 +102,28 @@ class CompileError(EsatError, RuntimeError):
     """A stage of compilation found its own invariants broken; the message names the stage."""
 
 
+class DeviceError(EsatError, RuntimeError):
+    """A device that cannot be used any more, or that a program's values were lost with."""
+
+
+class DeviceMemoryError(DeviceError, MemoryError):
+    """A device without room for a step's arrays, after all unused memory was given back.
+
+    Attributes
+    ----------
+    needed, free
+        Bytes.
+    step
+        What needed them.
+    """
+
+    def __init__(self, message: str, needed: int = 0, free: int = 0, step: str = "") -> None:
+        super().__init__(message)
+        self.needed = needed
+        self.free = free
+        self.step = step
+
+
 class DebugError(EsatError, AssertionError):
     """What debug mode found: a stage that changed a result, NaN or Inf, an undeclared effect of an op."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
 
 import numpy as np
 
@@ -118,10 +118,21 @@ class Constant(Variable):
     __repr__ = __str__
 
 
+class Elsewhere(Protocol):
+    """A shared variable's value in the memory of a device."""
+
+    def fetch(self) -> Any:
+        """The value as a NumPy array that nobody else holds, contiguous, aligned and writable."""
+
+    def lend(self) -> Any:
+        """The device's own array."""
+
+
 class SharedVariable(Variable):
     """A Variable with a value of its own that lasts between calls of compiled functions.
 
-    Its value changes by :meth:`set_value` and by the ``updates`` of a compiled graph.
+    Its value changes by :meth:`set_value` and by the ``updates`` of a compiled graph. A graph that was
+    compiled for a device keeps it there: it comes back when something here reads it.
 
     Attributes
     ----------
@@ -129,10 +140,13 @@ class SharedVariable(Variable):
         Grows whenever the value changes, or may be about to.
     lent
         Whether somebody outside may hold the value's own memory, and change it unnoticed.
+    elsewhere
+        The value on a device, as new as this one or newer or older: its holder knows.
     """
 
     # Private is a value that only this variable holds, an array also contiguous, aligned and writable.
-    __slots__ = ("_private", "_value", "lent", "version")
+    # The value is no attribute while the newest one is elsewhere: what looks for it costs nothing else.
+    __slots__ = ("_private", "_value", "elsewhere", "lent", "version")
 
     def __init__(self, type: Type, value: Any, name: str | None = None) -> None:
         super().__init__(type, name=name)
@@ -140,9 +154,41 @@ class SharedVariable(Variable):
         self._private = True
         self.version = 0
         self.lent = False
+        self.elsewhere: Elsewhere | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """The value, when it is elsewhere. It is fetched once, unless somebody may change it there."""
+        if name != "_value" or self.elsewhere is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = self.elsewhere.fetch()
+        if not self.lent:
+            self._value = value
+        return value
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the newest value is on a device only."""
+        return self.elsewhere is not None and not _has_slot(self)
+
+    def live_elsewhere(self, holder: Elsewhere) -> None:
+        """The newest value is the holder's from now on, or is about to be."""
+        if _has_slot(self):
+            del self._value
+        self.elsewhere = holder
+        self._private = True
+        self.lent = False
+        self.version += 1
 
     def get_value(self, borrow: bool = False) -> Any:
-        """The value; a copy unless ``borrow`` (then it may be overwritten by the next update)."""
+        """The value; a copy unless ``borrow`` (then it may be overwritten by the next update).
+
+        A value that lives on a device is copied from there; borrowed, it is the device's array.
+        """
+        if borrow and self.is_elsewhere:
+            assert self.elsewhere is not None
+            self.lent = True
+            self._private = False
+            return self.elsewhere.lend()
         if borrow or not hasattr(self._value, "copy"):
             self.lent = True
             return self._value
@@ -184,6 +230,24 @@ class SharedVariable(Variable):
     def clone(self) -> SharedVariable:
         """Storage is what is shared: the clone is the variable itself."""
         return self
+
+    def __getstate__(self) -> Any:
+        """Pickled with its value, wherever that is; what is on a device stays there."""
+        attributes, slots = cast("tuple[None, dict[str, Any]]", super().__getstate__())
+        own = {"_value": self.look(), "_private": True} if self.is_elsewhere else {}
+        return attributes, {**slots, **own, "elsewhere": None}
+
+
+_VALUE: Any = SharedVariable.__dict__["_value"]
+
+
+def _has_slot(variable: SharedVariable) -> bool:
+    """Whether a variable has a value of its own here; reading the attribute would fetch it."""
+    try:
+        _VALUE.__get__(variable)
+    except AttributeError:
+        return False
+    return True
 
 
 def _own(type: Type, value: Any) -> Any:

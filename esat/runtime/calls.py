@@ -8,6 +8,7 @@ from typing import Any
 from esat.profile import StepProfile
 from esat.records import record
 from esat.runtime.checks import InputCheck
+from esat.runtime.direct import may_be_direct
 from esat.runtime.driver import Driver, make_driver
 from esat.runtime.program import Program
 from esat.runtime.signatures import Leaf, SignatureTable
@@ -38,6 +39,11 @@ class Calls:
     driver: Driver
     further: FurtherPrograms
 
+    @property
+    def may_be_direct(self) -> bool:
+        """Whether native code may take over calls that come often."""
+        return may_be_direct(self.program)
+
     def timed(self, steps: Sequence[StepProfile]) -> Driver:
         """A driver that adds the time of each step to its record."""
         return make_driver(self.program, self.table, self.checks, steps, bool(self.further))
@@ -58,10 +64,17 @@ def drive(program: Program, further: FurtherPrograms = FIRST_ALONE) -> Calls:
     further
         Further programs for sizes that arrive.
     """
-    inputs = program.graph.inputs
-    checks = tuple(InputCheck(place, variable) for place, variable in enumerate(inputs))
-    by_input = dict(zip(inputs, checks, strict=True))
-    table = SignatureTable(
+    checks = tuple(InputCheck(place, variable) for place, variable in enumerate(program.graph.inputs))
+    table = signature_table(program, checks)
+    if further:
+        table.choose = further.choose
+    return Calls(program, checks, table, make_driver(program, table, checks, variants=bool(further)), further)
+
+
+def signature_table(program: Program, checks: Sequence[InputCheck]) -> SignatureTable:
+    """What a program will know of the shapes of its inputs, each of which has a check."""
+    by_input = dict(zip(program.graph.inputs, checks, strict=True))
+    return SignatureTable(
         [Leaf(variable, by_input.get(variable)) for variable in program.leaves],
         program.memory,
         program.graph.toposort(),
@@ -71,6 +84,3 @@ def drive(program: Program, further: FurtherPrograms = FIRST_ALONE) -> Calls:
         program.fitted,
         program.lazy,
     )
-    if further:
-        table.choose = further.choose
-    return Calls(program, checks, table, make_driver(program, table, checks, variants=bool(further)), further)

@@ -20,7 +20,7 @@ from esat.phases.group import Group
 from esat.profile import Profile, StepProfile
 from esat.runtime.calls import Calls
 from esat.runtime.checks import in_order
-from esat.runtime.direct import FrequentCalls, may_be_direct
+from esat.runtime.direct import FrequentCalls
 from esat.runtime.driver import Driver, title
 from esat.runtime.invariants import KeptValue, kept_values
 from esat.runtime.shapes import place_text
@@ -273,7 +273,7 @@ class Executable:
         self._driver = driver
         if driver is not self._calls.driver:
             self._enter(self._clocked(driver.call))
-        elif may_be_direct(self._program):
+        elif self._calls.may_be_direct:
             self._enter(FrequentCalls(self._program, self._calls.table, driver.call, self._replacing()))
         else:
             self._enter(driver.call)

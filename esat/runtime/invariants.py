@@ -85,6 +85,11 @@ class KeptValue(SharedVariable):
         self._private = False
         self.version = 0
         self.lent = False
+        self.elsewhere = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        return False
 
     @property
     def computed(self) -> int:

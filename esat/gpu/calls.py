@@ -1,0 +1,67 @@
+"""Calls of a program with a device, as an Executable has them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from esat.gpu.driver import DeviceDriver
+from esat.gpu.steps import PlacedProgram
+from esat.profile import StepProfile
+from esat.records import record
+from esat.runtime.calls import Calls, signature_table
+from esat.runtime.checks import InputCheck
+from esat.runtime.driver import Driver, title
+from esat.runtime.signatures import SignatureTable
+from esat.runtime.variants import FIRST_ALONE
+
+
+@record(frozen=True, eq=False)
+class DeviceCalls(Calls):
+    """A program with a device that is ready to be called.
+
+    Attributes
+    ----------
+    placed
+        The program, and where its steps run.
+    """
+
+    placed: PlacedProgram
+
+    @property
+    def may_be_direct(self) -> bool:
+        return False
+
+    def timed(self, steps: Sequence[StepProfile]) -> Driver:
+        """A driver that adds the time of each step to its record, and waits for the device after each."""
+        return _driver(self.placed, self.checks, self.table, steps)
+
+
+def calls_of(placed: PlacedProgram) -> DeviceCalls:
+    """Calls of a placed program."""
+    program = placed.program
+    checks = tuple(InputCheck(place, variable) for place, variable in enumerate(program.graph.inputs))
+    table = signature_table(program, checks)
+    driver = _driver(placed, checks, table)
+    return DeviceCalls(program, checks, table, driver, FIRST_ALONE, placed)
+
+
+_numbers = itertools.count(1)
+
+
+def _driver(
+    placed: PlacedProgram,
+    checks: Sequence[InputCheck],
+    table: SignatureTable,
+    profile: Sequence[StepProfile] | None = None,
+) -> Driver:
+    call = DeviceDriver(placed, checks, table, profile)
+    return Driver(call, source_of(placed), f"<esat device driver {next(_numbers)}>", ())
+
+
+def source_of(placed: PlacedProgram) -> str:
+    """The steps as text: a line each, with its side."""
+    lines = [
+        f"{number}: on the {group.side}: {title(group)}" for number, group in enumerate(placed.program.steps)
+    ]
+    return "\n".join(["# steps", *lines]) + "\n"

@@ -1,0 +1,130 @@
+"""Products by cuBLAS and factorizations by cuSOLVER, through cupy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from esat.gpu.device import Device
+from esat.gpu.forms.form import DeviceForm, Former
+from esat.graph import Apply
+from esat.graph.op import Op
+from esat.ops.accumulate import AccumulateProduct
+from esat.ops.contraction import MatMul
+from esat.ops.linalg.factor import QR, Cholesky
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.normal import NormalProduct
+from esat.ops.linalg.record import MatrixOp
+from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
+from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
+from esat.ops.linalg.structured import StructuredProduct
+
+_DTYPES = frozenset(["float32", "float64", "complex64", "complex128"])
+"""Of products and factorizations that cuBLAS and cuSOLVER have."""
+
+
+def _matmul(op: MatMul, device: Device, node: Apply) -> DeviceForm:
+    return DeviceForm(lambda operands: (device.arrays.matmul(*operands),))
+
+
+def _normal_product(op: NormalProduct, device: Device, node: Apply) -> DeviceForm:
+    multiply = device.arrays.matmul
+    return DeviceForm(lambda operands: (multiply(operands[0].T, multiply(*operands)),))
+
+
+def _accumulate(op: AccumulateProduct, device: Device, node: Apply) -> DeviceForm:
+    multiply = device.arrays.matmul
+
+    def compute(operands: Sequence[Any]) -> Sequence[Any]:
+        target, alpha, left, right, beta = operands
+        result = beta * target + alpha * multiply(left, right).reshape(target.shape)
+        if not op.inplace:
+            return (result,)
+        target[...] = result
+        return (target,)
+
+    return DeviceForm(compute)
+
+
+def _algebra(function: Callable[[Any, Any, Any], Any]) -> Former:
+    """An op that cuSOLVER computes: ``function(op, device, operands)``, errors as on the host."""
+
+    def former(op: MatrixOp, device: Device, node: Apply) -> DeviceForm | None:
+        if any(variable.tensor_type.dtype not in _DTYPES for variable in node.inputs):
+            return None
+
+        def compute(operands: Sequence[Any]) -> Sequence[Any]:
+            with device.checked_algebra():
+                results = op.call(lambda *arrays: function(op, device, arrays), *operands)
+            return results if isinstance(results, tuple) else (results,)
+
+        return DeviceForm(compute, is_recordable=False)
+
+    return former
+
+
+def _cholesky(op: Cholesky, device: Device, operands: Sequence[Any]) -> Any:
+    (matrix,) = operands
+    if not op.upper:
+        return device.arrays.linalg.cholesky(matrix)
+    swap = device.arrays.swapaxes
+    return swap(device.arrays.linalg.cholesky(swap(matrix, -1, -2).conj()), -1, -2).conj()
+
+
+def _solve_triangular(op: SolveTriangular, device: Device, operands: Sequence[Any]) -> Any:
+    matrix, sides = operands
+    trans = 1 if op.transpose else 0
+    return device.solve_triangular(matrix, sides, trans, op.lower, op.unit_diagonal)
+
+
+def _cholesky_solve(op: CholeskySolve, device: Device, operands: Sequence[Any]) -> Any:
+    factor, sides = operands
+    complex_ = factor.dtype.kind == "c"
+    order = (0, 2 if complex_ else 1) if op.lower else (2 if complex_ else 1, 0)
+    for trans in order:
+        sides = device.solve_triangular(factor, sides, trans, op.lower, False)
+    return sides
+
+
+def _qr(op: QR, device: Device, operands: Sequence[Any]) -> Any:
+    found = device.arrays.linalg.qr(operands[0], mode=op.mode)
+    return found if op.mode == "r" else (found[0], found[1])
+
+
+def _svd(op: SVD, device: Device, operands: Sequence[Any]) -> Any:
+    left, values, right = device.arrays.linalg.svd(operands[0], full_matrices=op.full_matrices)
+    return left, values, right
+
+
+def _eigenvectors(op: Eigenvectors, device: Device, operands: Sequence[Any]) -> Any:
+    values, vectors = device.arrays.linalg.eigh(operands[0], UPLO=op.triangle)
+    return values, vectors
+
+
+def _slogdet(op: SignLogDeterminant, device: Device, operands: Sequence[Any]) -> Any:
+    sign, logarithm = device.arrays.linalg.slogdet(operands[0])
+    return sign, logarithm
+
+
+ALGEBRA: Mapping[type[Op], Former] = {
+    MatMul: _matmul,
+    StructuredProduct: _matmul,
+    NormalProduct: _normal_product,
+    AccumulateProduct: _accumulate,
+    Cholesky: _algebra(_cholesky),
+    QR: _algebra(_qr),
+    Inverse: _algebra(lambda op, device, operands: device.arrays.linalg.inv(*operands)),
+    Determinant: _algebra(lambda op, device, operands: device.arrays.linalg.det(*operands)),
+    SignLogDeterminant: _algebra(_slogdet),
+    Solve: _algebra(lambda op, device, operands: device.arrays.linalg.solve(*operands)),
+    SolveTriangular: _algebra(_solve_triangular),
+    CholeskySolve: _algebra(_cholesky_solve),
+    Eigenvalues: _algebra(
+        lambda op, device, operands: device.arrays.linalg.eigvalsh(operands[0], UPLO=op.triangle)
+    ),
+    Eigenvectors: _algebra(_eigenvectors),
+    SingularValues: _algebra(
+        lambda op, device, operands: device.arrays.linalg.svd(operands[0], compute_uv=False)
+    ),
+    SVD: _algebra(_svd),
+}

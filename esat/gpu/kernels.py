@@ -1,0 +1,212 @@
+"""Kernels for a device: printed from the loop IR, compiled for the arrays that come, launched.
+
+A kernel has a text for each kind of arrays that it meets (``esat/gpu/launches.Variant``): it is printed, and
+compiled, when the first such arrays come. What runs the text is an executor: the device, or the emulator for
+a stand-in without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from esat.codegen import lower, overwritable, overwrite
+from esat.codegen.kernel.loop_ir import Kernel
+from esat.gpu.device import Device, DeviceArray
+from esat.gpu.emulator import run_launches
+from esat.gpu.launches import VECTOR_BYTES, Launches, Variant
+from esat.gpu.printing import UnprintableError, print_launches, sizes_in, variant_for
+from esat.gpu.printing.source import stored
+from esat.gpu.stand_in import StandIn, launched
+from esat.gpu.toolchain import default_toolchain
+from esat.gpu.toolchain.cache import process_cubins
+from esat.graph import Variable
+from esat.graph.identity import place_of
+from esat.phases.group import Group
+from esat.runtime.program import KernelCall
+
+MAXIMUM_PLANS = 256
+"""Combinations of shapes for which a kernel remembers how it is launched."""
+
+Start: TypeAlias = Callable[[Sequence[DeviceArray]], None]
+"""Launches a kernel for arrays of certain shapes, outputs first."""
+
+
+class Executor(Protocol):
+    """What runs printed kernels."""
+
+    def prepared(self, launches: Launches, names: Sequence[str], sizes: Mapping[str, int]) -> Start:
+        """What launches a kernel for arrays of these names, outputs first, and numbers."""
+
+
+class Emulated:
+    """Runs kernels on the CPU, thread by thread, on the arrays of a stand-in for cupy."""
+
+    def prepared(self, launches: Launches, names: Sequence[str], sizes: Mapping[str, int]) -> Start:
+        """What launches a kernel."""
+
+        def start(arrays: Sequence[DeviceArray]) -> None:
+            given = {name: array.memory for name, array in zip(names, arrays, strict=True)}
+            launched(lambda: run_launches(launches, given, sizes))
+
+        return start
+
+
+class Compiled:
+    """Runs kernels on their device.
+
+    Parameters
+    ----------
+    device
+        The device.
+    contract
+        Whether products and sums may become one operation with one rounding.
+
+    Raises
+    ------
+    ModeError
+        When the packages that compile kernels are not installed.
+    """
+
+    def __init__(self, device: Device, contract: bool = True) -> None:
+        self._device = device
+        self._contract = contract
+        self._toolchain = default_toolchain()
+
+    def prepared(self, launches: Launches, names: Sequence[str], sizes: Mapping[str, int]) -> Start:
+        """What launches a kernel; its text is compiled now, or comes from the cache."""
+        device = self._device
+        spaces = {
+            name: ((space.elements(sizes),), stored(space.dtype))
+            for name, space in launches.workspaces.items()
+        }
+        numbers = {name: np.int64(size) for name, size in sizes.items()}
+        calls = []
+        for launch in launches.launches:
+            blocks = launch.blocks(sizes)
+            if 0 in blocks:
+                continue
+            cubin = process_cubins().load_or_compile(
+                self._toolchain, launch, device.compute_capability, contract=self._contract
+            )
+            function = device.function(cubin.code, cubin.entry)
+            calls.append((function, blocks, (launch.block, 1, 1), [one.name for one in launch.arguments]))
+
+        def start(arrays: Sequence[DeviceArray]) -> None:
+            given: dict[str, Any] = dict(zip(names, arrays, strict=True))
+            given.update(numbers)
+            for name, (shape, dtype) in spaces.items():
+                given[name] = device.empty(shape, dtype)
+            for function, blocks, threads, wanted in calls:
+                function(blocks, threads, tuple([given[name] for name in wanted]))
+
+        return start
+
+
+def executor_of(device: Device, contract: bool = True) -> Executor:
+    """What runs kernels on a device's arrays."""
+    return Emulated() if isinstance(device.arrays, StandIn) else Compiled(device, contract)
+
+
+class CudaKernels:
+    """Kernels of a program for a device; a :class:`esat.runtime.kernels.KernelSource`.
+
+    Parameters
+    ----------
+    device
+        Whose arrays they take.
+    contract
+        Whether products and sums may become one operation with one rounding.
+    """
+
+    def __init__(self, device: Device, contract: bool = True) -> None:
+        self._device = device
+        self._executor = executor_of(device, contract)
+        self._lowered: dict[Group, Kernel] = {}
+
+    def _kernel(self, group: Group) -> Kernel:
+        known = self._lowered.get(group)
+        if known is None:
+            known = self._lowered[group] = lower(group)
+        return known
+
+    def reason_on_host(self, group: Group) -> str | None:
+        """Why a group has no kernel for a device; None where it has one."""
+        try:
+            print_launches(self._kernel(group), Variant())
+        except UnprintableError as error:
+            return str(error)
+        return None
+
+    def overwritable(self, group: Group) -> Sequence[tuple[Variable, Variable]]:
+        """Pairs of an output and an input whose memory it may take: only the thread that writes has read."""
+        kernel = self._kernel(group)
+        return [
+            (group.outputs[output], group.inputs[kernel.operands[place]])
+            for output, place in overwritable(kernel)
+        ]
+
+    def compile(self, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
+        """The kernel of a group, whose functions take arrays of the device."""
+        kernel = self._kernel(group)
+        for number, output in enumerate(group.outputs):
+            if output in taken:
+                read = place_of(taken[output], group.inputs)
+                assert read is not None
+                kernel = overwrite(kernel, number, kernel.operands.index(read))
+        inputs = tuple(group.inputs[place] for place in kernel.operands)
+        launcher = Launcher(kernel, self._device, self._executor)
+        return KernelCall(inputs, launcher, launcher, launcher.source)
+
+
+class Launcher:
+    """A kernel as steps call it: ``launcher(*outputs, *inputs)`` with arrays of the device."""
+
+    def __init__(self, kernel: Kernel, device: Device, executor: Executor) -> None:
+        self._kernel = kernel
+        self._device = device
+        self._executor = executor
+        self._texts: dict[Variant, Launches] = {}
+        self._plans: dict[tuple[Any, ...], Start] = {}
+        outputs = len(kernel.outputs)
+        self._names = [*(f"o{place}" for place in range(outputs))]
+        self._names += [f"x{place}" for place in range(len(kernel.inputs))]
+
+    def __call__(self, *arrays: DeviceArray) -> None:
+        address = self._device.address
+        key: tuple[Any, ...] = tuple([array.shape for array in arrays])
+        if any(address(array) % VECTOR_BYTES for array in arrays):
+            key = (*key, tuple([address(array) % VECTOR_BYTES for array in arrays]))
+        if not all(array.flags.c_contiguous for array in arrays):
+            key = (*key, *[array.strides for array in arrays])
+        start = self._plans.get(key)
+        if start is None:
+            start = self._plan(key, arrays)
+        start(arrays)
+
+    def _plan(self, key: tuple[Any, ...], arrays: Sequence[DeviceArray]) -> Start:
+        shapes = [array.shape for array in arrays]
+        strides = [array.strides for array in arrays]
+        variant = variant_for(
+            self._kernel, shapes, strides, [self._device.address(array) for array in arrays]
+        )
+        sizes = sizes_in(self._kernel, shapes, strides if variant.strided else None)
+        start = self._executor.prepared(self.launches(variant), self._names, sizes)
+        while len(self._plans) >= MAXIMUM_PLANS:
+            del self._plans[next(iter(self._plans))]
+        self._plans[key] = start
+        return start
+
+    def launches(self, variant: Variant) -> Launches:
+        """The text for arrays of a kind, printed once."""
+        known = self._texts.get(variant)
+        if known is None:
+            known = self._texts[variant] = print_launches(self._kernel, variant)
+        return known
+
+    def source(self) -> str:
+        """The texts that were used so far, or the one for aligned contiguous arrays."""
+        texts = list(self._texts.values()) or [self.launches(Variant())]
+        return "\n".join(launch.text for text in texts for launch in text.launches)

@@ -1,0 +1,113 @@
+"""From placed steps to calls of a program with a device: memory, kernels of both sides, forms, driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from esat.gpu.calls import DeviceCalls, calls_of
+from esat.gpu.device import Device
+from esat.gpu.kernels import CudaKernels
+from esat.gpu.library import device_form
+from esat.gpu.steps import PlacedProgram
+from esat.graph import Apply, FunctionGraph, TensorType, Variable
+from esat.ops.control import IfElse
+from esat.phases.effects import Permissions
+from esat.phases.group import FusionPlan, Group
+from esat.phases.memory import plan_memory
+from esat.phases.overwrite import nothing_overwritable
+from esat.phases.placement import Choice, Ends, Placement, with_transfers
+from esat.phases.shape_values import ShapeFacts
+from esat.phases.transfer import Side
+from esat.runtime.kernels import KernelSource, compile_kernels
+from esat.runtime.program import KernelCall, Program, Routine, library_routines
+
+
+class SidedKernels:
+    """Kernels of both sides; a :class:`KernelSource`."""
+
+    def __init__(self, host: KernelSource, device: KernelSource) -> None:
+        self._sources: Mapping[Side, KernelSource] = {"host": host, "device": device}
+
+    def overwritable(self, group: Group) -> Sequence[tuple[Variable, Variable]]:
+        """Pairs of an output and an input whose memory it may take."""
+        return self._sources[group.side].overwritable(group)
+
+    def compile(self, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
+        """The kernel of a group, for its side."""
+        return self._sources[group.side].compile(group, taken)
+
+
+def has_form(group: Group, kernels: CudaKernels, device: Device) -> bool:
+    """Whether a step can run on the device: a kernel that can be printed, a call of a library, a view."""
+    if group.kind == "kernel":
+        return kernels.reason_on_host(group) is None
+    node = group.nodes[0]
+    if isinstance(node.op, IfElse):  # the host chooses between values that are anywhere
+        return all(isinstance(output.type, TensorType) for output in node.outputs)
+    return device_form(node, device) is not None
+
+
+def everything_on_device(
+    plan: FusionPlan,
+    graph: FunctionGraph,
+    kernels: CudaKernels,
+    device: Device,
+    ends: Ends = Ends(),  # noqa: B008 - a value
+    permissions: Permissions | None = None,
+) -> Placement:
+    """A placement by no price: what can run on the device does, the rest on the host, with copies between."""
+    steps: tuple[Side, ...] = tuple(
+        "device" if has_form(group, kernels, device) else "host" for group in plan.groups
+    )
+    updated = permissions.updated if permissions is not None else ()
+    homes: tuple[Side, ...] = tuple(
+        "device" if isinstance(variable.type, TensorType) else "host" for variable in updated
+    )
+    return with_transfers(plan, graph, Choice(steps, homes, ends), permissions)
+
+
+def link_placed(
+    placement: Placement,
+    graph: FunctionGraph,
+    device: Device,
+    host: KernelSource,
+    routine_for: Callable[[Apply], Routine | None],
+    permissions: Permissions,
+    in_place: bool = True,
+    threads: int | None = None,
+) -> DeviceCalls:
+    """Calls of a placed program.
+
+    Parameters
+    ----------
+    placement, graph
+        The steps, and the graph with its transfers.
+    device
+        Where steps on the device run.
+    host, routine_for
+        Kernels and library routines of steps on the host.
+    permissions
+        Whose memory may be overwritten.
+    in_place
+        Whether kernels may overwrite what nobody needs any more.
+    threads
+        The most that steps on the host may use.
+    """
+    plan = placement.plan
+    facts = ShapeFacts(graph)
+    there = {group.nodes[0] for group in plan.groups if group.side == "device" and group.kind != "transfer"}
+    # Library calls on the device make their own results: cupy's pool gives memory by a look-up.
+    routines = library_routines(plan, lambda node: None if node in there else routine_for(node))
+    forms = {node: device_form(node, device) for node in there}
+    source = SidedKernels(host, CudaKernels(device))
+    memory = plan_memory(
+        plan,
+        graph,
+        facts,
+        routines.__contains__,
+        permissions=permissions,
+        overwritable=source.overwritable if in_place else nothing_overwritable,
+    )
+    program = Program(graph, memory, facts, compile_kernels(memory, source), routines, threads)
+    known = {node: form for node, form in forms.items() if form is not None}
+    return calls_of(PlacedProgram(program, device, known, placement.choice.ends.results))

@@ -1,0 +1,26 @@
+"""The device that tests run on: a stand-in over NumPy, or with ``ESAT_TEST_DEVICE=cuda`` a real one."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from esat.gpu.device import Device, cuda_device
+from esat.gpu.stand_in import StandIn
+
+IS_REAL = os.environ.get("ESAT_TEST_DEVICE") == "cuda"
+
+
+@pytest.fixture
+def device() -> Device:
+    """The device."""
+    return cuda_device() if IS_REAL else Device(StandIn())
+
+
+@pytest.fixture
+def stand_in() -> Device:
+    """The stand-in, for what a real device does not tell or do."""
+    if IS_REAL:
+        pytest.skip("about the stand-in alone")
+    return Device(StandIn())

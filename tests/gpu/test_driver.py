@@ -1,0 +1,143 @@
+"""Whole programs with a device: a stand-in for cupy, and the emulator for printed kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import esat
+from esat.gpu.device import Device
+from esat.phases.placement import Ends
+from tests.gpu.programs import PROGRAMS, compiled_for, numbers, of_host
+
+TOLERANCES = {"float32": 2e-6, "float64": 1e-12}
+
+
+def close(found: Any, wanted: Any) -> None:
+    """Equal but for the order of additions, relative to the largest number."""
+    assert type(found) is np.ndarray
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    scale = max(float(np.abs(wanted).max()), 1e-30)
+    assert float(np.abs(found - wanted).max()) / scale <= TOLERANCES[str(wanted.dtype)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_equal_the_hosts_call_after_call(name: str, device: Device) -> None:
+    """Six calls: the first ones step by step, the last ones as a graph where that is possible."""
+    results = []
+    for there in (False, True):
+        graph, data = PROGRAMS[name]()
+        function = compiled_for(device, graph) if there else of_host(graph)
+        found: list[Any] = []
+        for _ in range(6):
+            returned = function(*data)
+            found += returned if isinstance(returned, tuple) else [returned]
+        results.append([*found, *(variable.get_value() for variable in graph.updated)])
+    for wanted, found in zip(*results, strict=True):
+        close(found, wanted)
+
+
+def test_results_are_on_the_device_where_the_placement_says_so(device: Device) -> None:
+    graph, data = PROGRAMS["elementwise"]()
+    wanted = of_host(graph)(*data)
+    function = compiled_for(device, graph, ends=Ends(frozenset((0, 1)), "device"))
+    given = [device.upload(array) for array in data]
+    for _ in range(6):
+        found = function(*given)
+        assert all(map(device.is_array, found))
+        for one, other in zip(found, wanted, strict=True):
+            close(device.download(one), other)
+
+
+def test_a_training_step_copies_only_data_and_loss(stand_in: Device) -> None:
+    graph, data = PROGRAMS["logistic_regression"]()
+    function = compiled_for(stand_in, graph)
+    function(*data)
+    stand_in.arrays.uploads.clear()
+    stand_in.arrays.downloads.clear()
+    function(*data)
+    assert sorted(stand_in.arrays.uploads) == sorted(array.nbytes for array in data)
+    assert stand_in.arrays.downloads == [4]
+    (w,) = graph.updated
+    assert w.is_elsewhere
+    assert stand_in.is_array(w.get_value(borrow=True))
+    assert w.get_value().shape == (16,)
+
+
+def test_a_recorded_call_sees_values_set_on_the_host(device: Device) -> None:
+    x = esat.vector("x", dtype="float32")
+    w = esat.shared(np.ones(5, "f"), name="w")
+    function = compiled_for(device, esat.Graph([x], [esat.exp(x) * w], updates={w: w + np.float32(1)}))
+    ones = np.ones(5, "f")
+    for _ in range(8):
+        function(ones)
+    w.set_value(np.full(5, 3, "f"))
+    close(function(ones), np.exp(ones) * np.float32(3))
+    close(w.get_value(), np.full(5, 4, "f"))
+
+
+def test_changing_a_value_between_calls_does_not_confuse_the_sides(device: Device) -> None:
+    x = esat.scalar("x", dtype="float32")
+    w = esat.shared(np.zeros(4, "f"), name="w")
+    step = esat.Graph([x], [w.sum()], updates={w: w + x})
+    there, here = compiled_for(device, step), of_host(step)
+    one = np.float32(1)
+    totals = [float(function(one)) for function in (there, here, there, there, here, there)]
+    assert totals == [0, 4, 8, 12, 16, 20]
+    lent = w.get_value(borrow=True)
+    lent[0] = 100
+    assert w.get_value()[0] == 100
+    assert float(here(one)) == 100 + 3 * 6
+
+
+def test_out_on_either_side(device: Device) -> None:
+    graph, data = PROGRAMS["elementwise"]()
+    wanted = of_host(graph)(*data)
+    function = compiled_for(device, graph)
+    here = tuple(np.full_like(array, 7) for array in wanted)
+    there = tuple(device.upload(array) for array in here)
+    assert function(*data, out=here)[1] is here[1]
+    for one, other in zip(here, wanted, strict=True):
+        close(one, other)
+    assert function(*data, out=there)[0] is there[0]
+    for one, other in zip(there, wanted, strict=True):
+        close(device.download(one), other)
+    with pytest.raises(esat.InputError, match="out: output 0"):
+        function(*data, out=(np.zeros((3, 3), "f"), here[1]))
+
+
+def test_arguments_of_the_wrong_kind(device: Device) -> None:
+    graph, data = PROGRAMS["elementwise"]()
+    function = compiled_for(device, graph)
+    with pytest.raises(esat.InputError, match="takes 2 inputs"):
+        function(data[0])
+    with pytest.raises(esat.InputError, match="device array of dtype float64"):
+        function(device.upload(data[0].astype("d")), data[1])
+    with pytest.raises(esat.InputError, match="the rank differs"):
+        function(data[1], data[1])
+    with pytest.raises(esat.ShapeError):
+        function(data[0], numbers(7))
+
+
+def test_arguments_that_are_given_away(stand_in: Device) -> None:
+    x, y = esat.vector("x", dtype="float32"), esat.vector("y", dtype="float32")
+    graph = esat.Graph([x, y], [esat.exp(x) * y])
+    function = compiled_for(stand_in, graph, ends=Ends(frozenset((0, 1)), "device"), donated=(0,))
+    a, b = stand_in.upload(numbers(100)), stand_in.upload(numbers(100, seed=1))
+    wanted = np.exp(numbers(100)) * numbers(100, seed=1)
+    found = function(a, b)
+    assert np.shares_memory(found.memory, a.memory)
+    close(stand_in.download(found), wanted)
+    same = stand_in.upload(numbers(100))
+    close(stand_in.download(function(same, same)), np.exp(numbers(100)) * numbers(100))
+
+
+def test_measured_calls_count_steps_and_bytes(device: Device) -> None:
+    graph, data = PROGRAMS["elementwise"]()
+    function = compiled_for(device, graph)
+    function.measure()
+    function(*data)
+    assert [step.calls for step in function.profile.steps] == [1] * len(function.steps)
+    assert sum(step.bytes for step in function.profile.steps) > data[0].nbytes
