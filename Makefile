@@ -22,6 +22,7 @@ lint: $(VENV)/.test
 # The files that tests compare the source of kernels with.
 kernels: $(VENV)/.test
 	PYTHONPATH=tests:. $(BIN)/python -m codegen.kernel_files
+	PYTHONPATH=tests:. $(BIN)/python -m gpu.kernel_files
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.kernels

@@ -1,0 +1,178 @@
+"""Kernels printed for a device: their text, and in the emulator NumPy's results in any order of threads."""
+
+from itertools import count
+
+import numpy as np
+import pytest
+from codegen.kernel_cases import group_of, op, variable
+from gpu.kernel_files import FOLDER, PRINTED, kernel_of, text_of
+from gpu.printed import check
+
+from esat.codegen import lower
+from esat.gpu.launches import Variant
+from esat.gpu.printing import is_printable, print_launches, sizes_in, variant_for
+from esat.gpu.rules import DeviceRules
+from esat.gpu.templates import fill, is_fillable
+from esat.graph import FunctionGraph, Variable
+from esat.graph.registry import registered_ops
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.elementwise.code import CODE_DTYPES
+from esat.ops.elementwise.record import Elementwise
+from esat.ops.reduction import ARGMAX, ARGMIN, MAX, PROD, SUM, reduce
+from esat.phases.fusion import fuse
+
+ORDERS = (None, 1, 2)
+"""Orders of threads: one after the other, and two others."""
+
+
+def matrix(dtype: str = "float32") -> Variable:
+    return variable(dtype, None, None)
+
+
+def numbers(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def integers(dtype: str, *shape: int) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    return np.random.default_rng(0).integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def softmax(x: Variable, axis: int) -> Variable:
+    powers = op("exp", op("sub", x, reduce(MAX, x, axis, keepdims=True)))
+    return op("div", powers, reduce(SUM, powers, axis, keepdims=True))
+
+
+# ---- text
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_kernels_are_printed_as_in_their_files(name: str) -> None:
+    assert text_of(name) == (FOLDER / f"{name}.cuda").read_text(encoding="utf-8")
+
+
+def test_each_file_is_that_of_a_program() -> None:
+    assert {path.stem for path in FOLDER.glob("*.cuda")} == PRINTED.keys()
+
+
+def test_every_template_of_the_table_of_ops_has_a_form() -> None:
+    ops = [one for one in registered_ops() if isinstance(one, Elementwise)]
+    templates = {(one.source(dtype), dtype) for one in ops for dtype in CODE_DTYPES}
+    templates = {(text, dtype) for text, dtype in templates if text is not None}
+    assert len(templates) > 200
+    assert [one for one in templates if not is_fillable(*one)] == []
+    for text, dtype in templates:
+        lines, value = fill(text, dtype, ["a", "b", "c"], (f"t{number}" for number in count()))
+        compile("\n".join([*lines, value]), "<template>", "exec")
+
+
+def test_all_kernels_of_the_files_are_printable() -> None:
+    assert all(is_printable(kernel_of(name)) for name in PRINTED)
+
+
+# ---- variants
+
+
+def test_vectors_need_rows_and_addresses_that_fit() -> None:
+    kernel = lower(
+        group_of([op("add", x := matrix(), dimshuffle(v := variable("float32", None), ("x", 0)))], [x, v])
+    )
+    shapes = [(5, 8), (5, 8), (8,)]
+    assert variant_for(kernel, shapes) == Variant(vector=True)
+    assert variant_for(kernel, [(5, 7), (5, 7), (7,)]) == Variant(vector=False)
+    assert variant_for(kernel, shapes, addresses=(0, 64, 72)) == Variant(vector=False)
+    strides = [(32, 4), (4, 20), (4,)]
+    assert variant_for(kernel, shapes, strides) == Variant(vector=False, strided=True)
+    assert sizes_in(kernel, shapes) == {"n0": 5, "n1": 8}
+    assert sizes_in(kernel, shapes, strides) == {"n0": 5, "n1": 8, "s0_0": 1, "s0_1": 5, "s1_0": 1}
+
+
+@pytest.mark.parametrize(("length", "longest"), [(1, 8), (9, 32), (512, 512), (16384, 16384), (16385, 0)])
+def test_rows_have_size_classes(length: int, longest: int) -> None:
+    kernel = kernel_of("softmax")
+    assert variant_for(kernel, [(3, length), (3, length)]).longest_row == longest
+
+
+def test_flat_kernels_take_vectors_of_any_number_of_elements() -> None:
+    kernel = kernel_of("exponentials")
+    assert variant_for(kernel, [(7,), (7,), (7,)]).vector
+    (launch,) = print_launches(kernel, Variant()).launches
+    assert launch.blocks({"n0": 0}) == (0, 1, 1)
+    assert launch.blocks({"n0": 4 * 256}) == (1, 1, 1)
+    assert launch.blocks({"n0": 4 * 256 + 1}) == (2, 1, 1)
+
+
+# ---- fusion
+
+
+def test_what_gathers_over_rows_that_are_gathered_is_a_kernel_of_its_own() -> None:
+    x = matrix()
+    centred = op("sub", x, reduce(SUM, x, 1, keepdims=True))
+    graph = FunctionGraph([x], [centred, reduce(SUM, x)], clone=False)
+    assert [len(group.nodes) for group in fuse(graph, DeviceRules()).groups] in ([2, 1], [1, 2])
+    assert len(fuse(FunctionGraph([x], [softmax(x, 1)], clone=False), DeviceRules()).groups) == 1
+
+
+# ---- results
+
+
+def test_rows_are_held_by_threads_of_a_warp_and_of_a_block() -> None:
+    x = matrix()
+    assert check([softmax(x, 1)], [x], [numbers(11, 12)], ORDERS) == ["rows"]
+    check([softmax(x, 1)], [x], [numbers(3, 600)], ORDERS)
+
+
+def test_rows_of_any_length_are_read_again() -> None:
+    x = matrix()
+    check([softmax(x, 1)], [x], [numbers(2, 1203)], ORDERS, longest_row=0)
+
+
+def test_columns_and_what_is_computed_from_them() -> None:
+    x = matrix()
+    assert check([softmax(x, 0)], [x], [numbers(21, 36)], ORDERS) == ["columns"]
+    empty = np.zeros((0, 36), "float32")
+    check([reduce(SUM, x, 0)], [x], [empty])
+
+
+def test_a_sum_over_all_elements_does_not_depend_on_order() -> None:
+    v, w = variable("float32", None), variable("float32", None)
+    squares = reduce(SUM, op("sqr", op("sub", v, w)))
+    assert check([squares], [v, w], [numbers(4099), -numbers(4099)], ORDERS) == ["full", "final"]
+    check([squares], [v, w], [numbers(0), numbers(0)])
+
+
+def test_places_of_extrema_are_those_of_the_first_nan_and_of_ties() -> None:
+    x = matrix()
+    data = np.round(numbers(40, 31))
+    data[3, [5, 9]] = np.nan
+    data[4] = -np.inf
+    data[5] = np.inf
+    outputs = [reduce(ARGMAX, x, 1), reduce(ARGMIN, x, 1), reduce(MAX, x, 1)]
+    assert check(outputs, [x], [data], ORDERS) == ["rows"]
+    check([reduce(ARGMAX, x)], [x], [data], ORDERS)
+
+
+def test_strided_inputs() -> None:
+    x, y = matrix("float64"), matrix("float64")
+    data = numbers(30, 22, dtype="float64")
+    assert check([op("add", op("exp", x), y)], [x, y], [data[::2, ::-2], data[:11, :15].T]) == ["flat"]
+
+
+def test_integers_wrap_around_and_divide_by_zero() -> None:
+    x, y = variable("int32", None), variable("int32", None)
+    data = [integers("int32", 70), integers("int32", 70) % 5 - 2]
+    data[0][:4] = np.iinfo("int32").min
+    data[1][:4] = [-1, 0, 1, 2]
+    outputs = [op(name, x, y) for name in ("mul", "floor_div", "mod", "fmod", "left_shift", "right_shift")]
+    check([*outputs, op("abs", x), op("neg", x)], [x, y], data, ORDERS)
+
+
+def test_bytes_and_truth_values_move_sixteen_at_a_time() -> None:
+    x, b = variable("int8", None), variable("bool", None)
+    data = [integers("int8", 70), integers("int8", 70) > 0]
+    check([op("switch", b, x, op("add", x, x)), op("logical_not", b)], [b, x], [data[1], data[0]], ORDERS)
+
+
+def test_products_of_wide_integers_wrap_around_when_gathered() -> None:
+    x = matrix("int64")
+    check([reduce(PROD, x, 1)], [x], [integers("int64", 5, 9)], ORDERS)
