@@ -1,5 +1,7 @@
 """The emulator on kernels written by hand: right ones in any order, and how faults are told."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -216,6 +218,21 @@ def kernel(o0, x0, n0):
     got = np.zeros(len(numbers), "float16")
     run_launches(Launches((launch,)), {"o0": got, "x0": numbers.astype("float32")}, {"n0": len(numbers)})
     assert np.array_equal(got, wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_that_math_or_numba_lacks(dtype: str) -> None:
+    text = f"""\
+def kernel(o0, x0, n0):
+    for i0 in range(n0):
+        o0[i0] = fma(x0[i0], x0[i0], -x0[i0] * x0[i0])
+        o0[i0 + n0] = fmod({dtype}(7), x0[i0])
+        o0[i0 + 2 * n0] = mul_rn(x0[i0], x0[i0])
+"""
+    x0, o0 = np.array([0.1, -1.7, 3.25], dtype), np.zeros((3, 3), dtype)
+    run_launches(launches(text, 1, "1", dtype), {"o0": o0, "x0": x0}, {"n0": 3})
+    exact = [Fraction(float(x)) ** 2 - Fraction(float(x * x)) for x in x0]
+    assert np.array_equal(o0, [np.array(exact, dtype), np.fmod(np.asarray(7, dtype), x0), x0 * x0])
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
+from esat.codegen.llvm.scalar import fmod
 from esat.gpu.launches import DTYPES, LANES
 
 OUTSIDE, MISALIGNED = 1, 2
@@ -236,6 +237,7 @@ def environment() -> dict[str, Any]:
         "atomic_min": _atomic_min,
         "atomic_max": _atomic_max,
         "fma": _fma,
+        "fmod": fmod,  # which numba has for devices only
         "from_half": _from_half,
         "to_half": _to_half,
         "_checked": checked,
