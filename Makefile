@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Kernels and e-graph programs compiled by one run are taken up by the next.
 export PYTHONWARNINGS ?= default
 
-.PHONY: demo test lint kernels bench bench-peers clean
+.PHONY: demo test lint kernels bench bench-peers gpu-build-check clean
 
 demo: $(VENV)/.examples
 	$(BIN)/python examples/digits.py
@@ -23,6 +23,11 @@ lint: $(VENV)/.test
 kernels: $(VENV)/.test
 	PYTHONPATH=tests:. $(BIN)/python -m codegen.kernel_files
 	PYTHONPATH=tests:. $(BIN)/python -m gpu.kernel_files
+
+# What printed kernels become on devices, which takes numba-cuda and its compilers, but no device.
+gpu-build-check: $(VENV)/.gpu
+	PYTHONPATH=tests:. $(BIN)/python -m pytest -n auto --dist worksteal tests/gpu/compiled
+	$(BIN)/python -m benchmarks.device_code
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.kernels
@@ -43,6 +48,10 @@ $(VENV)/.examples: $(VENV)/.created
 
 $(VENV)/.test: $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[examples,test]'
+	touch $@
+
+$(VENV)/.gpu: $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[examples,gpu,test]' nvidia-cuda-nvdisasm
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.created

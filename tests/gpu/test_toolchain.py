@@ -1,6 +1,6 @@
-"""What is said where kernels cannot be compiled for devices."""
+"""Which toolchain is taken, and what is said where there is none."""
 
-import importlib
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,10 +15,19 @@ def test_what_is_missing_is_named_with_how_to_install_it(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(name: str) -> object:
-        assert importlib.util.find_spec(name) is not None
         raise error
 
     monkeypatch.setattr(interface, "import_module", fail)
     with pytest.raises(ModeError, match="pip install 'esat\\[gpu\\]'") as caught:
         default_toolchain()
-    assert str(error) in str(caught.value)
+    assert f"NumbaCuda: {error}; Nvrtc: {error}" in str(caught.value)
+
+
+def test_nvrtc_takes_the_place_of_numba_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(name: str) -> object:
+        if "numba" in name:
+            raise ImportError(name)
+        return SimpleNamespace(Nvrtc=lambda: SimpleNamespace(version="NVRTC 13"))
+
+    monkeypatch.setattr(interface, "import_module", found)
+    assert default_toolchain().version == "NVRTC 13"

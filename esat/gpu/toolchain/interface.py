@@ -66,17 +66,25 @@ class Toolchain(Protocol):
         """
 
 
+_TOOLCHAINS = (("esat.gpu.toolchain.numba_cuda", "NumbaCuda"), ("esat.gpu.toolchain.nvrtc", "Nvrtc"))
+"""By preference; the second needs no numba-cuda."""
+
+
 def default_toolchain() -> Toolchain:
-    """The toolchain that kernels are compiled by.
+    """The first toolchain that is installed, of numba-cuda and NVRTC.
 
     Raises
     ------
     ModeError
-        Where packages it needs are not installed; the message says which, and how to install them.
+        Where neither is; the message says what is missing, and how to install it.
     """
-    try:
-        toolchain: Toolchain = import_module("esat.gpu.toolchain.numba_cuda").NumbaCuda()
-        assert toolchain.version, "asking for it loads all that compiles"
-    except Exception as error:  # of imports, of loading libraries, and those that numba-cuda makes of both
-        raise ModeError(f'device="cuda": kernels cannot be compiled ({error}); {ADVICE}') from error
-    return toolchain
+    missing = []
+    for module, name in _TOOLCHAINS:
+        try:
+            toolchain: Toolchain = getattr(import_module(module), name)()
+            assert toolchain.version, "asking for it loads all that compiles"
+        except Exception as error:  # of imports, of loading libraries, and what packages make of these
+            missing.append(f"{name}: {error}")
+        else:
+            return toolchain
+    raise ModeError(f'device="cuda": kernels cannot be compiled ({"; ".join(missing)}); {ADVICE}')
