@@ -35,7 +35,7 @@ Word = tuple[str, ...]
 Sum = dict[Word, int]
 """Products with their coefficients."""
 
-Kind = Literal["scalars", "exponentials", "matrices", "parts"]
+Kind = Literal["scalars", "exponentials", "matrices", "parts", "complex"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 SCALARS, MATRICES = "abcd", "ABC"
@@ -109,6 +109,28 @@ class Generator:
         place = self.draw.randrange(len(names) + 1)
         return " * ".join(f"exp({' + '.join(part)})" for part in (names[:place], names[place:]) if part)
 
+    def complex_numbers(self) -> Pair:
+        """A pair of polynomials of complex numbers and their conjugates, of conjugates or parts of such."""
+        pair = self.scalars()
+        last, of_last = self.draw.choice((("conj(w)", "w"), ("(1j * e)", "(-1j * e)"), ("e", "e")))
+        own = {"a": "z", "b": "conj(z)", "c": "w", "d": last}
+        conjugates = {"a": "conj(z)", "b": "z", "c": "conj(w)", "d": of_last}
+        left, right, conjugate = (
+            _NAME.sub(lambda found, names=names: names[found[1]], text)  # type: ignore[misc]
+            for text, names in ((pair.left, own), (pair.right, own), (pair.right, conjugates))
+        )
+        match self.draw.randrange(5):
+            case 0:
+                return Pair(f"conj({left})", conjugate, pair.equal)
+            case 1:
+                return Pair(f"2.0 * real({left}) + 0j * z", f"{right} + {conjugate}", pair.equal)
+            case 2:
+                return Pair(f"2j * imag({left})", f"{right} - ({conjugate})", pair.equal)
+            case 3:
+                return Pair(f"abs({left}) ** 2", f"real(({right}) * ({conjugate}))", pair.equal)
+            case _:
+                return Pair(left, right, pair.equal)
+
     def matrices(self) -> Pair:
         """A pair of sums of products of matrices and a vector."""
         text, value = self._matrix(2)
@@ -130,12 +152,7 @@ class Generator:
     def parts(self) -> Pair:
         """A pair of arrays put together of parts, or of their sums."""
         equal = self.draw.random() < 0.5
-        generator, arrays = Parts(self.draw), values()
-        while True:
-            left, right = generator.pair(equal)
-            same = bool(np.allclose(evaluated(left, arrays), evaluated(right, arrays), rtol=1e-9, atol=1e-9))
-            if same == equal:
-                return Pair(left, right, equal)
+        return Pair(*Parts(self.draw).pair(equal), equal)
 
     # ---- scalars
 
@@ -232,7 +249,8 @@ def variables() -> dict[str, Any]:
         **{name: esat.vector(name) for name in (*SCALARS, "x", "y")},
         **{name: esat.matrix(name) for name in MATRICES},
         **{name: esat.TensorType("float64", shape=(size,))(name) for name, size in VECTORS.items()},
-        **{name: esat.vector(name) for name in UNKNOWN},
+        **{name: esat.vector(name) for name in (*UNKNOWN, "e")},
+        **{name: esat.vector(name, dtype="complex128") for name in "zw"},
         SQUARE[0]: esat.TensorType("float64", shape=(SQUARE[1], SQUARE[1]))(SQUARE[0]),
     }
 
@@ -243,13 +261,16 @@ def values(seed: int = 0) -> dict[str, np.ndarray]:
     arrays = {name: draw.uniform(0.5, 2.0, 4) for name in (*SCALARS, "x", "y")}
     arrays |= {name: draw.uniform(-1.0, 2.0, (4, 4)) for name in MATRICES}
     arrays |= {name: draw.uniform(0.5, 2.0, size) for name, size in {**VECTORS, **UNKNOWN}.items()}
+    arrays |= {"e": draw.uniform(0.5, 2.0, 4)}
+    arrays |= {name: draw.uniform(0.5, 2.0, 4) + 1j * draw.uniform(0.5, 2.0, 4) for name in "zw"}
     return arrays | {SQUARE[0]: draw.uniform(-1.0, 2.0, (SQUARE[1], SQUARE[1]))}
 
 
 def evaluated(text: str, names: dict[str, Any]) -> Any:
     """The value of a text of a pair."""
     module: Any = esat if isinstance(names["x"], esat.Variable) else np
-    functions = {"exp": module.exp, "join": module.concatenate}
+    functions = {"exp": module.exp, "join": module.concatenate, "abs": module.abs}
+    functions |= {"conj": module.conj, "real": module.real, "imag": module.imag}
     return eval(text, {"__builtins__": {}, **functions}, names)
 
 
@@ -269,18 +290,27 @@ def proved(pair: Pair, rules: Program) -> bool:
 
 
 def pairs(count: int, seed: int, kind: Kind = "scalars") -> Iterator[Pair]:
-    """So many pairs; whether they are equal is checked with NumPy."""
+    """So many pairs; whether they are equal is checked with NumPy.
+
+    Perturbed parts and complex numbers may be equal nevertheless: such pairs are left out.
+    """
     generator, arrays = Generator(seed), values(seed)
     draw = {
         "scalars": generator.scalars,
         "exponentials": generator.exponentials,
         "matrices": generator.matrices,
         "parts": generator.parts,
+        "complex": generator.complex_numbers,
     }[kind]
-    for _ in range(count):
+    found = 0
+    while found < count:
         pair = draw()
         left, right = (evaluated(text, arrays) for text in (pair.left, pair.right))
-        assert bool(np.allclose(left, right, rtol=1e-9, atol=1e-9)) == pair.equal, pair
+        is_equal = np.shape(left) == np.shape(right) and bool(np.allclose(left, right, rtol=1e-9, atol=1e-9))
+        if is_equal and not pair.equal and kind in ("parts", "complex"):
+            continue
+        assert is_equal == pair.equal, pair
+        found += 1
         yield pair
 
 
@@ -291,6 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--exponentials", type=int, default=500)
     parser.add_argument("--matrices", type=int, default=500)
     parser.add_argument("--parts", type=int, default=500)
+    parser.add_argument("--complex", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     rules, wrong = program(), 0

@@ -49,7 +49,7 @@ def ours(mode: str) -> Found:
 
 
 def _graph(case: Identity) -> esat.Graph:
-    makers = {"v": esat.vector, "m": esat.matrix}
+    makers = {"v": esat.vector, "z": esat.zvector, "m": esat.matrix}
     inputs = [makers[kind](name) for name, kind in zip("abcsy", case.inputs, strict=True)]
     return esat.Graph(inputs, case.build(esat, *inputs), on_unused_input="ignore")
 

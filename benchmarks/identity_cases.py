@@ -25,7 +25,7 @@ class Identity:
     build
         The expression, of a namespace and of the inputs.
     inputs
-        A letter each: ``v`` a vector, ``m`` a matrix.
+        A letter each: ``v`` a vector, ``z`` a complex one, ``m`` a matrix.
     fewest
         Operations of the simplest form.
     """
@@ -431,6 +431,37 @@ JOIN = _matrices(
     },
 )
 
+COMPLEX = tuple(
+    Identity(name, "complex numbers", build, "zzvvv", fewest)
+    for name, (build, fewest) in {
+        "conjugate of a product": (lambda m, a, b, c, x, y: m.conj(a * b) - m.conj(a) * m.conj(b), 0),
+        "parts": (lambda m, a, b, c, x, y: m.real(a) + 1j * m.imag(a) - a, 0),
+        "real part": (lambda m, a, b, c, x, y: (a + m.conj(a)) * 0.5 - m.real(a), 0),
+        "real part of a product": (
+            lambda m, a, b, c, x, y: m.real(a * b) - m.real(a) * m.real(b) + m.imag(a) * m.imag(b),
+            0,
+        ),
+        "squared size": (
+            lambda m, a, b, c, x, y: m.real(a * m.conj(a)) - m.real(a) ** 2 - m.imag(a) ** 2,
+            0,
+        ),
+        "squared size of a product": (
+            lambda m, a, b, c, x, y: m.abs(a * b) ** 2 - m.abs(a) ** 2 * m.abs(b) ** 2,
+            0,
+        ),
+        "parallelogram": (
+            lambda m, a, b, c, x, y: (
+                m.abs(a + b) ** 2 + m.abs(a - b) ** 2 - 2 * m.abs(a) ** 2 - 2 * m.abs(b) ** 2
+            ),
+            0,
+        ),
+        "real factor": (lambda m, a, b, c, x, y: m.imag(a * c) - m.imag(a) * c, 0),
+        "half a turn": (lambda m, a, b, c, x, y: (1j * a) * (1j * b) + a * b, 0),
+        "turns": (lambda m, a, b, c, x, y: m.exp(1j * c) * m.conj(m.exp(1j * x)) - m.exp(1j * (c - x)), 0),
+        "inner product": (lambda m, a, b, c, x, y: m.conj(m.conj(a) @ b) - m.conj(b) @ a, 0),
+    }.items()
+)
+
 MATRICES = (*PRODUCT, *VARIANCE, *NORMAL, *TRACE, *QUADRATIC, *JOIN)
 SCALARS = (*EXPAND, *FACTOR, *CANCEL, *QUOTIENT, *SHARED, *GRADIENT, *EXPONENT, *CIRCLE)
-IDENTITIES: tuple[Identity, ...] = (*SCALARS, *MATRICES)
+IDENTITIES: tuple[Identity, ...] = (*SCALARS, *MATRICES, *COMPLEX)

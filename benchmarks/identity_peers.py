@@ -34,12 +34,12 @@ def jax_peer() -> Peer:
     class Namespace:
         exp, sinh, cosh, tanh, sqrt = jnp.exp, jnp.sinh, jnp.cosh, jnp.tanh, jnp.sqrt
         sin, cos, tan, trace, diag = jnp.sin, jnp.cos, jnp.tan, jnp.trace, jnp.diag
-        concatenate = jnp.concatenate
+        concatenate, conj, real, imag, abs = jnp.concatenate, jnp.conj, jnp.real, jnp.imag, jnp.abs
         sigmoid = jax.nn.sigmoid
 
     def run(case: Identity) -> tuple[int, float]:
-        shapes = {"v": (SIZE,), "m": (SIZE, SIZE)}
-        arrays = [jnp.ones(shapes[kind]) for kind in case.inputs]
+        shapes = {"v": (SIZE,), "z": (SIZE,), "m": (SIZE, SIZE)}
+        arrays = [jnp.ones(shapes[kind], complex if kind == "z" else float) for kind in case.inputs]
         start = time.perf_counter()
         program = jax.jit(lambda *values: case.build(Namespace, *values)).lower(*arrays).compile()
         seconds = time.perf_counter() - start
@@ -62,7 +62,7 @@ def pytensor_peer() -> Peer:
     class Namespace:
         exp, sinh, cosh, tanh, sqrt, sigmoid = pt.exp, pt.sinh, pt.cosh, pt.tanh, pt.sqrt, pt.sigmoid
         sin, cos, tan, trace, diag = pt.sin, pt.cos, pt.tan, pt.trace, pt.diag
-        concatenate = pt.concatenate
+        concatenate, conj, real, imag, abs = pt.concatenate, pt.conj, pt.real, pt.imag, pt.abs
 
     def name_of(node: Any) -> str:
         scalar = getattr(node.op, "scalar_op", None)
@@ -71,7 +71,7 @@ def pytensor_peer() -> Peer:
         return name
 
     def run(case: Identity) -> tuple[int, float]:
-        makers = {"v": pt.vector, "m": pt.matrix}
+        makers = {"v": pt.vector, "z": pt.zvector, "m": pt.matrix}
         inputs = [makers[kind](f"x{place}") for place, kind in enumerate(case.inputs)]
         start = time.perf_counter()
         output = case.build(Namespace, *inputs)

@@ -14,7 +14,7 @@ class Plain:
 
     exp, sinh, cosh, tanh, sqrt = np.exp, np.sinh, np.cosh, np.tanh, np.sqrt
     sin, cos, tan, trace, diag = np.sin, np.cos, np.tan, np.trace, np.diag
-    concatenate = np.concatenate
+    concatenate, conj, real, imag, abs = np.concatenate, np.conj, np.real, np.imag, np.abs
 
     @staticmethod
     def sigmoid(x):
@@ -27,11 +27,12 @@ def operations(function) -> int:
 
 def inputs_of(case: Identity) -> tuple[list, list[np.ndarray]]:
     """Variables of a case, and values for them."""
-    makers = {"v": esat.vector, "m": esat.matrix}
+    makers = {"v": esat.vector, "z": esat.zvector, "m": esat.matrix}
     variables = [makers[kind](name) for name, kind in zip("abcsy", case.inputs, strict=True)]
-    shapes = {"v": (6,), "m": (6, 6)}
+    shapes = {"v": (6,), "z": (6,), "m": (6, 6)}
     values = [
-        np.random.default_rng(seed).uniform(0.3, 2.0, shapes[kind]) for seed, kind in enumerate(case.inputs)
+        np.random.default_rng(seed).uniform(0.3, 2.0, shapes[kind]) * (1 + 2j if kind == "z" else 1.0)
+        for seed, kind in enumerate(case.inputs)
     ]
     return variables, values
 

@@ -12,7 +12,7 @@ rounds of rules a phase looks at the e-graph as a whole, in the order of the mod
 ``fingerprints``
     for each class one e-node, of the smallest tree (``trees``), and the values of e-nodes in two finite
     fields (``values``, ``numbers``, ``fields``), those of exponentials and circular functions included
-    (``functions``);
+    (``functions``), and complex numbers twice, with either root of -1, where conjugates or parts matter;
 ``merges``
     classes of one value are one, and classes with the value of a small fraction are that constant;
 ``polynomials``, ``quotients``, ``forms``

@@ -18,22 +18,28 @@ from esat.records import record
     ON_DIAGONAL,
     LENGTH,
     GATHER,
+    CONJUGATE,
     FILL,
     SUM,
     PRODUCT,
     POWER,
-) = range(16)
+) = range(17)
 """What an e-node does with the values of its operands.
 
 ``OPAQUE``: something unknown with all of them. ``POINTWISE``: something unknown, element by element.
 ``FUNCTION``: what :mod:`esat.egraph.algebra.functions` knows of, element by element.
 ``COPY``: the first operand. ``SHUFFLE``, ``REDUCE``, ``CONTRACT``: a DimShuffle, a sum over axes, a product
 of matrices. ``DIAGONAL``, ``ON_DIAGONAL``: the diagonal of a matrix, the matrix of a diagonal. ``LENGTH``: of
-an axis. ``GATHER``: elements of operands, or sums of two, at places in a table.
+an axis. ``GATHER``: elements of operands, or sums of two, at places in a table. ``CONJUGATE``: the conjugate
+of complex numbers, or a part of them.
 
 Then the ring operations. ``FILL``: the second operand in the shape of the first. ``SUM``, ``PRODUCT``: of the
 first operands, minus or divided by the others. ``POWER``: a fixed integer power.
 """
+
+
+SIZE = 3
+"""The number of absolute values among what is made of complex numbers and their conjugates."""
 
 
 @record(frozen=True, eq=False)
@@ -49,7 +55,8 @@ class Nodes(Arrays):
     number
         Of sums and products how many operands are positive; of powers the exponent; of constants their place
         among the constants; of functions which one. Of what moves axes the word, the mask, the rank or the
-        axis; of gathers which one.
+        axis; of gathers which one; 0 for conjugates, 1 for real parts, 2 for
+        imaginary ones, ``SIZE`` for absolute values.
     seed
         Stands for the operator, the attributes and the dtype: 62 bits.
     owner
@@ -57,6 +64,8 @@ class Nodes(Arrays):
     divides
         1 for what divides by what is no constant, or by zero: where its other factors are zero, so it is only
         where that is not.
+    is_parallel
+        1 for what does with conjugates what it does, and conjugates the result.
     parent_start, parents
         The e-nodes that have a class as an operand, once for each time they have it.
     """
@@ -69,5 +78,6 @@ class Nodes(Arrays):
     seed: Integers
     owner: Integers
     divides: Integers
+    is_parallel: Integers
     parent_start: Integers
     parents: Integers

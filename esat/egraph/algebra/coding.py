@@ -7,8 +7,10 @@ from functools import cache, lru_cache
 from hashlib import blake2b
 
 import numpy as np
+from numpy.typing import NDArray
 
 from esat.egraph.algebra.coded import (
+    CONJUGATE,
     CONSTANT,
     CONTRACT,
     COPY,
@@ -23,6 +25,7 @@ from esat.egraph.algebra.coded import (
     PRODUCT,
     REDUCE,
     SHUFFLE,
+    SIZE,
     SUM,
     Nodes,
 )
@@ -52,7 +55,27 @@ _CODES = {
     "Diagonal": DIAGONAL,
     "Diag": ON_DIAGONAL,
     LENGTH_OP: LENGTH,
+    **dict.fromkeys(("Conj", "Real", "Imag"), CONJUGATE),
 }
+_PARTS = {"Conj": 0, "Real": 1, "Imag": 2, "Abs": SIZE}
+"""Numbers of what is made of a complex number and its conjugate."""
+_PARALLEL = {
+    "Cast",
+    "Log",
+    "Log1p",
+    "Log2",
+    "Log10",
+    "Sqrt",
+    "Pow",
+    "Sign",
+    "Arctan",
+    "Arcsin",
+    "Arctanh",
+    "Arcsinh",
+}
+"""Functions f with f(conj x) = conj f(x), beside those of :data:`FUNCTIONS`: what is 0 has a sign, so that
+this holds on both sides of a cut.
+"""
 _LONGEST_PRODUCT = 3
 """Levels of products and sums of lengths."""
 LARGEST_POWER = 64
@@ -60,6 +83,16 @@ LARGEST_POWER = 64
 
 _KINDS = np.array([ord(np.dtype(name).kind) for name in DTYPES] + [ord("?")])
 """By number of a dtype; the last one, number -1, is unknown."""
+_BECOMES_COMPLEX = np.array(
+    [
+        [
+            np.dtype(one).kind == "f" and np.dtype(other).kind == "c" and np.can_cast(one, other)
+            for other in DTYPES
+        ]
+        for one in DTYPES
+    ]
+)
+"""By numbers of two dtypes, whether real numbers of the first are complex ones of the second."""
 
 
 @record(frozen=True, eq=False)
@@ -76,15 +109,23 @@ class Coded:
         bool ``(classes,)``: whether all elements have one known value.
     is_pointwise
         int64 ``(nodes,)``, 1 for what broadcasts its operands.
+    is_doubled
+        bool ``(classes,)``: what has a conjugate that matters.
     """
 
     nodes: Nodes
-    constants: tuple[float, ...]
+    constants: tuple[complex, ...]
     is_constant: np.ndarray
     is_pointwise: Integers
+    is_doubled: np.ndarray
 
 
-def coded(reading: Reading, axes: Mapping[int, int], told: Collection[tuple[int, int]]) -> Coded:
+def coded(
+    reading: Reading,
+    axes: Mapping[int, int],
+    told: Collection[tuple[int, int]],
+    complexes: Mapping[int, complex],
+) -> Coded:
     """What each e-node is to the loops.
 
     Parameters
@@ -95,11 +136,13 @@ def coded(reading: Reading, axes: Mapping[int, int], told: Collection[tuple[int,
         Of ops that tell the length of an axis, by their number: the axis.
     told
         Classes and axes whose length is that which ops on these axes need; other lengths are unknown.
+    complexes
+        Constant arrays all of whose elements are one complex number, by their number.
     """
     code = np.array([_code_of(name) for name in reading.names], np.int64)[reading.operator]
     dtype = reading.dtype
     is_constant = np.isfinite(reading.value) & (dtype > 0)
-    is_pointwise = (code == POINTWISE) | (code == FUNCTION) | (code >= FILL)
+    is_pointwise = (code == POINTWISE) | (code == FUNCTION) | (code >= CONJUGATE)
     _refuse_shapes(reading, code, is_pointwise)
     is_pointwise &= code != OPAQUE
     number = _numbers(reading, code)
@@ -107,7 +150,8 @@ def coded(reading: Reading, axes: Mapping[int, int], told: Collection[tuple[int,
     _functions(reading, code, number)
     _moving(reading, code, number, axes, told)
     _copies(reading, code)
-    constants = _constants(reading, code, number, is_constant)
+    constants = _constants(reading, code, number, is_constant, complexes)
+    is_doubled = _doubled(reading, code, number)
     _powers(reading, code, number, is_constant)
     texts = [_seed(name, attributes) for name, attributes in _names(reading)]
     seed = np.array(texts, np.int64) ^ _dtype_seeds()[dtype[reading.class_of]]
@@ -123,10 +167,11 @@ def coded(reading: Reading, axes: Mapping[int, int], told: Collection[tuple[int,
         seed,
         reading.owner,
         _dividing(reading, code, number, is_constant),
+        _parallel(reading, code),
         parent_start,
         reading.owner[order],
     )
-    return Coded(nodes, constants, is_constant, is_pointwise.astype(np.int64))
+    return Coded(nodes, constants, is_constant, is_pointwise.astype(np.int64), is_doubled)
 
 
 def _names(reading: Reading) -> zip[tuple[str, Attributes]]:
@@ -214,11 +259,34 @@ def _functions(reading: Reading, code: Integers, number: Integers) -> None:
     code[owner[code[owner] == FUNCTION]] = POINTWISE
 
 
+def _doubled(reading: Reading, code: Integers, number: Integers) -> NDArray[np.bool_]:
+    """Number the parts of complex numbers; the classes of complex numbers, if any has such a part."""
+    is_complex: NDArray[np.bool_] = _KINDS[reading.dtype] == ord("c")
+    sizes = np.flatnonzero(_named(reading, "Abs") & (code == POINTWISE))
+    code[sizes[is_complex[reading.operands[reading.start[sizes]]]]] = CONJUGATE
+    nodes = np.flatnonzero(code == CONJUGATE)
+    number[nodes] = np.array([_PARTS.get(name, 0) for name in reading.names])[reading.operator[nodes]]
+    if not is_complex[reading.operands[reading.start[nodes]]].any():
+        return np.zeros(reading.classes, np.bool_)
+    return is_complex
+
+
+def _parallel(reading: Reading, code: Integers) -> Integers:
+    """int64 ``(nodes,)``, 1 for what does with conjugates what it does, and conjugates the result."""
+    known = np.array([name in _PARALLEL or name in FUNCTIONS for name in reading.names])[reading.operator]
+    parallel: Integers = ((code >= CONJUGATE) | known).astype(np.int64)
+    return parallel
+
+
 def _constants(
-    reading: Reading, code: Integers, number: Integers, is_constant: np.ndarray
-) -> tuple[float, ...]:
+    reading: Reading,
+    code: Integers,
+    number: Integers,
+    is_constant: np.ndarray,
+    complexes: Mapping[int, complex],
+) -> tuple[complex, ...]:
     """Number the constants; arrays whose elements differ, and what is not finite, are leaves."""
-    constants: dict[float, int] = {}
+    constants: dict[complex, int] = {}
     for node in np.flatnonzero(code == CONSTANT).tolist():
         klass = int(reading.class_of[node])
         if is_constant[klass]:
@@ -226,6 +294,8 @@ def _constants(
             own = reading.attributes[node][0] if reading.names[reading.operator[node]] == "K" else None
             value = float(reading.value[klass] if own is None else own)
             number[node] = constants.setdefault(value, len(constants))
+        elif reading.names[reading.operator[node]] == "Array" and reading.attributes[node][0] in complexes:
+            number[node] = constants.setdefault(complexes[int(reading.attributes[node][0])], len(constants))
         else:
             code[node] = OPAQUE
     return tuple(constants)
@@ -256,8 +326,14 @@ def _moving(
 
 
 def _copies(reading: Reading, code: Integers) -> None:
-    """Casts of lengths, and of products and sums of them, keep their values: arrays are not that large."""
+    """Casts of real numbers to complex ones of that precision keep their values, and so do those of lengths,
+    and of products and sums of them: arrays are not that large.
+    """
     casts = _nodes_of(reading, "Cast")
+    kinds = _KINDS[reading.dtype]
+    source = reading.dtype[reading.operands[reading.start[casts]]]
+    target = reading.dtype[reading.class_of[casts]]
+    code[casts[(source >= 0) & (target >= 0) & _BECOMES_COMPLEX[source, target]]] = COPY
     lengths = np.zeros(reading.classes, np.bool_)
     lengths[reading.class_of[code == LENGTH]] = True
     if not len(casts) or not lengths.any():
@@ -265,7 +341,6 @@ def _copies(reading: Reading, code: Integers) -> None:
     for _ in range(_LONGEST_PRODUCT):
         computed = np.bincount(reading.owner[~lengths[reading.operands]], minlength=reading.nodes) == 0
         lengths[reading.class_of[computed & (code >= FILL)]] = True
-    kinds = _KINDS[reading.dtype]
     for node in casts.tolist():
         is_inexact = kinds[reading.class_of[node]] in _INEXACT
         if is_inexact and lengths[reading.operands[reading.start[node]]]:
@@ -281,9 +356,13 @@ def is_sum_of(reading: Reading, node: int, operands: Sequence[int]) -> bool:
     return _KINDS[own] != ord("b") and all(other == own for other in others)
 
 
+def _named(reading: Reading, name: str) -> np.ndarray:
+    is_named: np.ndarray = np.array([known == name for known in reading.names], np.bool_)[reading.operator]
+    return is_named
+
+
 def _nodes_of(reading: Reading, name: str) -> Integers:
-    places = [place for place, known in enumerate(reading.names) if known == name]
-    return np.flatnonzero(np.isin(reading.operator, places))
+    return np.flatnonzero(_named(reading, name))
 
 
 def _dividing(reading: Reading, code: Integers, number: Integers, is_constant: np.ndarray) -> Integers:

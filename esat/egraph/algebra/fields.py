@@ -20,7 +20,8 @@ class Field:
         Tells hashes of this field from those of the other one.
     bases
         What powers are taken of: for exponentials, and for circular functions an element and a square root of
-        -1. The orders of the first two are those of the field of exponents.
+        -1. The orders of the first two are those of the field of exponents. In that field -1 has no root:
+        there the third is any element, of whose square nothing is known.
     """
 
     prime: int
@@ -38,21 +39,24 @@ class Field:
     @property
     def of_exponents(self) -> Field:
         """The field in which exponents are evaluated."""
-        return Field((self.prime - 1) // 4, self.seed)
+        return Field((self.prime - 1) // 4, self.seed, (0, 0, self.seed))
 
     @property
     def inverse(self) -> float:
         """Of the prime, for quotients by it."""
         return 1.0 / self.prime
 
-    def element(self, value: float) -> int:
-        """The element that a finite float is, exactly.
+    def element(self, value: complex, is_conjugate: bool = False) -> int:
+        """The element that a finite float is, exactly; of a complex number, that with a root of -1.
 
         Raises
         ------
         OverflowError, ValueError
             For what is not finite.
         """
+        if isinstance(value, complex):
+            imaginary = self.element(value.imag) * self.bases[2]
+            return (self.element(value.real) + (-imaginary if is_conjugate else imaginary)) % self.prime
         numerator, denominator = value.as_integer_ratio()
         return numerator * pow(denominator, -1, self.prime) % self.prime
 

@@ -111,7 +111,7 @@ class Fingerprints:
 
 def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     """Choose an e-node for each class, and evaluate all that can be."""
-    backend, code = compiled(), coded(reading, symbols.operators, symbols.told_of(reading))
+    backend, code = compiled(), coded(reading, symbols.operators, symbols.told_of(reading), symbols.complexes)
     nodes, classes = reading.nodes, reading.classes
     chosen = np.full(classes, -1, np.int64)
     names, order = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
@@ -197,13 +197,13 @@ class _Drawn:
 
     def computed(self, field: Field, place: int, exponents: Integers, order: Integers) -> Space:
         """The values of e-nodes, in the order given."""
-        space = self._space(field, place, exponents)
+        space, conjugate = self._spaces(field, place, exponents)
         nodes = self.code.nodes
-        compiled().evaluate(nodes, space, order, field.prime, field.inverse, field.seed)
+        compiled().evaluate(nodes, space, conjugate, order, field.prime, field.inverse, field.seed)
         return space
 
-    def _space(self, field: Field, place: int, exponents: Integers) -> Space:
-        """Room for the elements of e-nodes, and what they are computed of beside each other."""
+    def _spaces(self, field: Field, place: int, exponents: Integers) -> tuple[Space, Space]:
+        """Room for the elements of e-nodes, and for their conjugates, which real numbers share."""
         reading, evaluated = self.reading, self.evaluated
         layout = self.axes.laid_out(field, place)
         count = layout.sizes.reshape(reading.classes, -1).prod(axis=1)
@@ -211,10 +211,17 @@ class _Drawn:
         offset = np.full(reading.nodes, UNKNOWN, np.int64)
         offset[evaluated] = np.cumsum(elements) - elements
         constants = np.array([field.element(value) for value in self.code.constants], np.int64)
+        total = int(elements.sum())
         room = (np.zeros(_LARGEST_RANK, np.int64) for _ in range(2))
-        values, bases = np.zeros(int(elements.sum()), np.int64), np.array(field.bases)
+        is_doubled = self.code.is_doubled[reading.class_of] & (offset != UNKNOWN)
+        values, bases = np.zeros(total * (1 + is_doubled.any()), np.int64), np.array(field.bases)
         of_axes = self.chosen, layout.sizes, count, offset, constants, layout.weights, layout.weight
-        return Space(*of_axes, values, exponents, bases, layout.gathers, *room)
+        space = Space(*of_axes, values, exponents, bases, layout.gathers, *room)
+        if not is_doubled.any():
+            return space, space
+        constants = np.array([field.element(value, True) for value in self.code.constants], np.int64)
+        offset = np.where(is_doubled, offset + total, offset)
+        return space, replace(space, offset=offset, constants=constants)
 
 
 def _evaluated(reading: Reading, chosen: Integers, order: Integers) -> Integers:

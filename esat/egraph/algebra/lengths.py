@@ -48,6 +48,8 @@ class Symbols:
         Terms that are sparse matrices: they have the shape of what they stand for, and are no arrays of it.
     parts
         Ops that put arrays together or take parts of them, by their number.
+    complexes
+        Constant arrays all of whose elements are one finite complex number, by their number.
     """
 
     terms: Integers
@@ -58,6 +60,7 @@ class Symbols:
     told: tuple[tuple[int, int], ...]
     stored: Integers
     parts: Mapping[int, RankedOp]
+    complexes: Mapping[int, complex]
 
     @classmethod
     def of(cls, graph: TermGraph) -> Symbols:
@@ -80,7 +83,9 @@ class Symbols:
         parts = {
             number: ranked for number, ranked in enumerate(graph.opaque) if isinstance(ranked.op, PART_OPS)
         }
-        return cls(terms, axes, names, sizes, operators, told, np.array(stored, np.int64), parts)
+        return cls(
+            terms, axes, names, sizes, operators, told, np.array(stored, np.int64), parts, _complexes(graph)
+        )
 
     def told_of(self, reading: Reading) -> frozenset[tuple[int, int]]:
         """:attr:`told` with classes in the place of terms."""
@@ -99,6 +104,20 @@ class Symbols:
             operands = reading.operands_of(int(node))
             found.update(operands[place] for place in places[int(reading.operator[node])])
         return frozenset(found)
+
+
+def _complexes(graph: TermGraph) -> dict[int, complex]:
+    found = {}
+    for number, constant in enumerate(graph.arrays):
+        data = constant.data
+        if (
+            data.dtype.kind == "c"
+            and data.size
+            and np.isfinite(data.flat[0])
+            and (data == data.flat[0]).all()
+        ):
+            found[number] = complex(data.flat[0])
+    return found
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from esat.egraph.algebra.coded import (
+    CONJUGATE,
     CONSTANT,
     CONTRACT,
     COPY,
@@ -16,10 +17,11 @@ from esat.egraph.algebra.coded import (
     PRODUCT,
     REDUCE,
     SHUFFLE,
+    SIZE,
     SUM,
     Nodes,
 )
-from esat.egraph.algebra.functions import value_of
+from esat.egraph.algebra.functions import divided, value_of
 from esat.egraph.algebra.numbers import mixed, power, product
 from esat.egraph.algebra.space import Space
 from esat.egraph.algebra.tensors import (
@@ -34,47 +36,90 @@ from esat.egraph.algebra.tensors import (
 )
 from esat.native import Integers
 
+CONJUGATED = 0x27D4EB2F165667C
+"""Tells hashes of conjugates from others."""
 
-def evaluate(nodes: Nodes, space: Space, order: Integers, prime: int, inverse: float, seed: int) -> None:
+
+def evaluate(
+    nodes: Nodes, space: Space, conjugate: Space, order: Integers, prime: int, inverse: float, seed: int
+) -> None:
     """The elements of e-nodes in the order given, operands first, in one field.
+
+    Complex numbers are evaluated twice, where conjugates matter: with a root of -1 and independent elements
+    for what is unknown, and with the other root and other elements. The conjugate of the one is the other.
 
     Parameters
     ----------
     nodes, order
         What to evaluate.
-    space
-        Receives the elements.
+    space, conjugate
+        Receive the elements, and those of the conjugates: at the same place where these are not needed.
     prime, inverse, seed
         Those of the field.
     """
-    ranks = len(space.sizes) // max(len(space.count), 1)
     for place in range(len(order)):
         node = order[place]
-        base = space.offset[node]
-        count = space.count[nodes.class_of[node]]
-        code = nodes.code[node]
-        if code > COPY and code < FILL and not fits(nodes, space, node, ranks):
-            code = OPAQUE
-        if code == REDUCE:
-            sum_axes(nodes, space, node, ranks, prime, inverse)
-        elif code == OPAQUE:
-            word = mixed(nodes.seed[node] ^ seed)
-            for edge in range(nodes.start[node], nodes.start[node + 1]):
-                below = nodes.operands[edge]
-                other = space.offset[space.chosen[below]]
-                for element in range(space.count[below]):
-                    word = mixed(word ^ space.values[other + element])
-            for element in range(count):
-                space.values[base + element] = mixed(word ^ element) % prime
-        else:
-            for element in range(count):
-                if code < CONSTANT or code >= FILL:
-                    value = pointwise(nodes, space, node, element, prime, inverse)
-                else:
-                    value = moved(nodes, space, node, ranks, element, prime, inverse)
-                if value < 0:
-                    value = unknown(nodes, space, node, element, seed) % prime
-                space.values[base + element] = value
+        evaluate_node(nodes, space, conjugate, node, prime, inverse, seed, seed)
+        if conjugate.offset[node] != space.offset[node]:
+            other = seed if nodes.is_parallel[node] == 1 else seed ^ CONJUGATED
+            evaluate_node(nodes, conjugate, space, node, prime, inverse, seed ^ CONJUGATED, other)
+
+
+def evaluate_node(
+    nodes: Nodes,
+    space: Space,
+    conjugate: Space,
+    node: int,
+    prime: int,
+    inverse: float,
+    seed: int,
+    seed_of_functions: int,
+) -> None:
+    """The elements of one e-node."""
+    ranks = len(space.sizes) // max(len(space.count), 1)
+    base = space.offset[node]
+    count = space.count[nodes.class_of[node]]
+    code = nodes.code[node]
+    if code > COPY and code < FILL and not fits(nodes, space, node, ranks):
+        code = OPAQUE
+    if code == REDUCE:
+        sum_axes(nodes, space, node, ranks, prime, inverse)
+    elif code == OPAQUE:
+        word = mixed(nodes.seed[node] ^ seed)
+        for edge in range(nodes.start[node], nodes.start[node + 1]):
+            below = nodes.operands[edge]
+            other = space.offset[space.chosen[below]]
+            for element in range(space.count[below]):
+                word = mixed(word ^ space.values[other + element])
+        for element in range(count):
+            space.values[base + element] = mixed(word ^ element) % prime
+    else:
+        for element in range(count):
+            if code < CONSTANT or code >= FILL:
+                value = pointwise(nodes, space, conjugate, node, element, prime, inverse)
+            elif code == CONJUGATE:
+                value = part(nodes, space, conjugate, node, element, prime, inverse)
+            else:
+                value = moved(nodes, space, node, ranks, element, prime, inverse)
+            if value < 0:
+                value = unknown(nodes, space, node, element, seed_of_functions) % prime
+            space.values[base + element] = value
+
+
+def part(
+    nodes: Nodes, space: Space, conjugate: Space, node: int, element: int, prime: int, inverse: float
+) -> int:
+    """One element of conjugates, parts or absolute values of complex numbers."""
+    own = operand(nodes, space, nodes.start[node], element)
+    other = operand(nodes, conjugate, nodes.start[node], element)
+    if nodes.number[node] == 0:
+        return other
+    if nodes.number[node] == 1:
+        return product((own + other) % prime, (prime + 1) >> 1, prime, inverse)
+    if nodes.number[node] == SIZE:
+        return mixed(product(own, other, prime, inverse)) % prime
+    double = (space.bases[2] + space.bases[2]) % prime
+    return divided((own - other + prime) % prime, double, prime, inverse)
 
 
 def mark_exponents(nodes: Nodes, chosen: Integers, order: Integers, is_needed: Integers) -> None:
@@ -121,7 +166,9 @@ def moved(nodes: Nodes, space: Space, node: int, ranks: int, element: int, prime
     return length(nodes, space, node, ranks, prime)
 
 
-def pointwise(nodes: Nodes, space: Space, node: int, element: int, prime: int, inverse: float) -> int:
+def pointwise(
+    nodes: Nodes, space: Space, conjugate: Space, node: int, element: int, prime: int, inverse: float
+) -> int:
     """One element of an e-node that does the same for all of them; -1 where arithmetic does not say it."""
     code = nodes.code[node]
     if code == FUNCTION and len(space.exponents) > 0:
@@ -139,11 +186,24 @@ def pointwise(nodes: Nodes, space: Space, node: int, element: int, prime: int, i
     if code == POWER:
         base = operand(nodes, space, nodes.start[node], element)
         exponent = nodes.number[node]
+        below = space.chosen[nodes.operands[nodes.start[node]]]
+        if exponent & 1 == 0 and nodes.code[below] == CONJUGATE and nodes.number[below] == SIZE:
+            own = place(nodes, space, nodes.start[node], element) - space.offset[below]
+            base = squared_size(nodes, space, conjugate, below, own, prime, inverse)
+            exponent = exponent >> 1
         if exponent >= 0:
             return power(base, exponent, prime, inverse)
         if base != 0:
             return power(power(base, -exponent, prime, inverse), prime - 2, prime, inverse)
     return -1
+
+
+def squared_size(
+    nodes: Nodes, space: Space, conjugate: Space, node: int, element: int, prime: int, inverse: float
+) -> int:
+    """The square of one element of absolute values of complex numbers."""
+    own = operand(nodes, space, nodes.start[node], element)
+    return product(own, operand(nodes, conjugate, nodes.start[node], element), prime, inverse)
 
 
 def total(nodes: Nodes, space: Space, node: int, element: int, prime: int) -> int:
@@ -193,7 +253,9 @@ def is_quotient(nodes: Nodes, chosen: Integers, klass: int) -> bool:
     node = chosen[klass]
     while nodes.divides[node] == 0:
         code = nodes.code[node]
-        if code == POWER or (code >= COPY and code <= ON_DIAGONAL and code != CONTRACT):
+        is_view = code >= COPY and code <= ON_DIAGONAL and code != CONTRACT
+        is_view = is_view or code == CONJUGATE
+        if is_view or code == POWER:
             below = nodes.operands[nodes.start[node]]
         elif code == FILL:
             below = nodes.operands[nodes.start[node] + 1]

@@ -56,7 +56,7 @@ def test_compiled_loops_do_what_they_say(dtype, monkeypatch) -> None:
 
 def test_compiled_loops_move_axes_as_they_say(monkeypatch) -> None:
     a, b, t = esat.matrix("a"), esat.matrix("b", shape=(4, None)), esat.tensor3("t")
-    x = esat.vector("x")
+    x, z = esat.vector("x"), esat.zvector("z")
     outputs = [
         esat.trace(a @ b) + x.mean(),
         (a.T @ esat.diag(x)).sum(axis=0),
@@ -64,9 +64,10 @@ def test_compiled_loops_move_axes_as_they_say(monkeypatch) -> None:
         esat.diag(a) + b[0],
         (t.transpose(2, 0, 1) * a).mean(axis=1),
         esat.concatenate([a[::-1] @ b, a[:, ::2] @ b[::2]]) - esat.stack([b[0], b[1]])[::-1],
+        abs(z * z) ** 2 + esat.real(esat.exp(1j * x) * esat.conj(z)) - esat.imag(z @ (z + 2j)),
         esat.exp(a) * esat.tanh(x) - esat.sin(x + 1) / esat.cosh(a) + esat.sigmoid(esat.expm1(a)),
     ]
-    terms = encode(esat.Graph([a, b, t, x], outputs).function_graph())
+    terms = encode(esat.Graph([a, b, t, x, z], outputs).function_graph())
     program = program_for(RULES.query(Query(include=("fast_run",))))
     with prepared_engine(program, terms) as engine:
         load(engine, terms, flatten(terms))

@@ -1,4 +1,4 @@
-"""Joins, slices and writes to parts: what is equal is proved, what is nearly equal is not, and values stay."""
+"""Joins, slices and writes to parts: what is equal is proved, what is nearly equal is not."""
 
 import numpy as np
 import pytest
