@@ -8,11 +8,12 @@ times is taken: what else runs on the machine only ever adds to a time.
 
 from __future__ import annotations
 
+import reprlib
 import time
 from collections.abc import Callable
 from functools import partial
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -20,10 +21,13 @@ from esat import codegen
 from esat.codegen.ground.host import host_target, store_tuning, untuned_host
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.threads import default_threads
+from esat.device_calibration import measured_device
+from esat.errors import ModeError
 from esat.extract.machine import MachineProfile, store_profile
 from esat.frontend.elementwise import exp, log, reciprocal, sqrt, tanh
 from esat.frontend.graph import Graph
 from esat.frontend.tensor import matrix, vector
+from esat.gpu.profile import DeviceProfile, store_device_profile
 from esat.graph import FunctionGraph, Variable
 from esat.graph.arguments import instance_of
 from esat.kernel_tuning import tuned
@@ -49,7 +53,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Step = Callable[[Variable], Variable]
 
 
-def calibrate(store: bool = True) -> MachineProfile:
+@overload
+def calibrate(store: bool = True, *, device: Literal["cpu"] = "cpu") -> MachineProfile: ...
+@overload
+def calibrate(store: bool = True, *, device: Literal["cuda"]) -> DeviceProfile: ...
+def calibrate(
+    store: bool = True, *, device: Literal["cpu", "cuda"] = "cpu"
+) -> MachineProfile | DeviceProfile:
     """Measure this machine: rates, bandwidths and overheads the cost model uses, and numbers of tuning.
 
     Takes some seconds (more the first time, when the kernels are compiled), in one thread but for what
@@ -61,6 +71,9 @@ def calibrate(store: bool = True) -> MachineProfile:
     store
         Whether to keep the profile in the user's cache directory, or where the environment variable
         ``ESAT_MACHINE_PROFILE`` says, and to measure the numbers of tuning, which are kept beside it.
+    device
+        What to measure: ``cpu``, or ``cuda``, the first CUDA device and the way to it, for modes with a
+        device; its profile is kept beside the machine's.
 
     Returns
     -------
@@ -70,14 +83,29 @@ def calibrate(store: bool = True) -> MachineProfile:
     ------
     CallError
         When ``store`` is neither True nor False.
+    ModeError
+        For another device, or one that there is not; the message names what is missing.
     OSError
         When the profile cannot be stored.
     """
     instance_of("calibrate", "store", store, bool)
+    if not isinstance(device, str) or device != "cpu":
+        return _calibrate_device(store, device)
     profile = _Bench().profile()
     if store:
         store_profile(profile)
         store_tuning(tuned(untuned_host(), busy_seconds_of))
+    return profile
+
+
+def _calibrate_device(store: bool, name: object) -> DeviceProfile:
+    if not isinstance(name, str) or name != "cuda":
+        raise ModeError(f"calibrate: device={reprlib.repr(name)}: it is 'cpu' or 'cuda'")
+    from esat.gpu.device import cuda_device
+
+    profile = measured_device(cuda_device())
+    if store:
+        store_device_profile(profile)
     return profile
 
 

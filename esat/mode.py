@@ -29,6 +29,10 @@ Strategy = Literal["egraph", "greedy"]
 """How the graph is optimized: by equality saturation, or by the classic optimizers in order."""
 
 
+DeviceName = Literal["cpu", "cuda", "auto"]
+"""Where steps may run."""
+
+
 @record(frozen=True, slots=True, init=False)
 class Mode:
     """How to compile.
@@ -87,7 +91,10 @@ class Mode:
         Told, line by line, of each replacement that a Python optimizer or a greedy rule makes, and of each
         step of saturation: ``Mode(trace=print)``.
     device
-        Where kernels run: ``cpu``.
+        Where steps run: ``cpu``; ``cuda``, all that can run there on the first CUDA device; ``auto``, on
+        either, as is predicted to be faster for the arguments of a call, and on the processor where there is
+        no device. That is the row ``GPU transfer`` of the documents' table: without it
+        (``excluding("gpu_transfer")``) everything stays on the processor.
     machine
         Throughputs the cost model uses; by default those that ``esat.calibrate()`` stored.
     target
@@ -96,7 +103,7 @@ class Mode:
     Raises
     ------
     ModeError
-        For an unknown mode or setting, or a device that nothing runs on.
+        For an unknown mode or setting, or a device that nothing runs on; the message names what is missing.
     """
 
     name: str
@@ -117,7 +124,7 @@ class Mode:
     invariants: bool
     variants: int
     threads: int | None
-    device: Literal["cpu"]
+    device: DeviceName
     machine: MachineProfile = field(repr=False)
     target: Target | None = field(repr=False)
 
@@ -163,6 +170,10 @@ class Mode:
         """Lines that :meth:`print_summary` prints."""
         lines = [f"mode {self.name}: strategy {self.strategy}, rules of class {self.soundness} or stricter"]
         lines += [f"  {row}" for row in ROWS if row.selected(self.query)]
+        if self.device != "cpu":
+            where = "on the CUDA device" if self.device == "cuda" else "where it is predicted to be faster"
+            runs = f"what can runs {where}" if self.has("gpu_transfer") else "all stays on the processor"
+            lines.append(f"device {self.device}: {runs}")
         rules = RULES.query(self.query, soundness=self.soundness).rules
         names = dict.fromkeys(rule.report_name for rule in rules)
         lines.append(f"{len(names)} rules")
@@ -176,11 +187,22 @@ def _check(setting: str, value: object) -> None:
         raise ModeError(f"a kernel runs in one thread or more, or None; not in {reprlib.repr(value)}")
     if setting == "accuracy" and not _is_one_of(*ACCURACIES)(value):
         raise ModeError(f"accuracy={reprlib.repr(value)}: it is 'best', 'written' or 'ignore'")
-    if setting == "device" and value != "cpu":
-        raise ModeError(f"kernels run on the device 'cpu' only; there are none for {reprlib.repr(value)}")
+    if setting == "device":
+        _check_device(value)
     fits, wanted = _KINDS.get(setting, (lambda _: True, ""))
     if not fits(value):
         raise ModeError(f"the setting {setting} of a Mode is {wanted}, not {reprlib.repr(value)}")
+
+
+def _check_device(value: object) -> None:
+    """Raise ModeError for a device that there is not."""
+    if not _is_one_of(*get_args(DeviceName))(value):
+        names = ", ".join(map(repr, get_args(DeviceName)))
+        raise ModeError(f"device={reprlib.repr(value)}: steps run on one of {names}")
+    if value == "cuda":
+        from esat.gpu.device import cuda_device  # nothing is imported where no device is asked for
+
+        cuda_device()
 
 
 def _is_limit(value: object) -> bool:

@@ -7,6 +7,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from esat import codegen
 from esat.classic.rule_phase import RuleOptions
@@ -17,7 +20,8 @@ from esat.codegen.routines import routine_for
 from esat.codegen.threads import granted_threads
 from esat.collection import without_old_objects
 from esat.egraph.schedule import Budgets
-from esat.errors import GraphError
+from esat.errors import GraphError, ModeError
+from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
 from esat.extract.shapes import Expected, expected_shapes
@@ -54,6 +58,9 @@ from esat.runtime.program import Program, Routine, library_routines
 from esat.runtime.row_blocks import InBlocks
 from esat.runtime.tuning import Tuner
 from esat.runtime.variants import FurtherPrograms, Variants
+
+if TYPE_CHECKING:
+    from esat.gpu.device import Device
 
 RuleSources = str | Path | Iterable[str | Path]
 
@@ -153,17 +160,21 @@ def _compile(
         permissions = Permissions(_donated(graph, donate), updated)
         original.attach_feature(Supervisor(permissions))
     profile.nodes_before = len(original)
+    device, refusal = _device(chosen)
     with profile.stage("rules", reads=True):
-        options = _options(chosen, texts(), expected_shapes(shapes, graph.inputs))
+        options = _options(chosen, texts(), expected_shapes(shapes, graph.inputs), device is not None)
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)
-    if chosen.autotune and report.resizing is not None:
+    if chosen.autotune and report.resizing is not None and device is None:
         with profile.stage("autotune"):
             optimized, report = _autotuned(optimized, report, report.resizing, chosen)
     kind = Executable if checker is None else DebugExecutable
     variants = None if chosen.debug else _variants(chosen, permissions, report.resizing, profile)
-    executable = _linked(optimized, chosen, permissions, profile, kind, variants)
-    executable.report = report
+    if device is None:
+        executable = _linked(optimized, chosen, permissions, profile, kind, variants)
+        executable.report = replace(report, placement=refusal)
+    else:
+        executable = _placed(optimized, report, options, chosen, permissions, profile, device, kind, variants)
     taken = RuleTexts(options.extra, options.users or ())
     again = (kept, mode, taken, options.shapes, permissions.donated, profile.message)
     executable.again = _compile_again, again
@@ -221,6 +232,58 @@ def _linked(
     executable.optimized = optimized
     executable.again = _link_again, (optimized, mode, permissions, in_blocks)
     return executable
+
+
+def _placed(
+    optimized: FunctionGraph,
+    report: OptimizationReport,
+    options: RuleOptions,
+    mode: Mode,
+    permissions: Permissions,
+    profile: Profile,
+    device: Device,
+    kind: type[Executable],
+    variants: Variants | None,
+) -> Executable:
+    """The programs of an optimized graph on host and device, and the choice between them."""
+    from esat.gpu.placing import Candidate, costs_of
+    from esat.gpu.profile import device_profile
+    from esat.gpu.programs import Linking, Placeable, place_function
+    from esat.gpu.rules import DeviceRules
+
+    found = device_profile()
+    rules = _kernel_rules(mode, DeviceRules())
+    source = Kernels(mode.machine, mode.threads, mode.soundness == "exact", _target(mode))
+    rows = _rows_in_place(mode)
+    linking = Linking(device, rules, rows, source, _routines(mode), permissions, mode.threads)
+    host_model = CostModel(_machine(mode))
+    costs = costs_of(host_model, found, linking.has_form, linking.on_host, eager=mode.device == "cuda")
+    graphs, host = [optimized], None
+    if mode.device == "auto":
+        with profile.stage("extract for the device"):
+            graphs += _for_device(report, found.machine(), options.shapes)
+        final = work_in_place(optimized, permissions, rows)
+        host = Candidate(final, fuse(final, _kernel_rules(mode), permissions=permissions))
+
+    def link_host() -> Executable:
+        return _linked(optimized, mode, permissions, profile, kind, variants)
+
+    function = Placeable(tuple(graphs), host, link_host, options.shapes)
+    with profile.stage("placement", "linker"):
+        executable, placement = place_function(function, linking, costs, profile, kind)
+    executable.optimized = optimized
+    executable.report = replace(report, placement=placement)
+    return executable
+
+
+def _for_device(report: OptimizationReport, machine: MachineProfile, shapes: Expected) -> list[FunctionGraph]:
+    """The graph that the same e-graph has for the device, where it is another one."""
+    if report.resizing is None:
+        return []
+    resizing = replace(report.resizing, machine=machine)
+    found = resizing.extract(resizing.hints(shapes))
+    same = np.array_equal(found.selection.chosen, report.resizing.first.selection.chosen)
+    return [] if same else [resizing.program(found)]
 
 
 def _routines(mode: Mode) -> Callable[[Apply], Routine | None]:
@@ -321,11 +384,11 @@ def _donated(graph: Graph | FunctionGraph, donate: Iterable[Variable]) -> frozen
     return frozenset(positions[variable] for variable in given)
 
 
-def _kernel_rules(mode: Mode) -> KernelRules | None:
-    """What may become kernels."""
+def _kernel_rules(mode: Mode, rules: KernelRules = codegen) -> KernelRules | None:
+    """What may become kernels, of what the rules can lower."""
     if not mode.has("elemwise_fusion"):
         return None
-    return SumsAlone(codegen) if mode.soundness == "exact" else codegen
+    return SumsAlone(rules) if mode.soundness == "exact" else rules
 
 
 def _rows_in_place(mode: Mode) -> frozenset[str]:
@@ -348,8 +411,31 @@ def _texts(rules: RuleSources) -> RuleTexts:
     return RuleTexts(tuple(extra), RULES.users_files())
 
 
-def _options(mode: Mode, texts: RuleTexts, shapes: Expected) -> RuleOptions:
-    return RuleOptions(mode.soundness, texts.extra, _machine(mode), shapes, texts.users)
+def _options(mode: Mode, texts: RuleTexts, shapes: Expected, with_device: bool = False) -> RuleOptions:
+    # What may run on the host alone is optimized for the host first.
+    if with_device and mode.device == "cuda":
+        from esat.gpu.profile import device_profile
+
+        machine = device_profile().machine()
+    else:
+        machine = _machine(mode)
+    return RuleOptions(mode.soundness, texts.extra, machine, shapes, texts.users)
+
+
+def _device(mode: Mode) -> tuple[Device | None, str | None]:
+    """The device that a mode asks for, and why there is none."""
+    if mode.device == "cpu":
+        return None, None
+    if not mode.has("gpu_transfer"):
+        return None, f"placement: all on the host: the mode {mode.name} leaves out gpu_transfer"
+    from esat.gpu.device import cuda_device
+
+    try:
+        return cuda_device(), None
+    except ModeError as error:
+        if mode.device == "cuda":
+            raise
+        return None, f"placement: all on the host: {error}"
 
 
 def _machine(mode: Mode) -> MachineProfile:

@@ -40,6 +40,7 @@ ORDER = (
     "pipeline",
     "functions",
     "kernel_tuning",
+    "device_calibration",
     "calibration",
 )
 FRONTEND_MAY_USE = {"errors", "records", "graph", "ops", "frontend"}
@@ -84,7 +85,7 @@ def imported_rooms(module: Path) -> set[str]:
 
 def allowed_rooms(here: str) -> set[str]:
     allowed = FRONTEND_MAY_USE if here == "frontend" else set(ORDER[: ORDER.index(here) + 1])
-    if here not in ("frontend", "pipeline", "functions", "kernel_tuning", "calibration"):
+    if here not in ("frontend", *ORDER[ORDER.index("pipeline") :]):
         allowed = allowed - {"frontend"}
     return allowed
 

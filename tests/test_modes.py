@@ -196,11 +196,12 @@ def test_strict_gives_every_bit_of_the_graph_as_written(seed):
         np.testing.assert_array_equal(np.signbit(result)[finite], np.signbit(wanted)[finite])
 
 
-def test_kernels_run_on_the_processor():
+def test_steps_run_on_the_processor_unless_a_device_is_asked_for():
+    """With one: tests/gpu/test_placed_functions.py."""
     assert Mode().device == "cpu"
     assert Mode("greedy", device="cpu") == Mode("greedy")
-    with pytest.raises(ModeError, match="there are none for 'cuda'"):
-        Mode("fast_run", device="cuda")
+    with pytest.raises(ModeError, match="steps run on one of 'cpu', 'cuda', 'auto'"):
+        Mode("fast_run", device="gpu")
 
 
 SUMS = {

@@ -224,6 +224,15 @@ class Executable:
         return () if self._calls.further.variants is None else self._calls.further.variants.programs
 
     @property
+    def placements(self) -> Mapping[Any, Executable]:
+        """With a device: what was decided for the arguments of calls so far -> the program that runs for it.
+
+        Without one it is empty. A call decides by the shapes of its arguments, and by where they are.
+        """
+        known = {} if self._chooser is None else self._chooser.programs
+        return {decision: self if program is None else program for decision, program in known.items()}
+
+    @property
     def kept(self) -> tuple[KeptValue, ...]:
         """Results kept from call to call: nothing that a call is given, or changes, enters them.
 
