@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Kernels and e-graph programs compiled by one run are taken up by the next.
 export PYTHONWARNINGS ?= default
 
-.PHONY: demo test lint kernels bench bench-peers gpu-build-check clean
+.PHONY: demo test lint kernels bench bench-peers gpu-build-check gpu-check gpu-bench gpu-carry clean
 
 demo: $(VENV)/.examples
 	$(BIN)/python examples/digits.py
@@ -35,6 +35,18 @@ bench: $(VENV)/.bench
 # The environments of the libraries esat is compared with: .peers/jax and so on.
 bench-peers: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.peers.environments
+
+# With a CUDA device: everything that runs there against NumPy, then under NVIDIA's sanitizer.
+gpu-check: $(VENV)/.gpu
+	$(BIN)/python -m tools.gpu_check
+
+# With a CUDA device: times beside those of cupy, and of JAX and torch where they are installed.
+gpu-bench: $(VENV)/.gpu
+	$(BIN)/python -m benchmarks.gpu --processes 4
+
+# The folder .gpu-carry, for a machine with a CUDA device and no network.
+gpu-carry: $(VENV)/.test
+	$(BIN)/python tools/gpu_carry.py
 
 $(VENV)/.created: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "esat needs Python 3.11 or newer; call make with PYTHON=/path/to/python3.11")'

@@ -13,7 +13,7 @@ from esat.runtime import Executable
 VERSION = "working tree"
 
 
-def executable(case: Case, dtype: str, mode: str = "fast_run") -> Executable:
+def executable(case: Case, dtype: str, mode: str | esat.Mode = "fast_run") -> Executable:
     """A case compiled for all sizes, or expecting that of an :class:`Expression`; also what one looks at when
     a figure is bad."""
     inputs = [

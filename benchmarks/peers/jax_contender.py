@@ -7,24 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.peers.cases import Case
+from benchmarks.peers.jax_namespace import Namespace
 
 VERSION = jax.__version__
 
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_enable_x64", True)
-
-
-class Namespace:
-    """``jax.numpy``'s functions, and ``erf``."""
-
-    exp, log, sqrt, tanh, abs = jnp.exp, jnp.log, jnp.sqrt, jnp.tanh, jnp.abs
-    maximum, where, matmul = jnp.maximum, jnp.where, jnp.matmul
-    sum, mean, max = jnp.sum, jnp.mean, jnp.max
-    erf = jax.scipy.special.erf
 
 
 def prepare(case: Case, dtype: str) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from esat.errors import InputError
 from esat.gpu.device import DeviceArray
-from esat.gpu.resident import array_of, shape_of
+from esat.gpu.resident import array_of, keep_there, shape_of
 from esat.gpu.steps import PlacedProgram
 from esat.gpu.values import Signature, Signatures, Values
 from esat.graph import SharedVariable, TensorType, Variable
@@ -111,7 +111,8 @@ class Arguments:
             elif not isinstance(variable.type, TensorType):
                 values.host[variable] = variable.look()
             elif "device" in sides:
-                values.there[variable] = array_of(variable, self.device)
+                array = values.there[variable] = array_of(variable, self.device)
+                keep_there(variable, self.device, array)
             else:
                 read = self._read.get(variable, ())
                 if "device" in read:

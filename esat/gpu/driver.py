@@ -78,7 +78,6 @@ class DeviceDriver:
         self._results = Results(placed)
         self._host_constants, self._constants = self._place_constants()
         self._there: dict[Variable, DeviceArray] | None = None
-        self._changed = self._first_changes()
         self._may_record = profile is None and self._is_recordable()
 
     # ---- what is known before any call
@@ -106,21 +105,6 @@ class DeviceDriver:
         if self._there is None:
             self._there = {one: self.device.upload(self._host_constants[one]) for one in self._constants}
         return self._there
-
-    def _first_changes(self) -> dict[int, list[SharedVariable]]:
-        """Number of a step on the device -> shared variables whose values it is the first to overwrite.
-
-        Until then a value is on the host as well, where it was there, and a call that fails leaves it.
-        """
-        found: dict[int, list[SharedVariable]] = {}
-        seen: set[Variable] = set()
-        for number, step in enumerate(self._steps):
-            for variable in self.program.overwritten_by(step.group):
-                for root in self.program.roots(variable):
-                    if isinstance(root, SharedVariable) and root not in seen and step.group.side == "device":
-                        found.setdefault(number, []).append(root)
-                        seen.add(root)
-        return found
 
     def _is_recordable(self) -> bool:
         """Whether calls do nothing but launches on the device, in memory that can be the same each time."""
@@ -193,9 +177,7 @@ class DeviceDriver:
 
     def _run_steps(self, values: Values) -> None:
         times = self._measured() if self._profile is not None else None
-        for number, step in enumerate(self._steps):
-            for variable in self._changed.get(number, ()):
-                keep_there(variable, self.device, values.there[variable])
+        for step in self._steps:
             with _located(step.group):
                 if step.group.side == "host":
                     step.run(values)
@@ -204,9 +186,9 @@ class DeviceDriver:
                     self.device.with_room(partial(step.run, values), str(step.group), repeatable)
             if times is not None:
                 next(times)(step, values)
-            for gone in step.released:
-                values.host.pop(gone, None)
-                values.there.pop(gone, None)
+            for variable in step.released:
+                values.host.pop(variable, None)
+                values.there.pop(variable, None)
 
     def _measured(self) -> Iterator[Callable[[Step, Values], None]]:
         assert self._profile is not None

@@ -9,6 +9,7 @@ run when the graph is launched: calls of functions with the arrays they had.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -28,9 +29,8 @@ class StandInArray:
 
     __array_ufunc__ = None  # NumPy's operators leave the matter to this class
 
-    def __init__(self, memory: np.ndarray[Any, Any], uploads: list[int] | None = None) -> None:
+    def __init__(self, memory: np.ndarray[Any, Any]) -> None:
         self.memory = memory
-        self._uploads = uploads
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
@@ -79,8 +79,6 @@ class StandInArray:
         """Overwrite with a NumPy array of the same shape and dtype."""
         if array.shape != self.shape or array.dtype != self.dtype:
             raise ValueError(f"cannot set {self.dtype}{self.shape} from {array.dtype}{array.shape}")
-        if self._uploads is not None:
-            self._uploads.append(array.nbytes)
         launched(lambda: np.copyto(self.memory, array))
 
     def copy(self, order: Any = "C") -> Any:
@@ -309,6 +307,20 @@ class _Stream:
         return SimpleNamespace(launch=lambda stream=None: [call() for call in calls])
 
 
+class _Event:
+    """A place in a stream, with the time when it was reached."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def record(self, stream: Any = None) -> None:
+        """It is reached at once."""
+        self.time = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """Nothing is ever left to do."""
+
+
 class _Pool:
     def __init__(self, allocator: Any = None) -> None:
         self.given_back = 0
@@ -366,6 +378,7 @@ class StandIn(_Functions):
         self._stream = _Stream()
         runtime = SimpleNamespace(
             getDeviceCount=lambda: self.devices,
+            getDeviceProperties=lambda number: {"name": b"stand-in"},
             memGetInfo=lambda: (self.limit, self.limit),
             CUDARuntimeError=CUDARuntimeError,
         )
@@ -375,25 +388,26 @@ class StandIn(_Functions):
             memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             Device=lambda number: SimpleNamespace(compute_capability=self.compute_capability),
             Stream=_Stream,
+            Event=_Event,
+            get_elapsed_time=lambda first, last: 1e3 * (last.time - first.time),
             MemoryPool=_Pool,
             using_allocator=_Allocator,
             get_current_stream=lambda: self._stream,
+            alloc_pinned_memory=bytearray,
         )
 
     def get_default_memory_pool(self) -> Any:
         """Where arrays' memory would come from."""
         return self._pool
 
-    def get_default_pinned_memory_pool(self) -> Any:
-        """Where pinned memory would come from."""
-        return _Pool()
+    get_default_pinned_memory_pool = get_default_memory_pool
 
     def empty(self, shape: Any, dtype: Any = np.float64) -> StandInArray:
         """Memory with rubbish in it."""
         array = np.empty(shape, dtype)
         self._take(array.nbytes)
         array.reshape(-1).view(np.uint8)[...] = 0xA5
-        return StandInArray(array, self.uploads)
+        return StandInArray(array)
 
     def asarray(self, value: Any, dtype: Any = None, order: Any = None) -> StandInArray:
         """A device array: itself, of its memory, or a copy of what the host has."""
@@ -404,28 +418,19 @@ class StandIn(_Functions):
             return StandInArray(np.asarray(shown))
         array = np.array(value, dtype, order=order)
         self._take(array.nbytes)
+        self.uploads.append(array.nbytes)
         return StandInArray(array)
 
     array = asarray
 
-    def from_dlpack(self, value: Any) -> StandInArray:
-        """A device array of the memory that another library shows."""
-        return StandInArray(
-            np.from_dlpack(
-                SimpleNamespace(__dlpack__=lambda **_: value.__dlpack__(), __dlpack_device__=lambda: (1, 0))
-            )
-        )
-
-    def asnumpy(self, array: Any, stream: Any = None, order: str = "C", out: Any = None) -> Any:
+    def asnumpy(self, array: Any, stream: Any = None, order: str = "C") -> Any:
         """A copy as a NumPy array."""
         if not isinstance(array, StandInArray):
             raise TypeError(f"not an array of the device: {type(array)}")
         if _RECORDER.calls is not None:
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted")
         self.downloads.append(array.nbytes)
-        result = np.empty(array.shape, array.dtype) if out is None else out
-        np.copyto(result, array.memory)
-        return result
+        return array.memory.copy(order="C")
 
     def _take(self, size: int) -> None:
         if size > self.limit:

@@ -12,10 +12,15 @@ from esat.gpu.stand_in import StandIn
 IS_REAL = os.environ.get("ESAT_TEST_DEVICE") == "cuda"
 
 
+def make_device() -> Device:
+    """The real device, or a new stand-in."""
+    return cuda_device() if IS_REAL else Device(StandIn())
+
+
 @pytest.fixture
 def device() -> Device:
     """The device."""
-    return cuda_device() if IS_REAL else Device(StandIn())
+    return make_device()
 
 
 @pytest.fixture
