@@ -7,6 +7,7 @@ written. An input depends on its dtype, its position and the inputs before it, n
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from math import log, prod
@@ -87,7 +88,8 @@ class Points:
 
     def __init__(self, batch: int, seed: int = SEED) -> None:
         self.batch, self._seed = batch, seed
-        self._drawn: list[Array] = []
+        self._count = 0
+        self._latest: dict[tuple[tuple[int, ...], np.dtype[Any]], deque[Array]] = {}
 
     @property
     def calm(self) -> int:
@@ -106,7 +108,7 @@ class Points:
         -------
         ``(batch, *shape)``
         """
-        random = np.random.default_rng([self._seed, len(self._drawn)])
+        random = np.random.default_rng([self._seed, self._count])
         full = (self.batch, *shape)
         if dtype.kind == "b":
             value: Array = random.random(full) < 0.5
@@ -120,7 +122,8 @@ class Points:
             value[::4].imag, value[1::8].real = 0, 0
         else:
             value = _signed(self._real(random, dtype, shape), signs)
-        self._drawn.append(value)
+        self._count += 1
+        self._latest.setdefault((full, value.dtype), deque(maxlen=_TWINS_OF)).append(value)
         return value
 
     def _real(self, random: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
@@ -141,8 +144,7 @@ class Points:
         value = level * np.where(sides == 0, np.where(random.random(full) < 0.5, -1.0, 1.0), sides)
         near = (random.random(full) < 0.1) & (level != 0) & (sides == 0)
         value = np.where(near, np.sign(value) * (1 + random.choice(sizes.near, full)), value)
-        alike = [other for other in self._drawn if other.shape == full and other.dtype == dtype]
-        for other in alike[-_TWINS_OF:]:
+        for other in self._latest.get((full, dtype), ()):
             value = self._twins(random, value, other)
         with np.errstate(over="ignore"):
             value = value.astype(dtype)
