@@ -17,8 +17,10 @@ from esat.codegen.matmul.lapack import performer
 from esat.errors import CompileError, ShapeError, describe
 from esat.gpu.device import Device, DeviceArray
 from esat.gpu.forms.form import DeviceForm
+from esat.gpu.random import Draw, Uniforms, draw_of
 from esat.gpu.values import Values
 from esat.graph import Apply, Constant, Family, SharedVariable, TensorType, Variable
+from esat.graph.identity import is_among
 from esat.graph.op import Op
 from esat.ops.control import IfElse
 from esat.phases.effects import destroyed_positions
@@ -127,6 +129,7 @@ class _Maker:
             for variable in self.program.overwritten_by(group)
             for root in self.program.roots(variable)
         }
+        self.uniforms = Uniforms(placed.device)
         self.checked: set[Apply] = set()
         self.known = {*self.program.graph.inputs, *self.program.shared, *self.program.value_variables}
 
@@ -219,7 +222,9 @@ class _Maker:
         def to_device(values: Values) -> None:
             known = values.there.get(source)
             if known is None:
-                values.there[result] = device.upload(values.host[source])
+                given = values.host[source]
+                is_draw = isinstance(given, Draw)
+                values.there[result] = given.on_device(self.uniforms) if is_draw else device.upload(given)
             else:
                 values.there[result] = known.copy() if is_changed else known
 
@@ -323,11 +328,16 @@ class _Maker:
         perform = performer(node.op, self.program.threads)
         checks = [ResultCheck(node, place) for place in range(len(node.outputs))]
         destroyed = frozenset(destroyed_positions(node.op))
+        may_draw = self._is_sent(node.outputs[-1])
 
         def run(values: Values) -> None:
             operands = [values.on_host(variable) for variable in node.inputs]
             for place in destroyed:
                 operands[place] = _writable(operands[place])
+            drawn = draw_of(node.op, operands) if may_draw else None
+            if drawn is not None:
+                values.host.update(zip(node.outputs, drawn, strict=True))
+                return
             results = perform(operands)
             for place, (output, result) in enumerate(zip(node.outputs, results, strict=True)):
                 value = checks[place](result, values.signature.shapes.get(output))
@@ -338,6 +348,12 @@ class _Maker:
                 values.host[output] = value
 
         return run
+
+    def _is_sent(self, variable: Variable) -> bool:
+        """Whether nothing reads a result but its copy to the device."""
+        readers = [group for group in self.program.steps if is_among(variable, group.reads)]
+        sent = all(group.kind == "transfer" and group.side == "device" for group in readers)
+        return bool(readers) and sent and not is_among(variable, self.program.graph.outputs)
 
     # ---- checks
 

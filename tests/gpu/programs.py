@@ -32,8 +32,7 @@ def compiled_for(
     device: Device, graph: esat.Graph, *, ends: Ends | None = None, donated: tuple[int, ...] = ()
 ) -> Executable:
     """A graph, everything of which that can run on the device does."""
-    alone = esat.Graph(graph.inputs, [*graph.outputs, *(value for _, value in graph.updates)])
-    optimized = esat.compile(alone, esat.Mode(**SETTINGS)).optimized
+    optimized = of_host(graph).optimized
     permissions = Permissions(frozenset(donated), graph.updated)
     final = work_in_place(optimized, permissions, frozenset(ROWS))
     plan = fuse(final, codegen, permissions=permissions)
