@@ -145,14 +145,58 @@ def kernel(o0, w0):
     assert (error.line, "outside an array of 1" in str(error)) == (6, True)
 
 
-def test_a_missing_barrier_is_found_in_some_order() -> None:
+@pytest.mark.parametrize("seed", ORDERS)
+def test_a_missing_barrier_is_found_in_any_order(seed: int | None) -> None:
     without = launches(SUMS.replace("    cuda.syncthreads()\n", ""), grid="1")
-    o0, x0 = ones(1), ones(1, 64)
-    found = []
-    for each in (*ORDERS, 3, 4):
-        run_launches(without, {"o0": o0, "x0": x0}, {"n0": 64}, seed=each)
-        found.append(o0[0] != 64)
-    assert any(found)
+    given = {"o0": ones(1), "x0": ones(1, 64)}
+    error = refused(without, given, {"n0": 64}, seed)
+    assert error.line in (11, 13)
+    assert "no barrier" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("barriers", "right"),
+    [
+        (["cuda.syncthreads()", "cuda.syncthreads()"], True),
+        (["cuda.syncthreads()", "cuda.syncwarp()"], False),
+        (["cuda.syncwarp()", "cuda.syncthreads()"], False),
+        (["i0 = shfl_xor_int64(i0, 0)", "cuda.syncthreads()"], False),
+    ],
+)
+def test_memory_is_used_again_after_a_barrier_of_all_that_use_it(barriers: list[str], right: bool) -> None:
+    """A barrier of a warp says nothing to other warps, and an exchange nothing of memory."""
+    text = f"""\
+def kernel(o0, x0):
+    shared = cuda.shared.array(64, float32)
+    i0 = int64(cuda.threadIdx.x)
+    shared[i0] = x0[i0]
+    {barriers[0]}
+    o0[i0] = shared[63 - i0]
+    {barriers[1]}
+    shared[i0] = float32(0)
+"""
+    o0, x0 = ones(64), np.arange(64, dtype="float32")
+    if right:
+        run_launches(launches(text, 64, "1"), {"o0": o0, "x0": x0}, {})
+        assert np.array_equal(o0, x0[::-1])
+    else:
+        assert "no barrier" in str(refused(launches(text, 64, "1"), {"o0": o0, "x0": x0}, {}))
+
+
+def test_a_barrier_of_a_warp_is_enough_within_it() -> None:
+    text = """\
+def kernel(o0, x0):
+    shared = cuda.shared.array(64, float32)
+    i0 = int64(cuda.threadIdx.x)
+    shared[i0] = x0[i0]
+    cuda.syncwarp()
+    o0[i0] = shared[i0 ^ 1]
+    cuda.syncwarp()
+    shared[i0] = float32(0)
+"""
+    o0, x0 = ones(64), np.arange(64, dtype="float32")
+    run_launches(launches(text, 64, "1"), {"o0": o0, "x0": x0}, {}, seed=1)
+    assert np.array_equal(o0, x0.reshape(32, 2)[:, ::-1].ravel())
 
 
 def test_inputs_may_have_strides() -> None:
@@ -283,6 +327,6 @@ def test_an_empty_grid_runs_nothing() -> None:
 
 def test_translations_keep_what_they_do_not_change() -> None:
     kernel = translated(SUMS, ("o0", "x0"))
-    assert [one.name for one in kernel.arrays] == ["parts", "_exchange_float32"]
-    assert kernel.waits == (9, 9, 12)
+    assert [one.name for one in kernel.arrays] == ["_seen_parts", "parts", "_exchange_float32"]
+    assert [(one.line, one.kind) for one in kernel.waits] == [(9, "exchange"), (9, "exchange"), (12, "block")]
     assert not translated(COPY, ("o0", "x0")).together

@@ -18,17 +18,19 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from esat.codegen.llvm.scalar import fmod
-from esat.gpu.launches import DTYPES, LANES
+from esat.gpu.launches import DTYPES, LANES, WARP
 
-OUTSIDE, MISALIGNED = 1, 2
-"""Kinds of faults: outside an array; a vector whose address is no multiple of its bytes."""
-THREAD_WORD, FAULT_WORDS = 4, 5
-"""Words of ``tables``: a fault, and the thread that runs where none waits for another. Two words follow
-for each pointer, after two for arrays that none reaches: the place of its element, its address."""
+OUTSIDE, MISALIGNED, WRITTEN, READ = 1, 2, 3, 4
+"""Kinds of faults: outside an array; a vector whose address is no multiple of its bytes; an element of a
+shared array that another thread has written, or read, with no barrier between."""
+THREAD_WORD, NOW_WORD, FAULT_WORDS = 4, 5, 6
+"""Words of ``tables``: a fault, the thread that runs where none waits for another, the present *moment*.
+Then two for each pointer, after two for arrays that none reaches: the place of its element, its address."""
 _ARRAYS: Any = arrayobj
 _TYPES: Any = types
 # Numba annotates itself in part; these modules are used where it does not.
 _WORD = ir.IntType(64)
+_LANE_BITS = WARP.bit_length() - 1
 
 
 class Refused(Exception):  # noqa: N818 - what it says is in ``tables``
@@ -122,6 +124,62 @@ def checked_own(typing, place, size, thread, line, tables):  # type: ignore[no-u
         return builder.add(access.place, builder.mul(thread_place, arguments[1]))
 
     return types.int64(place, types.int64, thread, types.int64, tables), generate
+
+
+SEEN = 3
+"""Words that are kept for an element of a shared array: when it was written, and read by two threads."""
+THREAD_BITS, WARP_BITS = 11, 21
+"""Of a moment, which is a number of three parts: barriers that a block and a warp have passed, a thread."""
+
+
+def moment(block: int, warp: int) -> int:
+    """When it is, after so many barriers of a block and of a warp."""
+    return (block << (THREAD_BITS + WARP_BITS)) | (warp % (1 << WARP_BITS) << THREAD_BITS)
+
+
+def _shared(is_write: bool) -> Any:
+    @intrinsic
+    def access(typing, array, place, seen, thread, line, tables):  # type: ignore[no-untyped-def]
+        """``place`` of a shared array, if no other thread's access may come before as well as after."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kinds = (array, place, None, None, tables)
+            access = _Access(context, builder, kinds, [*arguments[:2], _word(0), *arguments[4:]])
+            start = access.inside(1)
+            now = builder.load(builder.gep(access.tables, [_word(NOW_WORD)]))
+            now = builder.or_(now, context.cast(builder, arguments[3], thread, types.int64))
+            first = builder.mul(start, _word(SEEN))
+            data = _ARRAYS.make_array(seen)(context, builder, arguments[2]).data
+            slots = [builder.gep(data, [builder.add(first, _word(number))]) for number in range(SEEN)]
+            written, *read = (builder.load(slot) for slot in slots)
+            access.refuse(_meets(builder, written, now), WRITTEN, written)
+            if is_write:
+                for one in read:
+                    access.refuse(_meets(builder, one, now), READ, one)
+                builder.store(now, slots[0])
+            else:
+                is_again = builder.icmp_signed("==", read[0], now)
+                builder.store(builder.select(is_again, read[1], read[0]), slots[2])
+                builder.store(now, slots[1])
+            return start
+
+        return types.int64(array, place, seen, thread, types.int64, tables), generate
+
+    return access
+
+
+def _meets(builder: Any, one: Any, other: Any) -> Any:
+    """Whether accesses at two moments are of different threads, and no barrier comes between."""
+    apart = builder.xor(one, other)
+
+    def differs(first: int, bits: int) -> Any:
+        part = builder.and_(apart, _word((2**bits - 1) << first))
+        return builder.icmp_unsigned("!=", part, _word(0))
+
+    passed = differs(THREAD_BITS + WARP_BITS, 64 - THREAD_BITS - WARP_BITS)
+    other_warp = differs(_LANE_BITS, THREAD_BITS - _LANE_BITS)
+    together = builder.or_(other_warp, builder.not_(differs(THREAD_BITS, WARP_BITS)))
+    return builder.and_(builder.and_(builder.not_(passed), differs(0, THREAD_BITS)), together)
 
 
 def _load(lanes: int) -> Any:
@@ -242,5 +300,7 @@ def environment() -> dict[str, Any]:
         "to_half": _to_half,
         "_checked": checked,
         "_own": checked_own,
+        "_read": _shared(is_write=False),
+        "_written": _shared(is_write=True),
     }
     return names

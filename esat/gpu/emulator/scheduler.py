@@ -15,10 +15,16 @@ from numba.core.errors import NumbaError
 from esat.errors import EmulationError
 from esat.gpu.emulator.functions import (
     FAULT_WORDS,
+    MISALIGNED,
+    NOW_WORD,
     OUTSIDE,
+    READ,
+    THREAD_BITS,
     THREAD_WORD,
+    WRITTEN,
     Refused,
     environment,
+    moment,
     rubbish,
 )
 from esat.gpu.emulator.translation import Translated, translated
@@ -47,8 +53,9 @@ def run_launches(
     Raises
     ------
     EmulationError
-        A kernel accesses what is outside an array or misaligned, its threads wait at different barriers, or
-        its text is not what numba compiles; the error names kernel, line, block and thread.
+        A kernel accesses what is outside an array or misaligned, threads access an element of a shared array,
+        one of them to write it, with no barrier between, they wait at different barriers, or the text is not
+        what numba compiles; the error names kernel, line, block and thread.
 
     Notes
     -----
@@ -169,7 +176,7 @@ def _run(
         block = _Block(launch, kernel, function, number, tables)
         x, y, _ = grid
         place = (number % x, number // x % y, number // (x * y))
-        own = [rubbish(one.elements(launch.block), one.dtype) for one in kernel.arrays]
+        own = [one.make(launch.block) for one in kernel.arrays]
         arguments = (*map(np.int32, (launch.block, *place, *grid)), tables, *own)
         try:
             block.run((*arguments, *(one.elements for one in pointers), *values), order)
@@ -198,6 +205,7 @@ class _Block:
             except Refused as error:
                 raise self._fault(int(self.tables[THREAD_WORD])) from error
             return
+        self.passed, self.passed_by_warp = 0, [0] * -(-len(numbers) // WARP)
         threads = [(number, self.function(np.int32(number), *arguments)) for number in numbers]
         warps = [threads[start : start + WARP] for start in range(0, len(threads), WARP)]
         numbers = list(range(len(warps)))
@@ -211,6 +219,7 @@ class _Block:
                     raise self._apart(number * WARP, other, one, "the first warp")
             if one == 0:
                 return
+            self.passed += 1
 
     def _warp(self, warp: Sequence[tuple[int, Iterator[int]]], order: random.Random | None) -> int:
         """Run a warp up to a barrier of the block: its number, or 0 at the end."""
@@ -219,6 +228,8 @@ class _Block:
             if order:
                 order.shuffle(threads)
             wanted = None
+            own = threads[0][0] // WARP
+            self.tables[NOW_WORD] = moment(self.passed, self.passed_by_warp[own])
             for number, thread in threads:
                 try:
                     reached = next(thread)
@@ -231,10 +242,11 @@ class _Block:
             assert wanted is not None, "a warp has a thread"
             if wanted >= 0:
                 return wanted
+            self.passed_by_warp[own] += self.kernel.waits[-wanted - 1].kind == "warp"
 
     def _apart(self, thread: int, reached: int, wanted: int, other: str) -> EmulationError:
         """Threads that must wait together, and do not."""
-        lines = [self.kernel.waits[abs(site) - 1] if site else 0 for site in (reached, wanted)]
+        lines = [self.kernel.waits[abs(site) - 1].line if site else 0 for site in (reached, wanted)]
         does, others = [f"waits in line {line}" if line else "has ended" for line in lines]
         reason = f"threads at different barriers: it {does}, but {other} {others}"
         return EmulationError(
@@ -244,8 +256,12 @@ class _Block:
     def _fault(self, thread: int) -> EmulationError:
         """The error of an access that was refused."""
         line, kind, place, size = map(int, self.tables[:4])
-        if kind == OUTSIDE:
-            reason = f"element {place} is outside an array of {size}"
-        else:
-            reason = f"the address of element {place} is no multiple of {size} bytes"
+        other = size % 2**THREAD_BITS
+        reasons = {
+            OUTSIDE: f"element {place} is outside an array of {size}",
+            MISALIGNED: f"the address of element {place} is no multiple of {size} bytes",
+            WRITTEN: f"thread {other} has written element {place}, with no barrier between",
+            READ: f"thread {other} has read element {place}, with no barrier before it is written",
+        }
+        reason = reasons[kind]
         return EmulationError(reason, self.launch.family, line, self.launch.text, self.number, thread)

@@ -23,8 +23,10 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Literal
 
+import numpy as np
+
 from esat.errors import EmulationError
-from esat.gpu.emulator.functions import THREAD_WORD
+from esat.gpu.emulator.functions import SEEN, THREAD_WORD, rubbish
 from esat.gpu.launches import DTYPES, LANES, WARP
 from esat.records import record
 
@@ -50,19 +52,32 @@ class BlockArray:
     size
         Elements for the block, or for each thread where it is its own or for exchanges.
     kind
-        Whether threads share it, each has its own, or they exchange values of shuffles through it.
+        Whether threads share it, each has its own, they exchange values of shuffles through it, or it keeps
+        when each element of a shared array was accessed.
     """
 
     name: str
     size: int
     dtype: str
-    kind: Literal["shared", "own", "exchange"]
+    kind: Literal["shared", "own", "exchange", "seen"]
 
-    def elements(self, threads: int) -> int:
-        """Their number for a block of so many threads; the last warp of an exchange is filled up."""
-        if self.kind == "shared":
-            return self.size
-        return self.size * threads if self.kind == "own" else -(-threads // WARP) * WARP
+    def make(self, threads: int) -> np.ndarray:
+        """The array for a block of so many threads; the last warp of an exchange is filled up."""
+        if self.kind == "seen":
+            return np.full(self.size, -1, self.dtype)
+        sizes = {"shared": self.size, "own": self.size * threads, "exchange": -(-threads // WARP) * WARP}
+        return rubbish(sizes[self.kind], self.dtype)
+
+
+@record(frozen=True)
+class Wait:
+    """Where threads wait for one another: those of the block, or of a warp, which may exchange values only.
+
+    An exchange says nothing of what threads read and wrote before it.
+    """
+
+    line: int
+    kind: Literal["block", "warp", "exchange"]
 
 
 @record(frozen=True)
@@ -78,13 +93,12 @@ class Translated:
     arrays
         Of each block, in the order of parameters.
     waits
-        Line of each barrier by its number, the first of which is 1; a number stands for a barrier of a warp
-        where it is yielded as a negative one.
+        By number, the first of which is 1; a number stands for one of a warp where a negative one is yielded.
     """
 
     source: str
     arrays: tuple[BlockArray, ...]
-    waits: tuple[int, ...]
+    waits: tuple[Wait, ...]
 
     @property
     def together(self) -> bool:
@@ -136,7 +150,7 @@ class _Writer(ast.NodeTransformer):
         self.own: dict[str, int] = {}
         self.made: list[BlockArray] = []
         self.exchanged: set[str] = set()
-        self.waits: list[int] = []
+        self.waits: list[Wait] = []
         self.before: list[ast.stmt] = []
         self.shuffles = 0
 
@@ -165,7 +179,7 @@ class _Writer(ast.NodeTransformer):
         if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) and not one.value.args:
             called = ast.unparse(one.value.func)
             if called in ("cuda.syncthreads", "cuda.syncwarp"):
-                return self.wait(one, "" if called == "cuda.syncthreads" else "-")
+                return self.wait(one, "block" if called == "cuda.syncthreads" else "warp")
         if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call):
             called = ast.unparse(one.value.func)
             if called in ("cuda.shared.array", "cuda.local.array"):
@@ -192,14 +206,15 @@ class _Writer(ast.NodeTransformer):
             raise self.error("sizes of arrays are numbers, their dtypes names", one)
         if is_shared:
             self.pointers[name] = 0
+            self.made.append(BlockArray(f"_seen_{name}", int(size) * SEEN, "int64", "seen"))
         else:
             self.own[name] = int(size)
         self.made.append(BlockArray(name, int(size), dtype, "shared" if is_shared else "own"))
 
-    def wait(self, one: ast.AST, sign: str) -> list[ast.stmt]:
-        """A barrier: of the block, or where ``sign`` is ``-`` of the warp."""
-        self.waits.append(getattr(one, "lineno", 0))
-        return ast.parse(f"yield {sign}{len(self.waits)}").body
+    def wait(self, one: ast.stmt | ast.expr, kind: Literal["block", "warp", "exchange"]) -> list[ast.stmt]:
+        """A barrier."""
+        self.waits.append(Wait(one.lineno, kind))
+        return ast.parse(f"yield {'' if kind == 'block' else '-'}{len(self.waits)}").body
 
     # -- expressions
 
@@ -223,6 +238,14 @@ class _Writer(ast.NodeTransformer):
             self.generic_visit(node)
             place, size = ast.unparse(node.slice), self.own[name]
             node.slice = _expression(f"_own({place}, {size}, _thread, {node.lineno}, _tables)")
+        elif self.pointers.get(name) == 0:
+            self.generic_visit(node)
+            access, place = (
+                "_written" if isinstance(node.ctx, ast.Store) else "_read",
+                ast.unparse(node.slice),
+            )
+            known = f"{name}, {place}, _seen_{name}, _thread, {node.lineno}, _tables"
+            node.slice = _expression(f"{access}({known})")
         elif name in self.pointers:
             node.slice = self.place(node.value, self.visit(node.slice), node)
         else:  # a vector as a tuple, whose places numba checks
@@ -267,9 +290,9 @@ class _Writer(ast.NodeTransformer):
         self.exchanged.add(dtype)
         self.shuffles += 1
         self.before += ast.parse(f"{exchange}[_thread] = {value}").body
-        self.before += self.wait(node, "-")
+        self.before += self.wait(node, "exchange")
         self.before += ast.parse(f"{name} = {exchange}[_thread ^ ({mask})]").body
-        self.before += self.wait(node, "-")
+        self.before += self.wait(node, "exchange")
         return ast.Name(name, ast.Load())
 
     def error(self, reason: str, node: ast.stmt | ast.expr) -> EmulationError:
