@@ -16,7 +16,7 @@ phases     fusion into groups, and what may overwrite what
 classic    Theano's way: the database of all optimizers, and greedy ones over the same rules
 soundness  rules sampled over dtypes, shapes and special values
 codegen    groups as loops, printed as numba source and compiled, with SIMD mathematics
-gpu        the room for CUDA; nothing is built there yet
+gpu        the same for CUDA: kernels, their emulator, programs on host and device
 profile    times of a compilation and of calls
 drawing    pictures of graphs and compiled functions, and a page about one
 runtime    the compiled function: checks, steps, buffers
@@ -25,11 +25,9 @@ pipeline   ``compile``: the stages from a graph to a function, one named call ea
 functions  ``jit``: functions of NumPy arrays, compiled
 ========== =========================================================================================
 
-``calibration`` measures the machine for the cost model, and ``kernel_tuning`` for its kernels, with compiled
-programs. Small helpers of Python's own matters stand beside: ``progress`` (a line on the terminal),
-``forks``, ``collection`` (of garbage).
-
-Names of everyday use are handed on here. Those that need the compiler are loaded when first used.
+``calibration`` measures the machine for the cost model, ``device_calibration`` its device, and
+``kernel_tuning`` the processor for its kernels, with compiled programs. Small helpers of Python's own matters
+stand beside: ``progress`` (a line on the terminal), ``forks``, ``collection`` (of garbage).
 """
 
 from __future__ import annotations

@@ -283,15 +283,21 @@ class Placing:
         """The program for arguments of shapes and sides seen for the first time."""
         with GATE.busy(), self._lock:
             there = frozenset(place for place, (_, is_there) in enumerate(key) if is_there)
-            inputs = self._deciding.candidates[0].graph.inputs
-            program = None
-            if len(key) == len(inputs):  # the first program says what is wrong otherwise
+            program = None  # the first one, which says what is wrong with arguments that do not fit
+            if self._fits(key):
                 ends = Ends(there, "device") if there else ON_HOST
                 program = self._program(self._deciding.decide(ends, [shape for shape, _ in key]))
             while len(self._known) >= KNOWN_SIGNATURES:
                 del self._known[next(iter(self._known))]
             self._known[key] = program
             return program
+
+    def _fits(self, key: Key) -> bool:
+        inputs = self._deciding.candidates[0].graph.inputs
+        return len(key) == len(inputs) and all(
+            shape is None or not isinstance(variable.type, TensorType) or variable.type.admits_shape(shape)
+            for variable, (shape, _) in zip(inputs, key, strict=True)
+        )
 
     def _program(self, decision: Decision) -> Executable | None:
         if decision in self._programs:

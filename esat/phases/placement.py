@@ -186,8 +186,8 @@ def choose_sides(
         for variable, readers in lives.readers(ends).items()
         if _is_array(variable)
     ]
-    wanted = [_eager(weight, group) for weight, group in zip(weights, plan.groups, strict=False)]
-    sides = cheapest_sides([*wanted, *weights[len(wanted) :]] if prices.eager else weights, flows)
+    asked = _eager(weights, flows, plan.groups) if prices.eager else weights
+    sides = cheapest_sides(asked, flows)
     home: Side = "host"
     count = len(plan.groups)
     return Choice(
@@ -199,14 +199,17 @@ def choose_sides(
     )
 
 
-def _eager(weight: Weight, group: Group) -> Weight:
-    """A step that is better nowhere than on the device, if it can run there."""
-    if weight.device == inf or group.kind == "view" or isinstance(group.nodes[0].op, IfElse):
-        return weight
-    return Weight(weight.host + _EAGER_SECONDS, weight.device)
-
-
-_EAGER_SECONDS = 1e2
+def _eager(weights: Sequence[Weight], flows: Sequence[Flow], groups: Sequence[Group]) -> list[Weight]:
+    """Weights for which steps that can run on the device are better nowhere else."""
+    # More than all that could be saved by it; and no more, as seconds are told apart to a share of the sum.
+    all_seconds = sum(flow.seconds for flow in flows)
+    all_seconds += sum(one for weight in weights for one in (weight.host, weight.device) if one < inf)
+    asked = list(weights)
+    for number, (weight, group) in enumerate(zip(weights, groups, strict=False)):
+        goes_along = group.kind == "view" or isinstance(group.nodes[0].op, IfElse)
+        if weight.device < inf and not goes_along:
+            asked[number] = Weight(weight.host + all_seconds, weight.device)
+    return asked
 
 
 def _device_seconds(group: Group, prices: Prices) -> float:

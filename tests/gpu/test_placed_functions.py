@@ -136,6 +136,18 @@ def test_what_runs_where_is_shown(cupy, tmp_path):
     assert "@device" not in plain
 
 
+def test_arguments_that_do_not_fit_are_errors_as_without_a_device(cupy):
+    function, host = (esat.compile(mixed(), mode) for mode in (Mode(device="cuda"), "fast_run"))
+    x, y = RNG.normal(size=(5, 6)), RNG.normal(size=6)
+    for arguments in ((x, x), (x,), (x, y[:5]), (x.astype(complex), y), ("x", y), (x, cupy.asarray(x))):
+        with pytest.raises(esat.EsatError) as found:
+            function(*arguments)
+        if len(arguments) == 1 or isinstance(arguments[1], np.ndarray):
+            with pytest.raises(type(found.value)):
+                host(*arguments)
+    same(function(x, y), host(x, y))
+
+
 def test_the_query_leaves_the_device_out(cupy):
     mode = Mode(device="cuda").excluding("gpu_transfer")
     assert "all stays on the processor" in "\n".join(mode.summary())
