@@ -8,7 +8,7 @@ anyone can launch them.
 ``nests``       what is parallel in a kernel, and so of which family it is
 ``body``        elements: their places, definitions, loads and stores of vectors
 ``gathering``   accumulators, within a thread and between threads
-``flat``, ``rows``, ``full``, ``columns``   the families
+``flat``, ``tiles``, ``rows``, ``full``, ``columns``  the families
 ``program``     all launches of a kernel
 ``variants``    which text fits given arrays
 ==============  ====================================================================================

@@ -25,6 +25,7 @@ from esat.gpu.printing.gathering import Gathering
 from esat.gpu.printing.nests import Nest, nest_of
 from esat.gpu.printing.rows import Rows, plan_rows
 from esat.gpu.printing.source import UnprintableError
+from esat.gpu.printing.tiles import axis_across, print_tiles
 from esat.gpu.templates import NoDeviceFormError
 
 
@@ -128,6 +129,10 @@ class _Program:
             columns = Columns(kernel, nest, lanes, strided)
             self._begin(columns, (statement,))
             self._add(columns, "columns", *columns.run())
+        elif nest.family == "flat" and not strided and (across := axis_across(nest)) is not None:
+            tiles = Body(kernel, nest.inner, 1, strided)
+            self._begin(tiles, (statement,))
+            self._add(tiles, "tiles", *print_tiles(tiles, nest, across))
         elif nest.family == "flat":
             flat = Body(kernel, nest.inner, lanes, strided)
             self._begin(flat, (statement,))
