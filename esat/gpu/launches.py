@@ -127,8 +127,14 @@ class Variant:
         Elements up to which rows stay in registers: a size class, 0 where a kernel keeps no rows.
     strided
         Whether inputs come with strides; all are C-contiguous otherwise.
+    threads_across
+        Neighbouring threads that take neighbouring columns: a power of two up to a warp.
+    split_rows
+        Whether blocks share the rows of what gathers along columns.
     """
 
     vector: bool = True
     longest_row: int = 0
     strided: bool = False
+    threads_across: int = WARP
+    split_rows: bool = False

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from codegen.kernel_cases import group_of, op, variable
 from codegen.kernel_files import FOLDER as LOOPS
 from codegen.kernel_files import read
 
+from esat.codegen import lower
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.gpu.launches import Launch, Variant
 from esat.gpu.printing import print_launches
+from esat.ops.dimshuffle import dimshuffle
 
 FOLDER = Path(__file__).parent / "kernels"
 VECTORS, SCALARS, STRIDED = Variant(True, 512), Variant(False, 512), Variant(False, 512, strided=True)
@@ -22,15 +25,19 @@ PRINTED: Mapping[str, Mapping[str, Variant]] = {
     "rows_and_columns": {"vectors": VECTORS},
     "mean_and_deviation": {"vectors": VECTORS},
     "softmax": {"vectors": VECTORS, "vectors, rows of any length": Variant(True, 0)},
-    "sums_of_columns": {"vectors": VECTORS},
+    "sums_of_columns": {"vectors": VECTORS, "rows shared by blocks": Variant(True, split_rows=True)},
     "places_of_maxima": {"single elements": SCALARS},
     "integers": {"vectors": VECTORS},
+    "transposed": {"vectors": VECTORS},
 }
 """Names of files and their variants."""
 
 
 def kernel_of(name: str) -> Kernel:
     """The loops of a program."""
+    if name == "transposed":
+        x, y = variable("float32", None, None), variable("float32", None, None)
+        return lower(group_of([op("add", x, dimshuffle(y, (1, 0)))], [x, y]))
     return read(LOOPS / f"{name}.kernel")[0]
 
 

@@ -87,6 +87,13 @@ def test_vectors_need_rows_and_addresses_that_fit() -> None:
     assert sizes_in(kernel, shapes, strides) == {"n0": 5, "n1": 8, "s0_0": 1, "s0_1": 5, "s1_0": 1}
 
 
+def test_few_columns_have_few_threads_across_and_many_blocks() -> None:
+    kernel = kernel_of("sums_of_columns")
+    assert variant_for(kernel, [(6,), (10_000, 6)]) == Variant(threads_across=4, split_rows=True)
+    assert variant_for(kernel, [(6,), (100, 6)]) == Variant(threads_across=4)
+    assert variant_for(kernel, [(1_000_000,), (100, 1_000_000)]) == Variant()
+
+
 @pytest.mark.parametrize(("length", "longest"), [(1, 8), (9, 32), (512, 512), (16384, 16384), (16385, 0)])
 def test_rows_have_size_classes(length: int, longest: int) -> None:
     kernel = kernel_of("softmax")
@@ -132,6 +139,21 @@ def test_columns_and_what_is_computed_from_them() -> None:
     assert check([softmax(x, 0)], [x], [numbers(21, 36)], ORDERS) == ["columns"]
     empty = np.zeros((0, 36), "float32")
     check([reduce(SUM, x, 0)], [x], [empty])
+
+
+def test_rows_of_columns_are_shared_by_blocks_where_columns_are_few() -> None:
+    x = matrix()
+    data = np.round(numbers(300, 8))
+    assert check([reduce(SUM, x, 0)], [x], [data], ORDERS) == ["columns", "columns"]
+    check([reduce(ARGMAX, x, 0)], [x], [data], ORDERS)
+    # Columns that are centred need what an earlier launch gathered.
+    check([op("sub", x, reduce(SUM, x, 0, keepdims=True))], [x], [data], ORDERS, vector=False)
+
+
+def test_arrays_read_across_memory_go_through_shared_squares() -> None:
+    x, y = matrix(), matrix()
+    transposed = op("add", x, dimshuffle(y, (1, 0)))
+    assert check([transposed], [x, y], [numbers(40, 35), numbers(35, 40)], ORDERS) == ["tiles"]
 
 
 def test_a_sum_over_all_elements_does_not_depend_on_order() -> None:

@@ -43,10 +43,12 @@ class Gathering(Body):
         for name, dtype in self.state(accumulator):
             self.source.local(name, self.lanes, dtype)
 
-    def _read(self, accumulator: Accumulator, name: str, dtype: str) -> str:
+    def read_state(self, accumulator: Accumulator, name: str, dtype: str) -> str:
+        """The text of a part of an accumulator's state."""
         return from_memory(f"{name}[lane]", dtype) if accumulator.value in self.kept_lanes else name
 
-    def _write(self, accumulator: Accumulator, name: str, dtype: str, text: str) -> None:
+    def write_state(self, accumulator: Accumulator, name: str, dtype: str, text: str) -> None:
+        """The line that gives a part of an accumulator's state."""
         apart = accumulator.value in self.kept_lanes
         self.source.line(f"{name}[lane] = {to_memory(text, dtype)}" if apart else f"{name} = {text}")
 
@@ -57,9 +59,9 @@ class Gathering(Body):
         assert not lines
         apart = accumulator.value in self.kept_lanes
         with self.source.block_if(apart, f"for lane in range({self.lanes})"):
-            self._write(accumulator, gathered, dtype, text)
+            self.write_state(accumulator, gathered, dtype, text)
             for name, _ in place:
-                self._write(accumulator, name, "int64", f"int64({np.iinfo(np.int64).max})")
+                self.write_state(accumulator, name, "int64", f"int64({np.iinfo(np.int64).max})")
 
     def update(self, one: Update, position: Position) -> None:
         """Take an element in."""
@@ -76,25 +78,28 @@ class Gathering(Body):
             return
         source, order = self.source, ">" if accumulator.kind == "argmax" else "<"
         (best_name, dtype), (place_name, _) = self.state(accumulator)
-        best, mine = self._read(accumulator, best_name, dtype), self._read(accumulator, place_name, "int64")
+        best, mine = (
+            self.read_state(accumulator, best_name, dtype),
+            self.read_state(accumulator, place_name, "int64"),
+        )
         beats, ties = f"{operand} {order} {best}", f"{operand} == {best}"
         if accumulator.dtype.startswith("float"):  # the first NaN wins
             beats += f" or ({operand} != {operand} and {best} == {best})"
             ties = f"({ties} or ({operand} != {operand} and {best} != {best}))"
         with source.block(f"if {beats} or ({ties} and {place} < {mine})"):
-            self._write(accumulator, best_name, dtype, operand)
-            self._write(accumulator, place_name, "int64", place)
+            self.write_state(accumulator, best_name, dtype, operand)
+            self.write_state(accumulator, place_name, "int64", place)
 
     def _combine(self, accumulator: Accumulator, operand: str) -> None:
         ((name, dtype),) = self.state(accumulator)
         template = "{0} + {1}" if accumulator.kind == "sum" else accumulator.template
         if accumulator.dtype.startswith("int"):
             template = _WRAPPING.get(template, template)
-        given = [self._read(accumulator, name, dtype), operand]
+        given = [self.read_state(accumulator, name, dtype), operand]
         lines, text = fill(template, accumulator.dtype, given, self.source.temporaries())
         for line in lines:
             self.source.line(line)
-        self._write(accumulator, name, dtype, wrapped(text, accumulator.dtype))
+        self.write_state(accumulator, name, dtype, wrapped(text, accumulator.dtype))
 
     def take_state(self, accumulator: Accumulator, texts: Sequence[str]) -> None:
         """Combine the state of another thread, given as the text of each part."""

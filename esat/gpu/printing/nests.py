@@ -17,6 +17,7 @@ from esat.codegen.kernel.loop_ir import (
     Tile,
     Update,
     operands_of,
+    walk,
 )
 from esat.gpu.printing.body import definitions_in
 from esat.records import record
@@ -143,3 +144,16 @@ def _is_same(first: Accumulator, second: Accumulator) -> bool:
         second.dtype,
         second.start,
     )
+
+
+def needed_by(
+    statements: Sequence[Statement], known: Sequence[Definition]
+) -> tuple[list[Definition], set[int]]:
+    """The definitions among ``known`` that statements depend on, in order, and all values read by both."""
+    values = {operand for one in walk(tuple(statements)) for operand in operands_of(one)}
+    needed: list[Definition] = []
+    for one in reversed(known):
+        if one.value in values:
+            values.update(operands_of(one))
+            needed.insert(0, one)
+    return needed, values

@@ -19,10 +19,11 @@ from esat.codegen.kernel.loop_ir import (
 from esat.gpu.launches import Launch, Launches, Variant, Workspace
 from esat.gpu.printing.body import Body, definitions_in, lanes_along
 from esat.gpu.printing.columns import Columns
+from esat.gpu.printing.columns_split import gathers_apart, split_columns
 from esat.gpu.printing.flat import BLOCK, print_flat
 from esat.gpu.printing.full import load_result, print_final, print_partial
 from esat.gpu.printing.gathering import Gathering
-from esat.gpu.printing.nests import Nest, nest_of
+from esat.gpu.printing.nests import Nest, needed_by, nest_of
 from esat.gpu.printing.rows import Rows, plan_rows
 from esat.gpu.printing.source import UnprintableError
 from esat.gpu.printing.tiles import axis_across, print_tiles
@@ -96,14 +97,9 @@ class _Program:
 
     def _begin(self, body: Body, statements: Sequence[Statement]) -> None:
         """What statements need of the definitions outside of loops."""
-        needed = {operand for one in walk(tuple(statements)) for operand in operands_of(one)}
-        definitions: list[Definition] = []
-        for one in reversed(self.known):
-            if one.value in needed:
-                needed.update(operands_of(one))
-                definitions.insert(0, one)
-                if isinstance(one, Load) and one.array in self.written:
-                    raise UnprintableError("a number is read that an earlier launch has written over")
+        definitions, needed = needed_by(statements, self.known)
+        if any(isinstance(one, Load) and one.array in self.written for one in definitions):
+            raise UnprintableError("a number is read that an earlier launch has written over")
         for value, dtype in self.gathered.items():
             if value in needed:
                 load_result(body, value, dtype)
@@ -126,7 +122,10 @@ class _Program:
             self._begin(rows, (statement,))
             self._add(rows, "rows", *rows.run())
         elif nest.family == "columns":
-            columns = Columns(kernel, nest, lanes, strided)
+            if self.variant.split_rows and gathers_apart(nest):
+                self._split(nest, statement, lanes)
+                return
+            columns = Columns(kernel, nest, lanes, strided, self.variant.threads_across)
             self._begin(columns, (statement,))
             self._add(columns, "columns", *columns.run())
         elif nest.family == "flat" and not strided and (across := axis_across(nest)) is not None:
@@ -140,6 +139,19 @@ class _Program:
             self._add(flat, "flat", BLOCK, grid)
         else:
             self._points(nest, statement)
+
+    def _split(self, nest: Nest, statement: Statement, lanes: int) -> None:
+        """Columns whose rows are shared by blocks: launches of their own for each loop."""
+
+        def new_body(lanes: int) -> Columns:
+            variant = self.variant
+            body = Columns(self.kernel, nest, lanes, variant.strided, variant.threads_across)
+            self._begin(body, (statement,))
+            return body
+
+        for body, grid, workspaces in split_columns(nest, lanes, new_body):
+            self.workspaces |= workspaces
+            self._add(body, "columns", BLOCK, grid)
 
     def _points(self, nest: Nest, statement: Statement) -> None:
         """A thread for each place of the outer loops, which runs what is inside."""

@@ -1,7 +1,7 @@
 """Loops that read an array across memory: squares of it go through shared memory.
 
-Threads of a warp read 32 neighbours in memory and, once the square is there, take 32 elements of a column each.
-Shared rows are one element longer, so that those lie in different banks.
+Threads of a warp read 32 neighbours in memory and, once the square is there, take a column of 32 elements.
+Shared rows are one element longer, so that these lie in different banks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LINES = 8
 
 
 def axis_across(nest: Nest) -> int | None:
-    """The axis along which an array lies in memory that a flat nest reads across it; None if there is none."""
+    """The axis along which an array lies in memory that a flat nest reads across, if there is one."""
     ends = [
         one.index[-1]
         for one in nest.body
@@ -63,9 +63,7 @@ def _filled(body: Body, nest: Nest, across: int, here: Position) -> dict[int, st
             for one in nest.body:
                 if not isinstance(one, Load) or inner not in one.index or one.index[-1] != across:
                     continue
-                name = source.shared(
-                    f"s{one.value}", WARP * (WARP + 1), body.kernel.arrays[one.array].dtype
-                )
+                name = source.shared(f"s{one.value}", WARP * (WARP + 1), body.kernel.arrays[one.array].dtype)
                 element = body.element(one.array, one.index, here)
                 source.line(f"{name}[(line + step * {LINES}) * {WARP + 1} + lane] = {element}")
                 cached[one.value] = f"{name}[lane * {WARP + 1} + line + step * {LINES}]"

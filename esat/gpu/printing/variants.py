@@ -8,13 +8,16 @@ from math import prod
 import numpy as np
 
 from esat.codegen.kernel.collapse import collapse
-from esat.codegen.kernel.loop_ir import Kernel, Load, Store, walk
-from esat.gpu.launches import VECTOR_BYTES, Variant
+from esat.codegen.kernel.loop_ir import Kernel, Load, Loop, Store, walk
+from esat.gpu.launches import VECTOR_BYTES, WARP, Variant
 from esat.gpu.printing.body import is_along, lanes_along
+from esat.gpu.printing.columns import ENOUGH_BLOCKS, LEAST_ROWS, threads_across
 from esat.gpu.printing.nests import Nest, nests_of
 from esat.gpu.printing.rows import ROW_CLASSES
 
 Shape = Sequence[int]
+MOST_ROWS = 16384
+"""Rows that the lines of one block add up, at most: rounding errors grow with their number."""
 
 
 def variant_for(
@@ -47,7 +50,25 @@ def variant_for(
     )
     rows = [sizes[f"n{nest.inner}"] for nest in nests if nest.family == "rows" and nest.inner is not None]
     longest = next((limit for limit in ROW_CLASSES if max(rows, default=0) <= limit), 0) if rows else 0
-    return Variant(vector, longest, strided)
+    return Variant(vector, longest, strided, *_of_columns(seen, nests, sizes, vector))
+
+
+def _of_columns(
+    kernel: Kernel, nests: Sequence[Nest], sizes: dict[str, int], vector: bool
+) -> tuple[int, bool]:
+    """Threads across the columns, and whether blocks share the rows: where they have enough of them."""
+    across, split = 1, False
+    columns = [one for one in nests if one.family == "columns"]
+    for nest in columns:
+        lanes = lanes_along(kernel, nest.inner) if vector else 1
+        here = threads_across(sizes[f"n{nest.inner}"], lanes)
+        groups = prod(sizes[f"n{axis}"] for axis in nest.axes)
+        blocks = groups * -(-sizes[f"n{nest.inner}"] // (here * lanes))
+        loops = [one for one in nest.body if isinstance(one, Loop)]
+        rows = max(prod(sizes[f"n{axis}"] for axis in one.axes) for one in loops)
+        split = split or (rows >= 2 * LEAST_ROWS and blocks < ENOUGH_BLOCKS) or rows > MOST_ROWS
+        across = max(across, here)
+    return (across, split) if columns else (WARP, False)
 
 
 def sizes_in(
