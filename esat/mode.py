@@ -93,8 +93,8 @@ class Mode:
     device
         Where steps run: ``cpu``; ``cuda``, all that can run there on the first CUDA device; ``auto``, on
         either, as is predicted to be faster for the arguments of a call, and on the processor where there is
-        no device. That is the row ``GPU transfer`` of the documents' table: without it
-        (``excluding("gpu_transfer")``) everything stays on the processor.
+        no device. Where there is none, debug mode takes an emulated one. That is the row ``GPU transfer`` of
+        the documents' table: without it (``excluding("gpu_transfer")``) everything stays on the processor.
     machine
         Throughputs the cost model uses; by default those that ``esat.calibrate()`` stored.
     target
@@ -142,6 +142,10 @@ class Mode:
             if key in settings:
                 _check(key, value)
             object.__setattr__(self, key, value)
+        if "device" in settings and self.device == "cuda" and not self.debug:
+            from esat.gpu.kernels import usable_device  # which nobody waits for who asks for no device
+
+            usable_device()
 
     def _settings(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
@@ -199,10 +203,6 @@ def _check_device(value: object) -> None:
     if not _is_one_of(*get_args(DeviceName))(value):
         names = ", ".join(map(repr, get_args(DeviceName)))
         raise ModeError(f"device={reprlib.repr(value)}: steps run on one of {names}")
-    if value == "cuda":
-        from esat.gpu.device import cuda_device  # nothing is imported where no device is asked for
-
-        cuda_device()
 
 
 def _is_limit(value: object) -> bool:

@@ -255,7 +255,8 @@ def _placed(
     rules = _kernel_rules(mode, DeviceRules())
     source = Kernels(mode.machine, mode.threads, mode.soundness == "exact", _target(mode))
     rows = _rows_in_place(mode)
-    linking = Linking(device, rules, rows, source, _routines(mode), permissions, mode.threads)
+    contract = mode.soundness != "exact"
+    linking = Linking(device, rules, rows, source, _routines(mode), permissions, mode.threads, contract)
     host_model = CostModel(_machine(mode))
     costs = costs_of(host_model, found, linking.has_form, linking.on_host, eager=mode.device == "cuda")
     graphs, host = [optimized], None
@@ -428,10 +429,10 @@ def _device(mode: Mode) -> tuple[Device | None, str | None]:
         return None, None
     if not mode.has("gpu_transfer"):
         return None, f"placement: all on the host: the mode {mode.name} leaves out gpu_transfer"
-    from esat.gpu.device import cuda_device
+    from esat.gpu.kernels import usable_device
 
     try:
-        return cuda_device(), None
+        return usable_device(or_emulated=mode.debug), None
     except ModeError as error:
         if mode.device == "cuda":
             raise

@@ -7,6 +7,7 @@ a stand-in without one.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -14,7 +15,8 @@ import numpy as np
 
 from esat.codegen import lower, overwritable, overwrite
 from esat.codegen.kernel.loop_ir import Kernel
-from esat.gpu.device import Device, DeviceArray
+from esat.errors import ModeError
+from esat.gpu.device import Device, DeviceArray, cuda_device
 from esat.gpu.emulator import run_launches
 from esat.gpu.launches import VECTOR_BYTES, Launches, Variant
 from esat.gpu.printing import UnprintableError, print_launches, sizes_in, variant_for
@@ -108,6 +110,34 @@ class Compiled:
 def executor_of(device: Device, contract: bool = True) -> Executor:
     """What runs kernels on a device's arrays."""
     return Emulated() if isinstance(device.arrays, StandIn) else Compiled(device, contract)
+
+
+def usable_device(or_emulated: bool = False) -> Device:
+    """The first CUDA device, for which kernels can be compiled.
+
+    Parameters
+    ----------
+    or_emulated
+        Whether, where there is none, one over NumPy takes its place: kernels are run by the emulator.
+
+    Raises
+    ------
+    ModeError
+        Where there is none; the message names what is missing.
+    """
+    try:
+        device = cuda_device()
+        executor_of(device)
+    except ModeError:
+        if or_emulated:
+            return _emulated_device()
+        raise
+    return device
+
+
+@functools.cache
+def _emulated_device() -> Device:
+    return Device(StandIn())
 
 
 class CudaKernels:

@@ -75,6 +75,7 @@ def link_placed(
     permissions: Permissions,
     in_place: bool = True,
     threads: int | None = None,
+    contract: bool = True,
 ) -> DeviceCalls:
     """Calls of a placed program.
 
@@ -92,6 +93,8 @@ def link_placed(
         Whether kernels may overwrite what nobody needs any more.
     threads
         The most that steps on the host may use.
+    contract
+        Whether kernels on the device may round a product and a sum once.
     """
     plan = placement.plan
     facts = ShapeFacts(graph)
@@ -99,7 +102,7 @@ def link_placed(
     # Library calls on the device make their own results: cupy's pool gives memory by a look-up.
     routines = library_routines(plan, lambda node: None if node in there else routine_for(node))
     forms = {node: device_form(node, device) for node in there}
-    source = SidedKernels(host, CudaKernels(device))
+    source = SidedKernels(host, CudaKernels(device, contract))
     memory = plan_memory(
         plan,
         graph,

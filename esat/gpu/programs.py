@@ -52,6 +52,8 @@ class Linking:
         What programs may overwrite, and which shared variables they update.
     threads
         The most that steps on the host may use.
+    contract
+        Whether kernels on the device may round a product and a sum once.
     """
 
     device: Device
@@ -61,6 +63,7 @@ class Linking:
     routine_for: Callable[[Apply], Routine | None]
     permissions: Permissions
     threads: int | None = None
+    contract: bool = True
 
     def candidate(self, graph: FunctionGraph) -> Candidate:
         """A copy of an optimized graph, fused for kernels of the device."""
@@ -105,6 +108,7 @@ class Linking:
             self.permissions,
             in_place=ELEMWISE in self.rows,
             threads=self.threads,
+            contract=self.contract,
         )
         return kind(calls, profile)
 

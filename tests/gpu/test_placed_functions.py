@@ -48,7 +48,7 @@ def same(found, expected):
         np.testing.assert_allclose(plain, other, rtol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["fast_run", "o1", "o2", "greedy", "debug"])
+@pytest.mark.parametrize("name", ["fast_run", "o1", "o2", "greedy"])
 def test_modes_with_a_device_compute_the_same(cupy, name):
     x, y = RNG.normal(size=(20, 30)), RNG.normal(size=30)
     function = esat.compile(mixed(), Mode(name, device="cuda"))
@@ -201,6 +201,13 @@ def test_a_mode_for_a_device_names_what_is_missing(nothing):
         esat.calibrate(device="cuda")
     with pytest.raises(ModeError, match="'cpu' or 'cuda'"):
         esat.calibrate(device="auto")
+
+
+def test_debug_mode_takes_an_emulated_device_where_there_is_none(nothing):
+    function = esat.compile(mixed(), Mode("debug", device="cuda"))
+    assert {step.side for step in function.steps if step.kind == "kernel"} == {"device"}
+    x, y = RNG.normal(size=(5, 6)), RNG.normal(size=6)
+    same(function(x, y), esat.compile(mixed())(x, y))
 
 
 def test_auto_without_a_device_says_so(nothing):
