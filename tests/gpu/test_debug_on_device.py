@@ -1,0 +1,45 @@
+"""Debug mode with an emulated device: what kernels do wrong is told."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import esat
+from esat import Mode
+from esat.errors import EmulationError
+from esat.gpu import kernels
+from esat.gpu.device import cuda_device
+from esat.gpu.launches import Launches
+
+
+@pytest.fixture(autouse=True)
+def without_cupy(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    cuda_device.cache_clear()
+    yield
+    cuda_device.cache_clear()
+
+
+def exponentials() -> esat.Graph:
+    x = esat.vector("x", dtype="float32")
+    return esat.Graph([x], [esat.exp(x) * x])
+
+
+def test_what_a_kernel_does_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = kernels.print_launches
+
+    def broken(*given) -> Launches:
+        """Kernels that write one vector too many."""
+        made = printed(*given)
+        texts = [one.text.replace("< (n0 // 4)", "< (n0 // 4) + 1") for one in made.launches]
+        changed = tuple(replace(one, text=text) for one, text in zip(made.launches, texts, strict=True))
+        return replace(made, launches=changed)
+
+    monkeypatch.setattr(kernels, "print_launches", broken)
+    function = esat.compile(exponentials(), Mode("debug", device="cuda"))
+    with pytest.raises(
+        EmulationError, match=r"kernel flat, line \d+, block 0, thread 15: element 60 is outside"
+    ):
+        function(np.ones(60, "float32"))
