@@ -172,8 +172,19 @@ class Device:
         function = self._extensions.scipy.linalg.solve_triangular
         return function(matrix, sides, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
+    def add_product(
+        self, target: DeviceArray, alpha: Any, left: DeviceArray, right: DeviceArray, beta: Any
+    ) -> None:
+        """``target = beta * target + alpha * left @ right`` for matrices of one dtype that cuBLAS has."""
+        blas = getattr(self.arrays, "cublas", None)
+        if blas is None:
+            blas = importlib.import_module("cupy.cublas")
+        blas.gemm("N", "N", left, right, out=target, alpha=alpha, beta=beta)
+
     def add_at(self, array: DeviceArray, index: Any, value: DeviceArray) -> None:
-        """Add to elements, to each as often as it is named."""
+        """Add to elements, to each as often as it is named, in any order."""
+        if array.dtype == np.int64:  # which has no atomic addition; the sum of the same bits is the same
+            array, value = array.view(np.uint64), value.astype(np.int64).view(np.uint64)
         self.arrays.add.at(array, index, value)
 
     # ---- errors

@@ -255,6 +255,20 @@ class _Add:
         launched(lambda: np.add.at(array.memory, plain, taken))
 
 
+def _gemm(
+    left_form: str, right_form: str, left: Any, right: Any, out: StandInArray, alpha: Any, beta: Any
+) -> None:
+    """``cupy.cublas.gemm``, of matrices that are not transposed."""
+    if (left_form, right_form) != ("N", "N") or not left.dtype == right.dtype == out.dtype:
+        raise TypeError("invalid dtype")
+    a, b, alpha, beta = map(_plain, (left, right, alpha, beta))
+
+    def add() -> None:
+        out.memory[...] = (alpha * (a @ b) + beta * out.memory).astype(out.dtype)
+
+    launched(add)
+
+
 def _solve_triangular(matrix: Any, sides: Any, **how: Any) -> Any:
     import scipy.linalg
 
@@ -373,6 +387,7 @@ class StandIn(_Functions):
             errstate=lambda **_: nullcontext(), scipy=SimpleNamespace(linalg=algebra)
         )
         self.add = _Add()
+        self.cublas = SimpleNamespace(gemm=_gemm)
         self.fft = _Functions(np.fft)
         self._pool = _Pool()
         self._stream = _Stream()

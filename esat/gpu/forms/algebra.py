@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from esat.gpu.device import Device
 from esat.gpu.forms.form import DeviceForm, Former
-from esat.graph import Apply
+from esat.graph import Apply, Constant
 from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
@@ -23,6 +25,9 @@ _DTYPES = frozenset(["float32", "float64", "complex64", "complex128"])
 """Of products and factorizations that cuBLAS and cuSOLVER have."""
 
 
+_SINGULAR = "Singular matrix"
+
+
 def _matmul(op: MatMul, device: Device, node: Apply) -> DeviceForm:
     return DeviceForm(lambda operands: (device.arrays.matmul(*operands),))
 
@@ -33,29 +38,49 @@ def _normal_product(op: NormalProduct, device: Device, node: Apply) -> DeviceFor
 
 
 def _accumulate(op: AccumulateProduct, device: Device, node: Apply) -> DeviceForm:
-    multiply = device.arrays.matmul
+    in_blas = node.outputs[0].tensor_type.dtype in _DTYPES
 
     def compute(operands: Sequence[Any]) -> Sequence[Any]:
         target, alpha, left, right, beta = operands
-        result = beta * target + alpha * multiply(left, right).reshape(target.shape)
-        if not op.inplace:
-            return (result,)
-        target[...] = result
-        return (target,)
+        if target.size == 0:
+            return (target if op.inplace else target.copy(),)
+        if in_blas and left.size:
+            # cuBLAS reads where it writes only what it multiplies by beta.
+            result = target if op.inplace and target.flags.c_contiguous else target.copy()
+            shape = (left.shape[0], right.shape[1])
+            device.add_product(result.reshape(shape), number(alpha), left, right, number(beta))
+        else:
+            result = beta * target + alpha * device.arrays.matmul(left, right).reshape(target.shape)
+        if op.inplace and result is not target:
+            target[...] = result
+        return (target if op.inplace else result,)
 
-    return DeviceForm(compute)
+    def number(factor: Any) -> Any:
+        return factor.item() if isinstance(factor, np.ndarray) else factor
+
+    factors = frozenset(place for place in (1, 4) if isinstance(node.inputs[place], Constant))
+    return DeviceForm(compute, factors)
 
 
-def _algebra(function: Callable[[Any, Any, Any], Any]) -> Former:
-    """An op that cuSOLVER computes: ``function(op, device, operands)``, errors as on the host."""
+def _algebra(function: Callable[[Any, Any, Any], Any], failure: str = "") -> Former:
+    """An op that cuSOLVER computes: ``function(op, device, operands)``, errors as on the host.
+
+    ``failure`` is what NumPy says where cuSOLVER gives the number of a row.
+    """
 
     def former(op: MatrixOp, device: Device, node: Apply) -> DeviceForm | None:
         if any(variable.tensor_type.dtype not in _DTYPES for variable in node.inputs):
             return None
 
+        def call(*arrays: Any) -> Any:
+            try:
+                with device.checked_algebra():
+                    return function(op, device, arrays)
+            except np.linalg.LinAlgError as error:
+                raise np.linalg.LinAlgError(failure or str(error)) from error
+
         def compute(operands: Sequence[Any]) -> Sequence[Any]:
-            with device.checked_algebra():
-                results = op.call(lambda *arrays: function(op, device, arrays), *operands)
+            results = op.call(call, *operands)
             return results if isinstance(results, tuple) else (results,)
 
         return DeviceForm(compute, is_recordable=False)
@@ -111,13 +136,13 @@ ALGEBRA: Mapping[type[Op], Former] = {
     StructuredProduct: _matmul,
     NormalProduct: _normal_product,
     AccumulateProduct: _accumulate,
-    Cholesky: _algebra(_cholesky),
+    Cholesky: _algebra(_cholesky, "Matrix is not positive definite"),
     QR: _algebra(_qr),
-    Inverse: _algebra(lambda op, device, operands: device.arrays.linalg.inv(*operands)),
+    Inverse: _algebra(lambda op, device, operands: device.arrays.linalg.inv(*operands), _SINGULAR),
     Determinant: _algebra(lambda op, device, operands: device.arrays.linalg.det(*operands)),
     SignLogDeterminant: _algebra(_slogdet),
-    Solve: _algebra(lambda op, device, operands: device.arrays.linalg.solve(*operands)),
-    SolveTriangular: _algebra(_solve_triangular),
+    Solve: _algebra(lambda op, device, operands: device.arrays.linalg.solve(*operands), _SINGULAR),
+    SolveTriangular: _algebra(_solve_triangular, _SINGULAR),
     CholeskySolve: _algebra(_cholesky_solve),
     Eigenvalues: _algebra(
         lambda op, device, operands: device.arrays.linalg.eigvalsh(operands[0], UPLO=op.triangle)

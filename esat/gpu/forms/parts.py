@@ -32,6 +32,10 @@ def _part_write(op: SetSubtensor, device: Device, node: Apply) -> DeviceForm:
     return DeviceForm(compute, from_place(2, node))
 
 
+ADDED = frozenset(["float16", "float32", "float64", "int32", "int64", "uint32", "uint64"])
+"""Dtypes of which a device adds to elements that several threads may name."""
+
+
 def _index_numbers(op: Any, first: int) -> frozenset[int]:
     """Positions of the operands of an index that are numbers, not arrays."""
     found, place = set(), first
@@ -59,6 +63,8 @@ def _advanced_write(op: AdvancedSetSubtensor, device: Device, node: Apply) -> De
     adds = isinstance(op, AdvancedIncSubtensor)
     if not adds and any(variable.tensor_type.dtype != "bool" for variable in arrays):
         return None  # of several values for one element the last one stays: the device writes in any order
+    if adds and node.outputs[0].tensor_type.dtype not in ADDED:
+        return None
 
     def compute(operands: Sequence[Any]) -> Sequence[Any]:
         target, value, *rest = operands
