@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from esat.frontend.elementwise import exp
 from esat.frontend.graph import Graph
-from esat.frontend.tensor import vector
+from esat.frontend.tensor import matrix, vector
 from esat.gpu.profile import DeviceProfile, Link
 from esat.mode import Mode
 from esat.pipeline import compile as compile_graph
@@ -43,6 +44,8 @@ class Sizes:
         Sizes of the axes of matrices that are multiplied.
     samples
         Times that each call is timed.
+    kernels
+        Kernels of the longer of two programs that differ in their number.
     """
 
     copied: int = 1 << 28
@@ -50,6 +53,7 @@ class Sizes:
     matrix: int = 4096
     small_matrix: int = 512
     samples: int = 10
+    kernels: int = 9
 
 
 LARGE = Sizes()
@@ -160,13 +164,16 @@ class _Bench:
         return found[0], found[1] / found[0]
 
     def overheads(self) -> tuple[float, float]:
-        """Seconds of a call besides its kernels, and of each kernel."""
-        operands = [self.values(16 + place) for place in range(9)]
-        programs = []
-        for count in (1, 9):
-            inputs = [vector(f"x{place}") for place in range(count)]
-            programs.append(compile_graph(Graph(inputs, [exp(x) + 1.0 for x in inputs]), self._mode))
-        few, many = programs
-        one, all_ = self.seconds(lambda: few(operands[0])), self.seconds(lambda: many(*operands))
-        launch = max((all_ - one) / 8.0, 1e-7)
-        return max(one - launch, 1e-6), launch
+        """Seconds of a call besides its kernels, and of each kernel, in calls that come again."""
+        x = matrix("x")
+        operand = self.values(256).reshape(16, 16)
+        seconds, counts = [], []
+        for count in (1, self._sizes.kernels):
+            y = x
+            for place in range(count):
+                y = y / (1.0 + y.sum(axis=place % 2, keepdims=True))  # a sum that the next kernel waits for
+            program = compile_graph(Graph([x], [y]), self._mode)
+            seconds.append(min(self.seconds(partial(program, operand)) for _ in range(3)))
+            counts.append(len(program.placements[list(program.placements)[-1]].steps))
+        launch = max((seconds[1] - seconds[0]) / max(counts[1] - counts[0], 1), 1e-7)
+        return max(seconds[0] - counts[0] * launch, 1e-6), launch

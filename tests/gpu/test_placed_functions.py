@@ -239,7 +239,7 @@ def test_a_device_is_measured(cupy, tmp_path, monkeypatch):
     from esat.gpu.profile import device_profile
 
     monkeypatch.setenv(VARIABLE, str(tmp_path / "machine.json"))
-    few = Sizes(copied=1 << 16, elements=64, matrix=16, small_matrix=8, samples=1)
+    few = Sizes(copied=1 << 16, elements=64, matrix=16, small_matrix=8, samples=1, kernels=2)
     monkeypatch.setattr(calibration, "measured_device", lambda device: measured_device(device, few))
     device_profile.cache_clear()
     profile = esat.calibrate(device="cuda")
