@@ -129,12 +129,12 @@ class Variant:
         Whether inputs come with strides; all are C-contiguous otherwise.
     threads_across
         Neighbouring threads that take neighbouring columns: a power of two up to a warp.
-    split_rows
-        Whether blocks share the rows of what gathers along columns.
+    split
+        Whether blocks share what is gathered: the rows of few columns, or few rows that are long.
     """
 
     vector: bool = True
     longest_row: int = 0
     strided: bool = False
     threads_across: int = WARP
-    split_rows: bool = False
+    split: bool = False

@@ -25,7 +25,7 @@ PRINTED: Mapping[str, Mapping[str, Variant]] = {
     "rows_and_columns": {"vectors": VECTORS},
     "mean_and_deviation": {"vectors": VECTORS},
     "softmax": {"vectors": VECTORS, "vectors, rows of any length": Variant(True, 0)},
-    "sums_of_columns": {"vectors": VECTORS, "rows shared by blocks": Variant(True, split_rows=True)},
+    "sums_of_columns": {"vectors": VECTORS, "rows shared by blocks": Variant(True, split=True)},
     "places_of_maxima": {"single elements": SCALARS},
     "integers": {"vectors": VECTORS},
     "transposed": {"vectors": VECTORS},

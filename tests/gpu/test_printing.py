@@ -89,7 +89,7 @@ def test_vectors_need_rows_and_addresses_that_fit() -> None:
 
 def test_few_columns_have_few_threads_across_and_many_blocks() -> None:
     kernel = kernel_of("sums_of_columns")
-    assert variant_for(kernel, [(6,), (10_000, 6)]) == Variant(threads_across=4, split_rows=True)
+    assert variant_for(kernel, [(6,), (10_000, 6)]) == Variant(threads_across=4, split=True)
     assert variant_for(kernel, [(6,), (100, 6)]) == Variant(threads_across=4)
     assert variant_for(kernel, [(1_000_000,), (100, 1_000_000)]) == Variant()
 
@@ -148,6 +148,13 @@ def test_rows_of_columns_are_shared_by_blocks_where_columns_are_few() -> None:
     check([reduce(ARGMAX, x, 0)], [x], [data], ORDERS)
     # Columns that are centred need what an earlier launch gathered.
     check([op("sub", x, reduce(SUM, x, 0, keepdims=True))], [x], [data], ORDERS, vector=False)
+
+
+def test_few_rows_that_are_long_are_shared_by_blocks() -> None:
+    x = matrix()
+    assert variant_for(kernel_of("softmax"), [(3, 20_000)] * 2) == Variant(split=True)
+    data = np.round(numbers(2, 8200))
+    assert check([reduce(ARGMAX, x, 1)], [x], [data], ORDERS, longest_row=0, split=True) == ["rows", "rows"]
 
 
 def test_arrays_read_across_memory_go_through_shared_squares() -> None:

@@ -9,6 +9,7 @@ anyone can launch them.
 ``body``        elements: their places, definitions, loads and stores of vectors
 ``gathering``   accumulators, within a thread and between threads
 ``flat``, ``tiles``, ``rows``, ``full``, ``columns``  the families
+``splitting``, ``rows_split``  what several blocks gather together
 ``program``     all launches of a kernel
 ``variants``    which text fits given arrays
 ==============  ====================================================================================

@@ -1,6 +1,6 @@
 """Tiles: neighbouring threads take neighbouring columns, lines of threads share the rows.
 
-Where there are few columns, blocks share the rows, too (:mod:`esat.gpu.printing.columns_split`): each leaves
+Where there are few columns, blocks share the rows, too (:mod:`esat.gpu.printing.splitting`): each leaves
 partial results, which a further launch combines line by line. How many do so depends on sizes alone.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from esat.codegen.kernel.loop_ir import Accumulator, Definition, Kernel, Loop, Statement, Store
+from esat.codegen.kernel.loop_ir import Accumulator, Definition, Kernel, Loop, Store
 from esat.gpu.launches import WARP, Workspace
 from esat.gpu.printing.body import Position, definitions_in
 from esat.gpu.printing.flat import BLOCK
 from esat.gpu.printing.gathering import Gathering
-from esat.gpu.printing.nests import Nest
+from esat.gpu.printing.nests import Nest, parts_of
 from esat.gpu.printing.source import from_memory, stored, to_memory
 
 LEAST_ROWS = 128
@@ -235,16 +235,3 @@ class Columns(Gathering):
                 self.source.block_if(self.lanes > 1, f"for lane in range({self.lanes})"),
             ):
                 self.define(value, from_memory(f"r{value}[column{lane}]", dtype))
-
-
-def parts_of(body: Sequence[Statement]) -> list[Loop | list[Statement]]:
-    """Loops, and what is between them."""
-    parts: list[Loop | list[Statement]] = []
-    for one in body:
-        if isinstance(one, Loop):
-            parts.append(one)
-        elif parts and isinstance(parts[-1], list):
-            parts[-1].append(one)
-        else:
-            parts.append([one])
-    return parts

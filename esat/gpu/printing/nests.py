@@ -157,3 +157,16 @@ def needed_by(
             values.update(operands_of(one))
             needed.insert(0, one)
     return needed, values
+
+
+def parts_of(body: Sequence[Statement]) -> list[Loop | list[Statement]]:
+    """Loops, and what is between them."""
+    parts: list[Loop | list[Statement]] = []
+    for one in body:
+        if isinstance(one, Loop):
+            parts.append(one)
+        elif parts and isinstance(parts[-1], list):
+            parts[-1].append(one)
+        else:
+            parts.append([one])
+    return parts

@@ -19,13 +19,14 @@ from esat.codegen.kernel.loop_ir import (
 from esat.gpu.launches import Launch, Launches, Variant, Workspace
 from esat.gpu.printing.body import Body, definitions_in, lanes_along
 from esat.gpu.printing.columns import Columns
-from esat.gpu.printing.columns_split import gathers_apart, split_columns
 from esat.gpu.printing.flat import BLOCK, print_flat
 from esat.gpu.printing.full import load_result, print_final, print_partial
 from esat.gpu.printing.gathering import Gathering
 from esat.gpu.printing.nests import Nest, needed_by, nest_of
 from esat.gpu.printing.rows import Rows, plan_rows
+from esat.gpu.printing.rows_split import SharedRows
 from esat.gpu.printing.source import UnprintableError
+from esat.gpu.printing.splitting import Shared, gathers_apart, split
 from esat.gpu.printing.tiles import axis_across, print_tiles
 from esat.gpu.templates import NoDeviceFormError
 
@@ -116,15 +117,14 @@ class _Program:
 
     def _print(self, nest: Nest, statement: Statement) -> None:
         kernel, strided, lanes = self.kernel, self.variant.strided, self._lanes(nest)
-        if nest.family == "rows":
+        if self.variant.split and nest.family in ("rows", "columns") and gathers_apart(nest):
+            self._split(nest, statement, lanes)
+        elif nest.family == "rows":
             plan = plan_rows(kernel, nest, lanes, self.variant.longest_row)
             rows = Rows(kernel, nest, lanes, strided, plan)
             self._begin(rows, (statement,))
             self._add(rows, "rows", *rows.run())
         elif nest.family == "columns":
-            if self.variant.split_rows and gathers_apart(nest):
-                self._split(nest, statement, lanes)
-                return
             columns = Columns(kernel, nest, lanes, strided, self.variant.threads_across)
             self._begin(columns, (statement,))
             self._add(columns, "columns", *columns.run())
@@ -141,17 +141,21 @@ class _Program:
             self._points(nest, statement)
 
     def _split(self, nest: Nest, statement: Statement, lanes: int) -> None:
-        """Columns whose rows are shared by blocks: launches of their own for each loop."""
+        """What blocks gather together: launches of their own for each loop."""
+        kernel, variant = self.kernel, self.variant
 
-        def new_body(lanes: int) -> Columns:
-            variant = self.variant
-            body = Columns(self.kernel, nest, lanes, variant.strided, variant.threads_across)
+        def new_body(lanes: int) -> Shared:
+            body: Shared = (
+                SharedRows(kernel, nest, lanes, variant.strided)
+                if nest.family == "rows"
+                else Columns(kernel, nest, lanes, variant.strided, variant.threads_across)
+            )
             self._begin(body, (statement,))
             return body
 
-        for body, grid, workspaces in split_columns(nest, lanes, new_body):
+        for body, grid, workspaces in split(nest, lanes, new_body):
             self.workspaces |= workspaces
-            self._add(body, "columns", BLOCK, grid)
+            self._add(body, nest.family, BLOCK, grid)
 
     def _points(self, nest: Nest, statement: Statement) -> None:
         """A thread for each place of the outer loops, which runs what is inside."""

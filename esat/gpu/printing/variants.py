@@ -14,6 +14,7 @@ from esat.gpu.printing.body import is_along, lanes_along
 from esat.gpu.printing.columns import ENOUGH_BLOCKS, LEAST_ROWS, threads_across
 from esat.gpu.printing.nests import Nest, nests_of
 from esat.gpu.printing.rows import ROW_CLASSES
+from esat.gpu.printing.rows_split import FEW_ROWS
 
 Shape = Sequence[int]
 MOST_ROWS = 16384
@@ -50,7 +51,15 @@ def variant_for(
     )
     rows = [sizes[f"n{nest.inner}"] for nest in nests if nest.family == "rows" and nest.inner is not None]
     longest = next((limit for limit in ROW_CLASSES if max(rows, default=0) <= limit), 0) if rows else 0
-    return Variant(vector, longest, strided, *_of_columns(seen, nests, sizes, vector))
+    across, split = _of_columns(seen, nests, sizes, vector)
+    split = split or (bool(rows) and not longest and _are_few(nests, sizes))
+    return Variant(vector, longest, strided, across, split)
+
+
+def _are_few(nests: Sequence[Nest], sizes: dict[str, int]) -> bool:
+    """Whether a block for each row leaves most of a device idle."""
+    rows = [prod(sizes[f"n{axis}"] for axis in nest.axes) for nest in nests if nest.family == "rows"]
+    return max(rows) < FEW_ROWS
 
 
 def _of_columns(

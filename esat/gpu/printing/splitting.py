@@ -1,32 +1,40 @@
-"""Columns whose rows are shared by blocks: partial results of a fixed number, then all columns."""
+"""What several blocks gather together: each leaves partial results, and a further launch combines them.
+
+So it is with the rows of few columns, and with few rows that are long.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from esat.codegen.kernel.loop_ir import Definition, Load, Loop, Statement, Store
 from esat.gpu.launches import Workspace
 from esat.gpu.printing.body import Position, definitions_in
-from esat.gpu.printing.columns import Columns, parts_of
-from esat.gpu.printing.nests import Nest, needed_by
+from esat.gpu.printing.columns import Columns
+from esat.gpu.printing.nests import Nest, needed_by, parts_of
+from esat.gpu.printing.rows_split import SharedRows
 
-Part = tuple[Columns, str, dict[str, Workspace]]
+Shared: TypeAlias = Columns | SharedRows
+Part = tuple[Shared, str, dict[str, Workspace]]
 """The body of a launch, its grid, and where it leaves results."""
 
 
 def gathers_apart(nest: Nest) -> bool:
-    """Whether blocks can share the rows: something is gathered, and nothing read that was written over.
+    """Whether blocks can share what is gathered, and nothing is read that was written over.
 
     Each launch computes again what is defined outside of loops.
     """
     loops = [one for one in nest.body if isinstance(one, Loop)]
     stored = {one.array for one in nest.body if isinstance(one, Store)}
-    read = {one.array for one in definitions_in(nest.body) if isinstance(one, Load)}
+    read = {one.array for one in definitions_in((*nest.before, *nest.body)) if isinstance(one, Load)}
+    if nest.family == "rows" and any(one.axes != (nest.inner,) for one in loops):
+        return False
     return any(one.accumulators for one in loops) and stored.isdisjoint(read)
 
 
-def split_columns(nest: Nest, lanes: int, new_body: Callable[[int], Columns]) -> Iterator[Part]:
-    """The launches of a tile, in order.
+def split(nest: Nest, lanes: int, new_body: Callable[[int], Shared]) -> Iterator[Part]:
+    """The launches of a nest, in order.
 
     Parameters
     ----------
@@ -37,7 +45,7 @@ def split_columns(nest: Nest, lanes: int, new_body: Callable[[int], Columns]) ->
 
 
 class _Split:
-    def __init__(self, new_body: Callable[[int], Columns], lanes: int) -> None:
+    def __init__(self, new_body: Callable[[int], Shared], lanes: int) -> None:
         self.new_body = new_body
         self.lanes = lanes
         self.known: list[Definition] = []
@@ -67,7 +75,7 @@ class _Split:
                 assert isinstance(following, list)
                 yield self._combined(part, splits, following, parts)
 
-    def _begin(self, body: Columns, statements: Sequence[Statement], splits: str = "") -> Position:
+    def _begin(self, body: Shared, statements: Sequence[Statement], splits: str = "") -> Position:
         """What a launch computes again for statements."""
         position = body.begin(splits)
         definitions, values = needed_by(statements, self.known)
