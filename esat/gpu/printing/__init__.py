@@ -3,16 +3,17 @@
 Kernels take pointers and ``int64`` numbers, never arrays: that is the calling convention of CUDA C, and
 anyone can launch them.
 
-==============  ====================================================================================
-``source``      lines of a function
-``nests``       what is parallel in a kernel, and so of which family it is
-``body``        elements: their places, definitions, loads and stores of vectors
-``gathering``   accumulators, within a thread and between threads
-``flat``, ``tiles``, ``rows``, ``full``, ``columns``  the families
-``splitting``, ``rows_split``  what several blocks gather together
-``program``     all launches of a kernel
-``variants``    which text fits given arrays
-==============  ====================================================================================
+===============================  ====================================================================
+``source``                       lines of a function
+``nests``                        what is parallel in a kernel, and so of which family it is
+``body``                         elements: their places, definitions, loads and stores of vectors
+``gathering``                    accumulators, within a thread and between threads
+``flat``, ``tiles``              families that gather nothing; the second reads arrays across memory
+``full``, ``rows``, ``columns``  families that gather
+``splitting``, ``rows_split``    what several blocks gather together
+``program``                      all launches of a kernel
+``variants``                     which text fits given arrays
+===============================  ====================================================================
 """
 
 from esat.codegen.kernel.loop_ir import Kernel
