@@ -16,6 +16,7 @@ import argparse
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -52,7 +53,7 @@ def _environment() -> dict[str, str]:
 
 def _tests(processes: int, options: list[str], seconds: float) -> bool:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
-    command += ["-o", "addopts=", "tests/gpu", *options]
+    command += ["-o", "addopts=", "-p", "tools.gpu_failures", "-s", "--tb=short", "tests/gpu", *options]
     if importlib.util.find_spec("xdist") and processes > 1:
         command += ["-n", str(processes), "--dist", "worksteal"]
     return _run("tests", command, seconds)
@@ -69,13 +70,18 @@ def _sanitized(tool: str, seconds: float) -> bool:
 def _run(name: str, command: list[str], seconds: float) -> bool:
     print(f"---- {name}: {' '.join(command)}", flush=True)
     start = time.perf_counter()
+    status = -1
     try:
-        status = subprocess.run(
-            command, cwd=ROOT, env=_environment(), timeout=seconds, check=False
-        ).returncode
-    except (OSError, subprocess.TimeoutExpired) as error:
+        running = subprocess.Popen(command, cwd=ROOT, env=_environment(), start_new_session=True)
+        try:
+            status = running.wait(seconds)
+        except subprocess.TimeoutExpired:
+            print(f"ended after {seconds:.0f} s")
+            # With all that it started: what goes on would disturb what is timed next.
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+    except OSError as error:
         print(error)
-        status = -1
     print(f"---- {name}: status {status}, {time.perf_counter() - start:.0f} s", flush=True)
     return status == 0
 

@@ -23,6 +23,7 @@ from esat.gpu.device import DeviceArray
 from esat.gpu.forms.form import DeviceForm
 from esat.gpu.resident import array_of, keep_there
 from esat.gpu.results import Results
+from esat.gpu.short import ShortWays, has_short_way
 from esat.gpu.steps import PlacedProgram, Step, make_steps
 from esat.gpu.values import Replay, Signature, Signatures, Values
 from esat.graph import Constant, SharedVariable, TensorType, Variable
@@ -79,6 +80,8 @@ class DeviceDriver:
         self._host_constants, self._constants = self._place_constants()
         self._there: dict[Variable, DeviceArray] | None = None
         self._may_record = profile is None and self._is_recordable()
+        short = profile is None and has_short_way(placed, self._results.copied)
+        self._ways = ShortWays(placed, self.signatures) if short else None
 
     # ---- what is known before any call
 
@@ -146,8 +149,30 @@ class DeviceDriver:
 
     def __call__(self, *arguments: Any, out: Any = None) -> Any:
         """Run the program; as the host's driver does."""
+        if self._ways is not None and out is None:
+            return self._short(self._ways, arguments)
         with self.program.lock if self.program.updated else nullcontext():
             return self._call(arguments, out)
+
+    def _short(self, ways: ShortWays, arguments: tuple[Any, ...]) -> Any:
+        """The results by the short way, or else by the long one."""
+        way = ways.find(arguments)
+        if way is None:
+            return self._call(arguments, None)
+        signature = way.signature
+        try:
+            if not (way.is_replayed and self._may_record):
+                return way(arguments)
+            addresses = tuple([argument.data.ptr for argument in arguments])
+            replay = signature.replay
+            if replay is not None and replay.addresses == addresses:
+                return self._replay(replay, Values(self.device, {}, {}, signature, {}))
+            if signature.seen[0] != addresses:
+                signature.seen = (addresses, 1)
+                return way(arguments)
+        except Exception:  # the long way says what it is
+            return self._call(arguments, None)
+        return self._call(arguments, None)
 
     def _call(self, arguments: tuple[Any, ...], out: Any) -> Any:
         if len(arguments) != len(self._inputs):
@@ -172,6 +197,8 @@ class DeviceDriver:
         self._run_steps(values)
         results = self._results.returned(values, out)
         self._results.store(values)
+        if self._ways is not None and out is None:
+            self._ways.add(values, self._may_record and self._replay_pays(values.signature))
         values.signature.idle.append(values.frame)
         return results[0] if len(results) == 1 else results
 

@@ -80,11 +80,9 @@ class Compiled:
     def prepared(self, launches: Launches, names: Sequence[str], sizes: Mapping[str, int]) -> Start:
         """What launches a kernel; its text is compiled now, or comes from the cache."""
         device = self._device
-        spaces = {
-            name: ((space.elements(sizes),), stored(space.dtype))
-            for name, space in launches.workspaces.items()
-        }
-        numbers = {name: np.int64(size) for name, size in sizes.items()}
+        spaces = [((space.elements(sizes),), stored(space.dtype)) for space in launches.workspaces.values()]
+        numbers = [np.int64(size) for size in sizes.values()]
+        place = {name: number for number, name in enumerate((*names, *sizes, *launches.workspaces))}
         calls = []
         for launch in launches.launches:
             blocks = launch.blocks(sizes)
@@ -94,15 +92,15 @@ class Compiled:
                 self._toolchain, launch, device.compute_capability, contract=self._contract
             )
             function = device.function(cubin.code, cubin.entry)
-            calls.append((function, blocks, (launch.block, 1, 1), [one.name for one in launch.arguments]))
+            wanted = [place[one.name] for one in launch.arguments]
+            calls.append((function, blocks, (launch.block, 1, 1), wanted))
 
         def start(arrays: Sequence[DeviceArray]) -> None:
-            given: dict[str, Any] = dict(zip(names, arrays, strict=True))
-            given.update(numbers)
-            for name, (shape, dtype) in spaces.items():
-                given[name] = device.empty(shape, dtype)
+            given: list[Any] = [*arrays, *numbers]
+            for shape, dtype in spaces:
+                given.append(device.empty(shape, dtype))
             for function, blocks, threads, wanted in calls:
-                function(blocks, threads, tuple([given[name] for name in wanted]))
+                function(blocks, threads, tuple([given[number] for number in wanted]))
 
         return start
 
@@ -205,6 +203,10 @@ class Launcher:
         self._names += [f"x{place}" for place in range(len(kernel.inputs))]
 
     def __call__(self, *arrays: DeviceArray) -> None:
+        self.start_for(arrays)(arrays)
+
+    def start_for(self, arrays: Sequence[DeviceArray]) -> Start:
+        """What launches the kernel for arrays of these shapes, strides and alignments, outputs first."""
         address = self._device.address
         key: tuple[Any, ...] = tuple([array.shape for array in arrays])
         if any(address(array) % VECTOR_BYTES for array in arrays):
@@ -212,9 +214,7 @@ class Launcher:
         if not all(array.flags.c_contiguous for array in arrays):
             key = (*key, *[array.strides for array in arrays])
         start = self._plans.get(key)
-        if start is None:
-            start = self._plan(key, arrays)
-        start(arrays)
+        return self._plan(key, arrays) if start is None else start
 
     def _plan(self, key: tuple[Any, ...], arrays: Sequence[DeviceArray]) -> Start:
         shapes = [array.shape for array in arrays]

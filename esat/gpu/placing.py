@@ -237,6 +237,8 @@ class Placing:
         Gives an array of the device for what holds memory of it, None for anything else.
     first
         What the first program was compiled for.
+    array
+        The class of the device's own arrays.
     """
 
     def __init__(
@@ -245,7 +247,9 @@ class Placing:
         build: Callable[[Decision], Executable],
         admit: Callable[[Any], Any],
         first: Decision,
+        array: type | None = None,
     ) -> None:
+        self._array = array
         self._deciding = deciding
         self._build = build
         self._admit = admit
@@ -261,10 +265,15 @@ class Placing:
 
     def in_front_of(self, first: Callable[..., Any]) -> Callable[..., Any]:
         """What runs the program for the arguments; ``first`` runs the first one."""
-        array, known, other = np.ndarray, self._known, self._kind
+        known, other = self._known, self._kind
+        sides: dict[Any, bool] = {np.ndarray: False}
+        if self._array is not None:
+            sides[self._array] = True
 
         def entry(*arguments: Any, out: Any = None) -> Any:
-            key = tuple([(one.shape, False) if type(one) is array else other(one) for one in arguments])
+            key = tuple(
+                [(one.shape, sides[type(one)]) if type(one) in sides else other(one) for one in arguments]
+            )
             program = known[key] if key in known else self._look(key)
             run = first if program is None else program.run
             return run(*arguments) if out is None else run(*arguments, out=out)

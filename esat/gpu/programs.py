@@ -168,7 +168,13 @@ def place_function(
         return linking.program(fresh, decision, profile, kind)
 
     executable = build(first, profile, kind)
-    admit = linking.device.admit
-    placing = Placing(deciding, lambda decision: build(decision, Profile(), Executable), admit, first)
+    device = linking.device
+    placing = Placing(
+        deciding,
+        lambda decision: build(decision, Profile(), Executable),
+        device.admit,
+        first,
+        device.arrays.ndarray,
+    )
     executable.choose_by(placing)
     return executable, placement_report(first, executable)

@@ -23,7 +23,7 @@ class Results:
         self.device = placed.device
         self._outputs = placed.outputs
         self._new_values = placed.new_values
-        self._copied = self._find_copied()
+        self.copied = self._find_copied()
 
     def _find_copied(self) -> tuple[bool, ...]:
         """Which outputs and new values show memory that someone else may see."""
@@ -44,15 +44,15 @@ class Results:
                 results.append(self._fill(out[place], output, values))
             elif not isinstance(output.type, TensorType):
                 value = values.on_host(output)
-                results.append(copied(value) if self._copied[place] else value)
+                results.append(copied(value) if self.copied[place] else value)
             elif self.placed.results == "device":
                 in_place = output in values.there
                 array = values.on_device(output)
-                results.append(array.copy() if in_place and self._copied[place] else array)
+                results.append(array.copy() if in_place and self.copied[place] else array)
             else:
                 in_place = output in values.host
                 array = values.on_host(output)
-                results.append(array.copy() if in_place and self._copied[place] else array)
+                results.append(array.copy() if in_place and self.copied[place] else array)
         return tuple(results)
 
     def _fill(self, given: Any, output: Variable, values: Values) -> Any:
@@ -78,7 +78,7 @@ class Results:
             old = values.there.get(variable) if there else values.host.get(variable)
             if array is old and self.program.is_in_place(variable, value) != "never":
                 continue
-            if self._copied[place]:
+            if self.copied[place]:
                 array = array.copy() if there else copied(array)
             stored.append((variable, "device" if there else "host", array))
         for variable, side, array in stored:

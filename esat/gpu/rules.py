@@ -22,7 +22,8 @@ class DeviceRules:
     Attributes
     ----------
     limits
-        How large kernels may become: each array that is read or written takes four registers of a thread.
+        How large kernels may become. Of 255 registers of a thread each array that is read or written takes
+        four; constants are counted, too, and take none.
 
     >>> from esat.phases.fusion import fuse
     >>> import esat
@@ -33,7 +34,7 @@ class DeviceRules:
     1
     """
 
-    limits: Limits = Limits(arrays=20)
+    limits: Limits = Limits()
 
     def supported(self, node: Apply) -> bool:
         """Whether the node can be part of a kernel: its op has kernel code that has a form for a device."""
