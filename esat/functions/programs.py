@@ -143,7 +143,10 @@ class Program:
             outputs = self.executable(*given)
             outputs = (outputs,) if self._single else outputs
         for place, output in traced.written:
-            leaves[place][...] = outputs[output]
+            value = outputs[output]
+            # Results are on the device if any argument is.
+            plain = isinstance(leaves[place], np.ndarray) and not isinstance(value, np.ndarray)
+            leaves[place][...] = value.get() if plain else value
         results = iter([result.of(outputs, leaves) for result in traced.results])
         return unflatten(traced.structure, results)
 
@@ -153,6 +156,7 @@ def _check_apart(leaves: Sequence[Any], written: Sequence[tuple[int, int]], give
     for place, _ in written:
         target = leaves[place]
         others = [one for one in given if isinstance(one, np.ndarray) and one is not target]
+        others = others if isinstance(target, np.ndarray) else []
         if sum(one is target for one in given) > 1 or any(np.may_share_memory(target, one) for one in others):
             reason = "the function writes to an argument that shares memory with another one; pass a copy"
             raise InputError(reason)

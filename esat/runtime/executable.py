@@ -54,6 +54,9 @@ class Executable:
     values come first. A call that fails leaves shared arrays as they were; states of random generators
     may have advanced.
 
+    With a device (``Mode(device=...)``) arguments may also be arrays there, which are not copied; if one is,
+    outputs are arrays of cupy. See docs/gpu.md.
+
     Several threads may call one executable; with updates, one call runs at a time. While it runs, no
     other executable should read the variables that it updates.
 

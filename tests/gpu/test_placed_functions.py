@@ -176,6 +176,41 @@ def test_copies_of_a_function_run_on_the_device_too(cupy):
     assert any(step.side == "device" for step in again.steps)
 
 
+def test_jitted_functions_take_arrays_of_the_device(cupy):
+    @esat.jit(mode=Mode(device="cuda"))
+    def step(w, data):
+        x, y = data["x"], data["y"]
+        w -= 0.1 * (np.tanh(x @ w) - y).sum(axis=0)
+        return (w * w).sum(), x.shape[0]
+
+    x, y, w = RNG.normal(size=(8, 5)), RNG.normal(size=(8, 5)), RNG.normal(size=(5, 5))
+    host, there, mixed_up = w.copy(), cupy.asarray(w), w.copy()
+    loss, rows = step(host, {"x": x, "y": y})
+    device_loss, _ = step(there, {"x": cupy.asarray(x), "y": cupy.asarray(y)})
+    step(mixed_up, {"x": cupy.asarray(x), "y": y})
+    assert rows == 8
+    assert isinstance(device_loss, StandInArray)
+    np.testing.assert_allclose(float(device_loss), loss)
+    np.testing.assert_allclose(host, w - 0.1 * (np.tanh(x @ w) - y).sum(axis=0))
+    np.testing.assert_allclose(there.get(), host)
+    np.testing.assert_allclose(mixed_up, host)
+    assert len(step.programs) == 1
+
+
+def test_the_device_has_an_extraction_of_its_own(cupy):
+    """On a processor that hardly adds, two products; on a device, one product with a sum."""
+    x = esat.tensor("x", shape=(4, 1000))
+    y, z = esat.tensor("y", shape=(1000, 50)), esat.tensor("z", shape=(1000, 50))
+    graph = esat.Graph([x, y, z], [esat.tanh(x @ y + x @ z)])
+    slow = MachineProfile(element_rate=1e5, matrix_rate=1e7)
+    found = {}
+    for device in ("cpu", "auto"):
+        function = esat.compile(graph, Mode(device=device, machine=slow, threads=1, accuracy="ignore"))
+        found[device] = [node.op.name for node in function.graph.toposort()].count("matmul")
+    assert found == {"cpu": 2, "auto": 1}
+    assert "steps on the device" in str(function.report)
+
+
 # ---- without a device
 
 

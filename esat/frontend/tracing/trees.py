@@ -58,6 +58,10 @@ def flatten(value: Any, leaves: list[Any], where: str = "the arguments", depth: 
     if kind is TracedArray or kind is TracedNumber or isinstance(value, Variable):
         leaves.append(value)
         return ("traced",)
+    described = getattr(value, "__cuda_array_interface__", None)
+    if isinstance(described, dict):  # an array on a device, of whatever library
+        leaves.append(value)
+        return ("array", np.dtype(described["typestr"]), tuple(described["shape"]))
     if depth > _DEEPEST:
         raise InputError(f"{where}: it has more than {_DEEPEST} levels, or contains itself")
     if isinstance(value, (tuple, list, dict)):
