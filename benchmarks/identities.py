@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import esat
-from benchmarks.identity_cases import IDENTITIES, Identity
+from benchmarks.identity_cases import FACTS, IDENTITIES, Identity
 from benchmarks.peers.client import ROOT
 from benchmarks.peers.environments import interpreter_of
 
@@ -49,9 +49,17 @@ def ours(mode: str) -> Found:
 
 
 def _graph(case: Identity) -> esat.Graph:
-    makers = {"v": esat.vector, "z": esat.zvector, "m": esat.matrix}
-    inputs = [makers[kind](name) for name, kind in zip("abcsy", case.inputs, strict=True)]
-    return esat.Graph(inputs, case.build(esat, *inputs), on_unused_input="ignore")
+    makers = {"v": esat.vector, "z": esat.zvector}
+    inputs = [makers.get(kind, esat.matrix)(name) for name, kind in zip("abcsy", case.inputs, strict=True)]
+    return esat.Graph(inputs, case.build(esat, *known(case, inputs)), on_unused_input="ignore")
+
+
+def known(case: Identity, inputs: Sequence[esat.Variable]) -> list[esat.Variable]:
+    """The inputs of a case, with what is known of them."""
+    return [
+        esat.assume(one, FACTS[kind]) if kind in FACTS else one
+        for one, kind in zip(inputs, case.inputs, strict=True)
+    ]
 
 
 def theirs(name: str, interpreter: Path) -> Found:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Build = Callable[..., Any]
+FACTS = {"s": "symmetric", "o": "orthogonal"}
+"""By letter of an input, what is known of it, where a library can be told."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Identity:
     build
         The expression, of a namespace and of the inputs.
     inputs
-        A letter each: ``v`` a vector, ``z`` a complex one, ``m`` a matrix.
+        A letter each: ``v`` a vector, ``z`` a complex one, ``m`` a matrix, ``s`` a symmetric one, ``o`` an
+        orthogonal one.
     fewest
         Operations of the simplest form.
     """
@@ -462,6 +465,26 @@ COMPLEX = tuple(
     }.items()
 )
 
+STRUCTURE = tuple(
+    Identity(name, "structure", build, "ssovv", fewest)
+    for name, (build, fewest) in {
+        "symmetric": (lambda m, a, b, c, x, y: a.T @ x - a @ x, 0),
+        "both ways": (lambda m, a, b, c, x, y: x @ (a @ (b @ y)) - y @ (b @ (a @ x)), 0),
+        "square of a symmetric one": (lambda m, a, b, c, x, y: ((a @ x) ** 2).sum() - x @ (a @ (a @ x)), 0),
+        "a commutator": (
+            lambda m, a, b, c, x, y: ((a @ b - b @ a).T @ x + (a @ b - b @ a) @ x).sum(),
+            0,
+        ),
+        "no trace": (lambda m, a, b, c, x, y: m.trace(a @ (_outer(x, y) - _outer(y, x))), 0),
+        "a turn back": (lambda m, a, b, c, x, y: c.T @ (c @ x) - x, 0),
+        "angles": (lambda m, a, b, c, x, y: (c @ x) @ (c @ y) - x @ y, 0),
+        "lengths": (lambda m, a, b, c, x, y: ((c @ (x - y)) ** 2).sum() - ((x - y) ** 2).sum(), 0),
+        "trace of a turned one": (lambda m, a, b, c, x, y: m.trace(c @ a @ c.T) - m.trace(a), 0),
+        "norm of a turned one": (lambda m, a, b, c, x, y: ((c @ a) ** 2).sum() - (a * a).sum(), 0),
+        "turned both": (lambda m, a, b, c, x, y: ((c @ a @ c.T) @ (c @ x) - c @ (a @ x)).sum(), 0),
+    }.items()
+)
+
 MATRICES = (*PRODUCT, *VARIANCE, *NORMAL, *TRACE, *QUADRATIC, *JOIN)
 SCALARS = (*EXPAND, *FACTOR, *CANCEL, *QUOTIENT, *SHARED, *GRADIENT, *EXPONENT, *CIRCLE)
-IDENTITIES: tuple[Identity, ...] = (*SCALARS, *MATRICES, *COMPLEX)
+IDENTITIES: tuple[Identity, ...] = (*SCALARS, *MATRICES, *COMPLEX, *STRUCTURE)

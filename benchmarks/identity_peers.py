@@ -38,8 +38,11 @@ def jax_peer() -> Peer:
         sigmoid = jax.nn.sigmoid
 
     def run(case: Identity) -> tuple[int, float]:
-        shapes = {"v": (SIZE,), "z": (SIZE,), "m": (SIZE, SIZE)}
-        arrays = [jnp.ones(shapes[kind], complex if kind == "z" else float) for kind in case.inputs]
+        shapes = {"v": (SIZE,), "z": (SIZE,)}
+        arrays = [
+            jnp.ones(shapes.get(kind, (SIZE, SIZE)), complex if kind == "z" else float)
+            for kind in case.inputs
+        ]
         start = time.perf_counter()
         program = jax.jit(lambda *values: case.build(Namespace, *values)).lower(*arrays).compile()
         seconds = time.perf_counter() - start
@@ -71,8 +74,8 @@ def pytensor_peer() -> Peer:
         return name
 
     def run(case: Identity) -> tuple[int, float]:
-        makers = {"v": pt.vector, "z": pt.zvector, "m": pt.matrix}
-        inputs = [makers[kind](f"x{place}") for place, kind in enumerate(case.inputs)]
+        makers = {"v": pt.vector, "z": pt.zvector}
+        inputs = [makers.get(kind, pt.matrix)(f"x{place}") for place, kind in enumerate(case.inputs)]
         start = time.perf_counter()
         output = case.build(Namespace, *inputs)
         function = pytensor.function(inputs, output, mode=mode, on_unused_input="ignore")

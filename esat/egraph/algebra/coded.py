@@ -18,19 +18,21 @@ from esat.records import record
     ON_DIAGONAL,
     LENGTH,
     GATHER,
+    GIVEN,
     CONJUGATE,
     FILL,
     SUM,
     PRODUCT,
     POWER,
-) = range(17)
+) = range(18)
 """What an e-node does with the values of its operands.
 
 ``OPAQUE``: something unknown with all of them. ``POINTWISE``: something unknown, element by element.
 ``FUNCTION``: what :mod:`esat.egraph.algebra.functions` knows of, element by element.
 ``COPY``: the first operand. ``SHUFFLE``, ``REDUCE``, ``CONTRACT``: a DimShuffle, a sum over axes, a product
 of matrices. ``DIAGONAL``, ``ON_DIAGONAL``: the diagonal of a matrix, the matrix of a diagonal. ``LENGTH``: of
-an axis. ``GATHER``: elements of operands, or sums of two, at places in a table. ``CONJUGATE``: the conjugate
+an axis. ``GATHER``: elements of operands, or sums of two, at places in a table. ``GIVEN``:
+elements of a table. ``CONJUGATE``: the conjugate
 of complex numbers, or a part of them.
 
 Then the ring operations. ``FILL``: the second operand in the shape of the first. ``SUM``, ``PRODUCT``: of the
@@ -55,7 +57,7 @@ class Nodes(Arrays):
     number
         Of sums and products how many operands are positive; of powers the exponent; of constants their place
         among the constants; of functions which one. Of what moves axes the word, the mask, the rank or the
-        axis; of gathers which one; 0 for conjugates, 1 for real parts, 2 for
+        axis; of what has a table which one; 0 for conjugates, 1 for real parts, 2 for
         imaginary ones, ``SIZE`` for absolute values.
     seed
         Stands for the operator, the attributes and the dtype: 62 bits.

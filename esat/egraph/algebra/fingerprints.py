@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from esat.egraph.algebra.backend import compiled
-from esat.egraph.algebra.coded import COPY, FILL, GATHER, OPAQUE, SHUFFLE, Nodes
+from esat.egraph.algebra.coded import COPY, FILL, GATHER, GIVEN, OPAQUE, SHUFFLE, Nodes
 from esat.egraph.algebra.coding import Coded, coded
 from esat.egraph.algebra.fields import FIELDS, Field
 from esat.egraph.algebra.lengths import Axes, Symbols, axes_of
 from esat.egraph.algebra.numbers import mixed
 from esat.egraph.algebra.reading import UNKNOWN, Floats, Integers, Reading
+from esat.egraph.algebra.singular import without_meaning
 from esat.egraph.algebra.space import Space
+from esat.egraph.algebra.structured import structured
 from esat.egraph.algebra.trees import Choice
 from esat.egraph.algebra.values import is_quotient
 from esat.records import record
@@ -128,10 +130,17 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     )
     order = order[: backend.choose(code.nodes, choice)]
     axes = axes_of(reading, code, symbols)
-    code = replace(code, nodes=_with_shapes(_with_parts(code.nodes, axes, chosen), reading.word, axes))
+    if _moves(code.nodes) or axes.parts:
+        whole = np.ones(len(axes.identity), np.bool_)
+        whole[[*axes.pieces, *axes.mirrored]] = False
+        found = structured(reading, code, chosen, names, axes.names, whole)
+        axes = replace(axes, structured=found) if found else axes
+    code = replace(code, nodes=_with_tables(code.nodes, axes, chosen))
+    code = replace(
+        code, nodes=_with_shapes(_with_meaning(code.nodes, axes, chosen, order), reading.word, axes)
+    )
     evaluated = _evaluated(reading, chosen, order)
-    moves = bool(((code.nodes.code >= SHUFFLE) & (code.nodes.code <= GATHER)).any())
-    drawn = _Drawn(reading, code, chosen, evaluated, axes if moves else axes.without_lengths())
+    drawn = _Drawn(reading, code, chosen, evaluated, axes if _moves(code.nodes) else axes.without_lengths())
     is_needed = np.zeros(classes, np.int64)
     backend.mark_exponents(code.nodes, chosen, order, is_needed)
     of_exponents = chosen[order[is_needed[order] == 1]]
@@ -146,14 +155,23 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     return Fingerprints(reading, code, chosen, cost, names, order, evaluated, values, axes.names, axes.known)
 
 
-def _with_parts(nodes: Nodes, axes: Axes, chosen: Integers) -> Nodes:
-    """The e-nodes, with those that put arrays together or take parts of them."""
-    if not axes.parts:
+def _moves(nodes: Nodes) -> bool:
+    """Whether any e-node has other axes than its operands."""
+    return bool(((nodes.code >= SHUFFLE) & (nodes.code <= GATHER)).any())
+
+
+def _with_tables(nodes: Nodes, axes: Axes, chosen: Integers) -> Nodes:
+    """The e-nodes, with what puts arrays together or takes parts of them, and matrices of known structure."""
+    if not axes.parts and not axes.structured:
         return nodes
     code, number, divides = nodes.code.copy(), nodes.number.copy(), nodes.divides.copy()
     for place, part in enumerate(axes.parts):
         code[part.node], number[part.node] = GATHER, place
+    for place, matrix in enumerate(axes.structured, len(axes.parts)):
+        code[matrix.node], number[matrix.node] = GIVEN, place
     nodes = replace(nodes, code=code, number=number, divides=divides)
+    if not axes.parts:
+        return nodes
     pending = True
     while pending:
         pending = False
@@ -163,6 +181,17 @@ def _with_parts(nodes: Nodes, axes: Axes, chosen: Integers) -> Nodes:
                 divides[part.node] = 1
                 pending = True
     return nodes
+
+
+def _with_meaning(nodes: Nodes, axes: Axes, chosen: Integers, order: Integers) -> Nodes:
+    """The e-nodes, without those that ask more of a matrix than is known in the small arrays."""
+    singular = [matrix.node for matrix in axes.structured if matrix.is_singular]
+    wrong = without_meaning(nodes, chosen, order, (axes.names != UNKNOWN).sum(axis=1), singular)
+    if not wrong:
+        return nodes
+    code = nodes.code.copy()
+    code[wrong] = OPAQUE
+    return replace(nodes, code=code)
 
 
 def _with_shapes(nodes: Nodes, words: Integers, axes: Axes) -> Nodes:
@@ -216,7 +245,7 @@ class _Drawn:
         is_doubled = self.code.is_doubled[reading.class_of] & (offset != UNKNOWN)
         values, bases = np.zeros(total * (1 + is_doubled.any()), np.int64), np.array(field.bases)
         of_axes = self.chosen, layout.sizes, count, offset, constants, layout.weights, layout.weight
-        space = Space(*of_axes, values, exponents, bases, layout.gathers, *room)
+        space = Space(*of_axes, values, exponents, bases, layout.tables, *room)
         if not is_doubled.any():
             return space, space
         constants = np.array([field.element(value, True) for value in self.code.constants], np.int64)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from esat.egraph.algebra.backend import compiled
+from esat.egraph.algebra.coded import LENGTH
 from esat.egraph.algebra.coding import LENGTH_OP, Coded, ranks_of
 from esat.egraph.algebra.cuts import Cuts
 from esat.egraph.algebra.fields import Field
+from esat.egraph.algebra.forest import has_length
 from esat.egraph.algebra.numbers import mixed
 from esat.egraph.algebra.parts import PART_OPS, Part
 from esat.egraph.algebra.pieces import UNIT
 from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading
+from esat.egraph.algebra.structured import SQUARE, Structured, identities
 from esat.egraph.constructors import opaque_constructor
 from esat.egraph.distinct import distinct
 from esat.egraph.terms import RankedOp, TermGraph
@@ -26,8 +30,10 @@ from esat.ops.shape import ShapeI
 from esat.ops.sparse.record import SparseOp
 from esat.records import record
 
-LARGEST_SIZE = 3
-"""Of the small axes that stand for those of classes."""
+LARGEST_SIZE = 4
+"""Of the small axes that stand for those of square matrices. Of three rows more is true than of many: there
+``K @ K @ K`` is a multiple of ``K`` for all ``K`` that are minus their transposes.
+"""
 
 
 @record(frozen=True, eq=False)
@@ -175,8 +181,12 @@ class Axes:
         By number of a length that is put together of others: these, -1 for a length 1.
     mirrored
         Numbers of the lengths of axes that are read from their ends.
+    is_square
+        bool by number: lengths of rows and columns of one matrix.
     parts
         What is put together of parts.
+    structured
+        Matrices of which the structure is known.
     """
 
     names: Integers
@@ -184,7 +194,9 @@ class Axes:
     known: Integers
     pieces: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     mirrored: tuple[int, ...] = ()
+    is_square: NDArray[np.bool_] | None = None
     parts: tuple[Part, ...] = ()
+    structured: tuple[Structured, ...] = ()
 
     @property
     def ranks(self) -> int:
@@ -208,8 +220,10 @@ class Axes:
         """
         count = len(self.identity)
         small: Integers = 2 + ((self.identity + place) & 1)
+        if self.is_square is not None:
+            small[self.is_square & (small > 2)] = LARGEST_SIZE
         small[list(self.mirrored)] += 2
-        width = max(int(small.max(initial=0)), LARGEST_SIZE)
+        width = int(small.max(initial=0))
         weights = np.ones(1 + width * count, np.int64)
         rows = weights[1:].reshape(count, width)
         word: Any = self.identity ^ field.seed
@@ -235,15 +249,12 @@ class Axes:
         starts = np.where(has_length, begins[self.names] if count else 0, 0)
         if self.pieces:
             weights = np.concatenate(together)
-        return Layout(sizes.reshape(-1), starts.reshape(-1), weights, self._gathers(sizes, lengths))
-
-    def _gathers(self, sizes: Integers, lengths: Mapping[int, int]) -> Integers:
-        """The tables of parts, behind where each begins."""
-        if not self.parts:
-            return np.zeros(0, np.int64)
         tables = [part.elements(sizes, lengths).reshape(-1) for part in self.parts]
-        ends = np.cumsum([len(tables), *map(len, tables)])
-        return np.concatenate([ends[:-1], *tables])
+        for matrix in self.structured:
+            last = int(starts[matrix.klass, matrix.rank - 1])
+            of_last = weights[last : last + int(sizes[matrix.klass, matrix.rank - 1])]
+            tables.append(matrix.elements(field, sizes[matrix.klass], of_last))
+        return Layout(sizes.reshape(-1), starts.reshape(-1), weights, _together(tables))
 
 
 @record(frozen=True, eq=False)
@@ -256,14 +267,31 @@ class Layout:
         int64 by axis of a class: its size, and where its weights begin.
     weights
         Those of the indices of all axes.
-    gathers
-        The tables of parts.
+    tables
+        What is put together of parts, and which elements there are given, behind where each begins.
     """
 
     sizes: Integers
     weight: Integers
     weights: Integers
-    gathers: Integers
+    tables: Integers
+
+
+def _together(tables: Sequence[Integers]) -> Integers:
+    """Tables one after the other, behind where each begins."""
+    if not tables:
+        return np.zeros(0, np.int64)
+    ends = np.cumsum([len(tables), *map(len, tables)])
+    return np.concatenate([ends[:-1], *tables])
+
+
+def _of_square(names: Integers, count: int) -> NDArray[np.bool_]:
+    """Bool ``(count,)``: lengths that two axes of one class have."""
+    is_square = np.zeros(count, np.bool_)
+    for axis in range(1, names.shape[1]):
+        same = (names[:, :axis] == names[:, axis : axis + 1]).any(axis=1) & (names[:, axis] != UNKNOWN)
+        is_square[names[same, axis]] = True
+    return is_square
 
 
 def _mirror(weights: Integers, known: int, prime: int) -> None:
@@ -277,6 +305,29 @@ def _mirror(weights: Integers, known: int, prime: int) -> None:
     weights[size - half :] = weights[:half][::-1]
 
 
+def _square(reading: Reading, coded: Coded, ranks: int) -> tuple[Integers, Integers]:
+    """Axes of one length: of square matrices, and of identity matrices with as many rows as it is long."""
+    pairs: set[tuple[int, int]] = set()
+    for fact in SQUARE:
+        for klass in reading.facts.get(fact, ()):
+            word = int(reading.word[klass])
+            last = word.bit_length() - 2
+            if word > 0 and 0 < last < ranks and word >> (last - 1) & 3 == 0:
+                pairs.add((int(klass) * ranks + last - 1, int(klass) * ranks + last))
+    lengths = np.flatnonzero(coded.nodes.code == LENGTH)
+    for node in identities(reading, coded):
+        klass, rows = int(reading.class_of[node]), reading.operands_of(node)[0]
+        if reading.word[klass] != 4:
+            continue
+        pairs.add((klass * ranks, klass * ranks + 1))
+        for length in lengths[reading.class_of[lengths] == rows].tolist():
+            axis, other = int(coded.nodes.number[length]), reading.operands_of(length)[0]
+            if has_length(int(reading.word[other]), axis):
+                pairs.add((klass * ranks, other * ranks + axis))
+    left, right = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
+    return np.ascontiguousarray(left), np.ascontiguousarray(right)
+
+
 def axes_of(reading: Reading, coded: Coded, symbols: Symbols) -> Axes:
     """What is known of the lengths of axes."""
     ranks = max(int(ranks_of(reading.word).max(initial=0)), 1)
@@ -287,6 +338,7 @@ def axes_of(reading: Reading, coded: Coded, symbols: Symbols) -> Axes:
     is_known = (classes >= 0) & (symbols.axes < ranks)
     places = classes[is_known] * ranks + symbols.axes[is_known]
     backend.unite_pairs(parent, places, first + symbols.names[is_known])
+    backend.unite_pairs(parent, *_square(reading, coded, ranks))
     for _ in range(2):  # whether a matrix is square may be found out after its diagonal was met
         backend.unite(coded.nodes, coded.is_pointwise, reading.word, ranks, parent)
     backend.find_all(parent)
@@ -308,8 +360,8 @@ def axes_of(reading: Reading, coded: Coded, symbols: Symbols) -> Axes:
     np.minimum.at(identity, at[is_met], np.arange(count)[is_met])
     np.maximum.at(known, at[is_met], symbols.known[is_met])
     if cuts is None:
-        return Axes(names, identity, known)
+        return Axes(names, identity, known, is_square=_of_square(names, len(found)))
     pieces, mirrored, parts, lengths = cuts.numbered(found)
     for name, length in lengths.items():
         known[name] = length
-    return Axes(names, identity, known, pieces, mirrored, parts)
+    return Axes(names, identity, known, pieces, mirrored, _of_square(names, len(found)), parts)

@@ -17,6 +17,7 @@ from esat.egraph.algebra.matrices import Matrices, MatrixTerms
 from esat.egraph.algebra.merges import constants, equal_classes, fits
 from esat.egraph.algebra.offers import Offer, Offers, Pattern, Patterns, candidates
 from esat.egraph.algebra.reading import read
+from esat.egraph.algebra.structured import FACTS, SQUARE
 from esat.egraph.algebra.wording import Wording
 from esat.egraph.engine import Engine
 from esat.egraph.terms import TermGraph
@@ -44,6 +45,7 @@ class Algebra:
         self._terms = terms
         self._operators = {*constructors, *(term.constructor for term in terms.terms)}
         self._symbols = Symbols.of(terms)
+        self._facts = (NONNEGATIVE, *FACTS, *SQUARE) if terms.structured else (NONNEGATIVE,)
         self._looked_at: dict[tuple[int, int], int] = {}
         self._looked_at_matrices: dict[tuple[int, int], int] = {}
         self._lent: set[tuple[tuple[int, int], int]] = set()
@@ -52,7 +54,7 @@ class Algebra:
 
     def extend(self, engine: Engine) -> bool:
         """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""
-        found = fingerprints(read(engine, self._operators, (NONNEGATIVE,)), self._symbols)
+        found = fingerprints(read(engine, self._operators, self._facts), self._symbols)
         offers = Offers(found, self._patterns)
         additions = Additions(found, offers.forms, self._symbols.stored_of(found.reading))
         wording = Wording(found, offers.forms, self._terms)

@@ -30,9 +30,10 @@ class Space(Arrays):
         The same in the field of exponents; empty in that field itself, and where nothing has an exponent.
     bases
         What powers with such exponents are taken of.
-    gathers
-        By gather, where its table begins, then the tables: by element, an operand and the number of the
-        element in it, and another two, which are negative where nothing is added.
+    tables
+        By what has a table, where that begins, then the tables: of gathers, by element, an operand and the
+        number of the element in it, and another two, which are negative where nothing is added; of others
+        the elements.
     index, other
         Room, by axis.
     """
@@ -47,6 +48,6 @@ class Space(Arrays):
     values: Integers
     exponents: Integers
     bases: Integers
-    gathers: Integers
+    tables: Integers
     index: Integers
     other: Integers

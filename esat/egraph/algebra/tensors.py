@@ -181,15 +181,20 @@ def on_diagonal(
 
 def gathered(nodes: Nodes, space: Space, node: int, element: int, prime: int) -> int:
     """An element of what is put together of parts of the operands."""
-    entry = space.gathers[nodes.number[node]] + 4 * element
-    first = nodes.operands[nodes.start[node] + space.gathers[entry]]
-    result = space.values[space.offset[space.chosen[first]] + space.gathers[entry + 1]]
-    if space.gathers[entry + 2] >= 0:
-        second = nodes.operands[nodes.start[node] + space.gathers[entry + 2]]
-        result += space.values[space.offset[space.chosen[second]] + space.gathers[entry + 3]]
+    entry = space.tables[nodes.number[node]] + 4 * element
+    first = nodes.operands[nodes.start[node] + space.tables[entry]]
+    result = space.values[space.offset[space.chosen[first]] + space.tables[entry + 1]]
+    if space.tables[entry + 2] >= 0:
+        second = nodes.operands[nodes.start[node] + space.tables[entry + 2]]
+        result += space.values[space.offset[space.chosen[second]] + space.tables[entry + 3]]
         if result >= prime:
             result -= prime
     return int(result)
+
+
+def given(nodes: Nodes, space: Space, node: int, element: int) -> int:
+    """An element of a table."""
+    return int(space.tables[space.tables[nodes.number[node]] + element])
 
 
 def length(nodes: Nodes, space: Space, node: int, ranks: int, prime: int) -> int:

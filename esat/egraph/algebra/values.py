@@ -11,6 +11,7 @@ from esat.egraph.algebra.coded import (
     FILL,
     FUNCTION,
     GATHER,
+    GIVEN,
     ON_DIAGONAL,
     OPAQUE,
     POWER,
@@ -29,6 +30,7 @@ from esat.egraph.algebra.tensors import (
     diagonal,
     fits,
     gathered,
+    given,
     length,
     on_diagonal,
     shuffled,
@@ -163,6 +165,8 @@ def moved(nodes: Nodes, space: Space, node: int, ranks: int, element: int, prime
         return on_diagonal(nodes, space, node, ranks, element, prime, inverse)
     if code == GATHER:
         return gathered(nodes, space, node, element, prime)
+    if code == GIVEN:
+        return given(nodes, space, node, element)
     return length(nodes, space, node, ranks, prime)
 
 

@@ -65,6 +65,7 @@ def test_compiled_loops_move_axes_as_they_say(monkeypatch) -> None:
         (t.transpose(2, 0, 1) * a).mean(axis=1),
         esat.concatenate([a[::-1] @ b, a[:, ::2] @ b[::2]]) - esat.stack([b[0], b[1]])[::-1],
         abs(z * z) ** 2 + esat.real(esat.exp(1j * x) * esat.conj(z)) - esat.imag(z @ (z + 2j)),
+        esat.eye(x.shape[0]) @ x + esat.diag(x) @ x,
         esat.exp(a) * esat.tanh(x) - esat.sin(x + 1) / esat.cosh(a) + esat.sigmoid(esat.expm1(a)),
     ]
     terms = encode(esat.Graph([a, b, t, x, z], outputs).function_graph())
