@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.device_code [--cases NAME ...] [--capabilities 8.0 9.0 10.0] [--write]``
 
-Every kernel that esat makes of the programs of ``benchmarks.kernels`` is printed and compiled for each kind
-of device, rows in classes of several lengths. A kernel fails that spills registers or has memory of its own,
-whose vectors are not loaded by 128 bits, or that takes more registers than a block of its size can have.
+Every kernel that esat makes of the programs of ``benchmarks.kernels`` for a device is printed and compiled
+for each kind of device, in variants of its text. A kernel fails that spills registers or has memory of its
+own, whose vectors are not loaded by 128 bits, or that takes more registers than a block of its size can have.
 ``--write`` puts the table into ``benchmarks/results/device_code.txt``.
 """
 
@@ -22,21 +22,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from benchmarks.peers.cases import CASES, Case
 from benchmarks.peers.client import ROOT
 from benchmarks.peers.esat_contender import executable
+from esat import Mode
 from esat.codegen.kernel.loop_ir import Kernel
+from esat.gpu import kernels as device_kernels
 from esat.gpu.launches import STORED_AS, VECTOR_BYTES, Launch, Variant
 from esat.gpu.printing import print_launches
+from esat.gpu.stand_in import StandIn
 from esat.gpu.toolchain import Cubin, Toolchain, default_toolchain
-from esat.runtime import kernels as kernel_source
 
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
-ROW_CLASSES = (128, 1024, 4096, 16384, 0)
-"""Classes of rows that kernels are compiled for here; 0 for rows of any length."""
+VARIANTS = (
+    *(Variant(longest_row=longest) for longest in (128, 1024, 4096, 16384, 0)),
+    Variant(vector=False, longest_row=1024),
+    Variant(threads_across=4, split_rows=True),
+)
+"""Variants of texts that are compiled here; those that a kernel has alike are one."""
 DTYPES = ("float32", "float64")
 REGISTERS = 65536
 """Of a multiprocessor, on all devices so far."""
@@ -49,7 +56,7 @@ class Compiled:
 
     case: str
     dtype: str
-    longest_row: int
+    variant: Variant
     launch: Launch
     capability: tuple[int, int]
     cubin: Cubin
@@ -82,7 +89,9 @@ class Compiled:
         """Its line of the table."""
         cubin = self.cubin
         name = f"{self.case} {self.dtype}"
-        name += f" rows <= {self.longest_row}" if self.longest_row and self.launch.family == "rows" else ""
+        if self.launch.family == "rows" and self.variant.longest_row:
+            name += f" <= {self.variant.longest_row}"
+        name += "" if self.variant.vector else " scalar"
         return (
             f"{name:46} {self.launch.family:8} sm_{self.capability[0]}{self.capability[1]:<2}"
             f" {self.launch.block:5} {cubin.registers:4} {cubin.spilled:5} {cubin.shared:6}"
@@ -105,8 +114,8 @@ def vector_bits(launch: Launch, name: str) -> int:
 
 @contextmanager
 def watched() -> Iterator[list[Kernel]]:
-    """All kernels that are lowered meanwhile."""
-    lower, found = kernel_source.lower, []
+    """All kernels that are lowered for a device meanwhile."""
+    lower, found = device_kernels.lower, []
 
     def watching(group):
         kernel = lower(group)
@@ -114,33 +123,34 @@ def watched() -> Iterator[list[Kernel]]:
             found.append(kernel)
         return kernel
 
-    kernel_source.lower = watching
+    device_kernels.lower = watching
     try:
         yield found
     finally:
-        kernel_source.lower = lower
+        device_kernels.lower = lower
 
 
 def kernels(case: Case, dtype: str) -> list[Kernel]:
-    """The kernels of a program."""
+    """The kernels of a program for a device, which needs to be none: nothing is run."""
+    sys.modules["cupy"] = cast(Any, StandIn())
     with watched() as found:
-        executable(case, dtype)
+        executable(case, dtype, Mode("fast_run", device="cuda"))
     return found
 
 
 def compiled(
     case: str, dtype: str, kernel: Kernel, toolchain: Toolchain, capabilities: Sequence[tuple[int, int]]
 ) -> Iterator[Compiled]:
-    """All launches of a kernel, for arrays whose vectors are aligned."""
+    """All launches of a kernel."""
     seen: set[str] = set()
-    for longest in ROW_CLASSES:
-        for launch in print_launches(kernel, Variant(longest_row=longest)).launches:
+    for variant in VARIANTS:
+        for launch in print_launches(kernel, variant).launches:
             if launch.text in seen:
                 continue
             seen.add(launch.text)
             for capability in capabilities:
                 cubin = toolchain.compile(launch, capability)
-                yield Compiled(case, dtype, longest, launch, capability, cubin, instructions(cubin))
+                yield Compiled(case, dtype, variant, launch, capability, cubin, instructions(cubin))
 
 
 def instructions(cubin: Cubin) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ numba-cuda is imported where the first kernel is compiled.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import math
 import re
@@ -14,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import CompileError, EsatError
+from esat.errors import CompileError
 from esat.gpu.launches import STORED_AS, Launch
-from esat.gpu.toolchain.interface import Cubin
+from esat.gpu.toolchain.interface import LEAST_CAPABILITY, Cubin
 from esat.gpu.toolchain.linking import architecture, linked, linker_version
 
 
@@ -66,38 +67,41 @@ class NumbaCuda:
             As :meth:`compile`.
         """
         architecture(capability)
-        names = _namespace()
         try:
-            exec(compile(launch.text, f"<kernel {launch.family}>", "exec"), names)
-            signature = tuple(
-                _TYPES.CPointer(getattr(_TYPES, STORED_AS.get(one.dtype, one.dtype)))
-                if one.dtype
-                else _TYPES.int64
-                for one in launch.arguments
-            )
-            # What numba-cuda's compile_ptx does, which has no way to tell NVVM not to contract.
-            library, _ = _COMPILER._compile_pyfunc_with_fixup(
-                names["kernel"],
-                signature,
-                device=False,
-                abi="numba",
-                cc=capability,
-                launch_bounds=launch.block,
-            )
-            library._nvvm_options["fma"] = contract
+            library = _library(launch, contract)
             text = str(library.get_asm_str(cc=capability))
-            # A name that changes from call to call, and a variable of that name, which kernels do not read.
-            text = re.sub(r"^\.common .*NumbaEnv.*$", "", text, flags=re.MULTILINE)
-            return text.replace(library._entry_name, "kernel")
-        except EsatError:
-            raise
         except Exception as error:
             raise CompileError(
                 f"kernel {launch.family}: numba-cuda refuses the text: {error}\n{launch.text}"
             ) from error
+        # A name that changes from call to call, and a variable of that name, which kernels do not read.
+        text = re.sub(r"^\.common .*NumbaEnv.*$", "", text, flags=re.MULTILINE)
+        return text.replace(library._entry_name, "kernel")
 
     def compile(self, launch: Launch, capability: tuple[int, int], *, contract: bool = True) -> Cubin:
         return linked(self.ptx(launch, capability, contract=contract), capability, contract=contract)
+
+
+@functools.lru_cache(maxsize=4)
+def _library(launch: Launch, contract: bool) -> Any:
+    """A kernel as LLVM's code for NVVM, the same for all devices: most of the time goes into it."""
+    names = _namespace()
+    exec(compile(launch.text, f"<kernel {launch.family}>", "exec"), names)
+    signature = tuple(
+        _TYPES.CPointer(getattr(_TYPES, STORED_AS.get(one.dtype, one.dtype))) if one.dtype else _TYPES.int64
+        for one in launch.arguments
+    )
+    # What numba-cuda's compile_ptx does, which has no way to tell NVVM not to contract.
+    library, _ = _COMPILER._compile_pyfunc_with_fixup(
+        names["kernel"],
+        signature,
+        device=False,
+        abi="numba",
+        cc=LEAST_CAPABILITY,
+        launch_bounds=launch.block,
+    )
+    library._nvvm_options["fma"] = contract
+    return library
 
 
 def _version(package: str) -> str:
