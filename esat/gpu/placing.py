@@ -295,11 +295,18 @@ class Placing:
             program = None  # the first one, which says what is wrong with arguments that do not fit
             if self._fits(key):
                 ends = Ends(there, "device") if there else ON_HOST
-                program = self._program(self._deciding.decide(ends, [shape for shape, _ in key]))
+                program = self._program(self._decide(ends, [shape for shape, _ in key]))
             while len(self._known) >= KNOWN_SIGNATURES:
                 del self._known[next(iter(self._known))]
             self._known[key] = program
             return program
+
+    def _decide(self, ends: Ends, shapes: Sequence[Shape | None]) -> Decision:
+        if not self._deciding.costs.eager:
+            return self._deciding.decide(ends, shapes)
+        # Where a step runs that can run on the device does not depend on sizes.
+        known = next((one for one in self._programs if one.choice.ends == ends), None)
+        return self._deciding.decide(ends, shapes) if known is None else known
 
     def _fits(self, key: Key) -> bool:
         inputs = self._deciding.candidates[0].graph.inputs
