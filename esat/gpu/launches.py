@@ -128,7 +128,8 @@ class Variant:
     strided
         Whether inputs come with strides; all are C-contiguous otherwise.
     threads_across
-        Neighbouring threads that take neighbouring columns: a power of two up to a warp.
+        Neighbouring threads that take neighbours of a row, where threads of a block have several rows: a
+        power of two up to 256, for what gathers along columns up to a warp.
     split
         Whether blocks share what is gathered: the rows of few columns, or few rows that are long.
     """

@@ -34,7 +34,7 @@ class DeviceRules:
     1
     """
 
-    limits: Limits = Limits()
+    limits: Limits = Limits(nodes=1024, flops=4096.0, arrays=40)
 
     def supported(self, node: Apply) -> bool:
         """Whether the node can be part of a kernel: its op has kernel code that has a form for a device."""

@@ -78,11 +78,11 @@ def test_vectors_need_rows_and_addresses_that_fit() -> None:
         group_of([op("add", x := matrix(), dimshuffle(v := variable("float32", None), ("x", 0)))], [x, v])
     )
     shapes = [(5, 8), (5, 8), (8,)]
-    assert variant_for(kernel, shapes) == Variant(vector=True)
-    assert variant_for(kernel, [(5, 7), (5, 7), (7,)]) == Variant(vector=False)
-    assert variant_for(kernel, shapes, addresses=(0, 64, 72)) == Variant(vector=False)
+    assert variant_for(kernel, shapes) == Variant(vector=True, threads_across=2)
+    assert variant_for(kernel, [(5, 7), (5, 7), (7,)]) == Variant(vector=False, threads_across=8)
+    assert not variant_for(kernel, shapes, addresses=(0, 64, 72)).vector
     strides = [(32, 4), (4, 20), (4,)]
-    assert variant_for(kernel, shapes, strides) == Variant(vector=False, strided=True)
+    assert variant_for(kernel, shapes, strides) == Variant(vector=False, strided=True, threads_across=8)
     assert sizes_in(kernel, shapes) == {"n0": 5, "n1": 8}
     assert sizes_in(kernel, shapes, strides) == {"n0": 5, "n1": 8, "s0_0": 1, "s0_1": 5, "s1_0": 1}
 
@@ -107,6 +107,14 @@ def test_flat_kernels_take_vectors_of_any_number_of_elements() -> None:
     assert launch.blocks({"n0": 0}) == (0, 1, 1)
     assert launch.blocks({"n0": 4 * 256}) == (1, 1, 1)
     assert launch.blocks({"n0": 4 * 256 + 1}) == (2, 1, 1)
+
+
+def test_a_grid_has_rows_along_two_of_its_axes() -> None:
+    """Along one there may be 65,535 blocks, here of eight rows."""
+    (launch,) = print_launches(kernel_of("rows_and_columns"), Variant()).launches
+    assert launch.blocks({"n0": 9, "n1": 100}) == (2, 2, 1)
+    assert launch.blocks({"n0": 8 * 65_535 + 1, "n1": 64}) == (1, 65_535, 2)
+    assert 0 in launch.blocks({"n0": 0, "n1": 64})
 
 
 # ---- fusion
@@ -179,6 +187,14 @@ def test_places_of_extrema_are_those_of_the_first_nan_and_of_ties() -> None:
     outputs = [reduce(ARGMAX, x, 1), reduce(ARGMIN, x, 1), reduce(MAX, x, 1)]
     assert check(outputs, [x], [data], ORDERS) == ["rows"]
     check([reduce(ARGMAX, x)], [x], [data], ORDERS)
+
+
+def test_rows_and_columns_are_broadcast() -> None:
+    x, row, column = matrix(), variable("float32", None), variable("float32", None, 1)
+    scaled = op("mul", op("add", x, dimshuffle(row, ("x", 0))), column)
+    assert check([scaled], [x, row, column], [numbers(41, 36), numbers(36), numbers(41, 1)], ORDERS) == [
+        "flat"
+    ]
 
 
 def test_strided_inputs() -> None:

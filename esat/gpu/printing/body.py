@@ -251,7 +251,7 @@ class Body:
             if axis == axes[-1] and lanes > 1:
                 source.line(f"chunks = n{axis} // {lanes}")
                 size = "chunks"
-            source.line(f"rest{axis} = {rest} // {size}")
+            source.line(f"rest{axis} = int64(uint64({rest}) // uint64({size}))")
             source.line(
                 f"i{axis} = ({rest} - rest{axis} * {size})" + (f" * {lanes}" if size == "chunks" else "")
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from esat.codegen.kernel.loop_ir import Accumulator, Definition, Kernel, Loop, Store
-from esat.gpu.launches import WARP, Workspace
+from esat.gpu.launches import Workspace
 from esat.gpu.printing.body import Position, definitions_in
 from esat.gpu.printing.flat import BLOCK
 from esat.gpu.printing.gathering import Gathering
@@ -24,18 +24,13 @@ ENOUGH_BLOCKS = 2048
 """Blocks that keep any device busy."""
 
 
-def threads_across(columns: int, lanes: int) -> int:
-    """How many neighbouring threads take the columns: a power of two, a warp at most."""
-    return min(1 << max(-(-columns // lanes) - 1, 0).bit_length(), WARP)
-
-
 class Columns(Gathering):
     """The body of a launch that gathers along outer axes.
 
     Parameters
     ----------
     width
-        Neighbouring threads that take neighbouring columns.
+        Neighbouring threads that take neighbouring columns: a power of two, a warp at most.
     """
 
     def __init__(self, kernel: Kernel, nest: Nest, lanes: int, strided: bool, width: int) -> None:

@@ -135,7 +135,7 @@ class _Program:
         elif nest.family == "flat":
             flat = Body(kernel, nest.inner, lanes, strided)
             self._begin(flat, (statement,))
-            grid = print_flat(flat, nest)
+            grid = print_flat(flat, nest, self.variant.threads_across)
             self._add(flat, "flat", BLOCK, grid)
         else:
             self._points(nest, statement)

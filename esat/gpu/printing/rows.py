@@ -17,7 +17,7 @@ from esat.records import record
 
 ROW_CLASSES = (8, 32, 128, 512, 1024, 2048, 4096, 8192, 16384)
 """Elements up to which a kernel is printed for rows that it holds; each loop reads longer ones again."""
-ROW_THREADS = ((1, 16), (8, 16), (32, 32), (128, 64), (256, 64), (512, 64))
+ROW_THREADS = ((1, 16), (8, 16), (32, 16), (128, 64), (256, 64), (512, 64))
 """Threads that share a row, and how many words of 4 bytes each may hold in registers."""
 LONG_ROW_THREADS = 512
 """Threads that share a row that they do not hold."""

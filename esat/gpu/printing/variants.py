@@ -11,7 +11,8 @@ from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel, Load, Loop, Store, walk
 from esat.gpu.launches import VECTOR_BYTES, WARP, Variant
 from esat.gpu.printing.body import is_along, lanes_along
-from esat.gpu.printing.columns import ENOUGH_BLOCKS, LEAST_ROWS, threads_across
+from esat.gpu.printing.columns import ENOUGH_BLOCKS, LEAST_ROWS
+from esat.gpu.printing.flat import BLOCK
 from esat.gpu.printing.nests import Nest, nests_of
 from esat.gpu.printing.rows import ROW_CLASSES
 from esat.gpu.printing.rows_split import FEW_ROWS
@@ -51,33 +52,39 @@ def variant_for(
     )
     rows = [sizes[f"n{nest.inner}"] for nest in nests if nest.family == "rows" and nest.inner is not None]
     longest = next((limit for limit in ROW_CLASSES if max(rows, default=0) <= limit), 0) if rows else 0
-    across, split = _of_columns(seen, nests, sizes, vector)
-    split = split or (bool(rows) and not longest and _are_few(nests, sizes))
+    across = _threads_across(seen, nests, sizes, vector)
+    split = (bool(rows) and not longest and _are_few(nests, sizes)) or any(
+        _are_few_columns(nest, sizes, across * (lanes_along(seen, nest.inner) if vector else 1))
+        for nest in nests
+        if nest.family == "columns"
+    )
     return Variant(vector, longest, strided, across, split)
+
+
+def _threads_across(kernel: Kernel, nests: Sequence[Nest], sizes: dict[str, int], vector: bool) -> int:
+    """Neighbouring threads that take neighbours of a row: a power of two, for columns a warp at most."""
+    most, across = 1, 1
+    for nest in nests:
+        if nest.family == "columns" or (nest.family == "flat" and len(nest.axes) > 1):
+            lanes = lanes_along(kernel, nest.inner) if vector else 1
+            vectors = -(-sizes[f"n{nest.inner}"] // lanes)
+            across = max(across, 1 << max(vectors - 1, 0).bit_length())
+            most = WARP if nest.family == "columns" or most == WARP else BLOCK
+    return min(across, most) if most > 1 else WARP
+
+
+def _are_few_columns(nest: Nest, sizes: dict[str, int], width: int) -> bool:
+    """Whether blocks of ``width`` columns leave much of a device idle, or have very many rows."""
+    blocks = prod(sizes[f"n{axis}"] for axis in nest.axes) * -(-sizes[f"n{nest.inner}"] // width)
+    loops = [one for one in nest.body if isinstance(one, Loop)]
+    rows = max(prod(sizes[f"n{axis}"] for axis in one.axes) for one in loops)
+    return (rows >= 2 * LEAST_ROWS and blocks < ENOUGH_BLOCKS) or rows > MOST_ROWS
 
 
 def _are_few(nests: Sequence[Nest], sizes: dict[str, int]) -> bool:
     """Whether a block for each row leaves most of a device idle."""
     rows = [prod(sizes[f"n{axis}"] for axis in nest.axes) for nest in nests if nest.family == "rows"]
     return max(rows) < FEW_ROWS
-
-
-def _of_columns(
-    kernel: Kernel, nests: Sequence[Nest], sizes: dict[str, int], vector: bool
-) -> tuple[int, bool]:
-    """Threads across the columns, and whether blocks share the rows: where they have enough of them."""
-    across, split = 1, False
-    columns = [one for one in nests if one.family == "columns"]
-    for nest in columns:
-        lanes = lanes_along(kernel, nest.inner) if vector else 1
-        here = threads_across(sizes[f"n{nest.inner}"], lanes)
-        groups = prod(sizes[f"n{axis}"] for axis in nest.axes)
-        blocks = groups * -(-sizes[f"n{nest.inner}"] // (here * lanes))
-        loops = [one for one in nest.body if isinstance(one, Loop)]
-        rows = max(prod(sizes[f"n{axis}"] for axis in one.axes) for one in loops)
-        split = split or (rows >= 2 * LEAST_ROWS and blocks < ENOUGH_BLOCKS) or rows > MOST_ROWS
-        across = max(across, here)
-    return (across, split) if columns else (WARP, False)
 
 
 def sizes_in(
