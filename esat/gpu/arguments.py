@@ -9,7 +9,7 @@ import numpy as np
 
 from esat.errors import InputError
 from esat.gpu.device import DeviceArray
-from esat.gpu.resident import array_of, keep_there, shape_of
+from esat.gpu.resident import array_of, shape_of
 from esat.gpu.steps import PlacedProgram
 from esat.gpu.values import Signature, Signatures, Values
 from esat.graph import SharedVariable, TensorType, Variable
@@ -43,6 +43,9 @@ class Arguments:
             variable: variable.type.numpy_dtype
             for variable in self._inputs
             if isinstance(variable.type, TensorType)
+        }
+        self._renewed_there = {
+            variable for variable, value in placed.new_values if placed.made_on.get(value) != "host"
         }
         self._read = readers(placed)
         self._outputs = placed.outputs
@@ -111,11 +114,10 @@ class Arguments:
             elif not isinstance(variable.type, TensorType):
                 values.host[variable] = variable.look()
             elif "device" in sides:
-                array = values.there[variable] = array_of(variable, self.device)
-                keep_there(variable, self.device, array)
+                values.there[variable] = array_of(variable, self.device)
             else:
                 read = self._read.get(variable, ())
-                if "device" in read:
+                if "device" in read or variable in self._renewed_there:
                     values.there[variable] = array_of(variable, self.device)
                 if "host" in read or not read:
                     values.host[variable] = variable.look()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
@@ -18,15 +17,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from esat.errors import DeviceError, DeviceMemoryError, ModeError
+from esat.gpu.blas import Cublas, CublasError
 from esat.graph.op import Array
+from esat.runtime.buffers import Allocator, allocator
 
 DeviceArray: TypeAlias = Any
 """An array of cupy's, or of what stands for it."""
 
 OLDEST = (8, 0)
 """Compute capability from which kernels run: copies in the background, full warps of 64-bit shuffles."""
-STAGED_FROM = 1 << 16
-"""Bytes from which a copy to memory that exists goes through pinned memory, and the host goes on."""
+HOST_POOLS = 64
+"""Shapes of results that come back to the host for which memory is kept."""
 CUDA_DEVICE = 2
 """DLPack's number for memory of a CUDA device."""
 _PERMANENT = ("IllegalAddress", "LaunchFailure", "LaunchFailed", "ILLEGAL_ADDRESS", "LAUNCH_FAILED", "Assert")
@@ -62,7 +63,7 @@ class Device:
         self.arrays = arrays
         self.number = number
         self._lost: str | None = None
-        self._own = threading.local()
+        self._host_pools: dict[tuple[tuple[int, ...], np.dtype[Any]], Allocator] = {}
         self._functions: dict[tuple[bytes, str], tuple[Any, Any]] = {}
         try:
             found = arrays.cuda.runtime.getDeviceCount()
@@ -120,23 +121,37 @@ class Device:
         return int(array.data.ptr)
 
     def upload(self, array: Array) -> DeviceArray:
-        """A copy of a NumPy array on the device. cupy stages it in pinned memory."""
-        return self.arrays.asarray(array, order="C")
+        """A copy of a NumPy array on the device, contiguous in C order."""
+        target = self.arrays.empty(array.shape, array.dtype)
+        self.upload_into(array, target)
+        return target
 
     def upload_into(self, array: Array, target: DeviceArray) -> None:
-        """Copy a NumPy array to memory that the device has already; contiguous there."""
-        if array.nbytes < STAGED_FROM:
-            target.set(np.ascontiguousarray(array).reshape(array.shape))
-            return
-        staging = getattr(self._own, "staging", None)
-        if staging is None:
-            staging = self._own.staging = _Staging(self.arrays)
-        staging.copy(array, target)
+        """Copy a NumPy array to a contiguous array of its shape and dtype that the device has already.
+
+        Straight from the host's pages: to put them into pinned memory first takes longer than that saves.
+        """
+        target.set(np.ascontiguousarray(array).reshape(array.shape))
 
     def download(self, array: DeviceArray) -> Array:
-        """A copy of a device array as a NumPy array, contiguous in C order; waits for what computes it."""
+        """A copy of a device array as a NumPy array, contiguous in C order; waits for what computes it.
+
+        The memory of large ones is that of earlier ones that nobody sees any more: new pages take three times
+        as long as the copy.
+        """
         with self.translated():
-            return np.asarray(self.arrays.asnumpy(array, order="C"))
+            target = self._host_array(tuple(array.shape), array.dtype)
+            self.arrays.asnumpy(self.arrays.ascontiguousarray(array), out=target)
+            return target
+
+    def _host_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        pools = self._host_pools
+        known = pools.get((shape, dtype))
+        if known is None:
+            while len(pools) >= HOST_POOLS:
+                pools.pop(next(iter(pools)), None)
+            known = pools[shape, dtype] = allocator(shape, dtype)
+        return known()
 
     def wait(self) -> None:
         """Until the current stream has done all that it was given."""
@@ -172,10 +187,32 @@ class Device:
         function = self._extensions.scipy.linalg.solve_triangular
         return function(matrix, sides, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
+    @functools.cached_property
+    def _cublas(self) -> Cublas | None:
+        """CuBLAS called directly; None where it cannot be, and cupy calls it."""
+        if hasattr(self.arrays, "extensions"):
+            return None
+        try:
+            return Cublas(self.arrays)
+        except OSError:
+            return None
+
+    def product(self, left: DeviceArray, right: DeviceArray) -> DeviceArray:
+        """``left @ right``, of matrices or batches of them."""
+        if self._cublas is not None and left.ndim == right.ndim and left.ndim in (2, 3):
+            batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+            result = self.arrays.empty((*batch, left.shape[-2], right.shape[-1]), left.dtype)
+            if self._cublas.multiply(left, right, result):
+                return result
+        return self.arrays.matmul(left, right)
+
     def add_product(
         self, target: DeviceArray, alpha: Any, left: DeviceArray, right: DeviceArray, beta: Any
     ) -> None:
         """``target = beta * target + alpha * left @ right`` for matrices of one dtype that cuBLAS has."""
+        known = isinstance(alpha, float) and isinstance(beta, float)
+        if known and self._cublas is not None and self._cublas.multiply(left, right, target, alpha, beta):
+            return
         blas = getattr(self.arrays, "cublas", None)
         if blas is None:
             blas = importlib.import_module("cupy.cublas")
@@ -251,7 +288,7 @@ class Device:
     @functools.cached_property
     def _driver_errors(self) -> tuple[type[Exception], ...]:
         cuda = self.arrays.cuda
-        return (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
+        return (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError, CublasError)
 
     # ---- graphs
 
@@ -297,27 +334,6 @@ class Recording:
     def finish(self) -> None:
         """The current stream has been given all that reads the results: the next replay comes after that."""
         self._done = self._device.arrays.cuda.get_current_stream().record()
-
-
-class _Staging:
-    """Pinned memory of a thread, through which arrays go to the device."""
-
-    def __init__(self, arrays: Any) -> None:
-        self._arrays = arrays
-        self._memory: Any = None
-        self._size = 0
-        self._copied: Any = None
-
-    def copy(self, array: Array, target: DeviceArray) -> None:
-        if self._copied is not None:
-            self._copied.synchronize()
-        if array.nbytes > self._size:
-            self._memory, self._size = self._arrays.cuda.alloc_pinned_memory(array.nbytes), array.nbytes
-        staged = np.frombuffer(self._memory, array.dtype, array.size).reshape(array.shape)
-        np.copyto(staged, array)
-        stream = self._arrays.cuda.get_current_stream()
-        target.set(staged, stream=stream)
-        self._copied = stream.record()
 
 
 def _bytes_in(message: str) -> int:

@@ -79,6 +79,7 @@ class DeviceDriver:
         self._results = Results(placed)
         self._host_constants, self._constants = self._place_constants()
         self._there: dict[Variable, DeviceArray] | None = None
+        self._changed = self._first_changes()
         self._may_record = profile is None and self._is_recordable()
         short = profile is None and has_short_way(placed, self._results.copied)
         self._ways = ShortWays(placed, self.signatures) if short else None
@@ -109,6 +110,21 @@ class DeviceDriver:
             self._there = {one: self.device.upload(self._host_constants[one]) for one in self._constants}
         return self._there
 
+    def _first_changes(self) -> dict[int, list[SharedVariable]]:
+        """Number of a step on the device -> shared variables whose values it is the first to overwrite.
+
+        Until then a value is on the host as well, where it was there, and a call that fails leaves it.
+        """
+        found: dict[int, list[SharedVariable]] = {}
+        seen: set[Variable] = set()
+        for number, step in enumerate(self._steps):
+            for variable in self.program.overwritten_by(step.group):
+                for root in self.program.roots(variable):
+                    if isinstance(root, SharedVariable) and root not in seen and step.group.side == "device":
+                        found.setdefault(number, []).append(root)
+                        seen.add(root)
+        return found
+
     def _is_recordable(self) -> bool:
         """Whether calls do nothing but launches on the device, in memory that can be the same each time."""
         for group in self.program.steps:
@@ -120,13 +136,14 @@ class DeviceDriver:
                 return False
         leaves = (*self._inputs, *self.program.shared)
         tensors = all(isinstance(variable.type, TensorType) for variable in (*leaves, *self._outputs))
-        in_place = all(self.program.is_in_place(*pair) == "always" for pair in self._new_values)
+        read = all(is_among(variable, self.program.shared) for variable in self.program.updated)
         known = all(
-            v in self.program.facts.early or isinstance(v, Constant) for v in self.program.graph.outputs
+            v in self.program.facts.early or isinstance(v, Constant | SharedVariable)
+            for v in self.program.graph.outputs
         )
         # What a caller gives away is another array each time.
         kept = all(isinstance(variable, SharedVariable) for variable in self.program.overwritten)
-        return tensors and in_place and known and kept and bool(self.program.steps)
+        return tensors and read and known and kept and bool(self.program.steps)
 
     def _only_launches(self, group: Group, form: DeviceForm) -> bool:
         """Whether a library call waits for nothing, and reads on the host what is the same in every call."""
@@ -196,7 +213,12 @@ class DeviceDriver:
         values.frame = self.signatures.frame(values.signature, self.device)
         self._run_steps(values)
         results = self._results.returned(values, out)
-        self._results.store(values)
+        if self._may_record:  # later calls find the same arrays
+            self._results.store_in_place(values)
+            for variable in self.program.updated:
+                keep_there(variable, self.device, values.there[variable])
+        else:
+            self._results.store(values)
         if self._ways is not None and out is None:
             self._ways.add(values, self._may_record and self._replay_pays(values.signature))
         values.signature.idle.append(values.frame)
@@ -204,7 +226,9 @@ class DeviceDriver:
 
     def _run_steps(self, values: Values) -> None:
         times = self._measured() if self._profile is not None else None
-        for step in self._steps:
+        for number, step in enumerate(self._steps):
+            for variable in self._changed.get(number, ()):
+                keep_there(variable, self.device, values.there[variable])
             with _located(step.group):
                 if step.group.side == "host":
                     step.run(values)
@@ -213,9 +237,9 @@ class DeviceDriver:
                     self.device.with_room(partial(step.run, values), str(step.group), repeatable)
             if times is not None:
                 next(times)(step, values)
-            for variable in step.released:
-                values.host.pop(variable, None)
-                values.there.pop(variable, None)
+            for gone in step.released:
+                values.host.pop(gone, None)
+                values.there.pop(gone, None)
 
     def _measured(self) -> Iterator[Callable[[Step, Values], None]]:
         assert self._profile is not None
@@ -237,7 +261,7 @@ class DeviceDriver:
         """The graph for a call's arrays on the device; recorded now if they came often enough."""
         signature = values.signature
         arrays = [values.there[v] for v in self._inputs if v in values.there]
-        arrays += [array_of(variable, self.device) for variable in self.program.shared]
+        arrays += self.device.with_room(self._shared_there, "shared variables")
         if not all(array.flags.c_contiguous for array in arrays):
             return None
         addresses = tuple([self.device.address(array) for array in arrays])
@@ -269,6 +293,9 @@ class DeviceDriver:
         sizes = [prod(signature.shapes[one]) * one.tensor_type.numpy_dtype.itemsize for one in self._outputs]
         return bool(saved > sum(5e-6 + 2 * size / 2.9e12 for size in sizes))
 
+    def _shared_there(self) -> list[DeviceArray]:
+        return [array_of(variable, self.device) for variable in self.program.shared]
+
     def _recorded(self, values: Values, addresses: tuple[int, ...]) -> Replay | None:
         device, signature = self.device, values.signature
         arguments = {
@@ -287,7 +314,8 @@ class DeviceDriver:
                 step.run(recorded)
                 for variable in step.released:
                     recorded.there.pop(variable, None)
-            results.update((output, recorded.on_device(output)) for output in self.program.graph.outputs)
+            results.update((output, recorded.on_device(output)) for output in self._outputs)
+            self._results.store_in_place(recorded)
 
         recording = device.record(run)
         if recording is None:
@@ -298,7 +326,7 @@ class DeviceDriver:
         device, stays = self.device, self.placed.results == "device"
         with replay.lock:
             for shared in self.program.shared:
-                if shared in self.placed.written:
+                if shared in self.placed.written or is_among(shared, self.program.updated):
                     keep_there(shared, device, array_of(shared, device))
             for variable, array in replay.arguments.items():
                 device.upload_into(values.host[variable], array)

@@ -67,6 +67,16 @@ class Results:
                 np.copyto(given, host)
         return given
 
+    def store_in_place(self, values: Values) -> None:
+        """Copy new values over the old ones, on the device, so that these stay where they are."""
+        stored = []
+        for place, (variable, value) in enumerate(self._new_values, len(self._outputs)):
+            old, new = values.there[variable], values.on_device(value)
+            if new is not old:
+                stored.append((old, new.copy() if self.copied[place] else new))
+        for old, new in stored:
+            old[...] = new
+
     def store(self, values: Values) -> None:
         """Store new values of shared variables: all are there before the first one is stored."""
         stored: list[tuple[SharedVariable, Side, Any]] = []

@@ -29,8 +29,9 @@ class StandInArray:
 
     __array_ufunc__ = None  # NumPy's operators leave the matter to this class
 
-    def __init__(self, memory: np.ndarray[Any, Any]) -> None:
+    def __init__(self, memory: np.ndarray[Any, Any], uploads: list[int] | None = None) -> None:
         self.memory = memory
+        self._uploads = uploads
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
@@ -79,6 +80,8 @@ class StandInArray:
         """Overwrite with a NumPy array of the same shape and dtype."""
         if array.shape != self.shape or array.dtype != self.dtype:
             raise ValueError(f"cannot set {self.dtype}{self.shape} from {array.dtype}{array.shape}")
+        if self._uploads is not None:
+            self._uploads.append(array.nbytes)
         launched(lambda: np.copyto(self.memory, array))
 
     def copy(self, order: Any = "C") -> Any:
@@ -408,21 +411,22 @@ class StandIn(_Functions):
             MemoryPool=_Pool,
             using_allocator=_Allocator,
             get_current_stream=lambda: self._stream,
-            alloc_pinned_memory=bytearray,
         )
 
     def get_default_memory_pool(self) -> Any:
         """Where arrays' memory would come from."""
         return self._pool
 
-    get_default_pinned_memory_pool = get_default_memory_pool
+    def get_default_pinned_memory_pool(self) -> Any:
+        """Where pinned memory would come from."""
+        return _Pool()
 
     def empty(self, shape: Any, dtype: Any = np.float64) -> StandInArray:
         """Memory with rubbish in it."""
         array = np.empty(shape, dtype)
         self._take(array.nbytes)
         array.reshape(-1).view(np.uint8)[...] = 0xA5
-        return StandInArray(array)
+        return StandInArray(array, self.uploads)
 
     def asarray(self, value: Any, dtype: Any = None, order: Any = None) -> StandInArray:
         """A device array: itself, of its memory, or a copy of what the host has."""
@@ -433,19 +437,28 @@ class StandIn(_Functions):
             return StandInArray(np.asarray(shown))
         array = np.array(value, dtype, order=order)
         self._take(array.nbytes)
-        self.uploads.append(array.nbytes)
         return StandInArray(array)
 
     array = asarray
 
-    def asnumpy(self, array: Any, stream: Any = None, order: str = "C") -> Any:
+    def from_dlpack(self, value: Any) -> StandInArray:
+        """A device array of the memory that another library shows."""
+        return StandInArray(
+            np.from_dlpack(
+                SimpleNamespace(__dlpack__=lambda **_: value.__dlpack__(), __dlpack_device__=lambda: (1, 0))
+            )
+        )
+
+    def asnumpy(self, array: Any, stream: Any = None, order: str = "C", out: Any = None) -> Any:
         """A copy as a NumPy array."""
         if not isinstance(array, StandInArray):
             raise TypeError(f"not an array of the device: {type(array)}")
         if _RECORDER.calls is not None:
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted")
         self.downloads.append(array.nbytes)
-        return array.memory.copy(order="C")
+        result = np.empty(array.shape, array.dtype) if out is None else out
+        np.copyto(result, array.memory)
+        return result
 
     def _take(self, size: int) -> None:
         if size > self.limit:

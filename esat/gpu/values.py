@@ -113,11 +113,11 @@ class Signatures:
         self._rules = ShapeRules(
             program.graph.toposort(), frozenset(program.facts.values), frozenset(program.lazy)
         )
-        self._known: dict[tuple[Shape, ...], Signature] = {}
+        self.known: dict[tuple[Shape, ...], Signature] = {}
 
     def of(self, key: tuple[Shape, ...]) -> Signature:
         """The signature for shapes of the leaves, in their order. Raises ShapeError where they do not fit."""
-        known = self._known.get(key)
+        known = self.known.get(key)
         return self._add(key) if known is None else known
 
     def _add(self, key: tuple[Shape, ...]) -> Signature:
@@ -127,9 +127,9 @@ class Signatures:
             _bytes(variable, walk.shapes) if variable in self._on_device else 0 for variable in memory.scratch
         ]
         signature = Signature(walk, plan_buffers(memory, sizes))
-        while len(self._known) >= MAXIMUM_SIGNATURES:
-            del self._known[next(iter(self._known))]
-        self._known[key] = signature
+        while len(self.known) >= MAXIMUM_SIGNATURES:
+            del self.known[next(iter(self.known))]
+        self.known[key] = signature
         fresh = sum(_bytes(variable, walk.shapes) for variable in memory.fresh)
         self._told(signature.plan.peak_bytes + fresh)
         return signature

@@ -141,3 +141,42 @@ def test_measured_calls_count_steps_and_bytes(device: Device) -> None:
     function(*data)
     assert [step.calls for step in function.profile.steps] == [1] * len(function.steps)
     assert sum(step.bytes for step in function.profile.steps) > data[0].nbytes
+
+
+def _replays(function: Any) -> list[bool]:
+    """Whether calls of each combination of shapes are replayed as a graph."""
+    driver = function._calls.driver.call
+    return [one.replay is not None for one in driver.signatures.known.values()]
+
+
+@pytest.mark.parametrize("name", ["elementwise", "logistic_regression"])
+def test_calls_that_repeat_are_recorded(name: str, device: Device) -> None:
+    graph, data = PROGRAMS[name]()
+    function = compiled_for(device, graph)
+    for _ in range(3):
+        function(*data)
+    assert _replays(function) == [False]
+    for _ in range(2):
+        function(*data)
+    assert _replays(function) == [True]
+
+
+def test_values_that_change_places_do_so_in_recorded_calls(device: Device) -> None:
+    x = esat.vector("x", dtype="float32")
+    a, b = esat.shared(np.zeros(3, "f"), name="a"), esat.shared(np.ones(3, "f"), name="b")
+    graph = esat.Graph([x], [esat.exp(x) + a], updates={a: b, b: a})
+    function = compiled_for(device, graph)
+    ones = np.ones(3, "f")
+    for call in range(9):
+        close(function(ones), np.exp(ones) + np.float32(call % 2))
+    assert _replays(function) == [True]
+    close(a.get_value(), np.ones(3, "f"))
+    close(b.get_value(), np.zeros(3, "f"))
+
+
+def test_calls_that_wait_for_values_are_not_recorded(device: Device) -> None:
+    x = esat.vector("x", dtype="float32")
+    function = compiled_for(device, esat.Graph([x], [esat.exp(x[x > 0])]))
+    for _ in range(6):
+        close(function(numbers(9)), np.exp(numbers(9)[numbers(9) > 0]))
+    assert _replays(function) == [False]

@@ -29,11 +29,11 @@ _SINGULAR = "Singular matrix"
 
 
 def _matmul(op: MatMul, device: Device, node: Apply) -> DeviceForm:
-    return DeviceForm(lambda operands: (device.arrays.matmul(*operands),))
+    return DeviceForm(lambda operands: (device.product(*operands),))
 
 
 def _normal_product(op: NormalProduct, device: Device, node: Apply) -> DeviceForm:
-    multiply = device.arrays.matmul
+    multiply = device.product
     return DeviceForm(lambda operands: (multiply(operands[0].T, multiply(*operands)),))
 
 
