@@ -41,7 +41,7 @@ CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 VARIANTS = (
     *(Variant(longest_row=longest) for longest in (128, 1024, 4096, 16384, 0)),
     Variant(vector=False, longest_row=1024),
-    Variant(threads_across=4, split_rows=True),
+    Variant(threads_across=4, split=True),
 )
 """Variants of texts that are compiled here; those that a kernel has alike are one."""
 DTYPES = ("float32", "float64")
