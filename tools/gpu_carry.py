@@ -37,15 +37,15 @@ def main() -> int:
     parser.add_argument("--python", default="3.12", help="version of Python on the other machine")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    _pack_sources(options.folder / "esat.tar.xz")
-    _pack_packages(options.folder / f"packages-{options.python}.tar.xz", options.python)
+    pack_sources(options.folder / "esat.tar.gz")
+    pack_packages(options.folder / f"packages-{options.python}.tar.xz", options.python)
     shutil.copy(ROOT / "tools" / "gpu_run.py", options.folder / "run.py")
     size = sum(path.stat().st_size for path in options.folder.glob("*") if path.is_file())
     print(f"{options.folder}: {size / 1e6:.1f} MB")
     return 0
 
 
-def _pack_sources(target: Path) -> None:
+def pack_sources(target: Path) -> None:
     """Files that git knows or would take up, as they are now."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *SOURCES],
@@ -54,13 +54,14 @@ def _pack_sources(target: Path) -> None:
         text=True,
         check=True,
     ).stdout.split("\0")
-    with tarfile.open(target, "w:xz") as archive:
+    with tarfile.open(target, "w:gz", compresslevel=6) as archive:
         for name in listed:
             if name and not name.startswith(UNUSED) and (ROOT / name).exists():
                 archive.add(ROOT / name, name)
 
 
-def _pack_packages(target: Path, python: str) -> None:
+def pack_packages(target: Path, python: str) -> None:
+    """The packages that machines with a device may lack, for a version of Python; asks the package index."""
     with tempfile.TemporaryDirectory() as folder:
         wheels, packages = Path(folder, "wheels"), Path(folder, "packages")
         wanted = [f"{name}=={version(name)}" for name in CARRIED]

@@ -31,7 +31,7 @@ def main() -> int:
         print(f"{HERE} has no packages for Python {python}")
         return 2
     _unpack(carried, packages)
-    _unpack(HERE / "esat.tar.xz", sources)
+    _unpack(HERE / "esat.tar.gz", sources)
     paths = [str(sources), str(sources / "tests"), str(packages), os.environ.get("PYTHONPATH", "")]
     environment = {
         "ESAT_CACHE_DIR": str(FOLDER / "cache"),
