@@ -71,6 +71,8 @@ class Compiled:
     def faults(self) -> list[str]:
         """Why this is no code for a device."""
         cubin, faults = self.cubin, []
+        if cubin.registers is None or cubin.spilled is None:
+            return ["this version of nvJitLink does not tell what threads take"]
         if cubin.spilled or cubin.local:
             faults.append(f"{cubin.spilled} bytes spilled, {cubin.local} bytes of local memory")
         own = sorted({one for one in self.instructions if one.startswith(("LDL", "STL"))})

@@ -16,7 +16,7 @@ ADVICE = "install what CUDA needs by: pip install 'esat[gpu]'"
 
 @record(frozen=True)
 class Cubin:
-    """Machine code of one kernel for one kind of device, and what a thread of it takes.
+    """Machine code of one kernel for one kind of device, and what a thread of it takes, or None if not known.
 
     Attributes
     ----------
@@ -36,10 +36,10 @@ class Cubin:
 
     code: bytes
     entry: str
-    registers: int
-    spilled: int
-    local: int
-    shared: int
+    registers: int | None = None
+    spilled: int | None = None
+    local: int | None = None
+    shared: int | None = None
 
 
 class Toolchain(Protocol):

@@ -8,8 +8,9 @@ from gpu.test_emulator import COPY, SUMS, VECTORS, launches
 from benchmarks.device_code import instructions
 from esat.errors import CompileError
 from esat.gpu.launches import Argument, Launch
-from esat.gpu.toolchain import Toolchain, default_toolchain
+from esat.gpu.toolchain import Cubin, Toolchain, default_toolchain
 from esat.gpu.toolchain.cache import CubinCache
+from esat.gpu.toolchain.linking import _described
 from esat.gpu.toolchain.numba_cuda import NumbaCuda
 from esat.gpu.toolchain.nvrtc import Nvrtc
 
@@ -63,6 +64,12 @@ def test_what_cannot_be_compiled_is_an_error(toolchain: Toolchain) -> None:
         toolchain.compile(everything(), (7, 5))
     with pytest.raises(CompileError, match="kernel test"):
         toolchain.compile(launches("def kernel(o0):\n    o0[0] = unknown\n").launches[0], (9, 0))
+
+
+def test_a_linker_of_other_words_is_no_error() -> None:
+    told = "info    : used 30 registers, 0 stack, 1056 bytes smem, 416 bytes cmem[0], 0 bytes lmem"
+    assert _described(b"code", told) == Cubin(b"code", "kernel", 30, None, 0, 1056)
+    assert _described(b"code", "") == Cubin(b"code", "kernel")
 
 
 def test_code_is_the_same_from_call_to_call(tmp_path) -> None:
