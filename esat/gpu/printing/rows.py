@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
@@ -46,10 +45,13 @@ def plan_rows(kernel: Kernel, nest: Nest, lanes: int, longest: int) -> RowPlan:
     """How rows of up to ``longest`` elements are shared, 0 for any number."""
     plain = all(one.axes == (nest.inner,) for one in nest.body if isinstance(one, Loop))
     again = _read_again(nest) if plain else {}
-    words = sum(-(-np.dtype(kernel.arrays[array].dtype).itemsize // 4) for array, _ in again)
+    sizes = [np.dtype(kernel.arrays[array].dtype).itemsize for array, _ in again]
+    words = sum(-(-size // 4) for size in sizes)
+    # Arithmetic of 64 bits needs more registers besides.
+    share = 3 / 4 if 8 in sizes else 1
     for threads, held in ROW_THREADS if longest else ():
         parts = -(-longest // (threads * lanes))
-        if parts * lanes * max(words, 1) <= held:
+        if parts * lanes * max(words, 1) <= held * share:
             return RowPlan(threads, parts, again)
     return RowPlan(LONG_ROW_THREADS, 0)
 
@@ -113,27 +115,36 @@ class Rows(Gathering):
     def _shared_loop(self, loop: Loop, position: Position) -> None:
         for accumulator in loop.accumulators:
             self.start(accumulator)
-        *outer, inner = loop.axes
-        here = {**position, **{axis: f"i{axis}" for axis in outer}, inner: "j"}
-        self._along(loop, outer, inner, here)
+        if len(loop.axes) > 1:
+            self._along_several(loop, position)
+        else:
+            self._along(loop, position)
         self.reduce(loop.accumulators, self.plan.threads, "tid")
 
-    def _along(self, loop: Loop, outer: Sequence[int], inner: int, here: Position) -> None:
-        """A loop along rows, inside loops over further axes."""
+    def _along_several(self, loop: Loop, position: Position) -> None:
+        """A loop along several axes: threads share their places as if these were one row."""
+        source, lanes, threads = self.source, self.lanes, self.plan.threads
+        inside = f"unit < {self.units(loop.axes, lanes)}" + (" and active" if threads <= WARP else "")
+        source.line("unit = int64(tid)")
+        with source.block(f"while {inside}"):
+            self.elements(loop.body, {**position, **self.split(loop.axes, "unit", lanes)}, lanes)
+            source.line(f"unit += {threads}")
+
+    def _along(self, loop: Loop, position: Position) -> None:
+        """A loop along rows, which are held or read again."""
         source, lanes, threads, parts = self.source, self.lanes, self.plan.threads, self.plan.parts
-        if outer:
-            with source.block(f"for i{outer[0]} in range(n{outer[0]})"):
-                self._along(loop, outer[1:], inner, here)
-            return
+        (inner,) = loop.axes
+        here = {**position, inner: "j"}
+        step = f" * {lanes}" if lanes > 1 else ""
         inside = f"j < n{inner}" + (" and active" if threads <= WARP else "")
         if not parts or inner != self.nest.inner:
-            source.line("j = int64(tid)" + (f" * {lanes}" if lanes > 1 else ""))
+            source.line(f"j = int64(tid){step}")
             with source.block(f"while {inside}"):
                 self.elements(loop.body, here, lanes)
                 source.line(f"j += {threads * lanes}")
             return
         with source.block(f"for part in range({parts})"):
-            source.line(f"j = (tid + int64(part) * {threads})" + (f" * {lanes}" if lanes > 1 else ""))
+            source.line(f"j = (tid + int64(part) * {threads}){step}")
             with source.block(f"if {inside}"):
                 cached, kept = self._held(loop, here)
                 self.elements(loop.body, here, lanes, cached, kept)

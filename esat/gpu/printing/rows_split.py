@@ -37,7 +37,8 @@ class SharedRows(Gathering):
     def splits(self, loop: Loop) -> str:
         """How many blocks share a row."""
         enough = f"{ENOUGH_BLOCKS} // max({self.grid}, 1) + 1"
-        return f"max(min({enough}, n{loop.axes[-1]} // {LEAST_ELEMENTS}, {MOST_SPLITS}), 1)"
+        elements = " * ".join(f"n{axis}" for axis in loop.axes)
+        return f"max(min({enough}, ({elements}) // {LEAST_ELEMENTS}, {MOST_SPLITS}), 1)"
 
     def begin(self, splits: str = "") -> Position:
         """The lines that say which row a block has, and which part of it."""
@@ -64,16 +65,14 @@ class SharedRows(Gathering):
     def gather(self, loop: Loop, position: Position, splits: bool = True) -> None:
         """A loop along this block's part of the row."""
         source, lanes = self.source, self.lanes
-        (axis,) = loop.axes
         for one in loop.accumulators:
             self.start(one)
-        vectors = f"n{axis} // {lanes}" if lanes > 1 else f"n{axis}"
+        vectors = self.units(loop.axes, lanes)
         source.line(f"share = ({vectors} + splits - 1) // splits")
         source.line(f"last = min((part + 1) * share, {vectors})")
         source.line("unit = part * share + cuda.threadIdx.x")
         with source.block("while unit < last"):
-            source.line(f"i{axis} = unit" + (f" * {lanes}" if lanes > 1 else ""))
-            self.elements(loop.body, {**position, axis: f"i{axis}"}, lanes)
+            self.elements(loop.body, {**position, **self.split(loop.axes, "unit", lanes)}, lanes)
             source.line(f"unit += {BLOCK}")
         self.reduce(loop.accumulators, BLOCK, "cuda.threadIdx.x")
 

@@ -28,8 +28,6 @@ def gathers_apart(nest: Nest) -> bool:
     loops = [one for one in nest.body if isinstance(one, Loop)]
     stored = {one.array for one in nest.body if isinstance(one, Store)}
     read = {one.array for one in definitions_in((*nest.before, *nest.body)) if isinstance(one, Load)}
-    if nest.family == "rows" and any(one.axes != (nest.inner,) for one in loops):
-        return False
     return any(one.accumulators for one in loops) and stored.isdisjoint(read)
 
 

@@ -50,7 +50,8 @@ def variant_for(
         and all(address % VECTOR_BYTES == 0 for address in addresses)
         and all(_divides(seen, nest, sizes) for nest in nests)
     )
-    rows = [sizes[f"n{nest.inner}"] for nest in nests if nest.family == "rows" and nest.inner is not None]
+    loops = [one for nest in nests if nest.family == "rows" for one in nest.body if isinstance(one, Loop)]
+    rows = [prod(sizes[f"n{axis}"] for axis in one.axes) for one in loops]
     longest = next((limit for limit in ROW_CLASSES if max(rows, default=0) <= limit), 0) if rows else 0
     across = _threads_across(seen, nests, sizes, vector)
     split = (bool(rows) and not longest and _are_few(nests, sizes)) or any(
