@@ -19,14 +19,15 @@ def odd_polynomial(x: Float, table: tuple[float, ...]) -> Float:
 def tanh(x: Float) -> Float:
     """The hyperbolic tangent: ``e / (e + 2)`` for ``e = exp(2 abs(x)) - 1``.
 
-    One formula for all arguments: a polynomial beside it for those near 0 would be twice as near to the true
-    value in float32, and take half as long again.
+    What is as good as 0 beside 1 is its own tangent, or ``tanh(x) - x`` would be anything. A polynomial for
+    those near 0 would be twice as near to the true value in float32, and take half as long again.
     """
     limit = 20.0 if x.format.bits == 64 else 10.0
     magnitude = abs(x)
     reduced = reduce_exponential((magnitude > limit).select(limit, magnitude) * 2.0)
     excess = minus_one(reduced.excess, reduced.exponent)  # exponents are those of normal numbers here
-    return (excess / (excess + 2.0)).with_sign_of(x)
+    is_tiny = magnitude < (2.0**-27 if x.format.bits == 64 else 2.0**-12)
+    return is_tiny.select(magnitude, excess / (excess + 2.0)).with_sign_of(x)
 
 
 def half_exp(magnitude: Float) -> Float:
