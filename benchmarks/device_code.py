@@ -96,7 +96,7 @@ class Compiled:
         name += "" if self.variant.vector else " scalar"
         return (
             f"{name:46} {self.launch.family:8} sm_{self.capability[0]}{self.capability[1]:<2}"
-            f" {self.launch.block:5} {cubin.registers:4} {cubin.spilled:5} {cubin.shared:6}"
+            f" {self.launch.block:5} {cubin.registers!s:>4} {cubin.spilled!s:>5} {cubin.shared!s:>6}"
             f" {self.widest('LDG'):4} {self.widest('STG'):4} {len(cubin.code):7}"
         )
 

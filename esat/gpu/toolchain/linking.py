@@ -64,7 +64,7 @@ def linked(ptx: str, capability: tuple[int, int], *, contract: bool = True) -> C
 
 
 def _described(code: bytes, log: str) -> Cubin:
-    """Machine code with the numbers that the linker's log gives, whose words differ from version to version."""
+    """Machine code with the numbers of the linker's log, whose words differ from version to version."""
 
     def number(pattern: str) -> int | None:
         found = re.findall(pattern, log)
