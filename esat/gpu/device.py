@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
@@ -28,6 +29,8 @@ OLDEST = (8, 0)
 """Compute capability from which kernels run: copies in the background, full warps of 64-bit shuffles."""
 HOST_POOLS = 64
 """Shapes of results that come back to the host for which memory is kept."""
+EXACT_COUNTS = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+"""Whether reference counts tell who holds an object; without the interpreter lock they do not."""
 CUDA_DEVICE = 2
 """DLPack's number for memory of a CUDA device."""
 _PERMANENT = ("IllegalAddress", "LaunchFailure", "LaunchFailed", "ILLEGAL_ADDRESS", "LAUNCH_FAILED", "Assert")
@@ -223,6 +226,17 @@ class Device:
         if array.dtype == np.int64:  # which has no atomic addition; the sum of the same bits is the same
             array, value = array.view(np.uint64), value.astype(np.int64).view(np.uint64)
         self.arrays.add.at(array, index, value)
+
+    def references(self, array: DeviceArray) -> tuple[int, ...] | None:
+        """How often an array is held; None where that does not tell who sees its memory.
+
+        Every view holds the array whose memory it shows, so that no view can tell of others. What the
+        stand-in has beside is the NumPy array that its views hold.
+        """
+        if not EXACT_COUNTS or array.base is not None:
+            return None
+        own = sys.getrefcount(array)
+        return (own, sys.getrefcount(array.memory)) if hasattr(array, "memory") else (own,)
 
     # ---- errors
 

@@ -36,6 +36,10 @@ from esat.runtime.signatures import SignatureTable
 
 RECORDED_AFTER = 3
 """Calls with the same arrays on the device, in a row, after which the next one is recorded as a graph."""
+MOST_REPLAYS = 2
+"""Graphs for the same arrays: while a caller looks at the results of one, another one is replayed."""
+REPLAYED_BYTES = 1 << 26
+"""Bytes of results and scratch up to which calls are recorded: beyond, launches take no time to speak of."""
 
 
 class DeviceDriver:
@@ -181,10 +185,13 @@ class DeviceDriver:
             if not (way.is_replayed and self._may_record):
                 return way(arguments)
             addresses = tuple([argument.data.ptr for argument in arguments])
-            replay = signature.replay
-            if replay is not None and replay.addresses == addresses:
+            replay = self._taken(signature, addresses)
+            if replay is not None:
                 return self._replay(replay, Values(self.device, {}, {}, signature, {}))
-            if signature.seen[0] != addresses:
+            same = [one.addresses for one in signature.replays].count(addresses)
+            if same == MOST_REPLAYS:
+                return way(arguments)
+            if not same and signature.seen[0] != addresses:
                 signature.seen = (addresses, 1)
                 return way(arguments)
         except Exception:  # the long way says what it is
@@ -259,39 +266,42 @@ class DeviceDriver:
 
     def _known_replay(self, values: Values) -> Replay | None:
         """The graph for a call's arrays on the device; recorded now if they came often enough."""
-        signature = values.signature
         arrays = [values.there[v] for v in self._inputs if v in values.there]
         arrays += self.device.with_room(self._shared_there, "shared variables")
         if not all(array.flags.c_contiguous for array in arrays):
             return None
-        addresses = tuple([self.device.address(array) for array in arrays])
-        replay = signature.replay
-        if replay is not None and replay.addresses == addresses:
-            return replay
-        if not self._replay_pays(signature):
-            return None
-        known, calls = signature.seen
-        if known != addresses:
-            signature.seen = (addresses, 1)
-            return None
-        signature.seen = (addresses, calls + 1)
-        if calls < RECORDED_AFTER:
-            return None
-        signature.replay = self._recorded(values, addresses)
-        if signature.replay is None:
+        return self._replay_for(values, tuple([self.device.address(array) for array in arrays]))
+
+    def _replay_for(self, values: Values, addresses: tuple[int, ...]) -> Replay | None:
+        signature = values.signature
+        found = self._taken(signature, addresses)
+        same = tuple(replay for replay in signature.replays if replay.addresses == addresses)
+        if found is not None or len(same) == MOST_REPLAYS or not self._replay_pays(signature):
+            return found
+        if not same:
+            known, calls = signature.seen
+            signature.seen = (addresses, calls + 1 if known == addresses else 1)
+            if known != addresses or calls < RECORDED_AFTER:
+                return None
+        replay = self._recorded(values, addresses)
+        if replay is None or not replay.take(self.device):
             self._may_record = False
-        return signature.replay
+            return None
+        signature.replays = (*same, replay)
+        return replay
+
+    def _taken(self, signature: Signature, addresses: tuple[int, ...]) -> Replay | None:
+        """A graph for these arrays that this call may replay."""
+        for replay in signature.replays:
+            if replay.addresses == addresses and replay.take(self.device):
+                return replay
+        return None
 
     def _replay_pays(self, signature: Signature) -> bool:
-        """Whether a graph saves more than it costs to copy results out of its memory.
-
-        Seconds are measured ones of an H100: a launch saved is 4 us, a copy takes 5 us and moves 2.9 TB/s.
-        """
-        if self.placed.results == "host":
-            return True
-        saved = 4e-6 * sum(group.kind != "view" and group.side == "device" for group in self.program.steps)
+        """Whether launches take longer than what they do, and a graph may keep memory of its own."""
+        launches = sum(group.kind != "view" and group.side == "device" for group in self.program.steps)
         sizes = [prod(signature.shapes[one]) * one.tensor_type.numpy_dtype.itemsize for one in self._outputs]
-        return bool(saved > sum(5e-6 + 2 * size / 2.9e12 for size in sizes))
+        return launches > 1 and signature.plan.peak_bytes + sum(sizes) <= REPLAYED_BYTES
 
     def _shared_there(self) -> list[DeviceArray]:
         return [array_of(variable, self.device) for variable in self.program.shared]
@@ -320,23 +330,29 @@ class DeviceDriver:
         recording = device.record(run)
         if recording is None:
             return None
-        return Replay(addresses, arguments, results, recording, recorded)
+        replay = Replay(addresses, arguments, results, recording, recorded)
+        if self.placed.results == "device" and not any(self._results.copied[: len(self._outputs)]):
+            replay.hand_out(device)
+        return replay
 
     def _replay(self, replay: Replay, values: Values) -> Any:
         device, stays = self.device, self.placed.results == "device"
-        with replay.lock:
+        try:
             for shared in self.program.shared:
                 if shared in self.placed.written or is_among(shared, self.program.updated):
                     keep_there(shared, device, array_of(shared, device))
             for variable, array in replay.arguments.items():
                 device.upload_into(values.host[variable], array)
             replay.recording.replay()
-            results = tuple(
-                replay.results[output].copy() if stays else device.download(replay.results[output])
-                for output in self._outputs
-            )
+            arrays = [replay.results[output] for output in self._outputs]
+            if not stays:
+                arrays = [device.download(array) for array in arrays]
+            elif not replay.hands_out:
+                arrays = [array.copy() for array in arrays]
             replay.recording.finish()
-        return results[0] if len(results) == 1 else results
+            return arrays[0] if len(arrays) == 1 else tuple(arrays)
+        finally:
+            replay.give_back()
 
 
 def _moved(group: Group, values: Values) -> int:

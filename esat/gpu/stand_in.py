@@ -43,6 +43,7 @@ class StandInArray:
     ndim = property(lambda self: self.memory.ndim)
     size = property(lambda self: self.memory.size)
     nbytes = property(lambda self: self.memory.nbytes)
+    base = property(lambda self: self.memory.base)
     strides = property(lambda self: self.memory.strides)
     flags = property(lambda self: self.memory.flags)
 

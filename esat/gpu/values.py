@@ -42,8 +42,8 @@ class Signature:
         Frames of such buffers that no call uses.
     seen
         Addresses of the device's arrays that the last call came with, and how many calls did in a row.
-    replay
-        The program's launches as a graph for those addresses; None while there is none.
+    replays
+        The program's launches as graphs for those addresses, each with results of its own.
     """
 
     def __init__(self, walk: ShapeWalk, plan: BufferPlan) -> None:
@@ -54,7 +54,7 @@ class Signature:
         self.plan = plan
         self.idle: deque[dict[Variable, DeviceArray]] = deque()
         self.seen: tuple[tuple[int, ...], int] = ((), 0)
-        self.replay: Replay | None = None
+        self.replays: tuple[Replay, ...] = ()
         self.late: dict[tuple[int, tuple[Shape, ...]], Mapping[Variable, Shape]] = {}
 
 
@@ -71,10 +71,10 @@ class Replay:
         Output of the graph -> its array on the device.
     recording
         The launches.
+    hands_out
+        Whether callers get these very arrays: then it is not replayed while one of them can be seen.
     kept
         What else must live as long as it.
-    lock
-        Held while its arrays are in use.
     """
 
     def __init__(
@@ -90,7 +90,31 @@ class Replay:
         self.results = results
         self.recording = recording
         self.kept = kept
-        self.lock = threading.Lock()
+        self.hands_out = False
+        self._references: list[tuple[int, ...] | None] = []
+        self._lock = threading.Lock()
+
+    def hand_out(self, device: Device) -> None:
+        """Let callers have the results themselves, where reference counts tell whether anybody sees them."""
+        different = len({id(array) for array in self.results.values()}) == len(self.results)
+        self._references = self._counted(device)
+        self.hands_out = different and None not in self._references
+
+    def _counted(self, device: Device) -> list[tuple[int, ...] | None]:
+        return [device.references(array) for array in self.results.values()]
+
+    def take(self, device: Device) -> bool:
+        """Whether this call may replay it: no other one does now, and nobody sees its results."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        if not self.hands_out or self._counted(device) == self._references:
+            return True
+        self._lock.release()
+        return False
+
+    def give_back(self) -> None:
+        """The call has its results."""
+        self._lock.release()
 
 
 class Signatures:
