@@ -70,7 +70,7 @@ def calls_in(device: Device, contender: Contender, function: Callable[[], Any], 
 def copy_bandwidth(device: Device, size: int = 10**8) -> float:
     """Bytes read and written a second when ``size`` float32 numbers are copied on the device."""
     first, second = device.arrays.full((size,), np.float32(1.5)), device.empty((size,), "float32")
-    return 2 * first.nbytes / _median(device, lambda: device.arrays.copyto(second, first))
+    return 2 * first.nbytes / seconds_by_events(device, lambda: device.arrays.copyto(second, first))
 
 
 def product_rate(device: Device, dtype: str, order: int = 8192) -> float:
@@ -78,10 +78,10 @@ def product_rate(device: Device, dtype: str, order: int = 8192) -> float:
     part = device.upload(np.random.default_rng(0).standard_normal((TILE, TILE)).astype(dtype))
     left = device.arrays.tile(part, (order // TILE, order // TILE))
     right, output = left + left, device.empty(left.shape, dtype)
-    return 2 * order**3 / _median(device, lambda: device.arrays.matmul(left, right, out=output), 5)
+    return 2 * order**3 / seconds_by_events(device, lambda: device.arrays.matmul(left, right, out=output), 5)
 
 
-def _median(device: Device, function: Callable[[], Any], repeat: int = 15) -> float:
+def seconds_by_events(device: Device, function: Callable[[], Any], repeat: int = 15) -> float:
     """Seconds of a call by events, after some calls that are not counted."""
     cuda = device.arrays.cuda
     found = []

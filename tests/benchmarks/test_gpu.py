@@ -1,6 +1,7 @@
 """The benchmark on a device: a small run on the stand-in, and what its tables say."""
 
 import functools
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from gpu.conftest import IS_REAL
 from gpu.programs import compiled_for
 
-from benchmarks import gpu
+from benchmarks import gpu, gpu_kernels
 from benchmarks.device import contenders
 from benchmarks.device.cases import DEVICE_CASES, bytes_of
 from benchmarks.device.match import Contest, Settings
@@ -18,7 +19,7 @@ from benchmarks.device.table import table
 from benchmarks.peers.cases import Case
 from benchmarks.peers.numpy_contender import Reference
 from esat import Graph, tensor
-from esat.gpu.device import Device
+from esat.gpu.device import Device, cuda_device
 from esat.gpu.stand_in import StandIn
 from esat.phases.placement import Ends
 
@@ -102,3 +103,19 @@ def test_tables_show_ratios_and_shares() -> None:
     assert "0.90 <" in shown
     assert "copy  80%" in shown
     assert "1 of 1 below 0.95" in shown
+
+
+@pytest.mark.skipif(IS_REAL, reason="the stand-in's own run")
+def test_shares_of_single_kernels(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", StandIn())
+    cuda_device.cache_clear()
+    try:
+        options = ["--elements", "1e3", "--dtypes", "float32", "--kernels", "exp", "column sums"]
+        assert gpu_kernels.main(options) == 0
+    finally:
+        cuda_device.cache_clear()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["copy", "exp", *["column"] * 4]
+    assert lines[2].split()[2:5] == ["125", "x", "8"]
