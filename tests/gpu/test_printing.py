@@ -137,6 +137,14 @@ def test_rows_are_held_by_threads_of_a_warp_and_of_a_block() -> None:
     check([softmax(x, 1)], [x], [numbers(3, 600)], ORDERS)
 
 
+def test_rows_of_two_axes_and_rows_along_two_axes() -> None:
+    x, y = matrix(), matrix()
+    apart = op("sqr", op("sub", dimshuffle(x, (0, "x", 1)), dimshuffle(y, ("x", 0, 1))))
+    data = [numbers(30, 3), numbers(7, 3)]
+    assert check([reduce(SUM, apart, 2)], [x, y], data, ORDERS) == ["rows"]
+    assert check([reduce(SUM, apart, (1, 2))], [x, y], data, ORDERS) == ["rows"]
+
+
 def test_rows_of_any_length_are_read_again() -> None:
     x = matrix()
     check([softmax(x, 1)], [x], [numbers(2, 1203)], ORDERS, longest_row=0)

@@ -81,6 +81,7 @@ def nest_of(statement: Loop | Tile) -> Nest:
         before += definitions_in(body)
         axes += inside.axes
         body = inside.body
+    body = tuple(_flattened(one) if isinstance(one, Loop) else one for one in body)
     loops = [one for one in body if isinstance(one, Loop | Tile)]
     parallel = tuple(axes)
     if not loops:
@@ -108,7 +109,7 @@ def _is_innermost(loop: Loop) -> bool:
 
 
 def _flattened(loop: Loop) -> Loop:
-    """A loop that takes in what one inside gathers, both as one: a sum of sums is a sum over both axes."""
+    """A loop and the only one inside as one, if that gathers for it alone: a sum of sums is one over both."""
     inside = [one for one in loop.body if isinstance(one, Loop | Tile)]
     if len(inside) != 1 or not isinstance(inside[0], Loop):
         return loop

@@ -121,7 +121,7 @@ class _Program:
             self._split(nest, statement, lanes)
         elif nest.family == "rows":
             plan = plan_rows(kernel, nest, lanes, self.variant.longest_row)
-            rows = Rows(kernel, nest, lanes, strided, plan)
+            rows = Rows(kernel, nest, lanes, strided, plan, self.variant.threads_across)
             self._begin(rows, (statement,))
             self._add(rows, "rows", *rows.run())
         elif nest.family == "columns":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from esat.codegen.kernel.loop_ir import Index, Kernel, Load, Loop, Store
 from esat.gpu.launches import WARP
 from esat.gpu.printing.body import Position
-from esat.gpu.printing.flat import BLOCK
+from esat.gpu.printing.flat import BLOCK, MOST_ROWS
 from esat.gpu.printing.gathering import Gathering
 from esat.gpu.printing.nests import Nest
 from esat.records import record
@@ -76,10 +77,19 @@ def _read_again(nest: Nest) -> dict[tuple[int, Index], str]:
 
 
 class Rows(Gathering):
-    """The body of a kernel over rows."""
+    """The body of a kernel over rows.
 
-    def __init__(self, kernel: Kernel, nest: Nest, lanes: int, strided: bool, plan: RowPlan) -> None:
+    Parameters
+    ----------
+    across
+        Rows of a block that are neighbours along the last of several axes, at most: a power of two.
+    """
+
+    def __init__(
+        self, kernel: Kernel, nest: Nest, lanes: int, strided: bool, plan: RowPlan, across: int
+    ) -> None:
         super().__init__(kernel, nest.inner, lanes, strided)
+        self.across = across
         self.nest = nest
         self.plan = plan
         self.filled: set[tuple[int, Index]] = set()
@@ -87,19 +97,15 @@ class Rows(Gathering):
     def run(self) -> tuple[int, str]:
         """The lines; threads of a block and the grid."""
         source, nest, threads = self.source, self.nest, self.plan.threads
-        rows = " * ".join(f"n{axis}" for axis in nest.axes) or "1"
-        together = max(BLOCK // threads, 1) if threads <= WARP else 1
         if threads <= WARP:
-            number = f" // {threads}" if threads > 1 else ""
             source.line(f"tid = cuda.threadIdx.x % {threads}")
-            source.line(f"row = int64(cuda.blockIdx.x) * {together} + cuda.threadIdx.x{number}")
-            # Threads past the last row take part in the exchanges of their warp, and in nothing else.
-            source.line(f"active = row < {rows}")
-            source.line(f"row = row if active else {rows} - 1")
+            several = len(nest.axes) > 1
+            grid = self._small_rows_of_several_axes() if several else self._small_rows()
+            position = {axis: f"i{axis}" for axis in nest.axes}
         else:
             source.line("tid = int64(cuda.threadIdx.x)")
-            source.line("row = int64(cuda.blockIdx.x)")
-        position = self.split(nest.axes, "row")
+            position = self.split(nest.axes, "int64(cuda.blockIdx.x)")
+            grid = self._count(nest.axes)
         for one in nest.before:
             self.definition(one, position)
         for statement in nest.body:
@@ -110,7 +116,36 @@ class Rows(Gathering):
                     self.store(statement, position)
             else:
                 self.sequence((statement,), position)
-        return max(threads, BLOCK) if threads <= WARP else threads, f"-(-({rows}) // {together})"
+        return BLOCK if threads <= WARP else threads, grid
+
+    @staticmethod
+    def _count(axes: Sequence[int]) -> str:
+        return " * ".join(f"n{axis}" for axis in axes) or "1"
+
+    def _small_rows(self) -> str:
+        """The lines that say which row a thread has, of those of its block; the grid."""
+        source, threads, rows = self.source, self.plan.threads, self._count(self.nest.axes)
+        source.line(f"row = int64(cuda.blockIdx.x) * {BLOCK // threads} + cuda.threadIdx.x // {threads}")
+        # Threads past the last row take part in the exchanges of their warp, and in nothing else.
+        source.line(f"active = row < {rows}")
+        self.split(self.nest.axes, f"min(row, {rows} - 1)")
+        return f"-(-{rows} // {BLOCK // threads})"
+
+    def _small_rows_of_several_axes(self) -> str:
+        """The same for rows along several axes, told without a division where there are two."""
+        source, threads, (*outer, last) = self.source, self.plan.threads, self.nest.axes
+        across = min(self.across, BLOCK // threads)
+        down = BLOCK // threads // across
+        source.line(f"place = cuda.threadIdx.x // {threads}")
+        source.line(f"column = int64(cuda.blockIdx.x) * {across} + place % {across}")
+        line = f"(int64(cuda.blockIdx.z) * {MOST_ROWS} + cuda.blockIdx.y)"
+        source.line(f"row = {line} * {down} + place // {across}")
+        rows = self._count(outer)
+        source.line(f"active = column < n{last} and row < {rows}")
+        source.line(f"i{last} = min(column, n{last} - 1)")
+        self.split(outer, f"min(row, {rows} - 1)")
+        blocks = f"-(-({rows}) // {down})"
+        return f"(-(-n{last} // {across}), min({blocks}, {MOST_ROWS}), -(-({blocks}) // {MOST_ROWS}))"
 
     def _shared_loop(self, loop: Loop, position: Position) -> None:
         for accumulator in loop.accumulators:

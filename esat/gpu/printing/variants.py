@@ -64,14 +64,18 @@ def variant_for(
 
 def _threads_across(kernel: Kernel, nests: Sequence[Nest], sizes: dict[str, int], vector: bool) -> int:
     """Neighbouring threads that take neighbours of a row: a power of two, for columns a warp at most."""
-    most, across = 1, 1
+    most, across = [], 1
     for nest in nests:
-        if nest.family == "columns" or (nest.family == "flat" and len(nest.axes) > 1):
-            lanes = lanes_along(kernel, nest.inner) if vector else 1
-            vectors = -(-sizes[f"n{nest.inner}"] // lanes)
-            across = max(across, 1 << max(vectors - 1, 0).bit_length())
-            most = WARP if nest.family == "columns" or most == WARP else BLOCK
-    return min(across, most) if most > 1 else WARP
+        axis = nest.inner
+        if nest.family == "rows" and len(nest.axes) > 1:
+            axis, lanes = nest.axes[-1], 1
+        elif nest.family == "columns" or (nest.family == "flat" and len(nest.axes) > 1):
+            lanes = lanes_along(kernel, axis) if vector else 1
+        else:
+            continue
+        most.append(WARP if nest.family == "columns" else BLOCK)
+        across = max(across, 1 << max(-(-sizes[f"n{axis}"] // lanes) - 1, 0).bit_length())
+    return min(across, *most) if most else WARP
 
 
 def _are_few_columns(nest: Nest, sizes: dict[str, int], width: int) -> bool:
