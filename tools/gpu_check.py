@@ -19,11 +19,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SANITIZERS = ("memcheck", "racecheck", "initcheck")
+MOST_LINES = 400
+"""Of what a tool of the sanitizer says."""
 CUDA_TOOLS = "/usr/local/cuda/bin"
 
 
@@ -39,7 +43,9 @@ def main() -> int:
     if options.only != "sanitizer":
         results.append(("tests", _tests(options.processes, options.tests, options.seconds)))
     if options.only != "tests":
-        results += [(tool, _sanitized(tool, options.seconds)) for tool in SANITIZERS]
+        with ThreadPoolExecutor() as pool:
+            passed = pool.map(lambda tool: _sanitized(tool, options.seconds), SANITIZERS)
+            results += list(zip(SANITIZERS, passed, strict=True))
     print()
     for name, passed in results:
         print(f"{name:10} {'passed' if passed else 'FAILED'}")
@@ -53,7 +59,9 @@ def _environment() -> dict[str, str]:
 
 def _tests(processes: int, options: list[str], seconds: float) -> bool:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
-    command += ["-o", "addopts=", "-p", "tools.gpu_failures", "-s", "--tb=short", "tests/gpu", *options]
+    command += ["-o", "addopts=", "-p", "tools.gpu_failures", "-s", "--tb=short", *options]
+    if not any(option.startswith("tests/") for option in options):
+        command.append("tests/gpu")
     if importlib.util.find_spec("xdist") and processes > 1:
         command += ["-n", str(processes), "--dist", "worksteal"]
     return _run("tests", command, seconds)
@@ -71,17 +79,24 @@ def _run(name: str, command: list[str], seconds: float) -> bool:
     print(f"---- {name}: {' '.join(command)}", flush=True)
     start = time.perf_counter()
     status = -1
-    try:
-        running = subprocess.Popen(command, cwd=ROOT, env=_environment(), start_new_session=True)
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        # What runs beside others is told when it is done.
+        output = said if name in SANITIZERS else None
         try:
-            status = running.wait(seconds)
-        except subprocess.TimeoutExpired:
-            print(f"ended after {seconds:.0f} s")
-            # With all that it started: what goes on would disturb what is timed next.
-            os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
-    except OSError as error:
-        print(error)
+            running = subprocess.Popen(
+                command, cwd=ROOT, env=_environment(), start_new_session=True, stdout=output, stderr=output
+            )
+            try:
+                status = running.wait(seconds)
+            except subprocess.TimeoutExpired:
+                print(f"{name}: ended after {seconds:.0f} s")
+                # With all that it started: what goes on would disturb what is timed next.
+                os.killpg(running.pid, signal.SIGKILL)
+                running.wait()
+        except OSError as error:
+            print(error)
+        said.seek(0)
+        print(*said.read().splitlines()[:MOST_LINES], sep="\n", end="\n" if output else "")
     print(f"---- {name}: status {status}, {time.perf_counter() - start:.0f} s", flush=True)
     return status == 0
 

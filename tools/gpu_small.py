@@ -21,7 +21,7 @@ SIZES = ((37, 52), (5, 1000), (3, 5001), (300, 77))
 
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "flat": lambda m: esat.tanh(m) * 2.0 + 1.0,
-    "broadcast": lambda m: (m + m[0]) * m[:, :1],
+    "broadcast": lambda m: (m + m[0]) * m.max(axis=1, keepdims=True),
     "softmax": lambda m: esat.softmax(m, axis=1),
     "row sums": lambda m: (m * m).sum(axis=1),
     "row places": lambda m: m.argmax(axis=1),

@@ -144,8 +144,7 @@ class Device:
         """
         with self.translated():
             target = self._host_array(tuple(array.shape), array.dtype)
-            source = array if array.flags.c_contiguous else self.arrays.ascontiguousarray(array)
-            self.arrays.asnumpy(source, out=target)
+            self.arrays.asnumpy(self.arrays.ascontiguousarray(array), out=target)
             return target
 
     def _host_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -16,8 +16,10 @@ from esat.gpu.printing.gathering import Gathering
 from esat.gpu.printing.nests import Nest, parts_of
 from esat.gpu.printing.source import from_memory, stored, to_memory
 
-LEAST_ROWS = 128
-"""Rows from which blocks share them, and that each of these blocks gets at least."""
+SHARED_ROWS = 256
+"""Rows from which blocks share them: another launch takes as long as reading some."""
+LEAST_ROWS = 32
+"""Rows that each of these blocks gets at least: one thread's loads wait for each other."""
 MOST_SPLITS = 256
 """Blocks that share the rows of some columns, at most."""
 ENOUGH_BLOCKS = 2048

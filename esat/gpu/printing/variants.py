@@ -11,7 +11,7 @@ from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel, Load, Loop, Store, walk
 from esat.gpu.launches import VECTOR_BYTES, WARP, Variant
 from esat.gpu.printing.body import is_along, lanes_along
-from esat.gpu.printing.columns import ENOUGH_BLOCKS, LEAST_ROWS
+from esat.gpu.printing.columns import ENOUGH_BLOCKS, SHARED_ROWS
 from esat.gpu.printing.flat import BLOCK
 from esat.gpu.printing.nests import Nest, nests_of
 from esat.gpu.printing.rows import ROW_CLASSES
@@ -83,7 +83,7 @@ def _are_few_columns(nest: Nest, sizes: dict[str, int], width: int) -> bool:
     blocks = prod(sizes[f"n{axis}"] for axis in nest.axes) * -(-sizes[f"n{nest.inner}"] // width)
     loops = [one for one in nest.body if isinstance(one, Loop)]
     rows = max(prod(sizes[f"n{axis}"] for axis in one.axes) for one in loops)
-    return (rows >= 2 * LEAST_ROWS and blocks < ENOUGH_BLOCKS) or rows > MOST_ROWS
+    return (rows >= SHARED_ROWS and blocks < ENOUGH_BLOCKS) or rows > MOST_ROWS
 
 
 def _are_few(nests: Sequence[Nest], sizes: dict[str, int]) -> bool:
