@@ -35,10 +35,13 @@ Word = tuple[str, ...]
 Sum = dict[Word, int]
 """Products with their coefficients."""
 
-Kind = Literal["scalars", "exponentials", "matrices", "parts", "complex"]
+Kind = Literal["scalars", "exponentials", "matrices", "structure", "parts", "complex"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 SCALARS, MATRICES = "abcd", "ABC"
+FACTS = {"G": "symmetric", "H": "orthogonal"}
+"""What is known of matrices, by name."""
+_NAMES_OF_KNOWN = {"B": "G", "C": "H"}
 _NAME = re.compile(r"\b([abcd])\b")
 _PRODUCT = re.compile(r"exp\([abcd]\)(?: \* exp\([abcd]\))+")
 MOST_TERMS = 10
@@ -137,7 +140,21 @@ class Generator:
         while not 2 <= len(value) <= MOST_TERMS or max(map(len, value)) > 4:
             text, value = self._matrix(2)
         equal = self.draw.random() < 0.5
-        other = value if equal else self._perturbed(value)
+        return self._matrix_pair(text, value if equal else self._perturbed(value), equal)
+
+    def structure(self) -> Pair:
+        """A pair of sums of products of matrices, of which one is symmetric and one orthogonal."""
+        while True:
+            text, value = self._matrix(2)
+            text = re.sub(r"[BC]", lambda found: _NAMES_OF_KNOWN[found[0]], text)
+            reduced: Sum = {}
+            for word, coefficient in value.items():
+                reduced = added(reduced, {_reduced(word): coefficient})
+            if () not in reduced and 2 <= len(reduced) <= MOST_TERMS and max(map(len, reduced)) <= 4:
+                equal = self.draw.random() < 0.5
+                return self._matrix_pair(text, reduced if equal else self._perturbed(reduced), equal)
+
+    def _matrix_pair(self, text: str, other: Sum, equal: bool) -> Pair:
         right = self._expanded_matrices(other)
         match self.draw.randrange(4):
             case 0:
@@ -235,6 +252,20 @@ class Generator:
         return factors[0]
 
 
+def _reduced(word: Word) -> Word:
+    """A product with the names of matrices of which more is known, and without turns forth and back."""
+    found: list[str] = []
+    for name in word:
+        known = _NAMES_OF_KNOWN.get(name[0], name[0]) + name[1:]
+        if known == "G'":
+            known = "G"
+        if found and {found[-1], known} == {"H", "H'"}:
+            found.pop()
+        else:
+            found.append(known)
+    return tuple(found)
+
+
 def _transposed(word: Word) -> Word:
     return tuple(name[:-1] if name.endswith("'") else f"{name}'" for name in reversed(word))
 
@@ -247,7 +278,7 @@ def variables() -> dict[str, Any]:
     """The variables of pairs, by name."""
     return {
         **{name: esat.vector(name) for name in (*SCALARS, "x", "y")},
-        **{name: esat.matrix(name) for name in MATRICES},
+        **{name: esat.matrix(name) for name in (*MATRICES, *FACTS)},
         **{name: esat.TensorType("float64", shape=(size,))(name) for name, size in VECTORS.items()},
         **{name: esat.vector(name) for name in (*UNKNOWN, "e")},
         **{name: esat.vector(name, dtype="complex128") for name in "zw"},
@@ -260,6 +291,8 @@ def values(seed: int = 0) -> dict[str, np.ndarray]:
     draw = np.random.default_rng(seed)
     arrays = {name: draw.uniform(0.5, 2.0, 4) for name in (*SCALARS, "x", "y")}
     arrays |= {name: draw.uniform(-1.0, 2.0, (4, 4)) for name in MATRICES}
+    turned = draw.uniform(-1.0, 2.0, (4, 4))
+    arrays |= {"G": turned + turned.T, "H": np.linalg.qr(turned)[0]}
     arrays |= {name: draw.uniform(0.5, 2.0, size) for name, size in {**VECTORS, **UNKNOWN}.items()}
     arrays |= {"e": draw.uniform(0.5, 2.0, 4)}
     arrays |= {name: draw.uniform(0.5, 2.0, 4) + 1j * draw.uniform(0.5, 2.0, 4) for name in "zw"}
@@ -282,7 +315,8 @@ def program() -> Program:
 def proved(pair: Pair, rules: Program) -> bool:
     """Whether saturation proves two expressions equal."""
     names = variables()
-    outputs = [evaluated(text, names) for text in (pair.left, pair.right)]
+    known = {name: esat.assume(names[name], fact) for name, fact in FACTS.items()}
+    outputs = [evaluated(text, names | known) for text in (pair.left, pair.right)]
     graph = esat.Graph(list(names.values()), outputs, on_unused_input="ignore").function_graph()
     found, _ = saturated(encode(graph), rules, Budgets())
     left, right = found.arrays.term_class[list(found.terms.roots)].tolist()
@@ -299,6 +333,7 @@ def pairs(count: int, seed: int, kind: Kind = "scalars") -> Iterator[Pair]:
         "scalars": generator.scalars,
         "exponentials": generator.exponentials,
         "matrices": generator.matrices,
+        "structure": generator.structure,
         "parts": generator.parts,
         "complex": generator.complex_numbers,
     }[kind]
@@ -320,6 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scalars", type=int, default=2000)
     parser.add_argument("--exponentials", type=int, default=500)
     parser.add_argument("--matrices", type=int, default=500)
+    parser.add_argument("--structure", type=int, default=500)
     parser.add_argument("--parts", type=int, default=500)
     parser.add_argument("--complex", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)

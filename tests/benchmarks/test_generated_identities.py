@@ -7,7 +7,14 @@ from benchmarks.generated_identities import Generator, Kind, pairs, program, pro
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [("scalars", 30), ("exponentials", 24), ("matrices", 24), ("parts", 40), ("complex", 24)],
+    [
+        ("scalars", 30),
+        ("exponentials", 24),
+        ("matrices", 24),
+        ("structure", 20),
+        ("parts", 40),
+        ("complex", 16),
+    ],
 )
 def test_what_is_equal_is_proved_and_nothing_else(kind: Kind, count: int) -> None:
     rules = program()
