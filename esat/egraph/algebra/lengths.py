@@ -249,7 +249,18 @@ class Axes:
         starts = np.where(has_length, begins[self.names] if count else 0, 0)
         if self.pieces:
             weights = np.concatenate(together)
-        tables = [part.elements(sizes, lengths).reshape(-1) for part in self.parts]
+        known: dict[object, Integers] = {}
+        tables = []
+        for part in self.parts:
+            alike = (
+                part.op,
+                part.ranks,
+                part.windows,
+                *(sizes[operand].tobytes() for operand in part.operands),
+            )
+            if alike not in known:
+                known[alike] = part.elements(sizes, lengths).reshape(-1)
+            tables.append(known[alike])
         for matrix in self.structured:
             last = int(starts[matrix.klass, matrix.rank - 1])
             of_last = weights[last : last + int(sizes[matrix.klass, matrix.rank - 1])]

@@ -138,6 +138,7 @@ class _Region:
     is_dropped: bool = False
 
 
+_Statement = tuple[tuple[int, ...], tuple[int, ...], int]
 _Bound = tuple[int, bool]
 """A number, or a class, which the second says."""
 
@@ -167,6 +168,8 @@ class PartReader:
     ) -> None:
         self._reading, self._coded, self._pieces, self._key_of = reading, coded, pieces, key_of
         self._cuts: dict[_Bound | None, dict[int, tuple[int, int]]] = {}
+        self._said: dict[_Statement, bool] = {}
+        self._settled_leaves: dict[int, tuple[int, ...]] = {}
         self._nodes = list(_part_nodes(reading, ops))
 
     def parts(self, keys: Sequence[int]) -> list[Part]:
@@ -177,7 +180,12 @@ class PartReader:
         keys
             What the lengths of all axes are called.
         """
+        known = -1
         for _ in range(_ROUNDS):
+            if known == self._pieces.changes:
+                break
+            known = self._pieces.changes
+            self._said.clear()
             for node, ranked in self._nodes:
                 try:
                     self._say(node, ranked)
@@ -196,17 +204,26 @@ class PartReader:
 
     def _say(self, node: int, ranked: RankedOp) -> None:
         for left, right, step in self._statements(node, ranked):
-            if step:
-                self._pieces.equate(left, right)
-            if step < 0:
-                for key in left:
-                    self._pieces.mirror(key)
+            statement = tuple(left), tuple(right), step
+            if statement not in self._said:
+                self._said[statement] = False
+                self._say_once(left, right, step)
+                self._said[statement] = True
+            if not self._said[statement]:
+                raise RefusedError
+
+    def _say_once(self, left: Sequence[int], right: Sequence[int], step: int) -> None:
+        if step:
+            self._pieces.equate(left, right)
+        if step < 0:
+            for key in left:
+                self._pieces.mirror(key)
 
     def _settled(self, node: int, ranked: RankedOp) -> Part:
         """What an e-node does; refused where its axes are not made of the same pieces."""
         for left, right, step in self._statements(node, ranked):
-            leaves = [leaf for key in left for leaf in self._pieces.settled(key)]
-            if leaves != [leaf for key in right for leaf in self._pieces.settled(key)]:
+            leaves = self._leaves(left)
+            if leaves != self._leaves(right):
                 raise RefusedError
             if step < 0 and leaves != leaves[::-1]:
                 raise RefusedError
@@ -222,7 +239,11 @@ class PartReader:
         return Part(node, tuple(operands[:count]), op, _ranks(ranked)[:count], windows)
 
     def _leaves(self, keys: Sequence[int]) -> tuple[int, ...]:
-        return tuple(leaf for key in keys for leaf in self._pieces.settled(key))
+        known = self._settled_leaves
+        for key in keys:
+            if key not in known:
+                known[key] = self._pieces.settled(key)
+        return known[keys[0]] if len(keys) == 1 else tuple(leaf for key in keys for leaf in known[key])
 
     def _statements(self, node: int, ranked: RankedOp) -> Iterator[tuple[list[int], list[int], int]]:
         """Lengths that are equal to others, one after the other, and the step they are read with; 0 for what

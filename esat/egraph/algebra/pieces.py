@@ -33,11 +33,21 @@ class Pieces:
         Lengths that are numbers, by key; no two keys have one number.
     free
         The first number that no length is called by.
+
+    Attributes
+    ----------
+    changes
+        How often something was found out.
+    merged
+        Keys that others are called by.
+    mirrored
+        Lengths of axes that are read from their ends.
     """
 
     def __init__(self, known: Mapping[int, int], free: int) -> None:
         self.known = {key: length for key, length in known.items() if length > 1}
         self.free = free
+        self.changes = 0
         self.merged: dict[int, int] = {}
         self.mirrored: set[int] = set()
         self._of_length = {length: key for key, length in self.known.items()}
@@ -78,15 +88,17 @@ class Pieces:
             Where there are too many.
         """
         found: list[int] = []
+        room = MOST_POSITIONS
         pending = list(reversed(keys))
         while pending:
             key = self.root(pending.pop())
             parts = self._parts.get(key)
             if parts is None:
                 found.append(key)
+                room -= 1 if key == UNIT else _POSITIONS_OF_PIECE
             else:
                 pending += reversed(parts)
-            if positions(found) + len(pending) > MOST_POSITIONS:
+            if len(pending) > room:
                 raise RefusedError
         return found
 
@@ -105,6 +117,8 @@ class Pieces:
         RefusedError
             Where both cannot be cut into the same pieces.
         """
+        if left == right:
+            return
         for _ in range(_MOST_STEPS):
             first, second = _without_common_ends(self.leaves(left), self.leaves(right))
             if not first and not second:
@@ -138,6 +152,7 @@ class Pieces:
             leaves = self.settled(key)
             other = first.setdefault(leaves, self.root(key))
             if len(leaves) > 1 and other != self.root(key):
+                self.changes += 1
                 del self._parts[self.root(key)]
                 self._unite(other, self.root(key))
 
@@ -150,6 +165,7 @@ class Pieces:
         total = sum(length for length in lengths if length is not None)
         if own is not None and (total > own or (None not in lengths and total != own)):
             raise RefusedError
+        self.changes += 1
         if len(parts) == 1 and parts[0] != UNIT:
             self._unite(key, parts[0])
         else:
