@@ -38,6 +38,8 @@ from esat.gpu.stand_in import StandIn
 from esat.gpu.toolchain import Cubin, Toolchain, default_toolchain
 
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
+LOOKED_INTO = (9, 0)
+"""Devices whose machine code is disassembled, which takes as long as all else; the linker tells of others."""
 VARIANTS = (
     *(Variant(longest_row=longest) for longest in (128, 1024, 4096, 16384, 0)),
     Variant(vector=False, longest_row=1024),
@@ -60,10 +62,12 @@ class Compiled:
     launch: Launch
     capability: tuple[int, int]
     cubin: Cubin
-    instructions: tuple[str, ...]
+    instructions: tuple[str, ...] | None
 
-    def widest(self, operation: str) -> int:
-        """Bits of the widest ``LDG`` or ``STG``, 0 without any."""
+    def widest(self, operation: str) -> int | None:
+        """Bits of the widest ``LDG`` or ``STG``, 0 without any; None where nobody looked."""
+        if self.instructions is None:
+            return None
         found = [one for one in self.instructions if one.startswith(operation)]
         widths = [int(width[1]) if (width := re.search(r"\.(64|128|256)\b", one)) else 32 for one in found]
         return max(widths, default=0)
@@ -75,16 +79,16 @@ class Compiled:
             return ["this version of nvJitLink does not tell what threads take"]
         if cubin.spilled or cubin.local:
             faults.append(f"{cubin.spilled} bytes spilled, {cubin.local} bytes of local memory")
-        own = sorted({one for one in self.instructions if one.startswith(("LDL", "STL"))})
+        own = sorted({one for one in self.instructions or () if one.startswith(("LDL", "STL"))})
         if own:
             faults.append(f"accesses of local memory: {', '.join(own)}")
         most = min(REGISTERS // max(self.launch.block, 1), 255)
         if cubin.registers > most:
             faults.append(f"{cubin.registers} registers in blocks of {self.launch.block}")
         for operation, name in (("LDG", "load"), ("STG", "store")):
-            wanted = vector_bits(self.launch, name)
-            if wanted == 8 * VECTOR_BYTES and self.widest(operation) < wanted:
-                faults.append(f"{operation} of {self.widest(operation)} bits for vectors of {wanted}")
+            wanted, found = vector_bits(self.launch, name), self.widest(operation)
+            if wanted == 8 * VECTOR_BYTES and found is not None and found < wanted:
+                faults.append(f"{operation} of {found} bits for vectors of {wanted}")
         return faults
 
     def row(self) -> str:
@@ -97,7 +101,7 @@ class Compiled:
         return (
             f"{name:46} {self.launch.family:8} sm_{self.capability[0]}{self.capability[1]:<2}"
             f" {self.launch.block:5} {cubin.registers!s:>4} {cubin.spilled!s:>5} {cubin.shared!s:>6}"
-            f" {self.widest('LDG'):4} {self.widest('STG'):4} {len(cubin.code):7}"
+            f" {self.widest('LDG') or '':4} {self.widest('STG') or '':4} {len(cubin.code):7}"
         )
 
 
@@ -152,7 +156,8 @@ def compiled(
             seen.add(launch.text)
             for capability in capabilities:
                 cubin = toolchain.compile(launch, capability)
-                yield Compiled(case, dtype, variant, launch, capability, cubin, instructions(cubin))
+                seen_into = instructions(cubin) if capability == LOOKED_INTO else None
+                yield Compiled(case, dtype, variant, launch, capability, cubin, seen_into)
 
 
 def instructions(cubin: Cubin) -> tuple[str, ...]:

@@ -41,6 +41,10 @@ def body(*lines: str, dtype: str = "float32") -> list[str]:
             "float a;", "float b;", "Vector<float, 2> vector1 = *(const Vector<float, 2>*)(x0 + i0);",
             "a = vector1.at[0];", "b = vector1.at[1];",
         ]),
+        ("a, o0[0] = n0, x0[0]", [
+            "long long a;", "long long given1 = n0;", "float given2 = x0[0LL];",
+            "a = given1;", "o0[0LL] = given2;",
+        ]),
         ("cuda.syncwarp()", ["__syncwarp();"]),
         ("o0[i0] = math.inf", ["o0[i0] = __longlong_as_double(0x7ff0000000000000LL);"]),
     ],
@@ -69,7 +73,6 @@ def test_ranges_count_apart_from_their_variables() -> None:
         "o0[i0] = x0[i0] ** 2",
         "o0[i0] = gamma(x0[i0])",
         "o0[i0] = 0 < x0[i0] < 1",
-        "a, b = x0[0], x0[1]",
         "o0[i0] = unknown",
         "del i0",
         "atomic_max(o0, 0, x0[0])",

@@ -163,6 +163,8 @@ class _Writer:
                 self.declaration(name, one.value)
             case ast.Assign(targets=[ast.Tuple(elts=places)], value=ast.Call() as call):
                 self.loaded(places, call, depth)
+            case ast.Assign(targets=[ast.Tuple(elts=places)], value=ast.Tuple(elts=values)):
+                self.together(places, values, depth)
             case ast.Assign(targets=[target]):
                 self.assign(target, self.value(one.value), depth)
             case ast.AugAssign(target=target):
@@ -219,6 +221,17 @@ class _Writer:
         dtype = self.arrays[ast.unparse(call.args[0])]
         for lane, place in enumerate(places):
             self.assign(place, _Typed(f"{vector}.at[{lane}]", dtype), depth)
+
+    def together(self, places: Sequence[ast.expr], values: Sequence[ast.expr], depth: int) -> None:
+        """Values that are all computed before the first is assigned."""
+        named = []
+        for one in map(self.value, values):
+            self.counters += 1
+            name = f"given{self.counters}"
+            self.line(f"{_C_TYPES[one.dtype]} {name} = {one.text};", depth)
+            named.append(_Typed(name, one.dtype))
+        for place, value in zip(places, named, strict=True):
+            self.assign(place, value, depth)
 
     def vector(self, call: ast.Call, lanes: int) -> tuple[str, str]:
         """The C type of a vector, and where it begins."""

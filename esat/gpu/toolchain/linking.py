@@ -67,15 +67,16 @@ def _described(code: bytes, log: str) -> Cubin:
     """Machine code with the numbers of the linker's log, whose words differ from version to version."""
 
     def number(pattern: str) -> int | None:
-        found = re.findall(pattern, log)
-        return sum(map(int, found)) if found else None
+        found = re.findall(pattern, log)  # of ptxas, and then of the linker, who counts what the system takes
+        return int(found[-1]) if found else None
 
+    spills = re.findall(r"(\d+) bytes spill (?:stores|loads)", log)
     registers = number(r"\bused (\d+) registers")
     return Cubin(
         code,
         "kernel",
         registers,
-        spilled=number(r"(\d+) bytes spill (?:stores|loads)"),
+        spilled=sum(map(int, spills)) if spills else None,
         local=number(r"(\d+) bytes lmem"),
         shared=number(r"(\d+) bytes smem")
         or (None if registers is None else 0),  # not named where there is none

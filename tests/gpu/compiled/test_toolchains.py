@@ -3,11 +3,13 @@
 from collections import Counter
 
 import pytest
+from gpu.kernel_files import PRINTED, kernel_of
 from gpu.test_emulator import COPY, SUMS, VECTORS, launches
 
 from benchmarks.device_code import instructions
 from esat.errors import CompileError
 from esat.gpu.launches import Argument, Launch
+from esat.gpu.printing import print_launches
 from esat.gpu.toolchain import Cubin, Toolchain, default_toolchain
 from esat.gpu.toolchain.cache import CubinCache
 from esat.gpu.toolchain.linking import _described
@@ -45,6 +47,17 @@ def test_toolchains_agree(capability: tuple[int, int]) -> None:
             found.append(Counter(one for one in instructions(cubin) if one.startswith(memory)))
         assert found[0] == found[1]
         assert (found[0]["LDG.E.128"] > 0) == ("load4" in launch.text)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_printed_kernels_take_no_more_by_either(name: str) -> None:
+    for variant in PRINTED[name].values():
+        for launch in print_launches(kernel_of(name), variant).launches:
+            ours, theirs = (toolchain.compile(launch, (9, 0)) for toolchain in TOOLCHAINS)
+            assert (ours.spilled, ours.local, theirs.spilled, theirs.local) == (0, 0, 0, 0)
+            # Loops are unrolled by different factors.
+            assert max(ours.registers, theirs.registers) <= 64
+            assert abs(ours.shared - theirs.shared) <= 16 * launch.text.count("shared.array")
 
 
 @pytest.mark.parametrize("toolchain", TOOLCHAINS, ids=["numba-cuda", "NVRTC"])
