@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -37,6 +38,13 @@ _PERMANENT = ("IllegalAddress", "LaunchFailure", "LaunchFailed", "ILLEGAL_ADDRES
 """Parts of the names of errors after which a process cannot use its device again."""
 
 
+class Keeper(Protocol):
+    """What keeps memory of a device for later calls."""
+
+    def forget(self) -> None:
+        """Give back what no call uses now."""
+
+
 class Device:
     """A device, and what programs do with it.
 
@@ -48,6 +56,8 @@ class Device:
         As CUDA counts.
     compute_capability
         Such as (9, 0).
+    keepers
+        What gives memory back when it is short.
 
     Parameters
     ----------
@@ -67,6 +77,7 @@ class Device:
         self.number = number
         self._lost: str | None = None
         self._host_pools: dict[tuple[tuple[int, ...], np.dtype[Any]], Allocator] = {}
+        self.keepers: weakref.WeakSet[Keeper] = weakref.WeakSet()
         self._functions: dict[tuple[bytes, str], tuple[Any, Any]] = {}
         try:
             found = arrays.cuda.runtime.getDeviceCount()
@@ -252,7 +263,9 @@ class Device:
         return (self.arrays.cuda.memory.OutOfMemoryError,)
 
     def give_back(self) -> None:
-        """Unused memory, from the pools to the device."""
+        """Unused memory: what programs keep for later calls to the pools, and from these to the device."""
+        for keeper in list(self.keepers):
+            keeper.forget()
         self.arrays.get_default_memory_pool().free_all_blocks()
         self.arrays.get_default_pinned_memory_pool().free_all_blocks()
 

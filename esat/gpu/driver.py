@@ -77,6 +77,7 @@ class DeviceDriver:
             table.peak_bytes = max(table.peak_bytes, size)
 
         self.signatures = Signatures(self.program, there, told)
+        self.device.keepers.add(self.signatures)
         self._inputs = tuple(self.program.graph.inputs)
         self._outputs, self._new_values = placed.outputs, placed.new_values
         self._arguments = Arguments(placed, checks, self.signatures)
@@ -288,6 +289,7 @@ class DeviceDriver:
             self._may_record = False
             return None
         signature.replays = (*same, replay)
+        self.signatures.recorded(signature)
         return replay
 
     def _taken(self, signature: Signature, addresses: tuple[int, ...]) -> Replay | None:

@@ -88,6 +88,12 @@ class ShortWays:
         self._array = placed.device.arrays.ndarray
         self._dtypes = [one.tensor_type.numpy_dtype for one in placed.program.graph.inputs]
         self._known: dict[tuple[Shape, ...], ShortWay] = {}
+        placed.device.keepers.add(self)
+
+    def forget(self) -> None:
+        """Give back the memory that is kept for later calls."""
+        for way in list(self._known.values()):
+            way.forget()
 
     def find(self, arguments: tuple[Any, ...]) -> ShortWay | None:
         """The way for arguments; None where there is none yet, or for others than aligned device arrays."""
@@ -155,6 +161,10 @@ class ShortWay:
         self._steps = [self._step(placed, group, values) for group in program.steps]
         self._results = [self._places[output] for output in program.graph.outputs]
         self._frames: deque[list[DeviceArray]] = deque()
+
+    def forget(self) -> None:
+        """Give back the scratch that no call uses."""
+        self._frames.clear()
 
     def __call__(self, arguments: tuple[DeviceArray, ...]) -> Any:
         """The results for arrays of the device; errors are of any kind, and for the long way to tell."""

@@ -21,6 +21,8 @@ from esat.runtime.program import Program
 from esat.runtime.shapes import Shape, ShapeRules, ShapeWalk
 
 MAXIMUM_SIGNATURES = 128
+MAXIMUM_RECORDED = 8
+"""Combinations of shapes for which graphs are kept, each with memory of its own."""
 
 
 class Signature:
@@ -133,6 +135,7 @@ class Signatures:
     def __init__(self, program: Program, on_device: frozenset[Variable], told: Callable[[int], None]) -> None:
         self._program = program
         self._told = told
+        self._recorded: list[Signature] = []
         self._on_device = on_device
         self._rules = ShapeRules(
             program.graph.toposort(), frozenset(program.facts.values), frozenset(program.lazy)
@@ -157,6 +160,19 @@ class Signatures:
         fresh = sum(_bytes(variable, walk.shapes) for variable in memory.fresh)
         self._told(signature.plan.peak_bytes + fresh)
         return signature
+
+    def recorded(self, signature: Signature) -> None:
+        """Calls of a signature have been recorded: those of others that were long ago are forgotten."""
+        self._recorded = [one for one in self._recorded if one is not signature] + [signature]
+        while len(self._recorded) > MAXIMUM_RECORDED:
+            self._recorded.pop(0).replays = ()
+
+    def forget(self) -> None:
+        """Give back the memory that is kept for later calls."""
+        for signature in list(self.known.values()):
+            signature.idle.clear()
+            signature.replays = ()
+            signature.seen = ((), 0)
 
     def frame(self, signature: Signature, device: Device) -> dict[Variable, DeviceArray]:
         """A frame of scratch arrays that nobody else uses."""

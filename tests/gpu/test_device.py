@@ -107,6 +107,31 @@ def test_memory_that_is_short_is_given_back_and_asked_for_again(stand_in: Device
     np.testing.assert_array_equal(w.get_value(), np.full(1000, 2, "f"))
 
 
+def test_what_programs_keep_for_later_calls_is_given_back_too(stand_in: Device) -> None:
+    x = esat.matrix("x", dtype="float32")
+    graph = esat.Graph([x], [esat.exp((x @ x.T).sum(axis=0))])
+    function = compiled_for(stand_in, graph)
+    for _ in range(6):
+        wanted = function(numbers(9, 4))
+    (signature,) = function._calls.driver.call.signatures.known.values()
+    assert signature.replays
+    assert signature.idle
+    stand_in.give_back()
+    assert not signature.replays
+    assert not signature.idle
+    np.testing.assert_array_equal(function(numbers(9, 4)), wanted)
+
+
+def test_shapes_whose_calls_are_recorded_are_few(stand_in: Device) -> None:
+    x = esat.matrix("x", dtype="float32")
+    function = compiled_for(stand_in, esat.Graph([x], [esat.sort(x * np.float32(2), axis=1)]))
+    for rows in range(1, 12):
+        for _ in range(5):
+            function(numbers(rows, 4))
+    found = function._calls.driver.call.signatures.known.values()
+    assert [bool(one.replays) for one in found] == [False] * 3 + [True] * 8
+
+
 def test_no_memory_at_all_leaves_everything_as_it_was(stand_in: Device) -> None:
     graph, w, _ = _training()
     function = compiled_for(stand_in, graph)
