@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal as Choice
 from typing import TypeAlias
@@ -11,6 +11,7 @@ from esat.codegen.kernel.loop_ir import (
     Accumulator,
     Definition,
     Kernel,
+    Load,
     Loop,
     Statement,
     Store,
@@ -171,3 +172,29 @@ def parts_of(body: Sequence[Statement]) -> list[Loop | list[Statement]]:
         else:
             parts.append([one])
     return parts
+
+
+def without_kept(nest: Nest) -> Nest:
+    """The nest whose loops compute again what earlier ones would keep in an output for them.
+
+    Where a thread does not hold it, that saves writing and reading an array.
+    """
+    again: dict[int, tuple[Definition, ...]] = {}
+    body: list[Statement] = []
+    for one in nest.body:
+        if not isinstance(one, Loop):
+            body.append(one)
+            continue
+        kept = [part for part in one.body if isinstance(part, Store) and part.kept]
+        loop = [replaced for part in one.body for replaced in _computed(part, again) if part not in kept]
+        for store in kept:
+            definitions = definitions_in(loop)
+            by_value, _ = needed_by((store,), definitions)
+            again[store.operand] = tuple(by_value)
+        body.append(replace(one, body=tuple(dict.fromkeys(loop))))
+    return replace(nest, body=tuple(body))
+
+
+def _computed(one: Statement, again: Mapping[int, tuple[Definition, ...]]) -> tuple[Statement, ...]:
+    """A statement, or what computes the value that it would load."""
+    return again[one.value] if isinstance(one, Load) and one.value in again else (one,)

@@ -22,7 +22,7 @@ from esat.gpu.printing.columns import Columns
 from esat.gpu.printing.flat import BLOCK, print_flat
 from esat.gpu.printing.full import load_result, print_final, print_partial
 from esat.gpu.printing.gathering import Gathering
-from esat.gpu.printing.nests import Nest, needed_by, nest_of
+from esat.gpu.printing.nests import Nest, needed_by, nest_of, without_kept
 from esat.gpu.printing.rows import Rows, plan_rows
 from esat.gpu.printing.rows_split import SharedRows
 from esat.gpu.printing.source import UnprintableError
@@ -117,10 +117,12 @@ class _Program:
 
     def _print(self, nest: Nest, statement: Statement) -> None:
         kernel, strided, lanes = self.kernel, self.variant.strided, self._lanes(nest)
+        plan = plan_rows(kernel, nest, lanes, self.variant.longest_row) if nest.family == "rows" else None
+        if nest.family == "columns" or (plan is not None and not plan.parts):
+            nest = without_kept(nest)
         if self.variant.split and nest.family in ("rows", "columns") and gathers_apart(nest):
             self._split(nest, statement, lanes)
-        elif nest.family == "rows":
-            plan = plan_rows(kernel, nest, lanes, self.variant.longest_row)
+        elif plan is not None:
             rows = Rows(kernel, nest, lanes, strided, plan, self.variant.threads_across)
             self._begin(rows, (statement,))
             self._add(rows, "rows", *rows.run())

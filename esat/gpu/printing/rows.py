@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -15,9 +15,9 @@ from esat.gpu.printing.gathering import Gathering
 from esat.gpu.printing.nests import Nest
 from esat.records import record
 
-ROW_CLASSES = (8, 32, 128, 512, 1024, 2048, 4096, 8192, 16384)
+ROW_CLASSES = (8, 32, 128, 512, 1024, 2048, 4096, 8192, 10240, 16384)
 """Elements up to which a kernel is printed for rows that it holds; each loop reads longer ones again."""
-ROW_THREADS = ((1, 16), (8, 16), (32, 16), (128, 64), (256, 64), (512, 64))
+ROW_THREADS = ((1, 16), (8, 16), (32, 16), (128, 32), (256, 32), (512, 40))
 """Threads that share a row, and how many words of 4 bytes each may hold in registers."""
 LONG_ROW_THREADS = 512
 """Threads that share a row that they do not hold."""
@@ -46,15 +46,27 @@ def plan_rows(kernel: Kernel, nest: Nest, lanes: int, longest: int) -> RowPlan:
     """How rows of up to ``longest`` elements are shared, 0 for any number."""
     plain = all(one.axes == (nest.inner,) for one in nest.body if isinstance(one, Loop))
     again = _read_again(nest) if plain else {}
-    sizes = [np.dtype(kernel.arrays[array].dtype).itemsize for array, _ in again]
-    words = sum(-(-size // 4) for size in sizes)
-    # Arithmetic of 64 bits needs more registers besides.
-    share = 3 / 4 if 8 in sizes else 1
+    words = _words_held(kernel, nest, again)
     for threads, held in ROW_THREADS if longest else ():
         parts = -(-longest // (threads * lanes))
-        if parts * lanes * max(words, 1) <= held * share:
+        if parts * lanes * max(words, 1) <= held:
             return RowPlan(threads, parts, again)
     return RowPlan(LONG_ROW_THREADS, 0)
+
+
+def _words_held(kernel: Kernel, nest: Nest, again: Collection[tuple[int, Index]]) -> int:
+    """Words of 4 bytes that are held for each element from one loop to the next, at most."""
+    uses: dict[tuple[int, Index], list[int]] = {place: [] for place in again}
+    loops = [one for one in nest.body if isinstance(one, Loop)]
+    for number, loop in enumerate(loops):
+        for one in loop.body:
+            if isinstance(one, Load | Store) and (one.array, one.index) in uses:
+                uses[one.array, one.index].append(number)
+    words = {place: -(-np.dtype(kernel.arrays[place[0]].dtype).itemsize // 4) for place in again}
+    return max(
+        sum(words[place] for place, used in uses.items() if min(used) < number <= max(used))
+        for number in range(len(loops) + 1)
+    )
 
 
 def _read_again(nest: Nest) -> dict[tuple[int, Index], str]:

@@ -7,6 +7,8 @@ Shared rows are one element longer, so that these lie in different banks.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
 from esat.codegen.kernel.loop_ir import Load
 from esat.gpu.launches import WARP
@@ -14,7 +16,9 @@ from esat.gpu.printing.body import Body, Position
 from esat.gpu.printing.nests import Nest
 
 LINES = 8
-"""Rows of threads in a block; each thread takes several rows of a square."""
+"""Rows of threads in a block."""
+STEPS = WARP // LINES
+"""Rows of a square that each thread takes."""
 
 
 def axis_across(nest: Nest) -> int | None:
@@ -41,30 +45,53 @@ def print_tiles(body: Body, nest: Nest, across: int) -> tuple[int, str]:
     position = body.split(outer, "place")
     source.line(f"lane, line = cuda.threadIdx.x % {WARP}, cuda.threadIdx.x // {WARP}")
     here = {**position, across: f"i{across}", inner: f"i{inner}"}
-    cached = _filled(body, nest, across, here)
+    along = {across: "line", inner: "lane"}
+    cached = _loaded(body, nest, across, here)
     source.line("cuda.syncthreads()")
-    with source.block(f"for step in range({WARP // LINES})"):
-        source.line(f"i{across} = first{across} + line + step * {LINES}")
-        source.line(f"i{inner} = first{inner} + lane")
-        with source.block(f"if i{across} < n{across} and i{inner} < n{inner}"):
-            body.elements((*nest.before, *nest.body), here, 1, cached)
+    with source.block(f"for step in range({STEPS})"), _inside(body, here, along):
+        body.elements((*nest.before, *nest.body), here, 1, cached)
     count = "".join(f"n{axis} * " for axis in outer)
     return WARP * LINES, f"{count}({tiles[across]}) * ({tiles[inner]})"
 
 
-def _filled(body: Body, nest: Nest, across: int, here: Position) -> dict[int, str]:
-    """Read the squares, neighbours in memory by neighbouring threads; the text of an element of each."""
+@contextmanager
+def _inside(body: Body, here: Position, by: Mapping[int, str]) -> Iterator[None]:
+    """The body of a step for threads whose element is inside of the arrays.
+
+    Parameters
+    ----------
+    by
+        The axes of a square -> what counts along them: ``lane``, or ``line`` and the step.
+    """
+    for axis, counter in by.items():
+        text = f"line + step * {LINES}" if counter == "line" else counter
+        body.source.line(f"{here[axis]} = first{axis} + {text}")
+    with body.source.block("if " + " and ".join(f"{here[axis]} < n{axis}" for axis in by)):
+        yield
+
+
+def _loaded(body: Body, nest: Nest, across: int, here: Position) -> dict[int, str]:
+    """Read squares, neighbours in memory by neighbouring threads; the text of an element of each.
+
+    All loads come before all else, so that none waits for another.
+    """
     source, inner = body.source, nest.inner
+    assert inner is not None
+    loads = [one for one in nest.body if isinstance(one, Load) and inner in one.index]
+    turned = [one for one in loads if one.index[-1] == across]
+    straight = [one for one in loads if one.index[-1] != across]
     cached: dict[int, str] = {}
-    with source.block(f"for step in range({WARP // LINES})"):
-        source.line(f"i{across} = first{across} + lane")
-        source.line(f"i{inner} = first{inner} + line + step * {LINES}")
-        with source.block(f"if i{across} < n{across} and i{inner} < n{inner}"):
-            for one in nest.body:
-                if not isinstance(one, Load) or inner not in one.index or one.index[-1] != across:
-                    continue
-                name = source.shared(f"s{one.value}", WARP * (WARP + 1), body.kernel.arrays[one.array].dtype)
-                element = body.element(one.array, one.index, here)
-                source.line(f"{name}[(line + step * {LINES}) * {WARP + 1} + lane] = {element}")
-                cached[one.value] = f"{name}[lane * {WARP + 1} + line + step * {LINES}]"
+    for group, by in ((turned, {across: "lane", inner: "line"}), (straight, {across: "line", inner: "lane"})):
+        with source.block_if(bool(group), f"for step in range({STEPS})"), ExitStack() as stack:
+            if group:
+                stack.enter_context(_inside(body, here, by))
+            for one in group:
+                name = source.local(f"b{one.value}", STEPS, body.kernel.arrays[one.array].dtype)
+                source.line(f"{name}[step] = {body.element(one.array, one.index, here)}")
+                cached[one.value] = f"{name}[step]"
+    with source.block(f"for step in range({STEPS})"):
+        for one in turned:
+            name = source.shared(f"s{one.value}", WARP * (WARP + 1), body.kernel.arrays[one.array].dtype)
+            source.line(f"{name}[(line + step * {LINES}) * {WARP + 1} + lane] = b{one.value}[step]")
+            cached[one.value] = f"{name}[lane * {WARP + 1} + line + step * {LINES}]"
     return cached
