@@ -50,6 +50,8 @@ from esat.errors import (
     CompileError,
     CycleError,
     DebugError,
+    DeviceError,
+    DeviceMemoryError,
     DtypeError,
     EsatError,
     EsatWarning,
@@ -160,7 +162,7 @@ dprint = debugprint
 
 __all__ = [
     "Apply", "AssertionFailed", "AxisError", "CallError", "CompileError", "Constant", "CycleError",
-    "DebugError", "DtypeError",
+    "DebugError", "DeviceError", "DeviceMemoryError", "DtypeError",
     "EsatError", "EsatWarning", "Family", "Feature", "FunctionGraph", "GradientError", "Graph",
     "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "MatrixShapeError", "ModeError",
     "NodeFinder", "Op",
