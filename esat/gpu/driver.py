@@ -302,7 +302,8 @@ class DeviceDriver:
     def _replay_pays(self, signature: Signature) -> bool:
         """Whether launches take longer than what they do, and a graph may keep memory of its own."""
         launches = sum(group.kind != "view" and group.side == "device" for group in self.program.steps)
-        sizes = [prod(signature.shapes[one]) * one.tensor_type.numpy_dtype.itemsize for one in self._outputs]
+        made = [output for output in self._outputs if not isinstance(output, Constant)]
+        sizes = [prod(signature.shapes[one]) * one.tensor_type.numpy_dtype.itemsize for one in made]
         return launches > 1 and signature.plan.peak_bytes + sum(sizes) <= REPLAYED_BYTES
 
     def _shared_there(self) -> list[DeviceArray]:

@@ -30,7 +30,7 @@ class Link:
         an array has to be copied there first.
     """
 
-    latency: float = 9.0e-6
+    latency: float = 1.9e-5
     bandwidth: float = 1.0e10
 
     def seconds(self, size: float) -> float:
@@ -75,18 +75,18 @@ class DeviceProfile:
         The way to the host.
     """
 
-    bandwidth: float = 2.9e12
+    bandwidth: float = 3.0e12
     cache_size: float = 5.0e7
     cache_bandwidth: float = 5.0e12
-    call: float = 3.0e-5
-    launch: float = 5.0e-6
+    call: float = 1.6e-5
+    launch: float = 1.8e-6
     matrix_call: float = 8.0e-6
     library_call: float = 2.0e-5
-    element_rate: float = 1.6e13
+    element_rate: float = 2.5e13
     single_speedup: float = 2.0
-    matrix_rate: float = 7.0e13
-    matrix_single_speedup: float = 0.9
-    matrix_half: float = 670.0
+    matrix_rate: float = 6.3e13
+    matrix_single_speedup: float = 0.82
+    matrix_half: float = 240.0
     transposed_rate: float = 1.5e11
     library_rate: float = 5.0e10
     link: Link = field(default_factory=Link)

@@ -148,6 +148,14 @@ def test_arguments_that_do_not_fit_are_errors_as_without_a_device(cupy):
     same(function(x, y), host(x, y))
 
 
+def test_results_that_are_constants(cupy):
+    x = esat.vector("x")
+    function = esat.compile(esat.Graph([x], [esat.exp(x), esat.constant(3.0)]), Mode(device="cuda"))
+    for argument in (np.ones(4), cupy.asarray(np.ones(4))):
+        for _ in range(6):  # of which later ones may be replayed
+            same(function(argument), (np.exp(np.ones(4)), np.array(3.0)))
+
+
 def test_the_query_leaves_the_device_out(cupy):
     mode = Mode(device="cuda").excluding("gpu_transfer")
     assert "all stays on the processor" in "\n".join(mode.summary())
