@@ -21,7 +21,7 @@ import numpy as np
 from esat.errors import DeviceError, DeviceMemoryError, ModeError
 from esat.gpu.blas import Cublas, CublasError
 from esat.graph.op import Array
-from esat.runtime.buffers import Allocator, allocator
+from esat.runtime.buffers import POOLED_FROM, Allocator, allocator
 
 DeviceArray: TypeAlias = Any
 """An array of cupy's, or of what stands for it."""
@@ -154,8 +154,10 @@ class Device:
         as long as the copy.
         """
         with self.translated():
+            if array.nbytes < POOLED_FROM:  # numbers too: cupy makes vectors of those where it is given a place
+                return np.asarray(self.arrays.asnumpy(array, order="C"))
             target = self._host_array(tuple(array.shape), array.dtype)
-            self.arrays.asnumpy(self.arrays.ascontiguousarray(array), out=target)
+            self.arrays.asnumpy(array.reshape(-1), out=target.reshape(-1))
             return target
 
     def _host_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
