@@ -19,6 +19,8 @@ from benchmarks.device.contenders import Contender
 from esat.gpu.device import Device
 
 MOST_CALLS = 1000
+TOGETHER = 5
+"""Calls between two events: of a single one, the time until the first launch would count."""
 TILE = 256
 """Order of the random matrix that products are measured with repeat: that of zeros would be quicker."""
 
@@ -82,14 +84,15 @@ def product_rate(device: Device, dtype: str, order: int = 8192) -> float:
 
 
 def seconds_by_events(device: Device, function: Callable[[], Any], repeat: int = 15) -> float:
-    """Seconds of a call by events, after some calls that are not counted."""
+    """Seconds of a call by events, in the mean of some in a row, after others that are not counted."""
     cuda = device.arrays.cuda
     found = []
     for _ in range(repeat + 3):
         begun, ended = cuda.Event(), cuda.Event()
         begun.record()
-        function()
+        for _ in range(TOGETHER):
+            function()
         ended.record()
         ended.synchronize()
-        found.append(cuda.get_elapsed_time(begun, ended) / 1e3)
+        found.append(cuda.get_elapsed_time(begun, ended) / 1e3 / TOGETHER)
     return statistics.median(found[3:])

@@ -139,6 +139,8 @@ def _torch(device: Device) -> Contender:
     if not torch.cuda.is_available():
         raise ImportError("torch sees no device")
     torch.set_float32_matmul_precision("highest")
+    # All cases are one function to torch; beyond a few it would not compile them any more.
+    torch._dynamo.config.recompile_limit = 1000
 
     def prepare(case: Case, dtype: str) -> Callable[..., Any]:
         compiled = torch.compile(functools.partial(case.function, Namespace), dynamic=True)
