@@ -459,6 +459,8 @@ class StandIn(_Functions):
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted")
         self.downloads.append(array.nbytes)
         result = np.empty(array.shape, array.dtype) if out is None else out
+        if (result.shape, result.dtype) != (array.shape, array.dtype):
+            raise ValueError(f"Shape mismatch. Expected shape: {array.shape}, actual shape: {result.shape}")
         np.copyto(result, array.memory)
         return result
 

@@ -125,3 +125,14 @@ def test_errors_are_the_hosts(build: Any, data: Any, error: Any, message: str, d
         of_host(graph)(data)
     with pytest.raises(error, match=message):
         compiled_for(device, graph)(data)
+
+
+def test_complex_numbers_run_where_the_device_has_loops_for_them(device: Device) -> None:
+    z = esat.tensor("z", dtype="complex128", shape=(None,))
+    data = numbers(5, dtype="float64") + 1j
+    graph = esat.Graph([z], [esat.clip(z, 0.0, 0.5), esat.exp(z) * z])
+    function = compiled_for(device, graph)
+    for found, wanted in zip(function(data), of_host(graph)(data), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    sides = {str(step.nodes[0].op): step.side for step in function.steps if step.kind == "library"}
+    assert sides["clip"] == "host"

@@ -33,7 +33,16 @@ def _same(op: Op, device: Device, node: Apply) -> DeviceForm:
 def _elementwise(op: Elementwise, device: Device, node: Apply) -> DeviceForm | None:
     name = getattr(op.numpy, "__name__", "")
     function = getattr(device.arrays, name, None) if getattr(np, name, None) is op.numpy else None
-    return None if function is None else DeviceForm(lambda operands: (function(*operands),))
+    complex_ = any(variable.tensor_type.kind == "c" for variable in node.inputs)
+    if function is None or (complex_ and not _takes_complex(function, op.numpy)):
+        return None
+    return DeviceForm(lambda operands: (function(*operands),))
+
+
+def _takes_complex(function: Any, known: Any) -> bool:
+    """Whether a function has loops for complex numbers; what says nothing of its loops is like NumPy's."""
+    teller = function if hasattr(function, "types") else known
+    return any("D" in loop for loop in getattr(teller, "types", ()))
 
 
 def _cast(op: Cast, device: Device, node: Apply) -> DeviceForm:
