@@ -154,7 +154,8 @@ class Device:
         as long as the copy.
         """
         with self.translated():
-            if array.nbytes < POOLED_FROM:  # numbers too: cupy makes vectors of those where it is given a place
+            # Numbers, too: cupy makes vectors of those where it is given a place.
+            if array.nbytes < POOLED_FROM:
                 return np.asarray(self.arrays.asnumpy(array, order="C"))
             target = self._host_array(tuple(array.shape), array.dtype)
             self.arrays.asnumpy(array.reshape(-1), out=target.reshape(-1))
