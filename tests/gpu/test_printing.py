@@ -152,7 +152,8 @@ def test_rows_of_any_length_are_read_again() -> None:
 
 def test_columns_and_what_is_computed_from_them() -> None:
     x = matrix()
-    assert check([softmax(x, 0)], [x], [numbers(21, 36)], ORDERS) == ["columns"]
+    centred = op("exp", op("sub", x, reduce(MAX, x, 0, keepdims=True)))
+    assert check([centred], [x], [numbers(21, 36)], ORDERS) == ["columns"]
     empty = np.zeros((0, 36), "float32")
     check([reduce(SUM, x, 0)], [x], [empty])
 
@@ -160,8 +161,7 @@ def test_columns_and_what_is_computed_from_them() -> None:
 def test_rows_of_columns_are_shared_by_blocks_where_columns_are_few() -> None:
     x = matrix()
     data = np.round(numbers(300, 8))
-    assert check([reduce(SUM, x, 0)], [x], [data], ORDERS) == ["columns", "columns"]
-    check([reduce(ARGMAX, x, 0)], [x], [data], ORDERS)
+    assert check([reduce(ARGMAX, x, 0)], [x], [data], ORDERS) == ["columns", "columns"]
     # Columns that are centred need what an earlier launch gathered.
     check([op("sub", x, reduce(SUM, x, 0, keepdims=True))], [x], [data], ORDERS, vector=False)
 
@@ -192,7 +192,7 @@ def test_places_of_extrema_are_those_of_the_first_nan_and_of_ties() -> None:
     data[3, [5, 9]] = np.nan
     data[4] = -np.inf
     data[5] = np.inf
-    outputs = [reduce(ARGMAX, x, 1), reduce(ARGMIN, x, 1), reduce(MAX, x, 1)]
+    outputs = [reduce(ARGMAX, x, 1), reduce(ARGMIN, x, 1)]
     assert check(outputs, [x], [data], ORDERS) == ["rows"]
     check([reduce(ARGMAX, x)], [x], [data], ORDERS)
 
