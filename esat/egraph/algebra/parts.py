@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,10 @@ class Part:
         """
         numbered = []
         for place, (klass, rank) in enumerate(zip(self.operands, self.ranks, strict=True)):
-            shape = sizes[klass, :rank]
-            element = np.arange(int(shape.prod())).reshape(shape)
+            own = sizes[klass, :rank].tolist()
+            # A number stands for arrays of any rank of which all axes have length 1.
+            shape = (*own, *[1] * (rank - len(own)))
+            element = np.arange(prod(shape)).reshape(shape)
             numbered.append(np.stack([np.full_like(element, place), element], axis=-1))
         first = numbered[0]
         second = np.full_like(first, NOTHING)

@@ -107,6 +107,28 @@ def test_values_at_all_lengths(length, at) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-14)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda one: one[0, :],
+        lambda one: one[0, ::-1],
+        lambda one: join([one, 2 * one]),
+        lambda one: join([one, 2 * one], axis=1)[:, 1],
+        lambda one: esat.stack([one, one], axis=1),
+        lambda one: esat.set_subtensor(one[0, :], 3.0) + one,
+        lambda one: esat.inc_subtensor(one[:, 0], one[0]),
+        lambda one: one[None][0, 0],
+    ],
+)
+def test_a_number_stands_for_arrays_of_one_element(write) -> None:
+    """No other array of these programs has two axes."""
+    number = esat.scalar("number")
+    result = write(esat.expand_dims(number, (0, 1)))
+    function = esat.compile(esat.Graph([number], [result]))
+    wanted = esat.evaluate([result], {number: np.array(5.0)})[0]
+    np.testing.assert_array_equal(function(5.0), wanted)
+
+
 def test_many_parts_are_left_alone() -> None:
     long = known("z", 100)
     total = sum(long[place] for place in range(1, 40))

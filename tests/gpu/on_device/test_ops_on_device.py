@@ -1,7 +1,5 @@
 """Every op that kernels compute, over its dtypes and the values that matter, on the device against NumPy."""
 
-from functools import reduce
-
 import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, reference
@@ -55,8 +53,10 @@ def _differences(name: str, dtype: str, got: np.ndarray, wanted: np.ndarray, ope
             near = np.abs(got.astype("f8") - wanted.astype("f8")) <= tolerance * np.abs(wanted.astype("f8"))
         smallest = 4 * np.finfo(wanted.dtype).tiny
         same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
-        # A product that overflows and is subtracted from infinity: with one rounding it does not overflow.
-        same |= np.isnan(wanted) & np.isinf(got) & ~reduce(np.logical_or, map(np.isnan, operands))
+        if name == "expdiff":  # where NumPy's exponentials both overflow, one may still be the larger
+            first, second = operands
+            larger = np.where(first > second, np.inf, -np.inf)
+            same |= np.isnan(wanted) & (got == larger) & (first != second)
         differ = ~(same | near | ((np.abs(got) < smallest) & (np.abs(wanted) < smallest)))
     if not differ.any():
         return []
