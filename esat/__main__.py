@@ -25,6 +25,7 @@ _ENTRIES = {
     "rules": "sets of compiled rules",
     "choice": "choices",
     "native": "sets of the compiler's own loops",
+    "cubin": "device kernels",
 }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import time
 import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from esat.runtime.shapes import place_text
 from esat.runtime.variants import Variant
 
 
+@runtime_checkable
 class Chooser(Protocol):
     """Stands in front of a program, and may run another one."""
 
@@ -277,7 +279,17 @@ class Executable:
         return self._driver.call(*arguments, out=out)
 
     def choose_by(self, chooser: Chooser) -> None:
-        """Let another program run for arguments for which the chooser knows a better one."""
+        """Let another program run for arguments for which the chooser knows a better one.
+
+        Raises
+        ------
+        CallError
+            For what is no chooser.
+        """
+        if not isinstance(chooser, Chooser):
+            raise CallError(
+                f"choose_by: a chooser has in_front_of and programs, unlike {reprlib.repr(chooser)}"
+            )
         self._chooser = chooser
         self._use(self._driver)
 

@@ -4,6 +4,7 @@ import inspect
 import itertools
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ GIVEN: dict[str, Given] = {
     "SeqOptimizer.optimize": {"fgraph": esat.Graph([V], V + 1).function_graph()},
     "Query.selects": {"name": "a", "tags": ["b"]},
     "Query.admits": {"name": "a", "tags": ["b"]},
+    "Executable.choose_by": {"chooser": SimpleNamespace(programs={}, in_front_of=lambda first: first)},
     "Executable.save_html": {"path": "page.html"},
     "SequenceDB.query": {"query": esat.Query(["a"])},
     "SequenceDB.selected": {"query": esat.Query(["a"])},
