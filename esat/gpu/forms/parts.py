@@ -32,8 +32,9 @@ def _part_write(op: SetSubtensor, device: Device, node: Apply) -> DeviceForm:
     return DeviceForm(compute, from_place(2, node))
 
 
-ADDED = frozenset(["float16", "float32", "float64", "int32", "int64", "uint32", "uint64"])
-"""Dtypes of which a device adds to elements that several threads may name."""
+ADDED = frozenset(["int32", "int64", "uint32", "uint64"])
+"""Dtypes of which a device adds to elements that index arrays may name several times. It adds in any order:
+sums of floats would be others from call to call."""
 
 
 def _index_numbers(op: Any, first: int) -> frozenset[int]:
