@@ -170,6 +170,11 @@ class Device:
             known = pools[shape, dtype] = allocator(shape, dtype)
         return known()
 
+    @property
+    def stream(self) -> int:
+        """The current stream's number: what is launched in one stream runs in that order."""
+        return int(self.arrays.cuda.get_current_stream().ptr)
+
     def wait(self) -> None:
         """Until the current stream has done all that it was given."""
         with self.translated():
@@ -236,7 +241,7 @@ class Device:
         blas.gemm("N", "N", left, right, out=target, alpha=alpha, beta=beta)
 
     def add_at(self, array: DeviceArray, index: Any, value: DeviceArray) -> None:
-        """Add to elements, to each as often as it is named, in any order."""
+        """Add integers to elements, to each as often as it is named; their sums do not tell the order."""
         if array.dtype == np.int64:  # which has no atomic addition; the sum of the same bits is the same
             array, value = array.view(np.uint64), value.astype(np.int64).view(np.uint64)
         self.arrays.add.at(array, index, value)

@@ -185,15 +185,15 @@ class DeviceDriver:
         try:
             if not (way.is_replayed and self._may_record):
                 return way(arguments)
-            addresses = tuple([argument.data.ptr for argument in arguments])
-            replay = self._taken(signature, addresses)
+            key = (self.device.stream, *[argument.data.ptr for argument in arguments])
+            replay = self._taken(signature, key)
             if replay is not None:
                 return self._replay(replay, Values(self.device, {}, {}, signature, {}))
-            same = [one.addresses for one in signature.replays].count(addresses)
+            same = [one.key for one in signature.replays].count(key)
             if same == MOST_REPLAYS:
                 return way(arguments)
-            if not same and signature.seen[0] != addresses:
-                signature.seen = (addresses, 1)
+            if not same and signature.seen[0] != key:
+                signature.seen = (key, 1)
                 return way(arguments)
         except Exception:  # the long way says what it is
             return self._call(arguments, None)
@@ -229,7 +229,7 @@ class DeviceDriver:
             self._results.store(values)
         if self._ways is not None and out is None:
             self._ways.add(values, self._may_record and self._replay_pays(values.signature))
-        values.signature.idle.append(values.frame)
+        values.signature.idle.put(self.device.stream, values.frame)
         return results[0] if len(results) == 1 else results
 
     def _run_steps(self, values: Values) -> None:
@@ -271,20 +271,21 @@ class DeviceDriver:
         arrays += self.device.with_room(self._shared_there, "shared variables")
         if not all(array.flags.c_contiguous for array in arrays):
             return None
-        return self._replay_for(values, tuple([self.device.address(array) for array in arrays]))
+        addresses = [self.device.address(array) for array in arrays]
+        return self._replay_for(values, (self.device.stream, *addresses))
 
-    def _replay_for(self, values: Values, addresses: tuple[int, ...]) -> Replay | None:
+    def _replay_for(self, values: Values, key: tuple[int, ...]) -> Replay | None:
         signature = values.signature
-        found = self._taken(signature, addresses)
-        same = tuple(replay for replay in signature.replays if replay.addresses == addresses)
+        found = self._taken(signature, key)
+        same = tuple(replay for replay in signature.replays if replay.key == key)
         if found is not None or len(same) == MOST_REPLAYS or not self._replay_pays(signature):
             return found
         if not same:
             known, calls = signature.seen
-            signature.seen = (addresses, calls + 1 if known == addresses else 1)
-            if known != addresses or calls < RECORDED_AFTER:
+            signature.seen = (key, calls + 1 if known == key else 1)
+            if known != key or calls < RECORDED_AFTER:
                 return None
-        replay = self._recorded(values, addresses)
+        replay = self._recorded(values, key)
         if replay is None or not replay.take(self.device):
             self._may_record = False
             return None
@@ -292,10 +293,10 @@ class DeviceDriver:
         self.signatures.recorded(signature)
         return replay
 
-    def _taken(self, signature: Signature, addresses: tuple[int, ...]) -> Replay | None:
+    def _taken(self, signature: Signature, key: tuple[int, ...]) -> Replay | None:
         """A graph for these arrays that this call may replay."""
         for replay in signature.replays:
-            if replay.addresses == addresses and replay.take(self.device):
+            if replay.key == key and replay.take(self.device):
                 return replay
         return None
 
@@ -309,7 +310,7 @@ class DeviceDriver:
     def _shared_there(self) -> list[DeviceArray]:
         return [array_of(variable, self.device) for variable in self.program.shared]
 
-    def _recorded(self, values: Values, addresses: tuple[int, ...]) -> Replay | None:
+    def _recorded(self, values: Values, key: tuple[int, ...]) -> Replay | None:
         device, signature = self.device, values.signature
         arguments = {
             variable: device.empty(values.host[variable].shape, variable.tensor_type.numpy_dtype)
@@ -333,7 +334,7 @@ class DeviceDriver:
         recording = device.record(run)
         if recording is None:
             return None
-        replay = Replay(addresses, arguments, results, recording, recorded)
+        replay = Replay(key, arguments, results, recording, recorded)
         if self.placed.results == "device" and not any(self._results.copied[: len(self._outputs)]):
             replay.hand_out(device)
         return replay

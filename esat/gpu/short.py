@@ -9,7 +9,6 @@ then, which says what it is: no argument has been changed.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -18,7 +17,7 @@ from esat.gpu.forms.form import DeviceForm
 from esat.gpu.kernels import Launcher, Start
 from esat.gpu.launches import VECTOR_BYTES
 from esat.gpu.steps import PlacedProgram
-from esat.gpu.values import Signature, Signatures, Values
+from esat.gpu.values import IdleFrames, Signature, Signatures, Values
 from esat.graph import Apply, Constant, TensorType, Variable
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
@@ -160,7 +159,7 @@ class ShortWay:
         self._later = [None] * len(made)
         self._steps = [self._step(placed, group, values) for group in program.steps]
         self._results = [self._places[output] for output in program.graph.outputs]
-        self._frames: deque[list[DeviceArray]] = deque()
+        self._frames: IdleFrames[list[DeviceArray]] = IdleFrames()
 
     def forget(self) -> None:
         """Give back the scratch that no call uses."""
@@ -169,16 +168,16 @@ class ShortWay:
     def __call__(self, arguments: tuple[DeviceArray, ...]) -> Any:
         """The results for arrays of the device; errors are of any kind, and for the long way to tell."""
         empty = self._device.arrays.empty
-        try:
-            frame = self._frames.pop()
-        except IndexError:
+        stream = self._device.stream
+        frame = self._frames.take(stream)
+        if frame is None:
             found = self._signatures.new_frame(self.signature, self._device)
             frame = [found[variable] for variable in self._scratch]
         fresh = [empty(shape, dtype) for shape, dtype in self._fresh]
         slots: Slots = [*arguments, *self._common, *frame, *fresh, *self._later]
         for step in self._steps:
             step(slots)
-        self._frames.append(frame)
+        self._frames.put(stream, frame)
         results = self._results
         return slots[results[0]] if len(results) == 1 else tuple([slots[place] for place in results])
 

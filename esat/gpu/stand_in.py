@@ -295,8 +295,8 @@ class CUDADriverError(RuntimeError):
 
 
 class _Stream:
-    def __init__(self, non_blocking: bool = False) -> None:
-        self.ptr = 0
+    def __init__(self, non_blocking: bool = False, ptr: int | None = None) -> None:
+        self.ptr = id(self) if ptr is None else ptr
         self._calls: list[Callable[[], None]] = []
 
     def __enter__(self) -> _Stream:
@@ -394,7 +394,7 @@ class StandIn(_Functions):
         self.cublas = SimpleNamespace(gemm=_gemm)
         self.fft = _Functions(np.fft)
         self._pool = _Pool()
-        self._stream = _Stream()
+        self._stream = _Stream(ptr=0)
         runtime = SimpleNamespace(
             getDeviceCount=lambda: self.devices,
             getDeviceProperties=lambda number: {"name": b"stand-in"},

@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from esat.errors import CompileError, EsatError
 from esat.gpu.device import Device, DeviceArray, Recording
@@ -20,7 +20,11 @@ from esat.phases.memory import BufferPlan, plan_buffers
 from esat.runtime.program import Program
 from esat.runtime.shapes import Shape, ShapeRules, ShapeWalk
 
+Frame = TypeVar("Frame")
+
 MAXIMUM_SIGNATURES = 128
+MAXIMUM_STREAMS = 8
+"""Streams for whose calls scratch is kept."""
 MAXIMUM_RECORDED = 8
 """Combinations of shapes for which graphs are kept, each with memory of its own."""
 
@@ -43,9 +47,9 @@ class Signature:
     idle
         Frames of such buffers that no call uses.
     seen
-        Addresses of the device's arrays that the last call came with, and how many calls did in a row.
+        What the last call came with, as the key of a :class:`Replay`, and how many calls did in a row.
     replays
-        The program's launches as graphs for those addresses, each with results of its own.
+        The program's launches as graphs for such keys, each with results of its own.
     """
 
     def __init__(self, walk: ShapeWalk, plan: BufferPlan) -> None:
@@ -54,10 +58,44 @@ class Signature:
         self.errors: Mapping[Variable, EsatError] = walk.errors
         self.values_there: dict[Variable, DeviceArray] = {}
         self.plan = plan
-        self.idle: deque[dict[Variable, DeviceArray]] = deque()
+        self.idle: IdleFrames[dict[Variable, DeviceArray]] = IdleFrames()
         self.seen: tuple[tuple[int, ...], int] = ((), 0)
         self.replays: tuple[Replay, ...] = ()
         self.late: dict[tuple[int, tuple[Shape, ...]], Mapping[Variable, Shape]] = {}
+
+
+class IdleFrames(Generic[Frame]):
+    """Frames of scratch that no call uses, by the stream that the last one to use them launched its steps in.
+
+    These may not have run yet: only what is launched in the same stream comes after them.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[int, deque[Frame]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, list(self._of.values())))
+
+    def take(self, stream: int) -> Frame | None:
+        """One for a call in a stream; None where there is none."""
+        known = self._of.get(stream)
+        try:
+            return known.pop() if known is not None else None
+        except IndexError:
+            return None
+
+    def put(self, stream: int, frame: Frame) -> None:
+        """A call in a stream has launched all that uses a frame."""
+        known = self._of.get(stream)
+        if known is None:
+            while len(self._of) >= MAXIMUM_STREAMS:
+                self._of.pop(next(iter(self._of)), None)
+            known = self._of.setdefault(stream, deque())
+        known.append(frame)
+
+    def clear(self) -> None:
+        """Give them back."""
+        self._of.clear()
 
 
 class Replay:
@@ -65,8 +103,9 @@ class Replay:
 
     Attributes
     ----------
-    addresses
-        Of the arrays on the device that it reads and overwrites.
+    key
+        The stream of calls that may replay it, and the addresses of the arrays on the device that it reads
+        and overwrites. In another stream its results might be used when it begins anew.
     arguments
         Input -> the array on the device that it reads, for inputs from the host.
     results
@@ -81,13 +120,13 @@ class Replay:
 
     def __init__(
         self,
-        addresses: tuple[int, ...],
+        key: tuple[int, ...],
         arguments: Mapping[Variable, DeviceArray],
         results: Mapping[Variable, DeviceArray],
         recording: Recording,
         kept: Any,
     ) -> None:
-        self.addresses = addresses
+        self.key = key
         self.arguments = arguments
         self.results = results
         self.recording = recording
@@ -176,10 +215,8 @@ class Signatures:
 
     def frame(self, signature: Signature, device: Device) -> dict[Variable, DeviceArray]:
         """A frame of scratch arrays that nobody else uses."""
-        try:
-            return signature.idle.pop()
-        except IndexError:
-            return self.new_frame(signature, device)
+        known = signature.idle.take(device.stream)
+        return self.new_frame(signature, device) if known is None else known
 
     def new_frame(self, signature: Signature, device: Device) -> dict[Variable, DeviceArray]:
         """A frame of new memory."""

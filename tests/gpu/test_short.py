@@ -10,6 +10,7 @@ import esat
 from esat.errors import DeviceMemoryError
 from esat.gpu.device import Device
 from esat.gpu.driver import DeviceDriver
+from esat.gpu.values import MAXIMUM_STREAMS, IdleFrames
 from esat.phases.placement import Ends
 from esat.runtime import Executable
 
@@ -81,6 +82,43 @@ def test_the_same_arrays_are_replayed_and_others_are_not(device: Device) -> None
         for one, right in zip(function(array), of_host(graph)(device.download(array)), strict=True):
             np.testing.assert_allclose(device.download(one), right, rtol=1e-12)
     np.testing.assert_allclose(device.download(found[0]), of_host(graph)(ROW_SUMS)[0], rtol=1e-12)
+
+
+def test_calls_in_another_stream_have_scratch_and_graphs_of_their_own(stand_in: Device) -> None:
+    """What was launched in the first stream may still run when the second one begins."""
+    function, driver = on_device(stand_in, two_kernels())
+    there = stand_in.upload(ROW_SUMS)
+    for _ in range(6):
+        function(there)
+    (way,) = driver._ways._known.values()
+    assert {replay.key[0] for replay in way.signature.replays} == {0}
+    others = [stand_in.upload(ROW_SUMS + shift) for shift in range(3)]
+    for other in others:
+        function(other)
+    assert list(way._frames._of) == [0]
+    with stand_in.arrays.cuda.Stream() as stream:
+        stand_in.arrays._stream = stream
+        for array in (there, *others):
+            for one, right in zip(
+                function(array), of_host(two_kernels())(stand_in.download(array)), strict=True
+            ):
+                np.testing.assert_allclose(stand_in.download(one), right, rtol=1e-12)
+        assert {replay.key[0] for replay in way.signature.replays} == {0}
+        assert sorted(way._frames._of) == [0, stream.ptr]
+        assert all(len(frames) == 1 for frames in way._frames._of.values())
+        for _ in range(6):
+            function(there)
+        assert {replay.key[0] for replay in way.signature.replays} == {stream.ptr}
+
+
+def test_scratch_is_kept_for_some_streams() -> None:
+    frames: IdleFrames[str] = IdleFrames()
+    assert frames.take(1) is None
+    for stream in range(MAXIMUM_STREAMS + 1):
+        frames.put(stream, str(stream))
+    assert frames.take(0) is None
+    assert frames.take(MAXIMUM_STREAMS) == str(MAXIMUM_STREAMS)
+    assert frames.take(MAXIMUM_STREAMS) is None
 
 
 def test_what_goes_wrong_is_told_by_the_long_way(stand_in: Device) -> None:
