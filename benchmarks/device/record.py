@@ -10,11 +10,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.contenders import OURS
+from benchmarks.peers.record import Compared
 
 
 @dataclass(frozen=True)
-class DeviceRecord:
+class DeviceRecord(Compared):
     """One case at one size and dtype.
 
     Attributes
@@ -45,23 +45,6 @@ class DeviceRecord:
     notes: Mapping[str, str]
     bytes: int
     flops: float | None
-
-    def ratio(self, peer: str) -> float | None:
-        """A peer's time by ours; None where one of them is missing."""
-        if peer not in self.seconds or OURS not in self.seconds:
-            return None
-        return self.seconds[peer] / self.seconds[OURS]
-
-    @property
-    def best_peer(self) -> str | None:
-        """The fastest contender but ours."""
-        peers = (name for name in self.seconds if name != OURS)
-        return min(peers, key=self.seconds.__getitem__, default=None)
-
-    @property
-    def best_ratio(self) -> float | None:
-        """The fastest peer's time by ours."""
-        return None if self.best_peer is None else self.ratio(self.best_peer)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,32 @@ from typing import Any
 from benchmarks.peers.contenders import OURS
 
 
+class Compared:
+    """Times of contenders for the same work, of which one is ours."""
+
+    seconds: Mapping[str, float]
+
+    def ratio(self, peer: str) -> float | None:
+        """A peer's time by ours; None where one of them is missing."""
+        if peer not in self.seconds or OURS not in self.seconds:
+            return None
+        return self.seconds[peer] / self.seconds[OURS]
+
+    @property
+    def best_peer(self) -> str | None:
+        """The fastest contender but ours."""
+        return min(
+            (name for name in self.seconds if name != OURS), key=self.seconds.__getitem__, default=None
+        )
+
+    @property
+    def best_ratio(self) -> float | None:
+        """The fastest peer's time by ours."""
+        return None if self.best_peer is None else self.ratio(self.best_peer)
+
+
 @dataclass(frozen=True)
-class Record:
+class Record(Compared):
     """One case at one size, dtype and number of threads.
 
     Attributes
@@ -47,24 +71,6 @@ class Record:
     bytes: int
     flops: float | None
     ratios: Mapping[str, float] = field(default_factory=dict)
-
-    def ratio(self, peer: str) -> float | None:
-        """A peer's time by ours; None where one of them is missing."""
-        if peer not in self.seconds or OURS not in self.seconds:
-            return None
-        return self.seconds[peer] / self.seconds[OURS]
-
-    @property
-    def best_peer(self) -> str | None:
-        """The fastest contender but ours."""
-        return min(
-            (name for name in self.seconds if name != OURS), key=self.seconds.__getitem__, default=None
-        )
-
-    @property
-    def best_ratio(self) -> float | None:
-        """The fastest peer's time by ours."""
-        return None if self.best_peer is None else self.ratio(self.best_peer)
 
 
 @dataclass(frozen=True)

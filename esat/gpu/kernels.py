@@ -13,7 +13,6 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from esat.codegen import lower, overwritable, overwrite
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.errors import ModeError
 from esat.gpu.device import Device, DeviceArray, cuda_device
@@ -25,8 +24,8 @@ from esat.gpu.stand_in import StandIn, launched
 from esat.gpu.toolchain import default_toolchain
 from esat.gpu.toolchain.cache import process_cubins
 from esat.graph import Variable
-from esat.graph.identity import place_of
 from esat.phases.group import Group
+from esat.runtime.kernels import LoweredGroups
 from esat.runtime.program import KernelCall
 
 MAXIMUM_PLANS = 256
@@ -152,38 +151,23 @@ class CudaKernels:
     def __init__(self, device: Device, contract: bool = True) -> None:
         self._device = device
         self._executor = executor_of(device, contract)
-        self._lowered: dict[Group, Kernel] = {}
-
-    def _kernel(self, group: Group) -> Kernel:
-        known = self._lowered.get(group)
-        if known is None:
-            known = self._lowered[group] = lower(group)
-        return known
+        self._lowered = LoweredGroups()
 
     def reason_on_host(self, group: Group) -> str | None:
         """Why a group has no kernel for a device; None where it has one."""
         try:
-            print_launches(self._kernel(group), Variant())
+            print_launches(self._lowered.kernel(group), Variant())
         except UnprintableError as error:
             return str(error)
         return None
 
     def overwritable(self, group: Group) -> Sequence[tuple[Variable, Variable]]:
         """Pairs of an output and an input whose memory it may take: only the thread that writes has read."""
-        kernel = self._kernel(group)
-        return [
-            (group.outputs[output], group.inputs[kernel.operands[place]])
-            for output, place in overwritable(kernel)
-        ]
+        return self._lowered.overwritable(group)
 
     def compile(self, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
         """The kernel of a group, whose functions take arrays of the device."""
-        kernel = self._kernel(group)
-        for number, output in enumerate(group.outputs):
-            if output in taken:
-                read = place_of(taken[output], group.inputs)
-                assert read is not None
-                kernel = overwrite(kernel, number, kernel.operands.index(read))
+        kernel = self._lowered.in_place(group, taken)
         inputs = tuple(group.inputs[place] for place in kernel.operands)
         launcher = Launcher(kernel, self._device, self._executor)
         return KernelCall(inputs, launcher, launcher, launcher.source)

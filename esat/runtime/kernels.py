@@ -69,8 +69,40 @@ def compile_kernels(memory: MemoryPlan, source: KernelSource) -> Mapping[Group, 
     return dict(zip(shown, with_helpers(jobs), strict=True))
 
 
+class LoweredGroups:
+    """The loop IR of groups, each of which is lowered once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Group, Kernel] = {}
+
+    def kernel(self, group: Group) -> Kernel:
+        """The kernel of a group. Raises CompileError when the group cannot be lowered."""
+        known = self._known.get(group)
+        if known is None:
+            known = self._known[group] = lower(group)
+        return known
+
+    def overwritable(self, group: Group) -> Sequence[tuple[Variable, Variable]]:
+        """Pairs of an output and an input whose memory it may take."""
+        kernel = self.kernel(group)
+        return [
+            (group.outputs[output], group.inputs[kernel.operands[place]])
+            for output, place in overwritable(kernel)
+        ]
+
+    def in_place(self, group: Group, taken: Mapping[Variable, Variable]) -> Kernel:
+        """The kernel with outputs in the memory of inputs; see :meth:`KernelSource.compile`."""
+        kernel = self.kernel(group)
+        for number, output in enumerate(group.outputs):
+            if output in taken:
+                read = place_of(taken[output], group.inputs)
+                assert read is not None
+                kernel = overwrite(kernel, number, kernel.operands.index(read))
+        return kernel
+
+
 class Kernels:
-    """Generated kernels. Each group is lowered once.
+    """Generated kernels.
 
     Parameters
     ----------
@@ -96,21 +128,11 @@ class Kernels:
         self._target = host_target() if target is None else target
         self._threads = threads
         self._exact = exact
-        self._lowered: dict[Group, Kernel] = {}
-
-    def _kernel(self, group: Group) -> Kernel:
-        known = self._lowered.get(group)
-        if known is None:
-            known = self._lowered[group] = lower(group)
-        return known
+        self._lowered = LoweredGroups()
 
     def overwritable(self, group: Group) -> Sequence[tuple[Variable, Variable]]:
         """Pairs of an output and an input whose memory it may take."""
-        kernel = self._kernel(group)
-        return [
-            (group.outputs[output], group.inputs[kernel.operands[place]])
-            for output, place in overwritable(kernel)
-        ]
+        return self._lowered.overwritable(group)
 
     def compile(self, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
         """The compiled kernel of a group.
@@ -122,13 +144,7 @@ class Kernels:
         CompileError
             When the group cannot be lowered, or the kernel breaks its invariants.
         """
-        kernel = self._kernel(group)
-        for number, output in enumerate(group.outputs):
-            if output in taken:
-                read = place_of(taken[output], group.inputs)
-                assert read is not None
-                place = kernel.operands.index(read)
-                kernel = overwrite(kernel, number, place)
+        kernel = self._lowered.in_place(group, taken)
         inputs = tuple(group.inputs[place] for place in kernel.operands)
         target = self._target
         code = compile_kernel(kernel, target)

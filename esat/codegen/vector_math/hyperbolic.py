@@ -19,8 +19,9 @@ def odd_polynomial(x: Float, table: tuple[float, ...]) -> Float:
 def tanh(x: Float) -> Float:
     """The hyperbolic tangent: ``e / (e + 2)`` for ``e = exp(2 abs(x)) - 1``.
 
-    What is as good as 0 beside 1 is its own tangent, or ``tanh(x) - x`` would be anything. A polynomial for
-    those near 0 would be twice as near to the true value in float32, and take half as long again.
+    A number that is lost beside 1 is its own hyperbolic tangent, or ``tanh(x) - x`` would be anything. A
+    polynomial for those near 0 would be twice as near to the true value in float32, and take half as long
+    again.
     """
     limit = 20.0 if x.format.bits == 64 else 10.0
     magnitude = abs(x)
