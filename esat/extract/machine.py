@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from dataclasses import asdict, fields, replace
 from functools import cache
 from pathlib import Path
 
 from esat.errors import ParameterError
 from esat.records import record
+from esat.storage import write_whole
 
 FORMAT = 3
 """Version of the stored form; a profile of another version is not read."""
@@ -185,16 +185,3 @@ def store_profile(profile: MachineProfile) -> Path:
     write_whole(path, profile.to_json())
     machine_profile.cache_clear()
     return path
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that others never see in parts. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from esat.errors import ParameterError
-from esat.extract.machine import MachineProfile, profile_path, write_whole
+from esat.extract.machine import MachineProfile, profile_path
 from esat.records import record
+from esat.storage import write_whole
 
 FORMAT = 1
 """Version of the stored form; a profile of another version is not read."""

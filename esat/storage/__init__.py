@@ -2,13 +2,14 @@
 
 ``directory`` writes files whole or not at all and evicts the least recently used, ``entry`` is the format
 that reveals damage, ``store`` puts both together so that no fault of a disk reaches a compilation.
-Keys are ``digests``.
+Keys are ``digests``. ``whole`` writes single files, such as profiles of machines.
 """
 
 from esat.storage.digests import digest_of, digest_of_sources
 from esat.storage.directory import KINDS, EntryDirectory, StoredFile, UnusableDirectoryError
 from esat.storage.entry import DamagedEntryError
 from esat.storage.store import DEFAULT_LIMIT, DIRECTORY_VARIABLE, CacheWarning, Store, default_directory
+from esat.storage.whole import write_whole
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -23,4 +24,5 @@ __all__ = [
     "default_directory",
     "digest_of",
     "digest_of_sources",
+    "write_whole",
 ]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from numba.core.registry import cpu_target
 
 from esat.codegen.ground.target import Caches, Target, TuningNumbers, enabled
 from esat.extract.machine import profile_path
+from esat.storage import write_whole
 
 _FORMAT = 1
 
@@ -129,18 +128,8 @@ def store_tuning(target: Target) -> Path:
         When they cannot be written.
     """
     path = tuning_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(
-        {"format": _FORMAT, "machine": _machine(target), "tuning": asdict(target.tuning)}, indent=1
-    )
-    descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    stored = {"format": _FORMAT, "machine": _machine(target), "tuning": asdict(target.tuning)}
+    write_whole(path, json.dumps(stored, indent=1))
     host_target.cache_clear()
     return path
 
