@@ -21,7 +21,8 @@ from esat.extract.cost import CostModel
 from esat.extract.value import UNKNOWN_SIZE
 from esat.forks import GATE
 from esat.gpu.profile import DeviceProfile, Link
-from esat.graph import FunctionGraph, SharedVariable, TensorType, Variable
+from esat.gpu.resident import shape_of
+from esat.graph import FunctionGraph, TensorType, Variable
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group
 from esat.phases.laziness import conditions_first, find_guards
@@ -74,19 +75,9 @@ class Candidate:
         }
         shared = [one for one in self.graph.shared_variables if isinstance(one.type, TensorType)]
         try:
-            return self.rules.apply({**given, **{one: _shape_of(one) for one in shared}}).shapes
+            return self.rules.apply({**given, **{one: shape_of(one) for one in shared}}).shapes
         except EsatError:
             return NO_SHAPES
-
-
-def _shape_of(variable: SharedVariable) -> Shape:
-    """The shape of a value, which may be elsewhere; that of its type where this tells it."""
-    sizes = variable.tensor_type.shape
-    known = tuple(size for size in sizes if size is not None)
-    if len(known) == len(sizes):
-        return known
-    shape: Shape = variable.look().shape
-    return shape
 
 
 @record(frozen=True, eq=False)

@@ -13,8 +13,10 @@ from esat import Mode
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile
 from esat.gpu.device import cuda_device
+from esat.gpu.placing import Candidate
 from esat.gpu.profile import DeviceProfile, Link
 from esat.gpu.stand_in import StandIn, StandInArray
+from esat.phases.fusion import fuse
 
 RNG = np.random.default_rng(0)
 
@@ -118,6 +120,18 @@ def test_a_training_step_copies_data_and_loss_only(cupy):
     host = esat.compile(other)
     np.testing.assert_allclose(losses, [float(host(x, y)) for _ in range(5)], rtol=1e-10)
     np.testing.assert_allclose(weights.get_value(), own.get_value(), rtol=1e-10)
+
+
+def test_sizes_of_values_on_the_device_are_known_without_them(cupy):
+    graph, weights = training()
+    esat.compile(graph, Mode(device="cuda"))(RNG.normal(size=(64, 30)), RNG.normal(size=64))
+    assert weights.is_elsewhere
+    reading = esat.Graph([x := esat.vector("x")], [x * weights]).function_graph()
+    cupy.downloads.clear()
+    shapes = Candidate(reading, fuse(reading, None)).shapes([(30,)])
+    assert {shapes[one] for one in (*reading.inputs, *reading.shared_variables)} == {(30,)}
+    assert not cupy.downloads
+    assert weights.is_elsewhere
 
 
 def test_what_runs_where_is_shown(cupy, tmp_path):

@@ -33,7 +33,7 @@ _WORD = ir.IntType(64)
 _LANE_BITS = WARP.bit_length() - 1
 
 
-class Refused(Exception):  # noqa: N818 - what it says is in ``tables``
+class RefusedAccessError(Exception):
     """Ends a thread; what happened is in ``tables``."""
 
 
@@ -68,7 +68,7 @@ class _Access:
         with builder.if_then(condition, likely=False):
             for word, value in enumerate((self.line, _word(kind), self.place, size)):
                 builder.store(value, builder.gep(self.tables, [_word(word)]))
-            self.context.call_conv.return_user_exc(builder, Refused, ())
+            self.context.call_conv.return_user_exc(builder, RefusedAccessError, ())
 
     def inside(self, lanes: int) -> Any:
         """Where in the array ``lanes`` elements begin, all of which are in it; -1 is outside."""

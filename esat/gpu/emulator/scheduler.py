@@ -22,7 +22,7 @@ from esat.gpu.emulator.functions import (
     THREAD_BITS,
     THREAD_WORD,
     WRITTEN,
-    Refused,
+    RefusedAccessError,
     environment,
     moment,
     rubbish,
@@ -202,7 +202,7 @@ class _Block:
                 order.shuffle(numbers)
             try:
                 self.function(np.array(numbers), *arguments)
-            except Refused as error:
+            except RefusedAccessError as error:
                 raise self._fault(int(self.tables[THREAD_WORD])) from error
             return
         self.passed, self.passed_by_warp = 0, [0] * -(-len(numbers) // WARP)
@@ -233,7 +233,7 @@ class _Block:
             for number, thread in threads:
                 try:
                     reached = next(thread)
-                except Refused as error:
+                except RefusedAccessError as error:
                     raise self._fault(number) from error
                 if wanted is None:
                     wanted, other = reached, number
