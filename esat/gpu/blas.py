@@ -7,6 +7,7 @@ handles and the memory that it works in are cupy's.
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any, TypeAlias
 
 from esat.records import record
@@ -139,10 +140,10 @@ def _in_elements(strides: tuple[int, int], width: int) -> tuple[int, int]:
 
 
 def _loaded() -> Any:
-    """The library that the process has loaded already, by its name."""
-    for name in _NAMES:
+    """The library of that name that the process has loaded: another one would not know the handles."""
+    for name in _NAMES if hasattr(os, "RTLD_NOLOAD") else ():
         try:
-            return ctypes.CDLL(name)
+            return ctypes.CDLL(name, mode=os.RTLD_NOLOAD)
         except OSError:
             continue
     raise OSError(f"none of {', '.join(_NAMES)} is loaded")

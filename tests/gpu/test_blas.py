@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
+import os
+import shutil
 from types import SimpleNamespace
 from typing import Any
 
@@ -142,3 +145,14 @@ def test_products_of_a_device(device: Device, shape: Any) -> None:
     target = device.upload(np.ones((m, n), "f"))
     device.add_product(target, 0.5, left, right, 2.0)
     np.testing.assert_allclose(device.download(target), 2 + 0.5 * (a @ b), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(not hasattr(os, "RTLD_NOLOAD"), reason="the system cannot say what is loaded")
+def test_no_library_is_taken_but_the_one_that_is_loaded(tmp_path, monkeypatch):
+    """There may be several versions on a machine, and handles are those of the one that cupy loaded."""
+    copy = shutil.copy(_ctypes.__file__, tmp_path / "libcopy.so")
+    monkeypatch.setattr(blas, "_NAMES", (str(copy),))
+    with pytest.raises(OSError, match="is loaded"):
+        blas._loaded()
+    ctypes.CDLL(str(copy))
+    assert blas._loaded()._name == str(copy)
