@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from esat.accuracy.operations import UNFIT, fitted, leaf_of
 from esat.accuracy.order import Order
-from esat.accuracy.stacks import Group, IntArray
+from esat.accuracy.stacks import IntArray, UnitGroup
 from esat.egraph.terms import TermGraph
 
 Array = NDArray[Any]
@@ -54,21 +54,21 @@ class Evaluation(ABC):
             self.order.run(self._evaluate)
 
     @abstractmethod
-    def _leaves(self, group: Group, values: Array, rounded: NDArray[np.bool_]) -> Found:
+    def _leaves(self, group: UnitGroup, values: Array, rounded: NDArray[np.bool_]) -> Found:
         """What leaves have, of their values ``(units, points, ...)``, and whether those were rounded."""
 
     @abstractmethod
-    def _computed(self, group: Group) -> Found:
+    def _computed(self, group: UnitGroup) -> Found:
         """What the units of a group have, from their operands."""
 
     @abstractmethod
-    def _take(self, group: Group, found: Found) -> IntArray:
+    def _take(self, group: UnitGroup, found: Found) -> IntArray:
         """Let classes have what is better than what they have; the classes whose users gain by it.
 
         No class has two units in the group.
         """
 
-    def _evaluate(self, group: Group) -> list[int]:
+    def _evaluate(self, group: UnitGroup) -> list[int]:
         ready = self._ready(group)
         if ready is None:
             return []
@@ -89,7 +89,7 @@ class Evaluation(ABC):
             changed += self._take(ready.part(places), tuple(part[places] for part in found)).tolist()
         return changed
 
-    def _ready(self, group: Group) -> Group | None:
+    def _ready(self, group: UnitGroup) -> UnitGroup | None:
         """The units of a group whose operands are known; None if there are none."""
         if not self._some_unknown:
             return group
@@ -98,7 +98,7 @@ class Evaluation(ABC):
             ready &= self.known[stack][rows]
         return group if ready.all() else group.part(np.flatnonzero(ready)) if ready.any() else None
 
-    def _with_leaves(self, group: Group) -> tuple[Group, tuple[Array, NDArray[np.bool_]]]:
+    def _with_leaves(self, group: UnitGroup) -> tuple[UnitGroup, tuple[Array, NDArray[np.bool_]]]:
         """Those of a group of leaves that have values, these, and whether they were rounded.
 
         Raises

@@ -22,7 +22,7 @@ from esat.accuracy.evaluation import Evaluation, Found
 from esat.accuracy.formats import widened
 from esat.accuracy.operations import aligned, fitted, stepped
 from esat.accuracy.order import Order
-from esat.accuracy.stacks import Group, IntArray, Numbering, narrowed
+from esat.accuracy.stacks import IntArray, Numbering, UnitGroup, narrowed
 from esat.accuracy.truths import Truths
 from esat.accuracy.units import Unit
 from esat.egraph.terms import TermGraph
@@ -272,12 +272,12 @@ class Losses(Evaluation):
         found: FloatArray = bits[0]
         return found
 
-    def _leaves(self, group: Group, values: Array, rounded: NDArray[np.bool_]) -> Found:
+    def _leaves(self, group: UnitGroup, values: Array, rounded: NDArray[np.bool_]) -> Found:
         return self._compared(
             group, np.broadcast_to(values[:, None], (len(values), TRIALS, *values.shape[1:]))
         )
 
-    def _computed(self, group: Group) -> Found:
+    def _computed(self, group: UnitGroup) -> Found:
         shape, dtype = self._numbering.shapes[group.result], self._numbering.dtypes[group.result]
         count, example, operation = len(group.units), group.example, group.operation
         assert operation is not None
@@ -294,7 +294,7 @@ class Losses(Evaluation):
         value = fitted(value.astype(dtype, copy=False), shape)
         return self._compared(group, value.reshape(count, TRIALS, self._batch, *shape))
 
-    def _compared(self, group: Group, value: Array) -> Found:
+    def _compared(self, group: UnitGroup, value: Array) -> Found:
         """Values, and unless none of them is judged, their losses at moderate and at extreme points."""
         contested = self._is_contested[group.result][group.rows]
         if not contested.any():
@@ -308,7 +308,7 @@ class Losses(Evaluation):
         self.loss.bits[group.units[places]] = bits
         return value, moderate, extreme
 
-    def _take(self, group: Group, found: Found) -> IntArray:
+    def _take(self, group: UnitGroup, found: Found) -> IntArray:
         """Let classes have the values of forms that lose less than theirs, as far as that matters."""
         number, rows = group.result, group.rows
         score, best = self._score[number], self._best[number]

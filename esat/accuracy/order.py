@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from esat.accuracy.operations import Operation, operation_of
-from esat.accuracy.stacks import Group, Numbering, group_of, numbered
+from esat.accuracy.stacks import Numbering, UnitGroup, group_of, numbered
 from esat.accuracy.units import LEAVES, Places, Unit, levels_of
 from esat.records import record
 
@@ -92,8 +92,8 @@ class Order:
     levels: Sequence[int]
     numbering: Numbering
     given: frozenset[int]
-    first: tuple[Group, ...]
-    rest: tuple[Group, ...]
+    first: tuple[UnitGroup, ...]
+    rest: tuple[UnitGroup, ...]
 
     @cached_property
     def users(self) -> dict[int, list[int]]:
@@ -105,7 +105,7 @@ class Order:
                     found.setdefault(operand, []).append(number)
         return found
 
-    def run(self, evaluate: Callable[[Group], Classes]) -> None:
+    def run(self, evaluate: Callable[[UnitGroup], Classes]) -> None:
         """Evaluate all units, and those again whose operands become better.
 
         Parameters
@@ -135,7 +135,7 @@ class Order:
             for group in self._groups(numbers):
                 changed(evaluate(group))
 
-    def _groups(self, numbers: Iterable[int]) -> Iterator[Group]:
+    def _groups(self, numbers: Iterable[int]) -> Iterator[UnitGroup]:
         yield from _groups(numbers, self.units, self.kinds, self.numbering)
 
 
@@ -182,7 +182,7 @@ def order_of(units: Sequence[Unit], places: Places, given: Iterable[int], others
 
 def _groups(
     numbers: Iterable[int], units: Sequence[Unit], kinds: Kinds, numbering: Numbering
-) -> Iterator[Group]:
+) -> Iterator[UnitGroup]:
     by_kind: dict[int, list[int]] = {}
     for number in numbers:
         by_kind.setdefault(kinds.of[number], []).append(number)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from esat.accuracy.operations import UNFIT, aligned, fitted
 from esat.accuracy.order import Order
-from esat.accuracy.stacks import Group, IntArray, Numbering
+from esat.accuracy.stacks import IntArray, Numbering, UnitGroup
 from esat.accuracy.truths import Truths
 
 Array = NDArray[Any]
@@ -48,7 +48,7 @@ class _Scales:
         self.scale = [size.copy() for size in sizes]
         self._exceeds = [np.zeros(count, np.bool_) for count in numbering.counts]
 
-    def spread(self, group: Group) -> list[int]:
+    def spread(self, group: UnitGroup) -> list[int]:
         """Let the results of a group have the scales that those of the operands make; the new large ones."""
         name = group.example.name
         if name not in _LINEAR:
@@ -73,7 +73,7 @@ class _Scales:
             parts = [(group.part(places), value[places]) for places in group.rounds()]
         return [klass for part, values in parts for klass in self._take(part, values).tolist()]
 
-    def _take(self, group: Group, value: Array) -> IntArray:
+    def _take(self, group: UnitGroup, value: Array) -> IntArray:
         stack, rows = group.result, group.rows
         new = np.maximum(self.scale[stack][rows], value)
         self.scale[stack][rows] = new
@@ -83,7 +83,7 @@ class _Scales:
         self._exceeds[stack][rows] = exceeds
         return self._numbering.members[stack][rows][fresh]
 
-    def _computed(self, group: Group) -> Array:
+    def _computed(self, group: UnitGroup) -> Array:
         name = group.example.name
         scales = [self.scale[stack][rows] for stack, rows in group.operands]
         if name in _JOINING or name in ("DimShuffle", "Fill"):

@@ -79,7 +79,7 @@ def narrowed(rows: IntArray) -> Rows:
 
 
 @record(frozen=True, eq=False)
-class Group:
+class UnitGroup:
     """Units that one call evaluates.
 
     Attributes
@@ -111,14 +111,14 @@ class Group:
         """One of them."""
         return self.members[0]
 
-    def part(self, places: IntArray) -> Group:
+    def part(self, places: IntArray) -> UnitGroup:
         """Those of its units at some places."""
 
         def some(rows: Rows) -> Rows:
             every = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
             return narrowed(every[places])
 
-        return Group(
+        return UnitGroup(
             self.units[places],
             [self.members[place] for place in places.tolist()],
             self.operation,
@@ -145,7 +145,7 @@ class Group:
 
 def group_of(
     numbers: Sequence[int], units: Sequence[Unit], operation: Operation | None, numbering: Numbering
-) -> Group:
+) -> UnitGroup:
     """The units of these numbers, which are of one kind, as a group."""
     members = [units[number] for number in numbers]
     row, example = numbering.row, members[0]
@@ -154,7 +154,7 @@ def group_of(
         for place, operand in enumerate(example.operands)
     )
     results = [unit.result for unit in members]
-    return Group(
+    return UnitGroup(
         np.array(numbers, np.int64),
         members,
         operation,

@@ -18,7 +18,7 @@ from esat.accuracy.evaluation import Evaluation, Found
 from esat.accuracy.formats import PAIRS, REAL, UNKNOWN, widened, zeros
 from esat.accuracy.operations import STRUCTURAL, fitted
 from esat.accuracy.order import Order
-from esat.accuracy.stacks import Group, IntArray
+from esat.accuracy.stacks import IntArray, UnitGroup
 from esat.accuracy.wide import SELECTING, applied, contradicts
 from esat.egraph.terms import TermGraph
 
@@ -70,7 +70,7 @@ class Truths(Evaluation):
             self.value[stack][row], self.bound[stack][row] = values, 0
             self.known[stack][row] = True
 
-    def _computed(self, group: Group) -> Found:
+    def _computed(self, group: UnitGroup) -> Found:
         shape = self._numbering.shapes[group.result]
         assert group.operation is not None
         ts = [self.bound[stack][rows] for stack, rows in group.operands]
@@ -88,13 +88,13 @@ class Truths(Evaluation):
         value, bound = applied(group.operation.rule, xs, ts, selects)
         return fitted(value, shape), fitted(bound, shape)
 
-    def _leaves(self, group: Group, values: Array, rounded: NDArray[np.bool_]) -> Found:
+    def _leaves(self, group: UnitGroup, values: Array, rounded: NDArray[np.bool_]) -> Found:
         value = widened(values)
         unit = np.finfo(self._numbering.dtypes[group.result]).eps / 2 if rounded.any() else 0.0
         units = np.where(rounded, unit, 0.0).astype(REAL).reshape(-1, *[1] * (value.ndim - 1))
         return value, np.abs(values) * units
 
-    def _take(self, group: Group, found: Found) -> IntArray:
+    def _take(self, group: UnitGroup, found: Found) -> IntArray:
         """Let classes take values that are better than theirs; the classes whose users gain by it."""
         value, bound = found
         number, rows = group.result, group.rows

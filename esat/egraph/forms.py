@@ -34,7 +34,7 @@ Ranks = Sequence[int]
 
 
 @record(frozen=True)
-class Form:
+class TermForm:
     """One constructor, and the ops that it stands for.
 
     Attributes
@@ -183,14 +183,14 @@ def _one_number(name: str, operands: int, typing: str) -> ConstructorSignature:
 _FORMS = {
     form.record.name: form
     for form in (
-        Form(_one_number("Cast", 1, "cast"), _cast),
-        Form(_one_number("DimShuffle", 1, "dimshuffle"), _dimshuffle),
-        *(Form(_one_number(name, 2, "matmul"), _product(op)) for name, op in PRODUCTS.items()),
-        *(Form(_one_number(r.constructor, 1, r.typing), _over_axes(_reducing(r))) for r in REDUCERS),
+        TermForm(_one_number("Cast", 1, "cast"), _cast),
+        TermForm(_one_number("DimShuffle", 1, "dimshuffle"), _dimshuffle),
+        *(TermForm(_one_number(name, 2, "matmul"), _product(op)) for name, op in PRODUCTS.items()),
+        *(TermForm(_one_number(r.constructor, 1, r.typing), _over_axes(_reducing(r))) for r in REDUCERS),
         *(
-            Form(_one_number(constructor, 1, "same"), _over_axes(_normalizing(name, constructor)))
+            TermForm(_one_number(constructor, 1, "same"), _over_axes(_normalizing(name, constructor)))
             for name, constructor in NORMALIZATIONS.items()
         ),
-        *(Form(one.record, _matrices(one.make, one.record.operand_count)) for one in MATRIX_FORMS),
+        *(TermForm(one.record, _matrices(one.make, one.record.operand_count)) for one in MATRIX_FORMS),
     )
 }

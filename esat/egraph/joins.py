@@ -70,31 +70,31 @@ class Tables:
 
 
 @record(frozen=True, slots=True)
-class Part:
+class WeightedRows:
     """Rows of a pattern: a column for each of its variables, and how many matches each row stands for."""
 
     columns: Mapping[str, NDArray[np.int64]]
     weights: NDArray[np.float64]
 
-    def keys(self, other: Part, shared: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def keys(self, other: WeightedRows, shared: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Numbers of the rows of both parts, equal where the shared variables are."""
         keys = _numbered([np.concatenate([self.columns[name], other.columns[name]]) for name in shared])
         return keys[: len(self.weights)], keys[len(self.weights) :]
 
-    def times(self, other: Part, shared: Sequence[str]) -> Part:
+    def times(self, other: WeightedRows, shared: Sequence[str]) -> WeightedRows:
         """These rows, each as often as the other part has rows of the same values of the shared variables."""
         own, others = self.keys(other, shared)
         sums = np.bincount(others, other.weights, minlength=len(own) + len(others))[own]
         kept = sums > 0
         columns = {variable: column[kept] for variable, column in self.columns.items()}
-        return Part(columns, (self.weights * sums)[kept])
+        return WeightedRows(columns, (self.weights * sums)[kept])
 
-    def joined_rows(self, other: Part, shared: Sequence[str]) -> int:
+    def joined_rows(self, other: WeightedRows, shared: Sequence[str]) -> int:
         """Rows of both parts joined."""
         own, others = self.keys(other, shared)
         return int(np.bincount(others, minlength=len(own) + len(others))[own].sum())
 
-    def joined(self, other: Part, shared: Sequence[str], needed: Collection[str]) -> Part:
+    def joined(self, other: WeightedRows, shared: Sequence[str], needed: Collection[str]) -> WeightedRows:
         """The pairs of rows that agree in the shared variables, summed up by the needed ones."""
         own, others = self.keys(other, shared)
         order = np.argsort(others, kind="stable")
@@ -109,7 +109,7 @@ class Part:
         numbers = _numbered([columns[name] for name in names])
         first = np.unique(numbers, return_index=True)[1]
         weights = np.bincount(numbers, self.weights[left] * other.weights[right])
-        return Part({name: columns[name][first] for name in names}, weights.astype(np.float64))
+        return WeightedRows({name: columns[name][first] for name in names}, weights.astype(np.float64))
 
 
 def _numbered(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.intp]:
@@ -122,7 +122,7 @@ def _numbered(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.intp]:
 
 
 @record(frozen=True, slots=True)
-class Join:
+class MatchBound:
     """A rule that may have too many matches.
 
     Attributes
@@ -188,7 +188,7 @@ class Counts:
     cut: float = 0
     joined: float = 0
 
-    def renew(self, join: Join, tables: Tables, sizes: Mapping[str, int], limit: float) -> None:
+    def renew(self, join: MatchBound, tables: Tables, sizes: Mapping[str, int], limit: float) -> None:
         """Count again, if the tables have other sizes, and see whether new matches exceed the limit."""
         own = [sizes[pattern.table] for pattern in join.stored(sizes)]
         if own == self.sizes:
@@ -204,7 +204,7 @@ class Counts:
             self.cut, self.joined = cut, joined
 
 
-def _part(pattern: Pattern, tables: Tables) -> Part:
+def _part(pattern: Pattern, tables: Tables) -> WeightedRows:
     """The rows that a pattern matches."""
     table = tables.columns(pattern.table)
     kept = np.ones(table.shape[1], np.bool_)
@@ -214,17 +214,17 @@ def _part(pattern: Pattern, tables: Tables) -> Part:
             kept &= columns[variable] == column
         elif variable:
             columns[variable] = column
-    return Part({name: column[kept] for name, column in columns.items()}, np.ones(int(kept.sum())))
+    return WeightedRows({name: column[kept] for name, column in columns.items()}, np.ones(int(kept.sum())))
 
 
-def _fewer(parts: list[Part], most_joined: int) -> list[Part]:
+def _fewer(parts: list[WeightedRows], most_joined: int) -> list[WeightedRows]:
     """One part fewer, with as many matches of all, or more; from the shortest on."""
-    related: list[tuple[Part, Part, list[str]]] = []
+    related: list[tuple[WeightedRows, WeightedRows, list[str]]] = []
     for part in parts:
         others = [other for other in parts if other is not part]
         shared = part.columns.keys() & {name for other in others for name in other.columns}
         if not shared:
-            total = Part(others[0].columns, others[0].weights * part.weights.sum())
+            total = WeightedRows(others[0].columns, others[0].weights * part.weights.sum())
             return [total, *others[1:]]
         for other in others:
             common = sorted(shared & other.columns.keys())
@@ -243,7 +243,7 @@ def _fewer(parts: list[Part], most_joined: int) -> list[Part]:
     return [part.joined(other, common, {name for rest in others for name in rest.columns}), *others]
 
 
-def join_of(module: Module, tables: Collection[str], own: Collection[str] = ()) -> Join | None:
+def join_of(module: Module, tables: Collection[str], own: Collection[str] = ()) -> MatchBound | None:
     """What to foresee of a rule over these tables, ``own`` being the user's; None where there is nothing."""
     ((_, body, actions, *_),) = read_forms(module.text[module.text.index("(rule ") :])
     facts = [fact for fact in body if not isinstance(fact, str)]
@@ -253,7 +253,7 @@ def join_of(module: Module, tables: Collection[str], own: Collection[str] = ()) 
     name = re.search(r':name "([^"]*)"', module.text)
     terms = sum(head in tables for action in actions for head in _heads(action))
     related = _is_related([p for p in patterns if p.table in tables or p.table in own], patterns)
-    return Join(name.group(1) if name else "", module.member, patterns, terms, related)
+    return MatchBound(name.group(1) if name else "", module.member, patterns, terms, related)
 
 
 def _is_related(stored: Sequence[Pattern], patterns: Sequence[Pattern]) -> bool:

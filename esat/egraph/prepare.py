@@ -21,7 +21,7 @@ from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.fills import fills_program
 from esat.egraph.identity import program_digest
-from esat.egraph.joins import Join, join_of
+from esat.egraph.joins import MatchBound, join_of
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
 from esat.egraph.modules import Module, Relevance, declared_tables, members_of, modules_of, rules_of
@@ -125,7 +125,7 @@ class PreparedProgram:
             ),
             RuleStep(sparse, fuel=EXPANDING_FUEL),
         )
-        joins: dict[str, list[Join]] = {}
+        joins: dict[str, list[MatchBound]] = {}
         for number in numbers:
             if number in self.joins:
                 joins.setdefault(self.modules[number].ruleset, []).append(self.joins[number])
@@ -147,7 +147,7 @@ class PreparedProgram:
         return frozenset(RULESET_PREFIX + rule.ruleset for rule in own if tag in rule.tags)
 
     @cached_property
-    def joins(self) -> dict[int, Join]:
+    def joins(self) -> dict[int, MatchBound]:
         """Users' rules that may have too many matches, by number of module: the package has none."""
         own = {
             str(form[1])
@@ -156,7 +156,7 @@ class PreparedProgram:
             for form in file.declarations
             if head_of(form) in ("relation", "function")
         }
-        found: dict[int, Join] = {}
+        found: dict[int, MatchBound] = {}
         for number, module in enumerate(self.modules):
             if module.ruleset and module.rule is not None and module.rule.name in self.program.users_rules:
                 join = join_of(module, self.tables, own)

@@ -42,7 +42,7 @@ class BudgetExhaustedError(Exception):
 
 
 @record(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What a program did.
 
     Attributes
@@ -185,7 +185,7 @@ class Runner:
 
     # ---- runs
 
-    def run(self, program: str, rulesets: tuple[str, ...]) -> Outcome:
+    def run(self, program: str, rulesets: tuple[str, ...]) -> RunOutcome:
         """Run a program within the budgets.
 
         Raises
@@ -213,14 +213,14 @@ class Runner:
         if not self.is_needless(TYPES):
             self._execute(TYPES, ("esat-types",))
 
-    def run_types_after(self, outcome: Outcome) -> None:
+    def run_types_after(self, outcome: RunOutcome) -> None:
         """Compute types, blaming only the rules of one run for what is wrong with them."""
         everything, self.recent = self.recent, RuleLog()
         self.recent.add(outcome.matches)
         self.run(TYPES, ("esat-types",))
         self.recent = everything
 
-    def _execute(self, program: str, rulesets: tuple[str, ...]) -> tuple[Outcome, float]:
+    def _execute(self, program: str, rulesets: tuple[str, ...]) -> tuple[RunOutcome, float]:
         """Run a program and log it; what it did, and its wall time."""
         command = self._command(program)
         begun = time.perf_counter()
@@ -231,7 +231,7 @@ class Runner:
         seconds = time.perf_counter() - begun
         report = output.report
         matches = {name: count for name, count in report.num_matches_per_rule.items() if count}
-        outcome = Outcome(bool(report.updated), matches, report)
+        outcome = RunOutcome(bool(report.updated), matches, report)
         if matches:
             self.matches += sum(matches.values())
             self.log.add(matches, seconds, report)

@@ -27,9 +27,9 @@ from itertools import groupby
 
 from esat.egraph.algebra.phase import Algebra
 from esat.egraph.engine import Engine
-from esat.egraph.joins import Counts, Join, Tables
+from esat.egraph.joins import Counts, MatchBound, Tables
 from esat.egraph.report import RuleLog, SaturationReport, StopReason, Trace, first_names, rule_name
-from esat.egraph.runner import BudgetExhaustedError, Outcome, Runner
+from esat.egraph.runner import BudgetExhaustedError, Runner, RunOutcome
 from esat.egraph.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, Schedule
 from esat.egraph.terms import TermGraph
 from esat.errors import EsatWarning, SaturationError
@@ -375,7 +375,7 @@ class _Saturation:
         members = {join.member for join in large}
         return tuple(rule.member for rule in self.schedule.rules[ruleset] if rule.member not in members)
 
-    def most_matches(self, join: Join) -> float:
+    def most_matches(self, join: MatchBound) -> float:
         """New matches that a rule may have in a run: fewer where its patterns are unrelated."""
         limits = self.runner.limits
         if not join.is_related:
@@ -402,7 +402,7 @@ class _Saturation:
             self.hold_back(ruleset)
         return False
 
-    def run_rules(self, rulesets: tuple[str, ...], program: str, fuel: int = 0) -> Outcome:
+    def run_rules(self, rulesets: tuple[str, ...], program: str, fuel: int = 0) -> RunOutcome:
         """Run rules of files, and find out whether one rule set explodes; what it did."""
         runner, nodes = self.runner, self.runner.nodes
         # Fewer e-nodes than that are no part of any decision below, which are about one rule set.

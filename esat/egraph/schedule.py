@@ -12,7 +12,7 @@ from esat.egraph.report import rule_name
 from esat.records import record
 
 if TYPE_CHECKING:
-    from esat.egraph.joins import Join
+    from esat.egraph.joins import MatchBound
     from esat.egraph.modules import Module
 
 
@@ -51,9 +51,9 @@ class Budgets:
     matches: int | None = None
     fuel: int = 5_000
 
-    def limits(self, loaded: int) -> Limits:
+    def limits(self, loaded: int) -> GraphBudgets:
         """What these budgets are for a graph that was loaded as so many e-nodes."""
-        return Limits(
+        return GraphBudgets(
             LEAST_NODES + NODES_A_NODE * loaded if self.nodes is None else self.nodes,
             self.seconds,
             math.inf if self.rounds is None else self.rounds,
@@ -63,7 +63,7 @@ class Budgets:
 
 
 @record(frozen=True, slots=True)
-class Limits:
+class GraphBudgets:
     """Budgets of one graph; see there."""
 
     nodes: int
@@ -147,7 +147,7 @@ class Schedule:
     stabilizing: tuple[str, ...] = ()
     outward: tuple[str, ...] = ()
     watched: frozenset[str] = frozenset()
-    joins: Mapping[str, tuple[Join, ...]] = field(default_factory=dict)
+    joins: Mapping[str, tuple[MatchBound, ...]] = field(default_factory=dict)
     rules: Mapping[str, tuple[Module, ...]] = field(default_factory=dict)
 
     @cached_property

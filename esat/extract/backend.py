@@ -31,7 +31,7 @@ _LOOPS: tuple[Callable[..., Any], ...] = (
 
 
 @record(frozen=True)
-class Backend:
+class ExtractionBackend:
     """The loops in one form, on vectors of int64 and float64."""
 
     name: str
@@ -49,11 +49,11 @@ class Backend:
     thin_out: Callable[..., None]
 
 
-PYTHON = Backend("python", *_LOOPS)
+PYTHON = ExtractionBackend("python", *_LOOPS)
 
 
 @cache
-def compiled() -> Backend:
+def compiled() -> ExtractionBackend:
     """The loops as machine code, from disk or made at once."""
     library = Library(_LOOPS)
-    return Backend("native", *(library.function(loop) for loop in _LOOPS))
+    return ExtractionBackend("native", *(library.function(loop) for loop in _LOOPS))

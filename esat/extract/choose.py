@@ -11,7 +11,7 @@ from typing import Literal
 from esat.errors import ModeError
 from esat.extract.area import area_choice, closed
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
-from esat.extract.backend import Backend
+from esat.extract.backend import ExtractionBackend
 from esat.extract.bounds import forced_bound
 from esat.extract.exact import optimal_selection
 from esat.extract.reduce import ROUNDS, reduced
@@ -32,7 +32,7 @@ def choose(
     method: Method = "area",
     time_limit: float = inf,
     initial: IntArray | None = None,
-    backend: Backend | None = None,
+    backend: ExtractionBackend | None = None,
 ) -> Selection:
     """Select a DAG that computes the roots.
 

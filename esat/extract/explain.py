@@ -17,7 +17,7 @@ DEPTH = 3
 
 
 @record(frozen=True, slots=True)
-class Alternative:
+class RejectedForm:
     """A form that was not chosen.
 
     Attributes
@@ -42,7 +42,7 @@ class Alternative:
 
 
 @record(frozen=True, slots=True)
-class Part:
+class ExplainedValue:
     """One value that the program computes.
 
     Attributes
@@ -68,7 +68,7 @@ class Part:
     dtype: str
     seconds: float
     where: UserLine | None
-    alternatives: tuple[Alternative, ...]
+    alternatives: tuple[RejectedForm, ...]
     algebra: Finding | None = None
 
 
@@ -88,7 +88,7 @@ class Explanation:
         Values that two forms compute: the parts show the one that is best by itself.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ExplainedValue, ...]
     seconds: float
     seconds_written: float
     regimes: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ def explain(
         finding = findings[int(found[klass])] if klass in found else None
         if value is not None and (seconds > 0.0 or klass in others or finding is not None):
             parts.append(
-                Part(
+                ExplainedValue(
                     _form(extraction, node, DEPTH),
                     tuple(int(size) for size in value.shape),
                     DTYPES[value.dtype],
@@ -163,7 +163,7 @@ def explain(
     return Explanation(tuple(parts), extraction.seconds, seconds_written, regimes)
 
 
-def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[Alternative]]:
+def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[RejectedForm]]:
     graph, selection, penalties = extraction.graph, extraction.selection, extraction.penalties
     arguments = graph.arrays, graph.roots, selection
     # With penalties, or the way to an operand would lead through what a rule replaced; without them for what
@@ -172,7 +172,7 @@ def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[Alternat
         priced_moves(arguments[0], costs, *arguments[1:])
         for costs in (extraction.costs + penalties, extraction.costs)
     )
-    found: dict[int, list[Alternative]] = {}
+    found: dict[int, list[RejectedForm]] = {}
     live = selection.live_classes.tolist()
     seen = {(klass, _form(extraction, int(selection.chosen[klass]), DEPTH)) for klass in live}
     for replaced, moves in ((False, for_others), (True, for_replaced)):
@@ -182,7 +182,7 @@ def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[Alternat
                 seen.add((klass, form))
                 if replaced or len(found.get(klass, ())) < limit:
                     loss = graph.loss_of(node)
-                    found.setdefault(klass, []).append(Alternative(form, seconds, replaced, loss))
+                    found.setdefault(klass, []).append(RejectedForm(form, seconds, replaced, loss))
     return found
 
 

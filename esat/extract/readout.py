@@ -64,7 +64,7 @@ class ValueReader(Protocol):
 
 
 @record(frozen=True)
-class Layout:
+class TableLayout:
     """What the tables of an e-graph mean.
 
     Attributes
@@ -89,7 +89,7 @@ class Layout:
     facts: Collection[str] | None = None
 
 
-def read_out(frozen: FrozenEGraph, reader: ValueReader, layout: Layout | None = None) -> EGraphArrays:
+def read_out(frozen: FrozenEGraph, reader: ValueReader, layout: TableLayout | None = None) -> EGraphArrays:
     """All e-nodes, classes and facts of an e-graph.
 
     Parameters
@@ -101,7 +101,7 @@ def read_out(frozen: FrozenEGraph, reader: ValueReader, layout: Layout | None = 
     layout
         What the tables mean; by default as in the engine's own signature.
     """
-    collector = _Collector(reader, layout if layout is not None else Layout())
+    collector = _Collector(reader, layout if layout is not None else TableLayout())
     tables = frozen.functions  # the engine makes a new dictionary, and new lists of rows, at every access
     for name in sorted(tables):
         collector.add_table(name, tables[name])
@@ -111,7 +111,7 @@ def read_out(frozen: FrozenEGraph, reader: ValueReader, layout: Layout | None = 
 class _Collector:
     """Gathers e-nodes and facts table by table, with the engine's hashes as class names."""
 
-    def __init__(self, reader: ValueReader, layout: Layout) -> None:
+    def __init__(self, reader: ValueReader, layout: TableLayout) -> None:
         self._layout = layout
         self._primitives: dict[str, Callable[[object], Attribute]] = {
             "i64": reader.value_to_i64,

@@ -11,7 +11,7 @@ import numpy as np
 from esat.egraph.distinct import distinct
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
-from esat.extract.backend import Backend, compiled
+from esat.extract.backend import ExtractionBackend, compiled
 from esat.records import record
 
 
@@ -66,14 +66,14 @@ class Problem:
     arrays: EGraphArrays
     costs: FloatArray
     roots: IntArray
-    loops: Backend = field(default_factory=compiled)
+    loops: ExtractionBackend = field(default_factory=compiled)
 
     @staticmethod
     def of(
         arrays: EGraphArrays,
         costs: Sequence[float] | FloatArray,
         roots: Sequence[int] | IntArray,
-        backend: Backend | None = None,
+        backend: ExtractionBackend | None = None,
     ) -> Problem:
         """A checked problem; the loops are compiled unless another backend is given.
 

@@ -38,7 +38,7 @@ from esat.ops.sparse.structure import (
     VALUES_AT,
     WITH_VALUES,
     Compressed,
-    Convert,
+    ConvertFormat,
     SparseFromDense,
 )
 from esat.ops.vectors import make_vector
@@ -196,7 +196,7 @@ def to_format(matrix: Any, format: Format) -> Variable:
     variable = as_sparse(matrix)
     if sparse_type("to_format", variable).format == format:
         return variable
-    result: Variable = Convert(format)(variable)
+    result: Variable = ConvertFormat(format)(variable)
     return result
 
 

@@ -15,7 +15,7 @@ from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group
 from esat.phases.memory import plan_memory
 from esat.phases.overwrite import nothing_overwritable
-from esat.phases.placement import Choice, Ends, Placement, with_transfers
+from esat.phases.placement import Ends, Placement, PlanSides, with_transfers
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.transfer import Side
 from esat.runtime.kernels import KernelSource, compile_kernels
@@ -63,7 +63,7 @@ def everything_on_device(
     homes: tuple[Side, ...] = tuple(
         "device" if isinstance(variable.type, TensorType) else "host" for variable in updated
     )
-    return with_transfers(plan, graph, Choice(steps, homes, ends), permissions)
+    return with_transfers(plan, graph, PlanSides(steps, homes, ends), permissions)
 
 
 def link_placed(

@@ -26,7 +26,15 @@ from esat.graph import FunctionGraph, TensorType, Variable
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group
 from esat.phases.laziness import conditions_first, find_guards
-from esat.phases.placement import ON_HOST, Choice, Ends, HostOperands, Prices, choose_sides, conditions_alone
+from esat.phases.placement import (
+    ON_HOST,
+    Ends,
+    HostOperands,
+    PlanSides,
+    Prices,
+    choose_sides,
+    conditions_alone,
+)
 from esat.phases.price import NO_SHAPES, Shapes, expected_bytes, group_seconds, plan_seconds
 from esat.phases.shape_values import ShapeFacts
 from esat.records import record
@@ -152,7 +160,7 @@ class Decision:
     """
 
     candidate: int | None
-    choice: Choice = Choice(())
+    choice: PlanSides = PlanSides(())
     seconds: float = field(default=0.0, compare=False)
     host_seconds: float = field(default=0.0, compare=False)
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from llvmlite import ir
 
 from esat.errors import CompileError
-from esat.native.types import Array, Record, Scalar, Signature
+from esat.native.types import ArrayType, Record, Scalar, Signature
 from esat.records import record
 
 WORD, BIT = ir.IntType(64), ir.IntType(1)
@@ -29,7 +29,7 @@ class Number:
 class Vector:
     """An array: where it is, and how many elements it has."""
 
-    type: Array
+    type: ArrayType
     address: Any
     length: Any
 

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import binding
 
 from esat.errors import CompileError
-from esat.native.types import Array, Record, Scalar, record_of, signature_of
+from esat.native.types import ArrayType, Record, Scalar, record_of, signature_of
 from esat.storage import Store, default_directory, digest_of, digest_of_sources
 
 _WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")
@@ -129,7 +129,7 @@ class _Call:
                 if record_of(type(argument)) is not parameter:
                     raise CompileError(f"{self._name}: a {type(argument).__qualname__} is another record")
                 words.append(argument.address)
-            elif isinstance(parameter, Array):
+            elif isinstance(parameter, ArrayType):
                 words += parameter.words(argument)
             else:
                 words.append(

@@ -20,7 +20,7 @@ from typing import Any
 from llvmlite import ir
 
 from esat.native.expressions import BIT, IR, WORD, Bound, Expressions, Number, Vector, Vectors
-from esat.native.types import Array, Parameter, Record, Scalar, Signature, signature_of
+from esat.native.types import ArrayType, Parameter, Record, Scalar, Signature, signature_of
 
 
 def translated(exported: Sequence[Callable[..., Any]]) -> str:
@@ -103,7 +103,7 @@ def _parts(parameter: Parameter) -> list[Any]:
     """LLVM's types of a parameter."""
     if isinstance(parameter, Record):
         return [ir.PointerType(WORD)]
-    if isinstance(parameter, Array):
+    if isinstance(parameter, ArrayType):
         return [ir.PointerType(IR[parameter.element]), WORD]
     return [IR[parameter]]
 
@@ -125,7 +125,7 @@ class _Statements:
         for name, parameter in signature.parameters.items():
             if isinstance(parameter, Record):
                 expressions.bound[name] = self._record(parameter, next(arguments))
-            elif isinstance(parameter, Array):
+            elif isinstance(parameter, ArrayType):
                 expressions.bound[name] = Vector(parameter, next(arguments), next(arguments))
             else:
                 self._set(name, Number(parameter, next(arguments)))

@@ -25,7 +25,7 @@ _DTYPES = {"int": np.dtype(np.int64), "float": np.dtype(np.float64)}
 
 
 @record(frozen=True)
-class Array:
+class ArrayType:
     """An array of numbers of 8 bytes."""
 
     element: Scalar
@@ -53,10 +53,10 @@ class Array:
 class Record:
     """Several arrays by name."""
 
-    fields: tuple[tuple[str, Array], ...]
+    fields: tuple[tuple[str, ArrayType], ...]
 
 
-Parameter = Scalar | Array | Record
+Parameter = Scalar | ArrayType | Record
 
 
 class Arrays:
@@ -151,7 +151,7 @@ def _parameter(function: FunctionType, hint: object) -> Parameter:
     return _scalar(function, hint) if array is None else array
 
 
-def _array(hint: object) -> Array | None:
+def _array(hint: object) -> ArrayType | None:
     if hint == Integers:
-        return Array("int")
-    return Array("float") if hint == Floats else None
+        return ArrayType("int")
+    return ArrayType("float") if hint == Floats else None

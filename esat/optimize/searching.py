@@ -21,7 +21,7 @@ from esat.egraph.signature import ConstructorSignature
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SUPERSEDED_NAMES
-from esat.extract.readout import Layout, read_out
+from esat.extract.readout import TableLayout, read_out
 from esat.optimize.report import Stage
 
 FACTS = ("dt", "bp", FOUND)
@@ -67,9 +67,9 @@ def searched(
             report = saturate(engine, schedule, budgets, program.constructors, trace, algebra)
         with stage("read out"):
             declared = (record.name for record in undeclared)
-            names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, Layout().term_table}
+            names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, TableLayout().term_table}
             others = [name for name in engine.sizes() if name not in names]
-            arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=others, facts=FACTS))
+            arrays = read_out(engine.freeze(), engine.values, TableLayout(not_operators=others, facts=FACTS))
         with stage("release"):
             stack.close()
     return arrays, report

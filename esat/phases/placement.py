@@ -85,7 +85,7 @@ ON_HOST = Ends()
 
 
 @record(frozen=True, slots=True)
-class Choice:
+class PlanSides:
     """The sides of a plan's steps, before there are transfers. With equal ones, equal plans are one program.
 
     Attributes
@@ -129,7 +129,7 @@ class Placement:
 
     plan: FusionPlan
     sides: Mapping[Variable, Side]
-    choice: Choice
+    choice: PlanSides
 
     @property
     def transfers(self) -> tuple[Group, ...]:
@@ -174,7 +174,7 @@ def choose_sides(
     prices: Prices,
     ends: Ends = ON_HOST,
     permissions: Permissions | None = None,
-) -> Choice:
+) -> PlanSides:
     """The sides for which a call should take the least time; parameters as of :func:`place_steps`."""
     updated = permissions.updated if permissions is not None else ()
     lives = _Homes(plan, graph, updated, prices.on_host)
@@ -190,7 +190,7 @@ def choose_sides(
     sides = cheapest_sides(asked, flows)
     home: Side = "host"
     count = len(plan.groups)
-    return Choice(
+    return PlanSides(
         sides[:count],
         sides[count:],
         ends,
@@ -290,7 +290,7 @@ def _operands(group: Group, on_host: HostOperands) -> Iterable[tuple[Variable, b
 def with_transfers(
     plan: FusionPlan,
     graph: FunctionGraph,
-    choice: Choice,
+    choice: PlanSides,
     permissions: Permissions | None = None,
     on_host: HostOperands = conditions_alone,
 ) -> Placement:
@@ -316,7 +316,7 @@ class _Placing:
         self,
         plan: FusionPlan,
         graph: FunctionGraph,
-        choice: Choice,
+        choice: PlanSides,
         updated: Sequence[SharedVariable],
         on_host: HostOperands,
     ) -> None:

@@ -80,16 +80,16 @@ def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
     """A function that returns an uninitialized C-contiguous array, each time one nobody else sees."""
     if prod(shape) * dtype.itemsize < POOLED_FROM or not _counts_are_exact():
         return functools.partial(np.empty, shape, dtype)
-    return Pool(shape, dtype).take
+    return BufferPool(shape, dtype).take
 
 
-def pool_of(taken_from: Allocator) -> Pool | None:
+def pool_of(taken_from: Allocator) -> BufferPool | None:
     """The pool that an allocator takes memory from; None where all of its arrays are new."""
     owner = getattr(taken_from, "__self__", None)
-    return owner if isinstance(owner, Pool) else None
+    return owner if isinstance(owner, BufferPool) else None
 
 
-class Pool:
+class BufferPool:
     """Storage for one output: memory is reused when no array shows it any more.
 
     Every array handed out is a new view of a base. NumPy lets every further view, and every export of

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from esat.graph import Constant, SharedVariable, Variable
 
 
-class Names:
+class Identifiers:
     """Hands out one identifier a variable; no two are equal, none is a word of Python or reserved."""
 
     def __init__(self, reserved: Iterable[str]) -> None:

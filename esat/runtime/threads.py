@@ -23,7 +23,7 @@ from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.threads import configured_threads, granted_threads, most_threads
 from esat.codegen.threads.calls import ChosenCalls
-from esat.codegen.threads.choice import Choice, Choices
+from esat.codegen.threads.choice import Choices, ThreadingChoice
 from esat.extract.machine import MachineProfile
 from esat.graph import Constant, Variable
 
@@ -134,7 +134,9 @@ class ThreadedKernel:
             else:
                 self.run(threads, self._choices.of(shapes), shared, arrays)
 
-    def run(self, threads: int, choice: Choice, shared: Callable[..., None], arrays: Sequence[Any]) -> None:
+    def run(
+        self, threads: int, choice: ThreadingChoice, shared: Callable[..., None], arrays: Sequence[Any]
+    ) -> None:
         """Run in up to so many threads: in all of them or in one, whichever is faster.
 
         ``shared`` is the kernel for several threads; it is called with their number and the arrays.

@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.graph import Constant, TensorType, Variable
 from esat.phases.group import Group
-from esat.runtime.names import Names
+from esat.runtime.names import Identifiers
 from esat.runtime.signatures import Fact
 
 _WORDS = (
@@ -36,7 +36,7 @@ class Writer:
     """
 
     def __init__(self, inputs: Iterable[Variable]) -> None:
-        self.names = Names(_WORDS)
+        self.names = Identifiers(_WORDS)
         self.namespace: dict[str, Any] = {}
         self.lines: list[str] = []
         self.marks: list[tuple[int, Group]] = []

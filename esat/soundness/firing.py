@@ -21,7 +21,7 @@ from esat.egraph.structure import RELATIONS, with_structure
 from esat.egraph.terms import TermBuilder, TermGraph, TermType
 from esat.egraph.uniform import as_tensor, broadcast_of, dtype_of, value_of
 from esat.extract.arrays import EGraphArrays
-from esat.extract.readout import Layout, read_out
+from esat.extract.readout import TableLayout, read_out
 from esat.graph import Constant, Variable
 from esat.graph.sparse_type import SparseType
 from esat.ops.structure import RANGES
@@ -85,7 +85,7 @@ def saturated(
         load(engine, terms, flatten(terms, program.strict))
         rules = prepared(program)
         report = saturate(engine, rules.schedule_for(terms), budgets, program.constructors)
-        return report, read_out(engine.freeze(), engine.values, Layout(not_operators=rules.helpers))
+        return report, read_out(engine.freeze(), engine.values, TableLayout(not_operators=rules.helpers))
 
 
 def fires(rule: Rule, program: Program, operators: Signature | None = None, seed: int = 0) -> Firing:

@@ -99,7 +99,7 @@ def test_one_helper_that_is_late_is_called_here(at_work: tuple[int, ...]) -> Non
     """The only one at work runs where its caller sleeps; several would wait there for one another."""
     allowed = placement.processors()
     assert allowed is not None
-    state = pool.Pool(2)
+    state = pool.HelperPool(2)
     state.start(2)
     state.allow(allowed)
     state.put(protocol.ACTIVE, len(at_work))

@@ -7,7 +7,7 @@ import pytest
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.joins import MOST_JOINED, Join, Pattern, Tables
+from esat.egraph.joins import MOST_JOINED, MatchBound, Pattern, Tables
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import program_for
@@ -141,7 +141,7 @@ def test_counts_agree_with_enumeration(name):
             for table in "ABC"
         }
         patterns = tuple(Pattern(table, (*variables, "")) for table, variables in PATTERNS[name])
-        join = Join(name, "", patterns, 0, True)
+        join = MatchBound(name, "", patterns, 0, True)
         subsumed = [FakeRow((7, 7), subsumed=True)]  # which rules do not see
         tables = Tables(
             {name: FakeTable([*map(FakeRow, own), *subsumed], ["T", "T"]) for name, own in rows.items()}
@@ -194,8 +194,8 @@ def test_tables_without_live_rows_have_no_matches(rows):
     assert tables.columns("A").shape == (3, 0)
     for variables in ("xyz", "xxz", "x y"):
         related = (Pattern("A", tuple(variables)), Pattern("B", ("x", "")), Pattern("A", ("y", "x", "")))
-        assert Join("none", "", related, 1, True).matches(tables) == 0
-        assert Join("none", "", related, 1, True).matches(tables, MOST_JOINED) == 0
+        assert MatchBound("none", "", related, 1, True).matches(tables) == 0
+        assert MatchBound("none", "", related, 1, True).matches(tables, MOST_JOINED) == 0
 
 
 def test_rules_that_match_only_what_a_rule_subsumed_do_not_end_a_compilation():

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.extract.backend import PYTHON, Backend
+from esat.extract.backend import PYTHON, ExtractionBackend
 from esat.native import Arrays
 
 
@@ -52,4 +52,6 @@ def checking(loop: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: loop(*map(_checked, arguments))
 
 
-CHECKED = Backend("checked", *(checking(getattr(PYTHON, field.name)) for field in fields(PYTHON)[1:]))
+CHECKED = ExtractionBackend(
+    "checked", *(checking(getattr(PYTHON, field.name)) for field in fields(PYTHON)[1:])
+)

@@ -10,7 +10,7 @@ from egglog.bindings import EGraph
 
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays
-from esat.extract.readout import Layout, read_out
+from esat.extract.readout import TableLayout, read_out
 from esat.extract.verify import verify_arrays
 
 SIGNATURE = """
@@ -22,7 +22,7 @@ SIGNATURE = """
 (relation positive (T)) (function quotient (T T) T :merge old)
 (ruleset swap) (rewrite (Add a b) (Add b a) :ruleset swap)
 """
-LAYOUT = Layout(containers={"MS": "multiset", "Many": "vector"}, not_operators=("quotient",))
+LAYOUT = TableLayout(containers={"MS": "multiset", "Many": "vector"}, not_operators=("quotient",))
 
 
 def engine(text: str) -> EGraph:
@@ -91,7 +91,7 @@ def test_an_empty_e_graph() -> None:
 
 def test_only_the_facts_asked_for() -> None:
     graph = engine("(set (dt (In 0)) 10) (set (val (In 0)) 1.0)")
-    assert list(read_out(graph.freeze(), graph, Layout(facts=("val",))).facts) == ["val"]
+    assert list(read_out(graph.freeze(), graph, TableLayout(facts=("val",))).facts) == ["val"]
 
 
 def test_an_operator_over_an_unknown_sort_is_refused() -> None:

@@ -20,9 +20,9 @@ from esat.phases.fusion import fuse
 from esat.phases.memory import plan_memory
 from esat.phases.placement import (
     ON_HOST,
-    Choice,
     Ends,
     Placement,
+    PlanSides,
     Prices,
     choose_sides,
     place_steps,
@@ -227,7 +227,7 @@ def test_the_verifier_refuses_a_step_that_reads_the_other_side():
     x = esat.tensor("x", shape=(300, 300))
     graph = esat.Graph([x], [esat.exp(x)]).function_graph()
     plan = fuse(graph, codegen)
-    placement = with_transfers(plan, graph, Choice(("device",)))
+    placement = with_transfers(plan, graph, PlanSides(("device",)))
     wrong = Placement(placement.plan, dict.fromkeys(placement.sides, "host"), placement.choice)
     with pytest.raises(CompileError, match="on the device reads"):
         verify_placement(wrong, graph, ())

@@ -9,7 +9,7 @@ from esat.graph.registry import op_named
 from esat.ops.contraction import matmul
 from esat.ops.dimshuffle import dimshuffle
 from esat.runtime import Executable
-from esat.runtime.names import Names
+from esat.runtime.names import Identifiers
 
 Build = Callable[..., Executable]
 
@@ -58,7 +58,7 @@ def test_names_that_would_clash_are_told_apart(compiled: Build) -> None:
 
 
 def test_names_are_distinct_identifiers() -> None:
-    names = Names(("call",))
+    names = Identifiers(("call",))
     variables = [tensor(name) for name in ("a", "a", "call", "for", "a_1", "ü", None)]
     found = [names[variable] for variable in variables]
     assert len(set(found)) == len(found)

@@ -16,7 +16,7 @@ from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
 from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.threads import available_threads, default_threads
-from esat.codegen.threads.choice import Choice
+from esat.codegen.threads.choice import ThreadingChoice
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile
 from esat.frontend.graph import Graph
@@ -266,7 +266,7 @@ def test_a_number_of_threads_is_positive(threads: Any) -> None:
         esat.Mode(threads=threads)
 
 
-def taken(choice: Choice, calls: int, seconds: Callable[[bool, int], float]) -> list[bool]:
+def taken(choice: ThreadingChoice, calls: int, seconds: Callable[[bool, int], float]) -> list[bool]:
     """The ways of calls; ``seconds`` tells how long the one of a number takes, in several threads or not."""
     ways = []
     for number in range(calls):
@@ -280,7 +280,7 @@ def steady(together: float, alone: float) -> Callable[[bool, int], float]:
 
 
 def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
-    choice = Choice()
+    choice = ThreadingChoice()
     assert taken(choice, 5, steady(1.0, 2.0)) == [True, True, True, False, False]
     # A single call each time: after 16, 32, 64, and 64 again.
     assert sum(taken(choice, 200, steady(1.0, 2.0))) == 196
@@ -291,13 +291,14 @@ def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
     taken(choice, 1, steady(500.0, 500.0))
     assert sum(taken(choice, 200, steady(1.0, 2.0))) >= 190
     # What is far slower again and again is tried seldom; what is no faster is not taken.
-    assert sum(taken(Choice(), 4000, steady(100.0, 1.0))) <= 4 + 4000 // (32 * 99)
-    assert sum(taken(Choice(), 203, steady(0.99, 1.0))) == 3 + 4
+    assert sum(taken(ThreadingChoice(), 4000, steady(100.0, 1.0))) <= 4 + 4000 // (32 * 99)
+    assert sum(taken(ThreadingChoice(), 203, steady(0.99, 1.0))) == 3 + 4
 
 
 def test_several_threads_that_wait_for_one_another_at_once_are_not_taken_at_first() -> None:
     waits = iter([False, False, *[True] * 18])  # of the two calls that count the second has to wait
-    assert taken(Choice(), 20, lambda together, _: (8.0 if next(waits) else 0.7) if together else 1.0) == [
+    choice = ThreadingChoice()
+    assert taken(choice, 20, lambda together, _: (8.0 if next(waits) else 0.7) if together else 1.0) == [
         True, True, True, *[False] * 17,
     ]  # fmt: skip
 
@@ -315,19 +316,19 @@ def after_a_wait(together: float, alone: float, waking: float) -> Callable[[bool
 
 
 def test_several_threads_are_taken_where_only_waking_them_takes_long() -> None:
-    choice = Choice()
+    choice = ThreadingChoice()
     busy = taken(choice, 5, steady(9e-4, 1e-4))
     assert sum(busy + taken(choice, 2000, steady(9e-4, 1e-4))[100:]) < 50
     assert sum(taken(choice, 2000, after_a_wait(6e-5, 1e-4, 8e-5))[1000:]) > 950
     # Where they are gone to sleep whenever they are called, it does not pay.
-    assert sum(taken(Choice(), 2000, lambda way, _: 1.4e-4 if way else 1e-4)) < 100
+    assert sum(taken(ThreadingChoice(), 2000, lambda way, _: 1.4e-4 if way else 1e-4)) < 100
 
 
 @pytest.mark.parametrize(("share", "together"), [(0.1, 9e-5), (0.03, 9.8e-5), (0.5, 5e-5)])
 def test_calls_that_wait_for_a_processor_cost_a_small_share_of_the_time(
     share: float, together: float
 ) -> None:
-    random, total, choice = np.random.default_rng(3), 0.0, Choice()
+    random, total, choice = np.random.default_rng(3), 0.0, ThreadingChoice()
     for _ in range(20_000):
         way, waits = choice.next(), random.random() < share
         last = together + 3e-3 * waits if way else 1e-4
@@ -342,7 +343,7 @@ def test_short_calls_that_wait_as_long_as_thousands_take_do_not_cost_much_either
 ) -> None:
     # Rarely, but what is lost is so many times what the others gain.
     alone, waiting = 1.7e-5, 4e-3
-    random, total, choice = np.random.default_rng(3), 0.0, Choice()
+    random, total, choice = np.random.default_rng(3), 0.0, ThreadingChoice()
     share = lost * (alone - together) / waiting
     for _ in range(20_000):
         way, waits = choice.next(), random.random() < share
@@ -353,18 +354,18 @@ def test_short_calls_that_wait_as_long_as_thousands_take_do_not_cost_much_either
 
 
 def test_short_calls_that_seldom_wait_are_made_in_several_threads() -> None:
-    random, choice = np.random.default_rng(4), Choice()
+    random, choice = np.random.default_rng(4), ThreadingChoice()
     ways = taken(choice, 20_000, lambda way, _: (9e-6 + 4e-3 * (random.random() < 2e-4)) if way else 1.7e-5)
     assert sum(ways) > 19_000
 
 
 def test_short_calls_in_one_thread_are_not_all_timed() -> None:
-    choice = Choice()
+    choice = ThreadingChoice()
     taken(choice, 40, steady(2e-4, 1e-4))
     assert choice.untimed == 5
     taken(choice, 200, steady(1e-2, 6e-3))
     assert choice.untimed == 0
-    choice = Choice()
+    choice = ThreadingChoice()
     taken(choice, 40, steady(1e-4, 2e-4))
     assert choice.next()
     assert choice.untimed == 0
@@ -374,7 +375,7 @@ def test_a_slow_beginning_decides_nothing_for_long() -> None:
     def seconds(way: bool, number: int) -> float:
         return (10.0 if number < 10 else 0.5) if way else 1.0
 
-    assert all(taken(Choice(), 40, seconds)[26:])
+    assert all(taken(ThreadingChoice(), 40, seconds)[26:])
 
 
 def test_calls_that_are_mostly_fast_but_slow_on_average_are_not_taken() -> None:
@@ -383,7 +384,7 @@ def test_calls_that_are_mostly_fast_but_slow_on_average_are_not_taken() -> None:
     def seconds(way: bool, number: int) -> float:
         return (3.0 if random.random() < 0.4 else 0.5) if way else 1.0  # 1.5 on average
 
-    assert sum(taken(Choice(), 3000, seconds)) < 900
+    assert sum(taken(ThreadingChoice(), 3000, seconds)) < 900
 
 
 def test_rare_calls_that_are_held_up_decide_nothing() -> None:
@@ -392,19 +393,19 @@ def test_rare_calls_that_are_held_up_decide_nothing() -> None:
     def seconds(way: bool, number: int) -> float:
         return (0.5 if way else 1.0) + (20.0 if random.random() < 0.02 else 0.0)
 
-    assert sum(taken(Choice(), 3000, seconds)) > 2800
+    assert sum(taken(ThreadingChoice(), 3000, seconds)) > 2800
 
 
 def test_what_is_lost_by_trials_is_little() -> None:
     for together in (0.5, 0.9, 1.0, 1.2, 3.0, 100.0):
-        choice, seconds = Choice(), steady(together, 1.0)
+        choice, seconds = ThreadingChoice(), steady(together, 1.0)
         taken(choice, 200, seconds)
         spent = sum(seconds(way, 0) for way in taken(choice, 6000, seconds))
         assert spent <= 1.05 * 6000 * min(together, 1.0)
 
 
 def test_calls_of_several_threads_are_taken_account_of_in_any_order() -> None:
-    choice = Choice()
+    choice = ThreadingChoice()
 
     def call() -> None:
         for _ in range(500):
@@ -417,7 +418,7 @@ def test_calls_of_several_threads_are_taken_account_of_in_any_order() -> None:
 
 
 def test_an_interrupt_while_calls_are_taken_account_of_ends_nothing() -> None:
-    choice = Choice()
+    choice = ThreadingChoice()
     taken(choice, 100, steady(1.0, 2.0))
 
     class Interrupting(float):

@@ -8,7 +8,7 @@ from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import Program, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
-from esat.extract.readout import Layout, read_out
+from esat.extract.readout import TableLayout, read_out
 from esat.graph import FunctionGraph
 from esat.rules import PACKAGE_RULES, RuleDatabase
 from esat.rules.query import Query
@@ -36,5 +36,7 @@ def saturated(inputs, outputs, program=None, budgets=None):
             budgets or Budgets(nodes=3000, rounds=4),
             program.constructors,
         )
-        arrays = read_out(engine.freeze(), engine.values, Layout(not_operators=prepared(program).helpers))
+        arrays = read_out(
+            engine.freeze(), engine.values, TableLayout(not_operators=prepared(program).helpers)
+        )
     return terms, report, arrays

@@ -14,7 +14,7 @@ from esat.records import record
 
 
 @record(frozen=True)
-class Nest:
+class LoopOrder:
     """The order of loop axes, outermost first.
 
     Attributes
@@ -29,10 +29,10 @@ class Nest:
     order: tuple[int, ...]
     lane: int | None
 
-    def renumbered(self) -> Nest:
+    def renumbered(self) -> LoopOrder:
         """The same with each axis called by its place in the order."""
         lane = None if self.lane is None else self.order.index(self.lane)
-        return Nest(tuple(range(len(self.order))), lane)
+        return LoopOrder(tuple(range(len(self.order))), lane)
 
 
 @record(frozen=True)
@@ -53,7 +53,7 @@ def reduced_axes(node: Apply) -> tuple[int, ...]:
     return ()
 
 
-def order_axes(nodes: Sequence[Apply], names: AxisNames) -> Nest:
+def order_axes(nodes: Sequence[Apply], names: AxisNames) -> LoopOrder:
     """Choose how the loops of a group nest.
 
     Raises
@@ -71,7 +71,7 @@ def order_axes(nodes: Sequence[Apply], names: AxisNames) -> Nest:
     if lane is not None:
         _check_lane(lane, folds, order)
     _check_indices(folds, order)
-    return Nest(order, lane)
+    return LoopOrder(order, lane)
 
 
 def _axes(index: Index) -> list[int]:

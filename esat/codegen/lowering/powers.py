@@ -18,7 +18,7 @@ _PRODUCT_AND = "fused_multiply_add({0}, {1}, {2})"
 _IF_NUMBER = "select({0} == {0}, {0}, {1})"
 
 
-class Compute(Protocol):
+class ValueBuilder(Protocol):
     """Defines values of one dtype."""
 
     def __call__(self, template: str, *operands: int) -> int:
@@ -46,7 +46,7 @@ def exponent_of(node: Apply) -> int | None:
     return None if whole is not None and whole < 0 and exponent.tensor_type.kind != "f" else whole
 
 
-def integer_power(compute: Compute, product: str, base: int, exponent: int) -> int:
+def integer_power(compute: ValueBuilder, product: str, base: int, exponent: int) -> int:
     """``base ** exponent`` of integers, which wrap around, for a positive exponent.
 
     Parameters
@@ -62,7 +62,7 @@ def integer_power(compute: Compute, product: str, base: int, exponent: int) -> i
     return result
 
 
-def float_power(compute: Compute, base: int, exponent: int) -> int:
+def float_power(compute: ValueBuilder, base: int, exponent: int) -> int:
     """``base ** exponent`` of floats, for an exponent that is neither zero nor one."""
     plan = power_plan(exponent)
     factor = _Pair(base)
@@ -82,7 +82,7 @@ def float_power(compute: Compute, base: int, exponent: int) -> int:
     return result.high
 
 
-def _square(compute: Compute, value: _Pair) -> _Pair:
+def _square(compute: ValueBuilder, value: _Pair) -> _Pair:
     high = compute("{0} * {0}", value.high)
     error = compute(_ERROR_OF_SQUARE, value.high, high)
     if value.low is None:
@@ -90,7 +90,7 @@ def _square(compute: Compute, value: _Pair) -> _Pair:
     return _Pair(high, compute(_TWICE_PRODUCT_AND, value.high, value.low, error))
 
 
-def _product(compute: Compute, value: _Pair, factor: _Pair) -> _Pair:
+def _product(compute: ValueBuilder, value: _Pair, factor: _Pair) -> _Pair:
     assert value.low is not None
     high = compute("{0} * {1}", value.high, factor.high)
     error = compute(_ERROR_OF_PRODUCT, value.high, factor.high, high)
@@ -99,7 +99,7 @@ def _product(compute: Compute, value: _Pair, factor: _Pair) -> _Pair:
     return _Pair(high, compute(_PRODUCT_AND, value.low, factor.high, error))
 
 
-def _rounded_product(compute: Compute, left: _Pair, right: _Pair) -> int:
+def _rounded_product(compute: ValueBuilder, left: _Pair, right: _Pair) -> int:
     """The product of pairs, rounded once."""
     high = compute("{0} * {1}", left.high, right.high)
     if left.low is None:

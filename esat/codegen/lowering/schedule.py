@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from esat.codegen.kernel.loop_ir import Index, Load, Loop, Statement, Store, Tile, Update
-from esat.codegen.lowering.order import Nest
+from esat.codegen.lowering.order import LoopOrder
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.codegen.lowering.values import COSTLY_FLOPS, Fold, Node, Values, axes_of, operands
 from esat.records import record
@@ -84,7 +84,7 @@ class Schedule:
         How loops nest.
     """
 
-    def __init__(self, values: Values, nest: Nest) -> None:
+    def __init__(self, values: Values, nest: LoopOrder) -> None:
         self.values = values
         self.nest = nest
         self.place = {axis: position for position, axis in enumerate(nest.order)}

@@ -15,7 +15,7 @@ from numba.core import types
 
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import configured_threads, granted_threads
-from esat.codegen.threads.choice import Choice
+from esat.codegen.threads.choice import ThreadingChoice
 from esat.graph.op import Array
 from esat.graph.sparse_type import Format
 
@@ -129,7 +129,7 @@ class _Shared:
     def __init__(self, kernel: Kernel, threads: int | None) -> None:
         self._kernel = kernel
         self._threads = threads
-        self._choice = Choice()
+        self._choice = ThreadingChoice()
 
     def run(self, *arguments: Any) -> None:
         self._choice.run(granted_threads(self._threads), self._kernel, *arguments)

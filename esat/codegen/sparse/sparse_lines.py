@@ -24,7 +24,7 @@ _ROWS_AHEAD = 16
 """How far ahead rows of dense matrices are fetched that are read or written one after the other."""
 
 
-class Line:
+class SparseLinePrinter:
     """Writes code for one row or column of a sparse matrix. Rows of dense matrices are vectors.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from esat.codegen.sparse.sparse_lines import Line
+from esat.codegen.sparse.sparse_lines import SparseLinePrinter
 
 _CGUTILS: Any = cgutils
 _STORED = ("pointers", "indices", "values")
@@ -40,7 +40,7 @@ def row_of_product(
     """
     given = (row, sparse, dense, alpha, added, output, width, adds)
 
-    def write(line: Line, row: Any, numbers: Mapping[str, Any]) -> None:
+    def write(line: SparseLinePrinter, row: Any, numbers: Mapping[str, Any]) -> None:
         line.write_row(row, numbers["alpha"] if adds.literal_value else None)
 
     return _typed(given, ("dense", "alpha", "added", "output"), width, write, adds)
@@ -61,7 +61,7 @@ def add_column_of_product(
     """Add to the output what one column of a matrix in CSC contributes. See :func:`row_of_product`."""
     given = (column, sparse, dense, alpha, added, output, width, adds)
 
-    def write(line: Line, column: Any, numbers: Mapping[str, Any]) -> None:
+    def write(line: SparseLinePrinter, column: Any, numbers: Mapping[str, Any]) -> None:
         line.add_column(column, numbers["alpha"] if adds.literal_value else None)
 
     return _typed(given, ("dense", "alpha", "added", "output"), width, write, adds)
@@ -93,7 +93,7 @@ def add_row_of_bilinear(
     """
     given = (row, sparse, dense, other, sums, width, squares)
 
-    def write(line: Line, row: Any, numbers: Mapping[str, Any]) -> None:
+    def write(line: SparseLinePrinter, row: Any, numbers: Mapping[str, Any]) -> None:
         line.add_bilinear(row, bool(squares.literal_value))
 
     return _typed(given, ("dense", "other", "sums"), width, write, squares)
@@ -122,7 +122,7 @@ def row_with_product(
     """
     given = (row, sparse, dense, scales, left, square, output, width)
 
-    def write(line: Line, row: Any, numbers: Mapping[str, Any]) -> None:
+    def write(line: SparseLinePrinter, row: Any, numbers: Mapping[str, Any]) -> None:
         line.write_row(row, numbers["alpha"], numbers["beta"])
 
     return _typed(given, ("dense", ("alpha", "beta"), "left", "square", "output"), width, write)
@@ -146,7 +146,7 @@ def add_row_of_quadratic(
     """
     given = (row, sparse, dense, alpha, other, square, sums, width)
 
-    def write(line: Line, row: Any, numbers: Mapping[str, Any]) -> None:
+    def write(line: SparseLinePrinter, row: Any, numbers: Mapping[str, Any]) -> None:
         line.add_bilinear(row, True, numbers["alpha"])
 
     return _typed(given, ("dense", "alpha", "other", "square", "sums"), width, write)
@@ -188,7 +188,7 @@ def _typed(
             if name not in data
         }
         number = context.cast(builder, arguments[0], kinds[0], types.int64)
-        write(Line(builder, data, width.literal_value), number, numbers)
+        write(SparseLinePrinter(builder, data, width.literal_value), number, numbers)
         return context.get_dummy_value()
 
     return types.void(*given), generate

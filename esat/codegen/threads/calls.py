@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from esat.codegen.threads.choice import Choice
+from esat.codegen.threads.choice import ThreadingChoice
 from esat.codegen.threads.pool import granted_threads
 
 
@@ -58,7 +58,7 @@ class ChosenCalls:
         self._together = together
         self._noted = noted
         self._otherwise = otherwise
-        self._choice = Choice()
+        self._choice = ThreadingChoice()
         self._calls, self._seconds = 0, 0.0
         self._follow()
 

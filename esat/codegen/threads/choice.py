@@ -75,7 +75,7 @@ _Next = tuple[bool, int, float]
 """Which way the next call runs, how many more may run before one hears of them, and seconds of a slow one."""
 
 
-class Choice:
+class ThreadingChoice:
     """Which way is faster for operands of certain sizes: in one thread, or in several.
 
     Attributes
@@ -277,13 +277,13 @@ class Choices:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Choice] = {}
+        self._known: dict[Hashable, ThreadingChoice] = {}
 
-    def of(self, sizes: Hashable) -> Choice:
+    def of(self, sizes: Hashable) -> ThreadingChoice:
         """The choice for operands of these sizes."""
         known = self._known.get(sizes)
         if known is not None:
             return known
         while len(self._known) >= MAXIMUM_CHOICES:
             self._known.pop(next(iter(self._known)), None)
-        return self._known.setdefault(sizes, Choice())
+        return self._known.setdefault(sizes, ThreadingChoice())

@@ -96,11 +96,11 @@ def pool_address(threads: int) -> int:
     return pool.address
 
 
-_pools: list[Pool] = []
+_pools: list[HelperPool] = []
 """All that were made: helpers of smaller ones look at their memory for ever."""
 
 
-class Pool:
+class HelperPool:
     """Helpers, and the memory they share with callers. Both last as long as the process."""
 
     def __init__(self, capacity: int) -> None:
@@ -162,15 +162,15 @@ class _Process:
     """
 
     def __init__(self) -> None:
-        self.pool: Pool | None = None
+        self.pool: HelperPool | None = None
         self._lock = threading.Lock()
 
-    def pool_with(self, helpers: int) -> Pool:
+    def pool_with(self, helpers: int) -> HelperPool:
         """A pool with at least so many helpers."""
         with self._lock:
             pool = self.pool
             if pool is None or pool.capacity < helpers:
-                pool = Pool(max(helpers, available_threads() - 1))
+                pool = HelperPool(max(helpers, available_threads() - 1))
             pool.start(helpers)
             self.pool = pool
             return pool

@@ -24,7 +24,7 @@ LARGE_SINGLE = 2.0**13
 
 
 @record(frozen=True)
-class Angle:
+class ReducedArgument:
     """``quadrant * pi/2 + high + low``; the remainder within pi/4, in 32 bits one number."""
 
     quadrant: Integer
@@ -32,7 +32,7 @@ class Angle:
     low: Float | None
 
 
-def reduce_angle(x: Float, bits: int) -> Angle:
+def reduce_angle(x: Float, bits: int) -> ReducedArgument:
     """Reduce a 64-bit argument, well enough for a result of ``bits`` bits."""
     n = (x * (2 / math.pi)).round_to_even()
     parts = coefficients.HALF_PI[bits]
@@ -45,10 +45,10 @@ def reduce_angle(x: Float, bits: int) -> Angle:
         remainder = fast_two_sum(third.high, second.low + third.low - n * parts[3])
         high, low = remainder.high, remainder.low
     quadrant, high, low = reduce_large_angles(x, LARGE, n.integral_to_integer(), high, low)
-    return Angle(quadrant, high, low)
+    return ReducedArgument(quadrant, high, low)
 
 
-def sine_and_cosine(angle: Angle) -> tuple[Float, Float]:
+def sine_and_cosine(angle: ReducedArgument) -> tuple[Float, Float]:
     """Both functions of the remainder."""
     r, low = angle.high, angle.low
     bits = r.format.bits
@@ -67,7 +67,7 @@ def sine_and_cosine(angle: Angle) -> tuple[Float, Float]:
     )
 
 
-def reduce_single_angle(x: Float) -> Angle:
+def reduce_single_angle(x: Float) -> ReducedArgument:
     """Reduce a 32-bit argument; the remainder is one number, right to about its last bit.
 
     The first step is exact: what is left is below one, and a multiple of the last bit of pi/2's first part.
@@ -83,7 +83,7 @@ def reduce_single_angle(x: Float) -> Angle:
         return angle.quadrant.narrow().value, angle.high.convert(32).value
 
     merged = where_any(abs(x) >= LARGE_SINGLE, (quadrant.value, r.value), in_double)
-    return Angle(quadrant.integer(merged[0]), r.float(merged[1]), None)
+    return ReducedArgument(quadrant.integer(merged[0]), r.float(merged[1]), None)
 
 
 def _reduced(x: Float) -> tuple[Integer, Float, Float]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from esat.egraph.algebra.expressions import Constant, Expression, Name, Product, Sum
+from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Product, Sum
 from esat.egraph.algebra.polynomials import Coefficient, Monomial, Polynomial, atoms_of
 from esat.egraph.algebra.quotients import Quotient
 
@@ -68,7 +68,7 @@ def _names(expression: Expression) -> set[int]:
     match expression:
         case Name(rank):
             return {rank}
-        case Constant():
+        case NumberExpression():
             return set()
         case _:
             return set().union(*map(_names, (*expression.above, *expression.below)))
@@ -128,7 +128,7 @@ def _computed(expression: Expression, point: Mapping[int, float]) -> float:
     match expression:
         case Name(rank):
             return point[rank]
-        case Constant(value):
+        case NumberExpression(value):
             return float(value)
         case Sum(above, below):
             total = 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import cached_property
 
-from esat.egraph.algebra.expressions import Constant, Expression, Name, Product, Sum
+from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Product, Sum
 from esat.egraph.algebra.expressions import names as names_of
 from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.fingerprints import Fingerprints
@@ -241,8 +241,8 @@ class Additions:
             known = self._terms[expression, dtype] = self._made(expression, dtype)
         return known
 
-    def _made(self, expression: Constant | Sum | Product, dtype: int) -> int:
-        if isinstance(expression, Constant):
+    def _made(self, expression: NumberExpression | Sum | Product, dtype: int) -> int:
+        if isinstance(expression, NumberExpression):
             return self._literal(float(expression.value), dtype)
         above, below = expression.above, expression.below
         if len(above) + len(below) > COLUMNS:  # the rules flatten it again

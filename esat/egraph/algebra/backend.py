@@ -24,7 +24,7 @@ _LOOPS: tuple[Callable[..., Any], ...] = (
 
 
 @record(frozen=True)
-class Backend:
+class AlgebraBackend:
     """The loops in one form, on vectors of int64 and float64."""
 
     choose: Callable[..., int]
@@ -38,11 +38,11 @@ class Backend:
     promising: Callable[..., None]
 
 
-PYTHON = Backend(*_LOOPS)
+PYTHON = AlgebraBackend(*_LOOPS)
 
 
 @cache
-def compiled() -> Backend:
+def compiled() -> AlgebraBackend:
     """The loops as machine code, from disk or made at once."""
     library = Library(_LOOPS)
-    return Backend(*(library.function(loop) for loop in _LOOPS))
+    return AlgebraBackend(*(library.function(loop) for loop in _LOOPS))

@@ -23,7 +23,7 @@ class Name:
 
 
 @record(frozen=True, slots=True)
-class Constant:
+class NumberExpression:
     """A number that is not negative."""
 
     value: Coefficient
@@ -45,7 +45,7 @@ class Product:
     below: tuple[Expression, ...]
 
 
-Expression = Name | Constant | Sum | Product
+Expression = Name | NumberExpression | Sum | Product
 
 
 def operations(expression: Expression, of_class: Callable[[int], int]) -> int:
@@ -61,7 +61,7 @@ def operations(expression: Expression, of_class: Callable[[int], int]) -> int:
     match expression:
         case Name(rank):
             return of_class(rank)
-        case Constant():
+        case NumberExpression():
             return 0
         case Sum(above, below):
             own = len(above) + len(below) - 1 + (not above)
@@ -78,7 +78,7 @@ def names(expression: Expression) -> set[int]:
     match expression:
         case Name(rank):
             return {rank}
-        case Constant():
+        case NumberExpression():
             return set()
         case _:
             return set().union(*map(names, (*expression.above, *expression.below)))
@@ -89,7 +89,7 @@ def renamed(expression: Expression, names: Mapping[int, int] | Sequence[int]) ->
     match expression:
         case Name(rank):
             return Name(names[rank])
-        case Constant():
+        case NumberExpression():
             return expression
         case _:
             above, below = ([renamed(part, names) for part in side] for side in _sides(expression))
@@ -105,7 +105,7 @@ def numbers(expression: Expression) -> set[Coefficient]:
     match expression:
         case Name():
             return set()
-        case Constant(value):
+        case NumberExpression(value):
             return {value}
         case _:
             return set().union(*map(numbers, (*expression.above, *expression.below)))
@@ -116,7 +116,7 @@ def product(
 ) -> Expression:
     """A product with a number as another factor; negative ones are subtracted from nothing."""
     if abs(coefficient) != 1 or not above:
-        above = [Constant(magnitude(coefficient)), *above]
+        above = [NumberExpression(magnitude(coefficient)), *above]
     whole = above[0] if len(above) == 1 and not below else Product(tuple(above), tuple(below or ()))
     return whole if coefficient > 0 else Sum((), (whole,))
 
@@ -129,7 +129,7 @@ def of_monomial(monomial: Monomial, coefficient: Coefficient = 1) -> Expression:
 def of_polynomial(polynomial: Polynomial) -> Expression:
     """A polynomial, monomial by monomial."""
     if not polynomial:
-        return Constant(0)
+        return NumberExpression(0)
     above = [of_monomial(m, c) for m, c in sorted(polynomial.items()) if c > 0]
     below = [of_monomial(m, -c) for m, c in sorted(polynomial.items()) if c < 0]
     return above[0] if len(above) == 1 and not below else Sum(tuple(above), tuple(below))

@@ -18,7 +18,7 @@ from esat.egraph.algebra.reading import UNKNOWN, Floats, Integers, Reading
 from esat.egraph.algebra.singular import without_meaning
 from esat.egraph.algebra.space import Space
 from esat.egraph.algebra.structured import structured
-from esat.egraph.algebra.trees import Choice
+from esat.egraph.algebra.trees import SmallestTrees
 from esat.egraph.algebra.values import is_quotient
 from esat.records import record
 
@@ -118,7 +118,7 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
     chosen = np.full(classes, -1, np.int64)
     names, order = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
     cost = np.zeros(classes)
-    choice = Choice(
+    choice = SmallestTrees(
         chosen,
         names,
         cost,

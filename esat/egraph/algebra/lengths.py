@@ -208,7 +208,7 @@ class Axes:
         none = np.zeros(0, np.int64)
         return Axes(np.full_like(self.names, UNKNOWN), none, none)
 
-    def laid_out(self, field: Field, place: int) -> Layout:
+    def laid_out(self, field: Field, place: int) -> LengthArrays:
         """Small sizes of the axes, and weights of their indices.
 
         Parameters
@@ -265,11 +265,11 @@ class Axes:
             last = int(starts[matrix.klass, matrix.rank - 1])
             of_last = weights[last : last + int(sizes[matrix.klass, matrix.rank - 1])]
             tables.append(matrix.elements(field, sizes[matrix.klass], of_last))
-        return Layout(sizes.reshape(-1), starts.reshape(-1), weights, _together(tables))
+        return LengthArrays(sizes.reshape(-1), starts.reshape(-1), weights, _together(tables))
 
 
 @record(frozen=True, eq=False)
-class Layout:
+class LengthArrays:
     """Small arrays for classes.
 
     Attributes

@@ -17,9 +17,9 @@ from esat.egraph.algebra.polynomials import number as number_of
 from esat.egraph.algebra.reading import UNKNOWN, Integers
 from esat.egraph.algebra.words import (
     Letter,
+    MatrixProduct,
     Plan,
     Planner,
-    Product,
     Total,
     Words,
     combined,
@@ -263,7 +263,7 @@ class Matrices:
 def operations(plan: Plan) -> int:
     """Products of matrices and sums of two in a plan."""
     match plan:
-        case Product(left, right):
+        case MatrixProduct(left, right):
             return 1 + operations(left) + operations(right)
         case Total(parts):
             return len(parts) - 1 + sum(operations(part) for _, part in parts)
@@ -298,7 +298,7 @@ class MatrixTerms:
         """The number of a matrix, and what the lengths of its axes are called."""
         additions = self._additions
         match plan:
-            case Product(left, right):
+            case MatrixProduct(left, right):
                 (first, (rows, _)), (second, (_, columns)) = self._term(left, dtype), self._term(right, dtype)
                 word = _word(rows, columns)
                 return additions.term("MatMul", [first, second], (_MATRIX,), dtype, word), (rows, columns)

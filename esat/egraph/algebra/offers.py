@@ -11,7 +11,7 @@ from esat.egraph.algebra import expressions
 from esat.egraph.algebra.accuracy import Items, is_as_accurate
 from esat.egraph.algebra.backend import compiled
 from esat.egraph.algebra.coded import FILL, POWER, SUM
-from esat.egraph.algebra.expressions import Constant, Expression, Name, Product, Sum
+from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Product, Sum
 from esat.egraph.algebra.factoring import Divisor
 from esat.egraph.algebra.factoring import forms as ways_of
 from esat.egraph.algebra.fingerprints import Fingerprints
@@ -34,7 +34,7 @@ Divisors = tuple[list[Divisor], list[Divisor]]
 
 
 @record(frozen=True, eq=False)
-class Pattern:
+class TreePattern:
     """A form of all classes whose trees are alike.
 
     Attributes
@@ -50,7 +50,7 @@ class Pattern:
     after: int
 
 
-Patterns = dict[Outline, tuple[Pattern, ...]]
+Patterns = dict[Outline, tuple[TreePattern, ...]]
 """The forms of trees, by what these are like."""
 
 
@@ -74,7 +74,7 @@ class Offer:
     expression: Expression
     before: int
     after: int
-    pattern: Pattern | None = None
+    pattern: TreePattern | None = None
 
 
 def candidates(found: Fingerprints) -> list[int]:
@@ -133,7 +133,8 @@ class Offers:
             places = {name: place for place, name in enumerate(names)}
             best = self._best(klass, form, before, divisors)
             known = self._patterns[like] = tuple(
-                Pattern(expressions.renamed(offer.expression, places), before, offer.after) for offer in best
+                TreePattern(expressions.renamed(offer.expression, places), before, offer.after)
+                for offer in best
             )
         for pattern in known:
             expression = expressions.renamed(pattern.expression, names)
@@ -163,7 +164,7 @@ class Offers:
     def _written(self, form: Quotient, divisors: Divisors) -> Iterator[Expression]:
         """Ways to write a form down."""
         if not form.above:
-            yield Constant(0)
+            yield NumberExpression(0)
             return
         above = list(ways_of(form.above, divisors[0]))
         if form.below == ONE:
@@ -239,7 +240,7 @@ def rank_free(expression: Expression, own: int) -> bool:
 
 def _divides(expression: Expression) -> bool:
     match expression:
-        case Name() | Constant():
+        case Name() | NumberExpression():
             return False
         case Sum(above, below):
             return any(map(_divides, (*above, *below)))
@@ -252,7 +253,7 @@ def _tree(forms: Forms, klass: int) -> Expression:
     found = forms.found
     if found.coded.is_constant[klass]:
         value = number_of(float(found.reading.value[klass]))
-        return Constant(value) if value >= 0 else Sum((), (Constant(-value),))
+        return NumberExpression(value) if value >= 0 else Sum((), (NumberExpression(-value),))
     if forms.is_atom(klass):
         return Name(found.rank[klass])
     node = found.chosen_list[klass]
@@ -271,7 +272,7 @@ def _opened(forms: Forms, expression: Expression) -> Expression:
     match expression:
         case Name(rank):
             return _tree(forms, forms.classes[rank])
-        case Constant():
+        case NumberExpression():
             return expression
         case _:
             above, below = (
@@ -285,7 +286,7 @@ def _renamed(expression: Expression, number: dict[int, int]) -> Expression:
     match expression:
         case Name(rank):
             return Name(number.setdefault(rank, len(number)))
-        case Constant():
+        case NumberExpression():
             return expression
         case _:
             above, below = (

@@ -15,7 +15,7 @@ from esat.egraph.algebra.forms import NONNEGATIVE
 from esat.egraph.algebra.lengths import Symbols
 from esat.egraph.algebra.matrices import Matrices, MatrixTerms
 from esat.egraph.algebra.merges import constants, equal_classes, fits
-from esat.egraph.algebra.offers import Offer, Offers, Pattern, Patterns, candidates
+from esat.egraph.algebra.offers import Offer, Offers, Patterns, TreePattern, candidates
 from esat.egraph.algebra.reading import read
 from esat.egraph.algebra.structured import FACTS, SQUARE
 from esat.egraph.algebra.wording import Wording
@@ -50,7 +50,7 @@ class Algebra:
         self._looked_at_matrices: dict[tuple[int, int], int] = {}
         self._lent: set[tuple[tuple[int, int], int]] = set()
         self._patterns: Patterns = {}
-        self._finding_of: dict[Pattern, int] = {}
+        self._finding_of: dict[TreePattern, int] = {}
 
     def extend(self, engine: Engine) -> bool:
         """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""

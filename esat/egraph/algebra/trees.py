@@ -14,7 +14,7 @@ _BELOW = 0x16A09E667F3BCC9
 
 
 @record(frozen=True, eq=False)
-class Choice(Arrays):
+class SmallestTrees(Arrays):
     """One e-node for each class, of the smallest tree.
 
     Attributes
@@ -37,7 +37,7 @@ class Choice(Arrays):
     heap: Integers
 
 
-def choose(nodes: Nodes, choice: Choice) -> int:
+def choose(nodes: Nodes, choice: SmallestTrees) -> int:
     """Choose an e-node for every class; how many classes got one.
 
     By Knuth, "A generalization of Dijkstra's algorithm", 1977. Of trees of one size, one with a ring
@@ -76,7 +76,7 @@ def choose(nodes: Nodes, choice: Choice) -> int:
     return count
 
 
-def weigh(nodes: Nodes, choice: Choice, node: int) -> None:
+def weigh(nodes: Nodes, choice: SmallestTrees, node: int) -> None:
     """The size and the hash of an e-node's tree, whose operands are chosen."""
     first = nodes.start[node]
     last = nodes.start[node + 1]
@@ -103,7 +103,7 @@ def weigh(nodes: Nodes, choice: Choice, node: int) -> None:
     choice.node_cost[node] = min(cost, _LARGEST_COST)
 
 
-def before(choice: Choice, left: int, right: int) -> bool:
+def before(choice: SmallestTrees, left: int, right: int) -> bool:
     """Whether one e-node comes before another."""
     if choice.node_cost[left] < choice.node_cost[right]:
         return True
@@ -112,7 +112,7 @@ def before(choice: Choice, left: int, right: int) -> bool:
     return bool(choice.node_hash[left] < choice.node_hash[right])
 
 
-def push(choice: Choice, size: int, node: int) -> None:
+def push(choice: SmallestTrees, size: int, node: int) -> None:
     """Add an e-node to a heap of this size."""
     place = size
     while place > 0:
@@ -124,7 +124,7 @@ def push(choice: Choice, size: int, node: int) -> None:
     choice.heap[place] = node
 
 
-def pop(choice: Choice, size: int) -> None:
+def pop(choice: SmallestTrees, size: int) -> None:
     """Take the first e-node out of a heap, which has this size afterwards."""
     node = choice.heap[size]
     place = 0

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from esat.egraph.algebra.coded import FILL, POWER, PRODUCT, SUM
-from esat.egraph.algebra.expressions import Constant, Expression, Name, Sum
+from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Sum
 from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.forms import Forms
 from esat.egraph.algebra.polynomials import magnitude
-from esat.egraph.algebra.words import Plan, Total
-from esat.egraph.algebra.words import Product as MatrixProduct
+from esat.egraph.algebra.words import MatrixProduct, Plan, Total
 from esat.egraph.terms import TermGraph
 
 _DEPTH = 4
@@ -62,7 +61,7 @@ class Wording:
         match expression:
             case Name(rank):
                 return self.of(self._forms.classes[rank], depth)
-            case Constant(value):
+            case NumberExpression(value):
                 return str(value) if value.denominator < 1000 else f"{float(value):g}"
         above, below = (
             [self.expression(part, depth) for part in side] for side in (expression.above, expression.below)

@@ -63,7 +63,7 @@ def limited(words: Words) -> Words:
 
 
 @record(frozen=True, slots=True)
-class Product:
+class MatrixProduct:
     """The product of two matrices."""
 
     left: Plan
@@ -77,7 +77,7 @@ class Total:
     parts: tuple[tuple[Coefficient, Plan], ...]
 
 
-Plan = Letter | Product | Total
+Plan = Letter | MatrixProduct | Total
 """A way to compute a matrix."""
 
 
@@ -119,7 +119,7 @@ class Planner:
         own, other = self._size(letter), self.shape(next(iter(inner)))
         shapes = (own, other) if end == 0 else (other, own)
         time += self.product_time(*shapes)
-        product = Product(letter, plan) if end == 0 else Product(plan, letter)
+        product = MatrixProduct(letter, plan) if end == 0 else MatrixProduct(plan, letter)
         rest = {word: c for word, c in words.items() if word not in having}
         if not rest:
             return time, product
@@ -143,7 +143,7 @@ class Planner:
             (first, left), (second, right) = map(self._chain, parts)
             time = first + second + self.product_time(*shapes)
             if best is None or time < best[0]:
-                best = time, Product(left, right)
+                best = time, MatrixProduct(left, right)
         if best is None:
             raise TooLongError
         return best

@@ -12,8 +12,8 @@ from esat.egraph.rule_compiler.homomorphisms import (
     ROOT,
     Application,
     Bulk,
-    Conditions,
     N,
+    OperandConditions,
     P,
     all_alike,
     application_of,
@@ -66,7 +66,7 @@ def _collected(
     surface: SurfaceRule,
     families: tuple[str, str],
     application: Application,
-    conditions: Conditions,
+    conditions: OperandConditions,
     sorts: tuple[str, ...],
     opposite: bool,
 ) -> Bulk:

@@ -32,7 +32,7 @@ DIVIDING = frozenset({"Div", "Reciprocal"})
 
 
 @record(frozen=True, slots=True)
-class Group:
+class FamilyOperands:
     """The operands of a maximal tree of one family."""
 
     family: str
@@ -57,7 +57,7 @@ def contains_family(term: Sexp) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def flatten(term: Sexp) -> Group:
+def flatten(term: Sexp) -> FamilyOperands:
     """The group of an AC term."""
     family = family_of(term)
     positives: list[Sexp] = []
@@ -78,10 +78,10 @@ def flatten(term: Sexp) -> Group:
             collect(part[2], positive if name in ("Add", "Mul") else not positive)
 
     collect(term, True)
-    return Group(family, tuple(positives), tuple(negatives))
+    return FamilyOperands(family, tuple(positives), tuple(negatives))
 
 
-def is_trivial(group: Group) -> bool:
+def is_trivial(group: FamilyOperands) -> bool:
     """Whether a group is just its one operand, as ``(Neg (Neg x))``."""
     return len(group.positives) == 1 and not group.negatives
 

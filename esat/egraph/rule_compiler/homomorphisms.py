@@ -35,7 +35,7 @@ class Bulk:
 
 
 @record(frozen=True)
-class Conditions:
+class OperandConditions:
     """The guards of a rule that treats two operands alike."""
 
     each: tuple[Sexp, ...]
@@ -69,7 +69,9 @@ def application_of(term: Sexp, operand: Sexp) -> Application | None:
     return Application(str(term[0]), term[1:].index(operand), term[1:])
 
 
-def conditions_of(surface: SurfaceRule, one: str, other: str, *, same_dtype: bool) -> Conditions | None:
+def conditions_of(
+    surface: SurfaceRule, one: str, other: str, *, same_dtype: bool
+) -> OperandConditions | None:
     """The guards sorted; None if they tell the two operands apart or relate them in another way.
 
     With `same_dtype` the operands are known to share their dtype, so a guard on one's is a guard on both.
@@ -98,7 +100,7 @@ def conditions_of(surface: SurfaceRule, one: str, other: str, *, same_dtype: boo
             return None
     if set(map(canonical, each)) != set(map(canonical, mirrored)):
         return None
-    return Conditions(tuple(each), tuple(shared), same["bp"], same["dt"])
+    return OperandConditions(tuple(each), tuple(shared), same["bp"], same["dt"])
 
 
 def _reads_only_dtype(guard: Sexp) -> bool:
@@ -181,7 +183,7 @@ def all_alike(function: str, multiset: Sexp) -> list[Sexp]:
     ]
 
 
-def holds_table(surface: SurfaceRule, conditions: Conditions, one: str, bulk: Bulk) -> str:
+def holds_table(surface: SurfaceRule, conditions: OperandConditions, one: str, bulk: Bulk) -> str:
     """A table of the classes that satisfy what the rule asks of each operand; empty if it asks nothing."""
     if not conditions.each:
         return ""

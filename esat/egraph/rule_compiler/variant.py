@@ -17,7 +17,7 @@ EMPTY: Sexp = ("multiset-of",)
 
 
 @record(frozen=True, slots=True)
-class Choice:
+class VariantChoice:
     """Which variant of a rule.
 
     Attributes
@@ -75,7 +75,7 @@ class Variant:
     """The facts and actions of one generated rule."""
 
     surface: SurfaceRule
-    choice: Choice
+    choice: VariantChoice
     group_limit: int | None = None
     joins: list[Sexp] = field(default_factory=list)
     removals: list[Sexp] = field(default_factory=list)

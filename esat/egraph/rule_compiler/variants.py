@@ -28,7 +28,7 @@ from esat.egraph.rule_compiler.guards import translate, translate_shape_guard
 from esat.egraph.rule_compiler.heads import create_rest, translate_action
 from esat.egraph.rule_compiler.matching import match_pattern
 from esat.egraph.rule_compiler.surface import SurfaceRule, reads_class
-from esat.egraph.rule_compiler.variant import Choice, Variant
+from esat.egraph.rule_compiler.variant import Variant, VariantChoice
 from esat.rules.reader import Sexp, head_of
 
 EXPANSION_LIMIT = 4
@@ -166,7 +166,7 @@ def _is_constant(surface: SurfaceRule, name: str) -> bool:
     return any(occurrences(guard, ("val", name)) for guard in surface.guards)
 
 
-def generate(surface: SurfaceRule, choice: Choice, group_limit: int | None) -> Variant:
+def generate(surface: SurfaceRule, choice: VariantChoice, group_limit: int | None) -> Variant:
     """Translate the whole rule for one choice."""
     variant = Variant(surface, choice, group_limit)
     for variable, term in surface.patterns:
@@ -191,7 +191,7 @@ def all_variants(surface: SurfaceRule, group_limit: int | None) -> list[Variant]
     """Every distinct variant of a rule, the plain one first."""
     signs = [False, True] if any(map(surface.is_replaceable, surface.patterns)) else [False]
     composites = (None, *_composites(surface))
-    choices = [Choice(flipped, composite) for composite in composites for flipped in signs]
+    choices = [VariantChoice(flipped, composite) for composite in composites for flipped in signs]
     found: dict[tuple[Sexp, ...], Variant] = {}
     for choice in choices:
         variant = generate(surface, choice, group_limit)
@@ -207,6 +207,6 @@ def staged_variants(surface: SurfaceRule, group_limit: int | None) -> list[Varia
     for name in _late_rests(surface):
         for stage in ("create", "join"):
             for flipped in signs:
-                variant = generate(surface, Choice(flipped, None, name, stage), limit)
+                variant = generate(surface, VariantChoice(flipped, None, name, stage), limit)
                 found.setdefault((tuple(variant.body), tuple(variant.head)), variant)
     return list(found.values())

@@ -17,7 +17,7 @@ from esat.records import record
 
 
 @record(frozen=True)
-class Layout:
+class IndexLayout:
     """Where the axes of what an index chooses stand: those of index arrays, among those of slices.
 
     Attributes
@@ -32,7 +32,7 @@ class Layout:
     others: int
 
 
-def layout_of(entries: Sequence[Entry]) -> Layout:
+def layout_of(entries: Sequence[Entry]) -> IndexLayout:
     """The layout of a part, by NumPy's rules."""
     others, places = 0, []
     for position, entry in enumerate(entries):
@@ -41,9 +41,9 @@ def layout_of(entries: Sequence[Entry]) -> Layout:
         else:
             places.append((position, others))
     if ARRAY not in entries or not places:
-        return Layout(0, others)
+        return IndexLayout(0, others)
     together = places[-1][0] - places[0][0] == len(places) - 1
-    return Layout(places[0][1] if together else 0, others)
+    return IndexLayout(places[0][1] if together else 0, others)
 
 
 @record(frozen=True)

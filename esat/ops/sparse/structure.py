@@ -277,7 +277,7 @@ class Structure(SparseOp):
 
 
 @record(frozen=True, eq=False, repr=False)
-class Convert(SparseOp):
+class ConvertFormat(SparseOp):
     """A sparse matrix in the other format.
 
     Attributes

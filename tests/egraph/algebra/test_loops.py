@@ -8,7 +8,7 @@ from extract.checked_loops import checking
 import esat
 from esat.egraph.algebra import fingerprints as module
 from esat.egraph.algebra import lengths, merges, offers
-from esat.egraph.algebra.backend import PYTHON, Backend, compiled
+from esat.egraph.algebra.backend import PYTHON, AlgebraBackend, compiled
 from esat.egraph.algebra.lengths import Symbols
 from esat.egraph.algebra.reading import read
 from esat.egraph.encode import encode
@@ -35,7 +35,9 @@ def results(graph, engine, constructors) -> list[np.ndarray]:
 
 def compared(graph, engine, constructors, monkeypatch) -> None:
     """Run the loops compiled, and as Python that refuses indices out of range."""
-    checked = Backend(*(checking(getattr(PYTHON, name)) for name in Backend.__dataclass_fields__))
+    checked = AlgebraBackend(
+        *(checking(getattr(PYTHON, name)) for name in AlgebraBackend.__dataclass_fields__)
+    )
     found = []
     for backend in (compiled(), checked):
         for user in (module, lengths, merges, offers):

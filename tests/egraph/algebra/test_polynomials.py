@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from esat.egraph.algebra.expressions import Constant, Name, Product, Sum, operations
+from esat.egraph.algebra.expressions import Name, NumberExpression, Product, Sum, operations
 from esat.egraph.algebra.factoring import forms
 from esat.egraph.algebra.polynomials import (
     TooLongError,
@@ -39,7 +39,7 @@ def computed(expression) -> Fraction:
     match expression:
         case Name(rank):
             return POINT[rank]
-        case Constant(number):
+        case NumberExpression(number):
             return Fraction(number)
         case Sum(above, below):
             return sum(map(computed, above), Fraction(0)) - sum(map(computed, below), Fraction(0))

@@ -8,8 +8,8 @@ from esat.egraph.algebra.polynomials import TooLongError
 from esat.egraph.algebra.words import (
     LONGEST_WORD,
     MOST_WORDS,
+    MatrixProduct,
     Planner,
-    Product,
     Total,
     combined,
     concatenated,
@@ -44,16 +44,18 @@ def test_long_sums_and_words_are_refused() -> None:
 
 def test_chains_are_multiplied_in_the_best_order() -> None:
     planner = Planner(size)
-    assert planner.plan({(B, C, X): 1})[1] == Product(B, Product(C, X))
-    assert planner.plan({(A, B, C): 1})[1] == Product(Product(A, B), C)
+    assert planner.plan({(B, C, X): 1})[1] == MatrixProduct(B, MatrixProduct(C, X))
+    assert planner.plan({(A, B, C): 1})[1] == MatrixProduct(MatrixProduct(A, B), C)
 
 
 def test_common_letters_are_taken_out_where_that_pays() -> None:
     planner = Planner(size)
     _, plan = planner.plan({(B, X): 1, (C, X): 1})
-    assert plan == Total(((1, Product(B, X)), (1, Product(C, X))))  # a sum of matrices is no cheaper
+    assert plan == Total(
+        ((1, MatrixProduct(B, X)), (1, MatrixProduct(C, X)))
+    )  # a sum of matrices is no cheaper
     _, plan = planner.plan({(C, B): 1, (C, BT): -1})
-    assert plan == Product(C, Total(((1, B), (-1, BT))))
+    assert plan == MatrixProduct(C, Total(((1, B), (-1, BT))))
     _, plan = planner.plan({(B, C, X): 1, (B, X): 2, (X,): 1})
     assert isinstance(plan, Total)
     assert (1, X) in plan.parts
