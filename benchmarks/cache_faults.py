@@ -34,7 +34,7 @@ from esat.extract.kept import KeptGraphs
 from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
-from esat.storage import Store
+from esat.storage import DiskStore
 
 ARRAY = types.float64[::1]
 SIGNATURE = types.void(ARRAY, ARRAY)
@@ -77,7 +77,7 @@ class Harness:
     egraphs: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        cache, graphs = KernelCache(self.folder), KeptGraphs(Store(self.folder, "egraph"))
+        cache, graphs = KernelCache(self.folder), KeptGraphs(DiskStore(self.folder, "egraph"))
         for factor in FACTORS:
             assert kernel_is_right(cache, factor)
         for terms in TERMS:
@@ -97,13 +97,13 @@ class Harness:
     def use(self, folder: Path | None = None) -> None:
         """Take everything from the directory as a fresh process does; exits with :data:`WRONG` if it is."""
         chosen = self.folder if folder is None else folder
-        cache, graphs = KernelCache(chosen), KeptGraphs(Store(chosen, "egraph"))
+        cache, graphs = KernelCache(chosen), KeptGraphs(DiskStore(chosen, "egraph"))
         kernels = {factor: kernel_is_right(cache, factor) for factor in FACTORS}
         egraphs = {terms: found_egraph(graphs, terms) for terms in TERMS}
         if not all(kernels.values()) or egraphs != self.egraphs:
             os._exit(WRONG)
 
-    def write(self, store: Store, name: str) -> None:
+    def write(self, store: DiskStore, name: str) -> None:
         """Write one entry as esat does."""
         store.save(name.partition(".")[0], self.sound[name][96:])
 
@@ -143,7 +143,7 @@ class Faults:
         def write() -> None:
             while True:
                 for name in harness.sound:
-                    harness.write(Store(harness.folder, name.partition(".")[2]), name)
+                    harness.write(DiskStore(harness.folder, name.partition(".")[2]), name)
 
         if self.chance.random() < 0.5:
             self._victim().unlink()
@@ -195,7 +195,7 @@ class Faults:
 
         def write() -> None:
             for name in self.harness.sound:
-                self.harness.write(Store(self.harness.folder, name.partition(".")[2]), name)
+                self.harness.write(DiskStore(self.harness.folder, name.partition(".")[2]), name)
             self.harness.use()
 
         return [ended(child) for child in [in_process(write) for _ in range(WRITERS)]]

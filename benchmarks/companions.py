@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import esat
 from esat.accuracy.judge import judged
-from esat.egraph.program import Program, program_for
+from esat.egraph.program import RuleProgram, program_for
 from esat.egraph.schedule import Budgets
 from esat.graph import FunctionGraph, Variable
 from esat.graph.evaluate import evaluate
@@ -140,7 +140,7 @@ def _truth(form: Form, x: float, y: float) -> Any:
 
 
 def first_output(
-    program: Program, forms: Sequence[Form], at: Sequence[NDArray[Any]], sized: bool
+    program: RuleProgram, forms: Sequence[Form], at: Sequence[NDArray[Any]], sized: bool
 ) -> NDArray[Any]:
     """The value of the first form where all of them are computed."""
     shape = (POINTS,) if sized else (None,)

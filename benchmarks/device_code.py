@@ -32,7 +32,7 @@ from benchmarks.peers.esat_contender import executable
 from esat import Mode
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.gpu import kernels as device_kernels
-from esat.gpu.launches import STORED_AS, VECTOR_BYTES, Launch, Variant
+from esat.gpu.launches import STORED_AS, VECTOR_BYTES, Launch, LaunchVariant
 from esat.gpu.printing import print_launches
 from esat.gpu.stand_in import StandIn
 from esat.gpu.toolchain import Cubin, Toolchain, default_toolchain
@@ -41,9 +41,9 @@ CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 LOOKED_INTO = (9, 0)
 """Devices whose machine code is disassembled, which takes as long as all else; the linker tells of others."""
 VARIANTS = (
-    *(Variant(longest_row=longest) for longest in (128, 1024, 4096, 16384, 0)),
-    Variant(vector=False, longest_row=1024),
-    Variant(threads_across=4, split=True),
+    *(LaunchVariant(longest_row=longest) for longest in (128, 1024, 4096, 16384, 0)),
+    LaunchVariant(vector=False, longest_row=1024),
+    LaunchVariant(threads_across=4, split=True),
 )
 """Variants of texts that are compiled here; those that a kernel has alike are one."""
 DTYPES = ("float32", "float64")
@@ -58,7 +58,7 @@ class Compiled:
 
     case: str
     dtype: str
-    variant: Variant
+    variant: LaunchVariant
     launch: Launch
     capability: tuple[int, int]
     cubin: Cubin

@@ -24,7 +24,7 @@ import numpy as np
 import esat
 from benchmarks.generated_parts import SQUARE, UNKNOWN, VECTORS, Parts
 from esat.egraph.encode import encode
-from esat.egraph.program import Program, program_for
+from esat.egraph.program import RuleProgram, program_for
 from esat.egraph.schedule import Budgets
 from esat.optimize.optimizer import saturated
 from esat.rules import RULES
@@ -307,12 +307,12 @@ def evaluated(text: str, names: dict[str, Any]) -> Any:
     return eval(text, {"__builtins__": {}, **functions}, names)
 
 
-def program() -> Program:
+def program() -> RuleProgram:
     """The rules of the ordinary mode."""
     return program_for(RULES.query(Query(include=("fast_run",))))
 
 
-def proved(pair: Pair, rules: Program) -> bool:
+def proved(pair: Pair, rules: RuleProgram) -> bool:
     """Whether saturation proves two expressions equal."""
     names = variables()
     known = {name: esat.assume(names[name], fact) for name, fact in FACTS.items()}

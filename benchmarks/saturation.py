@@ -23,7 +23,7 @@ from esat.egraph.encode import encode
 from esat.egraph.engine import Engine
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import Program, program_for
+from esat.egraph.program import RuleProgram, program_for
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -176,7 +176,7 @@ class Outcome:
     found: bool = True
 
 
-def run(program: Program, graph: FunctionGraph, equal: bool = False) -> Outcome:
+def run(program: RuleProgram, graph: FunctionGraph, equal: bool = False) -> Outcome:
     """Load, saturate and freeze one graph; ``equal``: all outputs should be one class in the end."""
     begun = time.perf_counter()
     terms = encode(graph)
@@ -195,7 +195,7 @@ def _classes(engine: Engine, frozen: object, numbers: tuple[int, ...]) -> set[in
     return {classes[number] for number in numbers}
 
 
-def compile_graph(program: Program, graph: FunctionGraph) -> Outcome:
+def compile_graph(program: RuleProgram, graph: FunctionGraph) -> Outcome:
     """All of an optimization, from the graph to the decoded graph."""
     stages: dict[str, float] = {}
 
@@ -216,7 +216,7 @@ def best(repeat: int, runs: Callable[[], Outcome]) -> Outcome:
     return min((runs() for _ in range(repeat)), key=lambda outcome: outcome.total)
 
 
-def small_rows(program: Program) -> Iterator[Row]:
+def small_rows(program: RuleProgram) -> Iterator[Row]:
     for count, limit in ((12, 5.0), (200, 10.0)):
         outcome = best(3, lambda count=count: run(program, sum_of(count)))  # type: ignore[misc]
         milliseconds = outcome.stages["saturate"] * 1e3
@@ -246,7 +246,7 @@ def _found(case: str, outcome: Outcome, limit: float, found: bool) -> Row:
     )
 
 
-def perceptron_rows(program: Program) -> Iterator[Row]:
+def perceptron_rows(program: RuleProgram) -> Iterator[Row]:
     for layers, limit in ((4, 0.1), (17, 0.3), (41, 0.6), (82, 1.5)):
         graph = perceptron(layers)
         outcome = best(3, lambda graph=graph: compile_graph(program, graph))  # type: ignore[misc]
@@ -259,7 +259,7 @@ def _timing(outcome: Outcome) -> str:
     return f"{outcome.total:.3f} s ({parts} ms), {outcome.report.nodes} e-nodes, {outcome.report.stop_reason}"
 
 
-def chain_rows(program: Program) -> Iterator[Row]:
+def chain_rows(program: RuleProgram) -> Iterator[Row]:
     seconds: dict[int, float] = {}
     for size in (500, 1000, 2000, 5000):
         graph = random_chains(size)
@@ -281,7 +281,7 @@ def resident_megabytes() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def repetition_rows(program: Program, count: int = 500) -> Iterator[Row]:
+def repetition_rows(program: RuleProgram, count: int = 500) -> Iterator[Row]:
     graphs = [perceptron(layers) for layers in (3, 4, 5)]
     seconds, megabytes = [], []
     for number in range(count):

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from esat.errors import EsatError
-from esat.storage import KINDS, Store, StoredFile, default_directory
+from esat.storage import KINDS, DiskStore, StoredFile, default_directory
 
 _ENTRIES = {
     "kernel": "kernels",
@@ -130,7 +130,7 @@ def _cache_info(chosen: argparse.Namespace) -> int:
 
 def _cache_clear(chosen: argparse.Namespace) -> int:
     found = _cached()
-    Store(default_directory(), "kernel").clear()
+    DiskStore(default_directory(), "kernel").clear()
     removed = (f"{len(files)} {_ENTRIES[kind]}" for kind, files in found.items())
     print(f"{', '.join(removed)} removed")
     return 0
@@ -138,7 +138,7 @@ def _cache_clear(chosen: argparse.Namespace) -> int:
 
 def _cached() -> dict[str, list[StoredFile]]:
     """The entries in the cache, by kind."""
-    return {kind: Store(default_directory(), kind).files() for kind in KINDS}
+    return {kind: DiskStore(default_directory(), kind).files() for kind in KINDS}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from esat.__main__ import main
-from esat.storage import KINDS, Store
+from esat.storage import KINDS, DiskStore
 
 GOOD = """
 (ruleset mine :tags (canonicalize) :soundness real)
@@ -72,7 +72,7 @@ def test_rules_are_listed_and_shown(capsys):
 def test_the_cache_is_shown_and_cleared(tmp_path):
     environment = {**os.environ, "ESAT_CACHE_DIR": str(tmp_path)}
     for kind in KINDS:
-        Store(tmp_path, kind).save("ab" * 32, b"content")
+        DiskStore(tmp_path, kind).save("ab" * 32, b"content")
     steps = (("info", str(tmp_path)), ("info", "1 e-graphs, 0.0 MiB"), ("clear", "1 kernels, 1 e-graphs"))
     for command, shown in (*steps, ("info", "0 kernels, 0.0 MiB")):
         process = subprocess.run(

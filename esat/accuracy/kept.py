@@ -23,7 +23,7 @@ from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.kept import kept_graphs
 from esat.extract.verdicts import OutputAccuracy, Verdicts
-from esat.storage import Store, default_directory, digest_of, digest_of_sources
+from esat.storage import DiskStore, default_directory, digest_of, digest_of_sources
 
 _OF_NODES, _OF_CLASSES = ("loss", "far"), ("written", "written_far")
 
@@ -43,8 +43,8 @@ def verdicts_on(graph: SaturatedGraph) -> Verdicts:
 
 
 @cache
-def _store() -> Store | None:
-    return None if kept_graphs() is None else Store(default_directory(), "accuracy")
+def _store() -> DiskStore | None:
+    return None if kept_graphs() is None else DiskStore(default_directory(), "accuracy")
 
 
 @cache

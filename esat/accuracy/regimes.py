@@ -37,7 +37,7 @@ _OTHER_POINTS = 2026
 
 
 @record(frozen=True, eq=False)
-class Split:
+class RegimeSplit:
     """One form of an output where an input is below a threshold, and another elsewhere.
 
     Attributes
@@ -62,7 +62,7 @@ class Split:
     bits_of_one: float
 
 
-def splits_of(graph: SaturatedGraph) -> list[Split]:
+def splits_of(graph: SaturatedGraph) -> list[RegimeSplit]:
     """Splits of the outputs of a graph that joins no elements; none where one form suffices."""
     found = evaluated(graph)
     if found.sample.tiny != 1:
@@ -80,7 +80,7 @@ class _Search:
         self._found, self._single, self._fresh, self._output = found, single, fresh, output
         self._klass = found.graph.roots[output]
 
-    def best(self) -> Split | None:
+    def best(self) -> RegimeSplit | None:
         """The best split; None where it gains nothing."""
         known, one = self._over(self._found, self._single)
         if one is None or one[known].sum() <= TOLERANCE:
@@ -98,7 +98,7 @@ class _Search:
             return None
         return self._refined(best[1], best[2], inputs[best[1]], known)
 
-    def _refined(self, number: int, threshold: float, values: Array, known: BoolArray) -> Split | None:
+    def _refined(self, number: int, threshold: float, values: Array, known: BoolArray) -> RegimeSplit | None:
         """The split of an input near a threshold, which is sought between the points beside it."""
         found, references = self._found, self._found.references
         sides = [found.losses(references.at(mask)) for mask in (values < threshold, values >= threshold)]
@@ -116,7 +116,7 @@ class _Search:
             return None
         verdicts = [self._verdicts(side) for side in sides]
         means = [float(lost[known].mean()) for lost in (both, one)]
-        return Split(self._output, number, place, verdicts[0], verdicts[1], means[0], means[1])
+        return RegimeSplit(self._output, number, place, verdicts[0], verdicts[1], means[0], means[1])
 
     def _over(self, at: Evaluated, losses: Losses) -> tuple[BoolArray, FloatArray | None]:
         """The points at which the output is known, and what counts of the bits it loses there."""

@@ -17,7 +17,7 @@ from esat.egraph.loader import NARY_FORM, LoadPlan, signed_operands
 from esat.egraph.terms import Term, TermGraph
 from esat.extract.arrays import Attribute, EGraphArrays
 from esat.extract.initial import initial_choice
-from esat.extract.nary import Shape, Step, plan_written
+from esat.extract.nary import PlanStep, Shape, plan_written
 from esat.extract.value import Value
 from esat.extract.values import class_values
 from esat.extract.written import WrittenSums
@@ -242,7 +242,7 @@ def _planned(
     return Unit(form, (positives,), operands, klass, tuple(_plain(steps)))
 
 
-def _plain(steps: Sequence[Step]) -> Iterator[PlainStep]:
+def _plain(steps: Sequence[PlanStep]) -> Iterator[PlainStep]:
     return ((step.op, step.left, step.right, step.exponent) for step in steps)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from esat.classic.terms import same, with_rank
 from esat.egraph.terms import SCALAR
 from esat.egraph.uniform import bare, broadcast_of
-from esat.extract.nary import Step, plan_product, plan_sum
+from esat.extract.nary import PlanStep, plan_product, plan_sum
 from esat.graph import Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
@@ -83,7 +83,7 @@ def is_inner(output: Variable, names: Sequence[str]) -> bool:
     return user.op.name in names and user.outputs[0].tensor_type.dtype == output.tensor_type.dtype
 
 
-def plan(names: Sequence[str], above: Sequence[Variable], below: Sequence[Variable]) -> Sequence[Step]:
+def plan(names: Sequence[str], above: Sequence[Variable], below: Sequence[Variable]) -> Sequence[PlanStep]:
     """The steps that compute a chain, small operands first."""
     operands = [*above, *below]
     shapes = [_sizes(operand) for operand in operands]
@@ -93,7 +93,7 @@ def plan(names: Sequence[str], above: Sequence[Variable], below: Sequence[Variab
     return plan_product(identities, shapes, len(above))
 
 
-def follow(steps: Sequence[Step], operands: Sequence[Variable]) -> Variable:
+def follow(steps: Sequence[PlanStep], operands: Sequence[Variable]) -> Variable:
     """The Variable that steps compute from operands."""
     values = [bare(operand) for operand in operands]
     for step in steps:

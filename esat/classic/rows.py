@@ -16,7 +16,7 @@ _UNSAFE = frozenset({"unsafe"})
 
 
 @record(frozen=True, slots=True)
-class Row:
+class Listed:
     """One optimization of the documents' table.
 
     Attributes
@@ -44,36 +44,44 @@ class Row:
         return f"{self.name}: {self.about}" + ("" if self.members else " (nothing is registered for it)")
 
 
-ROWS: tuple[Row, ...] = (
-    Row("merge", _ALWAYS | {"merge"}, ("merge1", "MergeOptimizer", "merge2", "merge3"), "one of equal nodes"),
-    Row("constant folding", _ALWAYS, ("constant_folding",), "constants computed when compiling"),
-    Row(
+ROWS: tuple[Listed, ...] = (
+    Listed(
+        "merge", _ALWAYS | {"merge"}, ("merge1", "MergeOptimizer", "merge2", "merge3"), "one of equal nodes"
+    ),
+    Listed("constant folding", _ALWAYS, ("constant_folding",), "constants computed when compiling"),
+    Listed(
         "GPU transfer",
         _ALWAYS | {"gpu"},
         ("gpu_transfer",),
         "steps on the GPU, by Mode(device=...)",
     ),
-    Row("shape promotion", _RUN, ("local_shape_lift",), "sizes without the values"),
-    Row("fill cut", _RUN, ("fill",), "fills inside elementwise ops"),
-    Row("inc_subtensor srlz.", _RUN, ("local_IncSubtensor_serialize",), "increments one after another"),
-    Row("reshape_chain", _RUN, ("local_reshape_chain", "reshape-reshape"), "one reshape for two"),
-    Row("const. elimination", _RUN, ("pow-one", "pow-zero", "local_mul_canonizer"), "x ** 1, x * 1, x + 0"),
-    Row("add canonical.", _RUN, ("local_add_canonizer",), "(a + b + ...) - (x + y + ...)"),
-    Row("mul canonical.", _RUN, ("local_mul_canonizer",), "(a * b * ...) / (x * y * ...)"),
-    Row("dot22", _RUN, ("contractions",), "matrix products by BLAS"),
-    Row("sparse_dot", _RUN, ("sparse-dot-left", "sparse-dot-right"), "products with sparse matrices"),
-    Row("sum_scalar_mul", _RUN, ("sum-of-scaled",), "sum(a * x) = a * sum(x)"),
-    Row("neg_neg", _RUN, ("neg-neg",), "-(-x) = x"),
-    Row("neg_div_neg", _RUN, ("neg-div-neg",), "(-x) / (-y) = x / y"),
-    Row("add specialize", _RUN, ("local_add_canonizer", "add-zero", "add-neg", "sub-neg"), "x + 0, x + (-y)"),
-    Row("mul specialize", _RUN, ("mul-self", "mul-minus-one", "local_mul_zero"), "x * x, x * 0, x * -1"),
-    Row("pow specialize", _RUN, ("pow-two", "pow-half", "pow-minus-half"), "x ** 2, x ** 0, x ** -0.5"),
-    Row("inplace_setsubtensor", _INPLACE, ("inplace_setsubtensor",), "parts of arrays set where they stand"),
-    Row("gemm", _RUN, ("scale-into-matmul", "matmul-scaled-left"), "a * (x @ y) + b * z by BLAS"),
-    Row("inplace_elemwise", _INPLACE, ("inplace_elemwise",), "results in the storage of operands"),
-    Row("inplace_random", _INPLACE, ("inplace_random",), "random states updated where they stand"),
-    Row("elemwise fusion", _RUN | {"fusion"}, ("elemwise_fusion",), "one loop for many elementwise ops"),
-    Row("local_log_softmax", _RUN | {"stabilize"}, ("log-softmax",), "log(softmax(x)) without overflow"),
-    Row("local_remove_all_assert", _UNSAFE, ("local_remove_all_assert",), "no checks of valid input"),
+    Listed("shape promotion", _RUN, ("local_shape_lift",), "sizes without the values"),
+    Listed("fill cut", _RUN, ("fill",), "fills inside elementwise ops"),
+    Listed("inc_subtensor srlz.", _RUN, ("local_IncSubtensor_serialize",), "increments one after another"),
+    Listed("reshape_chain", _RUN, ("local_reshape_chain", "reshape-reshape"), "one reshape for two"),
+    Listed(
+        "const. elimination", _RUN, ("pow-one", "pow-zero", "local_mul_canonizer"), "x ** 1, x * 1, x + 0"
+    ),
+    Listed("add canonical.", _RUN, ("local_add_canonizer",), "(a + b + ...) - (x + y + ...)"),
+    Listed("mul canonical.", _RUN, ("local_mul_canonizer",), "(a * b * ...) / (x * y * ...)"),
+    Listed("dot22", _RUN, ("contractions",), "matrix products by BLAS"),
+    Listed("sparse_dot", _RUN, ("sparse-dot-left", "sparse-dot-right"), "products with sparse matrices"),
+    Listed("sum_scalar_mul", _RUN, ("sum-of-scaled",), "sum(a * x) = a * sum(x)"),
+    Listed("neg_neg", _RUN, ("neg-neg",), "-(-x) = x"),
+    Listed("neg_div_neg", _RUN, ("neg-div-neg",), "(-x) / (-y) = x / y"),
+    Listed(
+        "add specialize", _RUN, ("local_add_canonizer", "add-zero", "add-neg", "sub-neg"), "x + 0, x + (-y)"
+    ),
+    Listed("mul specialize", _RUN, ("mul-self", "mul-minus-one", "local_mul_zero"), "x * x, x * 0, x * -1"),
+    Listed("pow specialize", _RUN, ("pow-two", "pow-half", "pow-minus-half"), "x ** 2, x ** 0, x ** -0.5"),
+    Listed(
+        "inplace_setsubtensor", _INPLACE, ("inplace_setsubtensor",), "parts of arrays set where they stand"
+    ),
+    Listed("gemm", _RUN, ("scale-into-matmul", "matmul-scaled-left"), "a * (x @ y) + b * z by BLAS"),
+    Listed("inplace_elemwise", _INPLACE, ("inplace_elemwise",), "results in the storage of operands"),
+    Listed("inplace_random", _INPLACE, ("inplace_random",), "random states updated where they stand"),
+    Listed("elemwise fusion", _RUN | {"fusion"}, ("elemwise_fusion",), "one loop for many elementwise ops"),
+    Listed("local_log_softmax", _RUN | {"stabilize"}, ("log-softmax",), "log(softmax(x)) without overflow"),
+    Listed("local_remove_all_assert", _UNSAFE, ("local_remove_all_assert",), "no checks of valid input"),
 )
 """The documents' table, in its order."""

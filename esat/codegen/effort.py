@@ -12,7 +12,7 @@ import numpy as np
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import LEAST_ROW, rereads_rows, stores_along, streamed_outputs
 from esat.codegen.kernel.loop_ir import Compute, Convert, Kernel, Loop, Statement, Store, Tile, Update, walk
-from esat.codegen.kernel.partition import Gather, Split, partition
+from esat.codegen.kernel.partition import Gather, LoopPartition, partition
 from esat.codegen.parallel import Shape, axis_sizes
 from esat.extract.machine import MachineProfile
 from esat.ops.elementwise.code import VECTOR_MATH
@@ -45,7 +45,9 @@ def seconds_in_threads(kernel: Kernel, shapes: Sequence[Shape], machine: Machine
     parts = partition(kernel)
     if not all(_pays(part, sizes) for part in parts if isinstance(part, Gather)):
         return 0.0
-    shared = [part.statement for part in parts if isinstance(part, Split | Gather) and part.units(sizes) > 1]
+    shared = [
+        part.statement for part in parts if isinstance(part, LoopPartition | Gather) and part.units(sizes) > 1
+    ]
     if not shared:
         return 0.0
     moved = _bytes(kernel, shapes)

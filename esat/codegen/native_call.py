@@ -34,8 +34,8 @@ from esat.codegen.ground.builtin_function import (
     REFERENCES,
     SIZES,
     TYPE,
+    BodyWriter,
     Memory,
-    Writer,
     builtin_function,
     definition,
     is_available,
@@ -171,7 +171,7 @@ def _function_of_numpy(place: int) -> str:
     return pointer(table[place])
 
 
-class _Text(Writer):
+class _Text(BodyWriter):
     """The IR of one function."""
 
     def __init__(

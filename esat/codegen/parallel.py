@@ -19,7 +19,7 @@ from esat.codegen.ground.target import Target
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.kernel.moments import find_moments
-from esat.codegen.kernel.partition import Gather, Split, gathered, partition
+from esat.codegen.kernel.partition import Gather, LoopPartition, gathered, partition
 from esat.codegen.printing.layout import Layout
 from esat.codegen.printing.parts import PARALLEL_ENTRY, part_names, print_parallel_source
 from esat.codegen.template import NUMBA_TYPES
@@ -39,7 +39,7 @@ def axis_sizes(kernel: Kernel, shapes: Sequence[Shape]) -> tuple[int, ...]:
 
 def is_divisible(kernel: Kernel) -> bool:
     """Whether a kernel has loops that several threads can share."""
-    return any(isinstance(part, Split | Gather) for part in partition(kernel))
+    return any(isinstance(part, LoopPartition | Gather) for part in partition(kernel))
 
 
 @record(frozen=True)

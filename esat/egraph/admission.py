@@ -33,7 +33,7 @@ from esat.rules.reader import Form, Sexp, head_of, is_string, position_of, show,
 from esat.rules.rule import Rule, RuleFile
 from esat.rules.signature import Operator, check, declared_names, declared_signature
 from esat.rules.spelling import suggestion
-from esat.storage import Store, default_directory, digest_of
+from esat.storage import DiskStore, default_directory, digest_of
 
 MOST_FACTS = 100
 """Forms in the facts of a rule: egglog takes time by their cube to load it."""
@@ -59,8 +59,8 @@ _admitted: OrderedDict[str, None] = OrderedDict()
 
 
 @cache
-def _store() -> Store:
-    return Store(default_directory(), "rules")
+def _store() -> DiskStore:
+    return DiskStore(default_directory(), "rules")
 
 
 def admit(file: RuleFile, others: Sequence[RuleFile] = ()) -> None:

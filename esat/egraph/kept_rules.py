@@ -10,7 +10,7 @@ from esat.egraph.modules import Module
 from esat.egraph.rule_compiler import Chunk, CompiledRules
 from esat.records import record
 from esat.rules.rule import Rule
-from esat.storage import Store, default_directory, digest_of
+from esat.storage import DiskStore, default_directory, digest_of
 
 
 @record(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class PreparedRules:
 
 
 @cache
-def _store() -> Store:
-    return Store(default_directory(), "rules")
+def _store() -> DiskStore:
+    return DiskStore(default_directory(), "rules")
 
 
 def prepared_rules(
-    digest: str, rules: Sequence[Rule], prepare: Callable[[], PreparedRules], store: Store | None = None
+    digest: str, rules: Sequence[Rule], prepare: Callable[[], PreparedRules], store: DiskStore | None = None
 ) -> PreparedRules:
     """What ``prepare`` gives for these rules, from disk where it has been kept.
 
@@ -62,7 +62,7 @@ def prepared_rules(
 
 
 def compiled_rules(
-    digest: str, rules: Sequence[Rule], compile: Callable[[], CompiledRules], store: Store | None = None
+    digest: str, rules: Sequence[Rule], compile: Callable[[], CompiledRules], store: DiskStore | None = None
 ) -> CompiledRules:
     """What ``compile`` gives for these rules, from disk where it has been kept.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from esat.egraph.rows import COLUMNS, VARIABLES, Rows
+from esat.egraph.rows import COLUMNS, VARIABLES, TermRows
 from esat.egraph.structure import WANTED
 from esat.egraph.terms import Term, TermGraph, TermType
 from esat.graph.types import DTYPES
@@ -175,7 +175,7 @@ class Loading:
         Programs for the others and for what is known of the terms, to be run in order after the rows.
     """
 
-    rows: Rows
+    rows: TermRows
     texts: tuple[str, ...]
 
     def all_texts(self) -> Iterator[str]:
@@ -197,7 +197,7 @@ class Loading:
 def loading(graph: TermGraph, plan: LoadPlan) -> Loading:
     """How to load a DAG in the forms of a plan."""
     sized = _adds_sums_over_axes(graph.terms)
-    rows = Rows()
+    rows = TermRows()
     long: list[int] = []
     for number, form in enumerate(plan.forms):
         if form is not None:
@@ -213,7 +213,7 @@ def load(engine: Engine, graph: TermGraph, plan: LoadPlan) -> None:
     loading(graph, plan).into(engine)
 
 
-def _add_row(rows: Rows, number: int, form: Term | NaryTerm, type: TermType) -> bool:
+def _add_row(rows: TermRows, number: int, form: Term | NaryTerm, type: TermType) -> bool:
     """Add a term's row; whether all of the term is in it."""
     if type.value is not None:
         rows.values.append(f"{number}\t{float(type.value)!r}")
@@ -252,7 +252,7 @@ def term_action(constructor: str, operands: int, attributes: int) -> str:
     return f"(union (N n) ({' '.join([constructor, *parts, *VARIABLES[operands : operands + attributes]])}))"
 
 
-def _add_sizes(rows: Rows, number: int, type: TermType) -> None:
+def _add_sizes(rows: TermRows, number: int, type: TermType) -> None:
     # What comes after the axes, of a sparse matrix, is no size of an axis.
     for axis, size in enumerate(type.shape[: type.rank]):
         if size != 1:

@@ -27,7 +27,7 @@ from esat.egraph.loader import LOADING, LOADING_RULES
 from esat.egraph.modules import Module, Relevance, declared_tables, members_of, modules_of, rules_of
 from esat.egraph.numbers import numbers_program
 from esat.egraph.pool import POOL
-from esat.egraph.program import PROGRAMS_KEPT, SUPERSEDED, Program
+from esat.egraph.program import PROGRAMS_KEPT, SUPERSEDED, RuleProgram
 from esat.egraph.rule_compiler import RULESET_PREFIX, WIDE_SUFFIX, CompiledRules, compile_rules
 from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.structure import given_tables, structure_program
@@ -74,7 +74,7 @@ class PreparedProgram:
         The schedules of these.
     """
 
-    program: Program
+    program: RuleProgram
     rules: PreparedRules
     closures: dict[frozenset[str], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
     schedules: dict[tuple[tuple[int, ...], bool], Schedule] = field(
@@ -223,7 +223,7 @@ def _bound(known: dict[Any, Any]) -> None:
         del known[next(iter(known))]
 
 
-def _prepare(program: Program) -> PreparedRules:
+def _prepare(program: RuleProgram) -> PreparedRules:
     compiled = _compiled(program)
     layers = (
         program.signature.program,
@@ -244,7 +244,7 @@ def _prepare(program: Program) -> PreparedRules:
     return PreparedRules(modules, compiled.rulesets, compiled.expanding)
 
 
-def _compiled(program: Program) -> CompiledRules:
+def _compiled(program: RuleProgram) -> CompiledRules:
     """All rules; those of the package, which are many, are compiled once for whatever a user adds."""
     files = program.selection.files
     package = RuleSelection(tuple(file for file in files if file.file.startswith(str(PACKAGE_RULES))))
@@ -253,7 +253,9 @@ def _compiled(program: Program) -> CompiledRules:
     return known if package.files == files else _compile(program, program.selection, known)
 
 
-def _compile(program: Program, selection: RuleSelection, known: CompiledRules | None = None) -> CompiledRules:
+def _compile(
+    program: RuleProgram, selection: RuleSelection, known: CompiledRules | None = None
+) -> CompiledRules:
     operators = {**program.signature.operators, **FACT_OPERATORS}
     declarations = tuple(form for file in selection.files for form in file.declarations)
     return compile_rules(
@@ -266,7 +268,7 @@ def _compile(program: Program, selection: RuleSelection, known: CompiledRules | 
     )
 
 
-def _asks_what_is_finite(program: Program) -> bool:
+def _asks_what_is_finite(program: RuleProgram) -> bool:
     """Whether a rule that does not come with esat does."""
     own = (rule for rule in program.selection.rules if rule.name in program.users_rules)
     return any(head_of(fact) == FINITE for rule in own for fact in rule.body)
@@ -283,7 +285,7 @@ def _refused(modules: Sequence[Module], error: RuleError) -> RuleError:
 
 
 @lru_cache(PROGRAMS_KEPT)
-def prepared(program: Program) -> PreparedProgram:
+def prepared(program: RuleProgram) -> PreparedProgram:
     """The rules of a program, ready to load: from disk, or compiled; the last few are remembered.
 
     Raises
@@ -296,7 +298,7 @@ def prepared(program: Program) -> PreparedProgram:
 
 
 @contextmanager
-def prepared_engine(program: Program, terms: TermGraph | None = None) -> Iterator[Engine]:
+def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Iterator[Engine]:
     """An engine that holds what a program has to say of some terms, for the length of a ``with`` block.
 
     It has the constructors of these terms that the program lacks, too, and is ready to load them.

@@ -27,7 +27,7 @@ rule subsumes must not be computed again, so it leaves a twin of another name in
 
 
 @record(frozen=True, eq=False)
-class Program:
+class RuleProgram:
     """Everything an engine may hold before the terms of a graph.
 
     Attributes
@@ -59,16 +59,16 @@ class Program:
         return (*self.signature, "NarySum", "NaryProd")
 
 
-_programs: OrderedDict[str, Program] = OrderedDict()
+_programs: OrderedDict[str, RuleProgram] = OrderedDict()
 
 
-def program_for(selection: RuleSelection, strict: bool = False) -> Program:
+def program_for(selection: RuleSelection, strict: bool = False) -> RuleProgram:
     """The program of a rule selection; the last few are remembered."""
     signature = signature_of_registered()
     digest = program_digest(selection, signature, strict)
     known = _programs.get(digest)
     if known is None:
-        known = _programs[digest] = Program(signature, selection, strict, digest)
+        known = _programs[digest] = RuleProgram(signature, selection, strict, digest)
         while len(_programs) > PROGRAMS_KEPT:
             _programs.popitem(last=False)
     return known

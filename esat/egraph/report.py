@@ -50,7 +50,7 @@ class StepTrace:
     seconds
         Wall time.
     nodes
-        E-nodes afterwards, or as they were counted last: see :class:`Trace`.
+        E-nodes afterwards, or as they were counted last: see :class:`SaturationTrace`.
     updated
         Whether anything changed.
     """
@@ -63,7 +63,7 @@ class StepTrace:
 
 
 @dataclass(slots=True)
-class Trace:
+class SaturationTrace:
     """The steps of a saturation.
 
     Attributes

@@ -46,7 +46,7 @@ _TABLES = f"""
 
 
 @dataclass(slots=True)
-class Rows:
+class TermRows:
     """Rows to load; text, because that is what egglog reads.
 
     Attributes

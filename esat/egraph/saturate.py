@@ -28,7 +28,7 @@ from itertools import groupby
 from esat.egraph.algebra.phase import Algebra
 from esat.egraph.engine import Engine
 from esat.egraph.joins import Counts, MatchBound, Tables
-from esat.egraph.report import RuleLog, SaturationReport, StopReason, Trace, first_names, rule_name
+from esat.egraph.report import RuleLog, SaturationReport, SaturationTrace, StopReason, first_names, rule_name
 from esat.egraph.runner import BudgetExhaustedError, Runner, RunOutcome
 from esat.egraph.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, Schedule
 from esat.egraph.terms import TermGraph
@@ -91,7 +91,7 @@ def saturate(
     schedule: Schedule,
     budgets: Budgets,
     constructors: Sequence[str],
-    trace: Trace | None = None,
+    trace: SaturationTrace | None = None,
     algebra: Algebra | None = None,
 ) -> SaturationReport:
     """Run rules on a loaded e-graph until nothing changes or a budget is used up.

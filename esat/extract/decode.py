@@ -14,7 +14,7 @@ import numpy as np
 from esat.egraph.forms import op_of
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
 from esat.errors import CompileError, UserLine
-from esat.extract.nary import Shape, Step, plan_written
+from esat.extract.nary import PlanStep, Shape, plan_written
 from esat.graph import Apply, Constant, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.folding import fold
@@ -179,7 +179,7 @@ class _Decoder:
         )
         return self._follow(steps, operands)
 
-    def _follow(self, steps: Sequence[Step], operands: Sequence[Variable]) -> Variable:
+    def _follow(self, steps: Sequence[PlanStep], operands: Sequence[Variable]) -> Variable:
         """The result of the steps; what several plans compute alike, such as powers, is computed once."""
         values = list(operands)
         for step in steps:

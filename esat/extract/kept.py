@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from esat.egraph.algebra.findings import Finding
-from esat.egraph.program import Program
+from esat.egraph.program import RuleProgram
 from esat.egraph.report import RuleStatistics, SaturationReport
 from esat.egraph.schedule import Budgets
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays
-from esat.storage import Store, default_directory, digest_of
+from esat.storage import DiskStore, default_directory, digest_of
 
 VARIABLE = "ESAT_EGRAPH_CACHE"
 """Environment variable: with the value 0, e-graphs are neither kept nor taken from disk."""
@@ -44,7 +44,7 @@ class KeptGraphs:
         Where they are.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: DiskStore) -> None:
         self._store = store
 
     def load(self, key: str) -> Kept | None:
@@ -63,10 +63,10 @@ def kept_graphs() -> KeptGraphs | None:
     """Those of the user's cache directory; None where :data:`VARIABLE` says so."""
     if os.environ.get(VARIABLE) == "0":
         return None
-    return KeptGraphs(Store(default_directory(), "egraph"))
+    return KeptGraphs(DiskStore(default_directory(), "egraph"))
 
 
-def graph_key(program: Program, budgets: Budgets, texts: Iterable[str]) -> str:
+def graph_key(program: RuleProgram, budgets: Budgets, texts: Iterable[str]) -> str:
     """The key of the e-graph that saturation makes of a program and texts loaded into its engine."""
     return digest_of([program.digest, repr(budgets), *texts])
 

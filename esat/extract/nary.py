@@ -34,7 +34,7 @@ LARGEST_POWER = 127
 """Largest exponent of a power that ``pow`` computes: every dtype can hold it."""
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """One op of a plan. ``left`` and ``right`` count operands first and then earlier steps.
 
     The right operand of ``pow`` is the number ``exponent``.
@@ -54,7 +54,7 @@ def broadcast_shape(left: Shape, right: Shape) -> Shape:
     return tuple(max(pair) if 0 not in pair else 0 for pair in zip(left, right, strict=True))
 
 
-def plan_sum(shapes: Sequence[Shape], positives: int) -> tuple[Step, ...]:
+def plan_sum(shapes: Sequence[Shape], positives: int) -> tuple[PlanStep, ...]:
     """Steps that add the first ``positives`` operands and subtract the others."""
     plan = _Plan(list(shapes))
     groups: dict[Shape, _Group] = {}
@@ -70,7 +70,7 @@ def plan_sum(shapes: Sequence[Shape], positives: int) -> tuple[Step, ...]:
     return tuple(plan.steps)
 
 
-def plan_product(operands: Sequence[int], shapes: Sequence[Shape], numerators: int) -> tuple[Step, ...]:
+def plan_product(operands: Sequence[int], shapes: Sequence[Shape], numerators: int) -> tuple[PlanStep, ...]:
     """Steps that multiply the first ``numerators`` operands and divide by the others.
 
     ``operands`` tells which operands are the same value.
@@ -99,7 +99,7 @@ def plan_written(
     joins: Joins,
     *,
     strict: bool = False,
-) -> tuple[Step, ...]:
+) -> tuple[PlanStep, ...]:
     """As :func:`plan_sum` and :func:`plan_product`, with operands put together as the user did.
 
     A join that would take more work than there is without it is refused, and so are those it is part of. Of
@@ -114,7 +114,7 @@ def plan_written(
     if positives == len(operands) == 2 and operands[0] != operands[1]:
         left, right = joins[0]
         op = "add" if constructor == "NarySum" else "mul"
-        return (Step(op, left, right, broadcast_shape(shapes[left], shapes[right])),)
+        return (PlanStep(op, left, right, broadcast_shape(shapes[left], shapes[right])),)
     plan = _WrittenPlan(constructor, operands, shapes, positives, strict)
     for left, right in joins:
         plan.join(left, right)
@@ -171,7 +171,7 @@ def is_pow(exponent: int) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def meetings(constructor: str, above: tuple[Shape, ...], below: tuple[Shape, ...]) -> tuple[Step, ...]:
+def meetings(constructor: str, above: tuple[Shape, ...], below: tuple[Shape, ...]) -> tuple[PlanStep, ...]:
     """Steps that are left once all operands of one shape and sign are one."""
     shapes = above + below
     if constructor == "NarySum":
@@ -223,11 +223,11 @@ def _smallest_first(plan: _Plan, groups: dict[Shape, _Group], op: str, inverse: 
 @dataclass(slots=True)
 class _Plan:
     shapes: list[Shape]
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlanStep] = field(default_factory=list)
 
     def add(self, op: str, left: int, right: int | None, exponent: int = 0) -> int:
         shape = self.shapes[left] if right is None else broadcast_shape(self.shapes[left], self.shapes[right])
-        self.steps.append(Step(op, left, right, shape, exponent))
+        self.steps.append(PlanStep(op, left, right, shape, exponent))
         self.shapes.append(shape)
         return len(self.shapes) - 1
 
@@ -302,7 +302,7 @@ class _WrittenPlan:
             self._plan.shapes.pop()
             self._parts[left], self._parts[right], self._parts[-1] = first, second, None
 
-    def finish(self) -> tuple[Step, ...]:
+    def finish(self) -> tuple[PlanStep, ...]:
         """The whole plan: what is left is combined as if it had not been written."""
         values = [part.value for part in self._ordered()]
         rest = self._rest()
@@ -342,7 +342,7 @@ class _WrittenPlan:
         """The parts that are left, those to be subtracted last."""
         return sorted((part for part in self._parts if part), key=lambda part: not part.above)
 
-    def _rest(self) -> tuple[Step, ...]:
+    def _rest(self) -> tuple[PlanStep, ...]:
         """Steps that combine what is left, with its own numbers."""
         parts = self._ordered()
         shapes, above = [self._shape(part) for part in parts], sum(part.above for part in parts)
@@ -354,7 +354,7 @@ class _WrittenPlan:
 _ROUNDING = 1e-9
 
 
-def work_of(steps: Sequence[Step]) -> float:
+def work_of(steps: Sequence[PlanStep]) -> float:
     """Additions that a plan takes as long as."""
     return fsum(step_flops(step.op, step.exponent) * prod(step.shape) for step in steps)
 

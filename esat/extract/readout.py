@@ -22,7 +22,7 @@ from esat.records import record
 ContainerKind = Literal["multiset", "vector"]
 
 
-class Row(Protocol):
+class TableRow(Protocol):
     """One row of a table of the engine."""
 
     @property
@@ -43,7 +43,7 @@ class Table(Protocol):
     @property
     def is_let_binding(self) -> bool: ...
     @property
-    def rows(self) -> Sequence[Row]: ...
+    def rows(self) -> Sequence[TableRow]: ...
 
 
 class FrozenEGraph(Protocol):
@@ -157,7 +157,7 @@ class _Collector:
         elif table.output_sort == "Unit" or table.output_sort.startswith("@"):  # a relation
             self._facts[name] = {hash(row.inputs[0]): True for row in table.rows}
 
-    def _add_operator(self, name: str, sorts: Sequence[str], rows: Sequence[Row]) -> None:
+    def _add_operator(self, name: str, sorts: Sequence[str], rows: Sequence[TableRow]) -> None:
         count = len(rows)
         self._operator.append(np.full(count, len(self._operators), np.int64))
         self._operators.append(name)

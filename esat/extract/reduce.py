@@ -36,7 +36,7 @@ ROUNDS = 2
 
 
 @record(frozen=True, eq=False)
-class Reduction:
+class ReducedProblem:
     """A smaller problem with the same optimum, but for what every selection contains.
 
     Attributes
@@ -75,7 +75,7 @@ class Reduction:
         return chosen
 
 
-def reduced(problem: Problem, tree: TreeChoice, upper_bound: float, rounds: int = ROUNDS) -> Reduction:
+def reduced(problem: Problem, tree: TreeChoice, upper_bound: float, rounds: int = ROUNDS) -> ReducedProblem:
     """The problem without e-nodes that a cheapest selection can do without.
 
     Parameters
@@ -111,7 +111,7 @@ def reduced(problem: Problem, tree: TreeChoice, upper_bound: float, rounds: int 
     return _restricted(problem, left, fixed, np.flatnonzero(thinning.forced == 1))
 
 
-def _restricted(problem: Problem, nodes: IntArray, fixed: IntArray, roots: IntArray) -> Reduction:
+def _restricted(problem: Problem, nodes: IntArray, fixed: IntArray, roots: IntArray) -> ReducedProblem:
     """The problem of these e-nodes, in ascending order; operands that are fixed are no operands any more."""
     arrays = problem.arrays
     classes, class_of = distinct(arrays.class_of[nodes])
@@ -137,4 +137,4 @@ def _restricted(problem: Problem, nodes: IntArray, fixed: IntArray, roots: IntAr
         facts={},
     )
     inner = Problem(smaller, problem.costs[nodes], number[roots], problem.loops)
-    return Reduction(inner, nodes, classes, fixed, fsum(problem.costs[fixed].tolist()))
+    return ReducedProblem(inner, nodes, classes, fixed, fsum(problem.costs[fixed].tolist()))

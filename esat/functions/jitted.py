@@ -17,8 +17,8 @@ from esat.frontend.tracing.trace import ValueAsked, current_trace
 from esat.frontend.tracing.trees import Structure, flatten
 from esat.functions.calls import Use, entry_for
 from esat.functions.programs import (
-    Program,
     Settings,
+    Specialization,
     compile_traced,
     on_variables,
     trace_call,
@@ -172,9 +172,9 @@ class Jitted:
 
     def clear(self) -> None:
         """Forget all programs."""
-        self._programs: dict[Any, Program] = {}
+        self._programs: dict[Any, Specialization] = {}
         self._known: dict[Structure, frozenset[int]] = {}
-        self._last: Program | None = None
+        self._last: Specialization | None = None
         if self._forget is not None:
             self._forget()
 
@@ -242,7 +242,9 @@ class Jitted:
         places[name] = range(begin, len(leaves))
         return part
 
-    def _program_for(self, structure: Structure, leaves: list[Any], places: dict[str, range]) -> Program:
+    def _program_for(
+        self, structure: Structure, leaves: list[Any], places: dict[str, range]
+    ) -> Specialization:
         known = self._known.get(structure, frozenset())
         program = self._programs.get(_key(structure, leaves, known, self._settings.symbolic))
         if program is not None:

@@ -81,7 +81,7 @@ class Result:
 
 
 @record(frozen=True, eq=False)
-class Traced:
+class TracedFunction:
     """What a function computes for arguments of one structure.
 
     Attributes
@@ -106,7 +106,7 @@ class Traced:
     written: tuple[tuple[int, int], ...]
 
 
-class Program:
+class Specialization:
     """A compiled function for arguments of one structure.
 
     Attributes
@@ -117,7 +117,7 @@ class Program:
         Whether a call is one of the executable with the leaves in order, and its result that array.
     """
 
-    def __init__(self, traced: Traced, executable: Executable | None, takes: tuple[int, ...]) -> None:
+    def __init__(self, traced: TracedFunction, executable: Executable | None, takes: tuple[int, ...]) -> None:
         self.executable = executable
         self._traced = traced
         self._takes = takes
@@ -207,7 +207,7 @@ def trace_call(
     leaves: Sequence[Any],
     known: frozenset[int],
     settings: Settings,
-) -> Traced:
+) -> TracedFunction:
     """Run a function with traced objects in place of the leaves of its arguments.
 
     Parameters
@@ -311,7 +311,7 @@ def on_variables(
     return unflatten(whole, found)
 
 
-def _results(returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) -> Traced:
+def _results(returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) -> TracedFunction:
     leaves: list[Any] = []
     structure = flatten(returned, leaves, "the result")
     outputs: list[Variable] = []
@@ -339,7 +339,7 @@ def _results(returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) 
         else:
             value = leaf.value if type(leaf) is TracedArray else leaf
             results.append(Result("known", value=value.copy() if isinstance(value, np.ndarray) else value))
-    return Traced(inputs, outputs, _as_traced(structure), tuple(results), tuple(written))
+    return TracedFunction(inputs, outputs, _as_traced(structure), tuple(results), tuple(written))
 
 
 def _as_traced(structure: Structure) -> Structure:
@@ -351,12 +351,12 @@ def _as_traced(structure: Structure) -> Structure:
     return (*structure[:-1], tuple(map(_as_traced, structure[-1])))
 
 
-def compile_traced(traced: Traced, settings: Settings, donated: Sequence[int]) -> Program:
+def compile_traced(traced: TracedFunction, settings: Settings, donated: Sequence[int]) -> Specialization:
     """The program of a traced function."""
     from esat.pipeline import compile
 
     if not traced.outputs:
-        return Program(traced, None, ())
+        return Specialization(traced, None, ())
     used = set(inputs_of(traced.outputs))
     free = used - set(traced.inputs.values())
     if any(type(leaf) is Variable for leaf in free):
@@ -369,7 +369,7 @@ def compile_traced(traced: Traced, settings: Settings, donated: Sequence[int]) -
     donate = [traced.inputs[place] for place in donated if place in takes]
     outputs: Any = traced.outputs[0] if len(traced.outputs) == 1 else traced.outputs
     executable = compile(Graph(inputs, outputs), settings.mode, donate=donate)
-    return Program(traced, executable, takes)
+    return Specialization(traced, executable, takes)
 
 
 def warn_of_numbers(asked: ValueAsked, structure: Structure, settings: Settings) -> None:

@@ -11,7 +11,7 @@ from esat.errors import InputError
 from esat.gpu.device import DeviceArray
 from esat.gpu.resident import array_of, shape_of
 from esat.gpu.steps import PlacedProgram
-from esat.gpu.values import Signature, Signatures, Values
+from esat.gpu.values import CallValues, ShapeSignature, Signatures
 from esat.graph import SharedVariable, TensorType, Variable
 from esat.phases.transfer import Side
 from esat.runtime.checks import InputCheck, OutCheck, given_away, input_name
@@ -79,7 +79,7 @@ class Arguments:
             array = array.astype(wanted)
         return array.copy() if self.device.address(array) % array.dtype.itemsize else array
 
-    def signature(self, host: Mapping[Variable, Any], there: Mapping[Variable, Any]) -> Signature:
+    def signature(self, host: Mapping[Variable, Any], there: Mapping[Variable, Any]) -> ShapeSignature:
         """What the shapes of arguments and shared variables decide.
 
         Raises
@@ -105,7 +105,7 @@ class Arguments:
         shapes = dict(zip(self.program.leaves, key, strict=True))
         return [shapes.get(variable) for variable in self._inputs]
 
-    def take_shared(self, values: Values) -> None:
+    def take_shared(self, values: CallValues) -> None:
         """Take the values of shared variables to the sides that read them, or overwrite them."""
         for variable in self.program.shared:
             sides = self.placed.written.get(variable, frozenset())
@@ -122,7 +122,7 @@ class Arguments:
                 if "host" in read or not read:
                     values.host[variable] = variable.look()
 
-    def take_gifts(self, values: Values) -> None:
+    def take_gifts(self, values: CallValues) -> None:
         """Make sure that arguments that will be overwritten can be, and are no part of any other argument."""
         for variable, sides in self.placed.written.items():
             if isinstance(variable, SharedVariable) or not isinstance(variable.type, TensorType):
@@ -141,7 +141,7 @@ class Arguments:
                 ]
                 values.host[variable] = given_away(values.host[variable], *others)
 
-    def take_out(self, out: Any, values: Values) -> None:
+    def take_out(self, out: Any, values: CallValues) -> None:
         """Check arrays given for outputs before anything has happened, and compute in those that can be."""
         known = [values.signature.shapes.get(output) for output in self._outputs]
         arrays = out if isinstance(out, tuple | list) else ()

@@ -25,7 +25,7 @@ from esat.gpu.resident import array_of, keep_there
 from esat.gpu.results import Results
 from esat.gpu.short import ShortWays, has_short_way
 from esat.gpu.steps import PlacedProgram, Step, make_steps
-from esat.gpu.values import Replay, Signature, Signatures, Values
+from esat.gpu.values import CallValues, Replay, ShapeSignature, Signatures
 from esat.graph import Constant, SharedVariable, TensorType, Variable
 from esat.graph.identity import is_among
 from esat.phases.group import Group
@@ -188,7 +188,7 @@ class DeviceDriver:
             key = (self.device.stream, *[argument.data.ptr for argument in arguments])
             replay = self._taken(signature, key)
             if replay is not None:
-                return self._replay(replay, Values(self.device, {}, {}, signature, {}))
+                return self._replay(replay, CallValues(self.device, {}, {}, signature, {}))
             same = [one.key for one in signature.replays].count(key)
             if same == MOST_REPLAYS:
                 return way(arguments)
@@ -207,7 +207,7 @@ class DeviceDriver:
             there = dict(self._constants_there())
         self._arguments.place(arguments, host, there)
         signature = self._arguments.signature(host, there)
-        values = Values(self.device, host, there, signature, {})
+        values = CallValues(self.device, host, there, signature, {})
         host.update(signature.values)
         there.update(signature.values_there)
         if out is not None:
@@ -215,7 +215,7 @@ class DeviceDriver:
         replay = self._known_replay(values) if out is None and self._may_record else None
         return self._run(values, out) if replay is None else self._replay(replay, values)
 
-    def _run(self, values: Values, out: Any) -> Any:
+    def _run(self, values: CallValues, out: Any) -> Any:
         self.device.with_room(partial(self._arguments.take_shared, values), "shared variables")
         self._arguments.take_gifts(values)
         values.frame = self.signatures.frame(values.signature, self.device)
@@ -232,7 +232,7 @@ class DeviceDriver:
         values.signature.idle.put(self.device.stream, values.frame)
         return results[0] if len(results) == 1 else results
 
-    def _run_steps(self, values: Values) -> None:
+    def _run_steps(self, values: CallValues) -> None:
         times = self._measured() if self._profile is not None else None
         for number, step in enumerate(self._steps):
             for variable in self._changed.get(number, ()):
@@ -249,12 +249,12 @@ class DeviceDriver:
                 values.host.pop(gone, None)
                 values.there.pop(gone, None)
 
-    def _measured(self) -> Iterator[Callable[[Step, Values], None]]:
+    def _measured(self) -> Iterator[Callable[[Step, CallValues], None]]:
         assert self._profile is not None
         start = time.perf_counter()
         for record_ in self._profile:
 
-            def add(step: Step, values: Values, record_: StepProfile = record_) -> None:
+            def add(step: Step, values: CallValues, record_: StepProfile = record_) -> None:
                 nonlocal start
                 self.device.wait()
                 stop = time.perf_counter()
@@ -265,7 +265,7 @@ class DeviceDriver:
 
     # ---- graphs
 
-    def _known_replay(self, values: Values) -> Replay | None:
+    def _known_replay(self, values: CallValues) -> Replay | None:
         """The graph for a call's arrays on the device; recorded now if they came often enough."""
         arrays = [values.there[v] for v in self._inputs if v in values.there]
         arrays += self.device.with_room(self._shared_there, "shared variables")
@@ -274,7 +274,7 @@ class DeviceDriver:
         addresses = [self.device.address(array) for array in arrays]
         return self._replay_for(values, (self.device.stream, *addresses))
 
-    def _replay_for(self, values: Values, key: tuple[int, ...]) -> Replay | None:
+    def _replay_for(self, values: CallValues, key: tuple[int, ...]) -> Replay | None:
         signature = values.signature
         found = self._taken(signature, key)
         same = tuple(replay for replay in signature.replays if replay.key == key)
@@ -293,14 +293,14 @@ class DeviceDriver:
         self.signatures.recorded(signature)
         return replay
 
-    def _taken(self, signature: Signature, key: tuple[int, ...]) -> Replay | None:
+    def _taken(self, signature: ShapeSignature, key: tuple[int, ...]) -> Replay | None:
         """A graph for these arrays that this call may replay."""
         for replay in signature.replays:
             if replay.key == key and replay.take(self.device):
                 return replay
         return None
 
-    def _replay_pays(self, signature: Signature) -> bool:
+    def _replay_pays(self, signature: ShapeSignature) -> bool:
         """Whether launches take longer than what they do, and a graph may keep memory of its own."""
         launches = sum(group.kind != "view" and group.side == "device" for group in self.program.steps)
         made = [output for output in self._outputs if not isinstance(output, Constant)]
@@ -310,7 +310,7 @@ class DeviceDriver:
     def _shared_there(self) -> list[DeviceArray]:
         return [array_of(variable, self.device) for variable in self.program.shared]
 
-    def _recorded(self, values: Values, key: tuple[int, ...]) -> Replay | None:
+    def _recorded(self, values: CallValues, key: tuple[int, ...]) -> Replay | None:
         device, signature = self.device, values.signature
         arguments = {
             variable: device.empty(values.host[variable].shape, variable.tensor_type.numpy_dtype)
@@ -320,7 +320,7 @@ class DeviceDriver:
         there = {**values.there, **arguments, **signature.values_there}
         there.update((variable, array_of(variable, device)) for variable in self.program.shared)
         frame = self.signatures.new_frame(signature, device)
-        recorded = Values(device, dict(values.host), there, signature, frame, is_recorded=True)
+        recorded = CallValues(device, dict(values.host), there, signature, frame, is_recorded=True)
         results: dict[Variable, DeviceArray] = {}
 
         def run() -> None:
@@ -339,7 +339,7 @@ class DeviceDriver:
             replay.hand_out(device)
         return replay
 
-    def _replay(self, replay: Replay, values: Values) -> Any:
+    def _replay(self, replay: Replay, values: CallValues) -> Any:
         device, stays = self.device, self.placed.results == "device"
         try:
             for shared in self.program.shared:
@@ -359,7 +359,7 @@ class DeviceDriver:
             replay.give_back()
 
 
-def _moved(group: Group, values: Values) -> int:
+def _moved(group: Group, values: CallValues) -> int:
     """Bytes that a step read and wrote."""
     if group.kind == "view":
         return 0

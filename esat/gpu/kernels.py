@@ -1,6 +1,6 @@
 """Kernels for a device: printed from the loop IR, compiled for the arrays that come, launched.
 
-A kernel has a text for each kind of arrays that it meets (``esat/gpu/launches.Variant``): it is printed, and
+A kernel has a text for each kind of arrays that it meets (``esat/gpu/launches.py``): it is printed, and
 compiled, when the first such arrays come. What runs the text is an executor: the device, or the emulator for
 a stand-in without one.
 """
@@ -17,7 +17,7 @@ from esat.codegen.kernel.loop_ir import Kernel
 from esat.errors import ModeError
 from esat.gpu.device import Device, DeviceArray, cuda_device
 from esat.gpu.emulator import run_launches
-from esat.gpu.launches import VECTOR_BYTES, Launches, Variant
+from esat.gpu.launches import VECTOR_BYTES, Launches, LaunchVariant
 from esat.gpu.printing import UnprintableError, print_launches, sizes_in, variant_for
 from esat.gpu.printing.source import stored
 from esat.gpu.stand_in import StandIn, launched
@@ -156,7 +156,7 @@ class CudaKernels:
     def reason_on_host(self, group: Group) -> str | None:
         """Why a group has no kernel for a device; None where it has one."""
         try:
-            print_launches(self._lowered.kernel(group), Variant())
+            print_launches(self._lowered.kernel(group), LaunchVariant())
         except UnprintableError as error:
             return str(error)
         return None
@@ -180,7 +180,7 @@ class Launcher:
         self._kernel = kernel
         self._device = device
         self._executor = executor
-        self._texts: dict[Variant, Launches] = {}
+        self._texts: dict[LaunchVariant, Launches] = {}
         self._plans: dict[tuple[Any, ...], Start] = {}
         outputs = len(kernel.outputs)
         self._names = [*(f"o{place}" for place in range(outputs))]
@@ -213,7 +213,7 @@ class Launcher:
         self._plans[key] = start
         return start
 
-    def launches(self, variant: Variant) -> Launches:
+    def launches(self, variant: LaunchVariant) -> Launches:
         """The text for arrays of a kind, printed once."""
         known = self._texts.get(variant)
         if known is None:
@@ -222,5 +222,5 @@ class Launcher:
 
     def source(self) -> str:
         """The texts that were used so far, or the one for aligned contiguous arrays."""
-        texts = list(self._texts.values()) or [self.launches(Variant())]
+        texts = list(self._texts.values()) or [self.launches(LaunchVariant())]
         return "\n".join(launch.text for text in texts for launch in text.launches)

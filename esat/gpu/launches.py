@@ -116,7 +116,7 @@ class Launches:
 
 
 @record(frozen=True)
-class Variant:
+class LaunchVariant:
     """What a text is printed for; everything else is known at run time only.
 
     Attributes

@@ -8,7 +8,7 @@ import numpy as np
 
 from esat.gpu.resident import keep_there
 from esat.gpu.steps import PlacedProgram
-from esat.gpu.values import Values
+from esat.gpu.values import CallValues
 from esat.graph import SharedVariable, TensorType, Variable
 from esat.phases.transfer import Side
 from esat.runtime.checks import copied
@@ -37,7 +37,7 @@ class Results:
                 given |= roots
         return tuple(found)
 
-    def returned(self, values: Values, out: Any) -> tuple[Any, ...]:
+    def returned(self, values: CallValues, out: Any) -> tuple[Any, ...]:
         results = []
         for place, output in enumerate(self._outputs):
             if out is not None:
@@ -55,7 +55,7 @@ class Results:
                 results.append(array.copy() if in_place and self.copied[place] else array)
         return tuple(results)
 
-    def _fill(self, given: Any, output: Variable, values: Values) -> Any:
+    def _fill(self, given: Any, output: Variable, values: CallValues) -> Any:
         """Put a result into the array that the caller gave for it."""
         if self.device.is_array(given):
             array = values.on_device(output)
@@ -67,7 +67,7 @@ class Results:
                 np.copyto(given, host)
         return given
 
-    def store_in_place(self, values: Values) -> None:
+    def store_in_place(self, values: CallValues) -> None:
         """Copy new values over the old ones, on the device, so that these stay where they are."""
         stored = []
         for place, (variable, value) in enumerate(self._new_values, len(self._outputs)):
@@ -77,7 +77,7 @@ class Results:
         for old, new in stored:
             old[...] = new
 
-    def store(self, values: Values) -> None:
+    def store(self, values: CallValues) -> None:
         """Store new values of shared variables: all are there before the first one is stored."""
         stored: list[tuple[SharedVariable, Side, Any]] = []
         for place, (variable, value) in enumerate(self._new_values, len(self._outputs)):

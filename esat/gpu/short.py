@@ -17,7 +17,7 @@ from esat.gpu.forms.form import DeviceForm
 from esat.gpu.kernels import Launcher, Start
 from esat.gpu.launches import VECTOR_BYTES
 from esat.gpu.steps import PlacedProgram
-from esat.gpu.values import IdleFrames, Signature, Signatures, Values
+from esat.gpu.values import CallValues, IdleFrames, ShapeSignature, Signatures
 from esat.graph import Apply, Constant, TensorType, Variable
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
@@ -106,7 +106,7 @@ class ShortWays:
                 return None
         return self._known.get(tuple([argument.shape for argument in arguments]))
 
-    def add(self, values: Values, is_replayed: bool) -> None:
+    def add(self, values: CallValues, is_replayed: bool) -> None:
         """Make the way for the shapes of a call that has gone the long way.
 
         ``is_replayed`` says whether such calls are replayed when they come with the same arrays.
@@ -133,9 +133,9 @@ class ShortWay:
     """
 
     def __init__(
-        self, placed: PlacedProgram, signatures: Signatures, values: Values, is_replayed: bool
+        self, placed: PlacedProgram, signatures: Signatures, values: CallValues, is_replayed: bool
     ) -> None:
-        self.signature: Signature = values.signature
+        self.signature: ShapeSignature = values.signature
         self.is_replayed = is_replayed
         self._device = placed.device
         self._signatures = signatures
@@ -183,7 +183,7 @@ class ShortWay:
 
     # ---- made once
 
-    def _shared(self, placed: PlacedProgram, values: Values) -> Mapping[Variable, DeviceArray]:
+    def _shared(self, placed: PlacedProgram, values: CallValues) -> Mapping[Variable, DeviceArray]:
         """What steps on the device read besides arguments and results: constants, and what shapes decide."""
         known = {*placed.program.graph.inputs, *placed.made_on}
         found: dict[Variable, DeviceArray] = {}
@@ -200,7 +200,7 @@ class ShortWay:
         form = placed.forms[group.nodes[0]]
         return [one for place, one in enumerate(group.nodes[0].inputs) if place not in form.on_host]
 
-    def _step(self, placed: PlacedProgram, group: Group, values: Values) -> Callable[[Slots], None]:
+    def _step(self, placed: PlacedProgram, group: Group, values: CallValues) -> Callable[[Slots], None]:
         if group.kind == "kernel":
             call = placed.program.kernels[group]
             assert isinstance(call.contiguous, Launcher)
@@ -208,7 +208,7 @@ class ShortWay:
         node = group.nodes[0]
         return self._library(node, placed.forms[node], values)
 
-    def _library(self, node: Apply, form: DeviceForm, values: Values) -> Callable[[Slots], None]:
+    def _library(self, node: Apply, form: DeviceForm, values: CallValues) -> Callable[[Slots], None]:
         compute, places = form.compute, self._places
         fixed = {place: values.on_host(node.inputs[place]) for place in form.on_host}
         read = [-1 if place in fixed else places[one] for place, one in enumerate(node.inputs)]

@@ -18,7 +18,7 @@ from esat.errors import CompileError, ShapeError, describe
 from esat.gpu.device import Device, DeviceArray
 from esat.gpu.forms.form import DeviceForm
 from esat.gpu.random import Draw, Uniforms, draw_of
-from esat.gpu.values import Values
+from esat.gpu.values import CallValues
 from esat.graph import Apply, Constant, Family, SharedVariable, TensorType, Variable
 from esat.graph.identity import is_among
 from esat.graph.op import Op
@@ -31,7 +31,7 @@ from esat.runtime.checks import ResultCheck, detached
 from esat.runtime.program import KernelCall, Program
 from esat.runtime.shapes import Shape, ShapeRules, located
 
-Action: TypeAlias = Callable[[Values], None]
+Action: TypeAlias = Callable[[CallValues], None]
 _NO_SHAPES: Mapping[Variable, Shape] = {}
 
 
@@ -158,14 +158,14 @@ class _Maker:
 
     # ---- where results go
 
-    def _placing(self, group: Group) -> Callable[[Values], list[Any]]:
+    def _placing(self, group: Group) -> Callable[[CallValues], list[Any]]:
         """What finds the array of each result of a step, and of an operand that it overwrites."""
         there = group.side == "device"
         taken = self.program.memory.taken
         late = self._late_shapes(group)
         outputs = group.outputs
 
-        def place(values: Values) -> list[Any]:
+        def place(values: CallValues) -> list[Any]:
             shapes = late(values)
             return [one(values, shapes) for one in makers]
 
@@ -174,7 +174,7 @@ class _Maker:
 
     def _place_of(
         self, output: Variable, there: bool, taken: Variable | None
-    ) -> Callable[[Values, Mapping[Variable, Shape]], Any]:
+    ) -> Callable[[CallValues, Mapping[Variable, Shape]], Any]:
         if taken is not None:
             if there:
                 return lambda values, late: values.on_device(taken)
@@ -184,7 +184,7 @@ class _Maker:
             return lambda values, late: values.frame[output]
         device = self.device
 
-        def new(values: Values, late: Mapping[Variable, Shape]) -> Any:
+        def new(values: CallValues, late: Mapping[Variable, Shape]) -> Any:
             given = values.given.get(output)
             if given is not None and there == device.is_array(given):
                 return given
@@ -193,7 +193,7 @@ class _Maker:
 
         return new
 
-    def _late_shapes(self, group: Group) -> Callable[[Values], Mapping[Variable, Shape]]:
+    def _late_shapes(self, group: Group) -> Callable[[CallValues], Mapping[Variable, Shape]]:
         """What tells the shapes of results that those of the program's inputs do not tell."""
         if not self.program.is_late(group):
             return lambda values: _NO_SHAPES
@@ -201,7 +201,7 @@ class _Maker:
         inputs = [variable for variable in group.inputs if not isinstance(variable, Constant)]
         number = id(group)
 
-        def late(values: Values) -> Mapping[Variable, Shape]:
+        def late(values: CallValues) -> Mapping[Variable, Shape]:
             key = tuple([values.shape(variable) for variable in inputs])
             known = values.signature.late.get((number, key))
             if known is None:
@@ -219,7 +219,7 @@ class _Maker:
         device = self.device
         is_changed = result in self.changed
 
-        def to_device(values: Values) -> None:
+        def to_device(values: CallValues) -> None:
             known = values.there.get(source)
             if known is None:
                 given = values.host[source]
@@ -228,7 +228,7 @@ class _Maker:
             else:
                 values.there[result] = known.copy() if is_changed else known
 
-        def to_host(values: Values) -> None:
+        def to_host(values: CallValues) -> None:
             known = values.host.get(source)
             if values.is_recorded:
                 values.there[result] = values.there[source].copy()
@@ -245,7 +245,7 @@ class _Maker:
         place, outputs, inputs = self._placing(group), group.outputs, call.inputs
         function = call.contiguous
 
-        def run(values: Values) -> None:
+        def run(values: CallValues) -> None:
             arrays = place(values)
             function(*arrays, *[values.on_device(variable) for variable in inputs])
             values.there.update(zip(outputs, arrays, strict=True))
@@ -255,7 +255,7 @@ class _Maker:
     def _host_kernel(self, group: Group, call: KernelCall) -> Action:
         place, outputs, inputs = self._placing(group), group.outputs, call.inputs
 
-        def run(values: Values) -> None:
+        def run(values: CallValues) -> None:
             results = place(values)
             operands = [_readable(values.on_host(variable)) for variable in inputs]
             contiguous = all(array.flags.c_contiguous for array in operands)
@@ -282,7 +282,7 @@ class _Maker:
         results = tuple(enumerate(node.outputs))
         check = self._result_check(node)
 
-        def run(values: Values) -> None:
+        def run(values: CallValues) -> None:
             operands = [values.on_host(v) if place in on_host else values.on_device(v) for place, v in inputs]
             made = compute(operands)
             for place, output in results:
@@ -293,12 +293,12 @@ class _Maker:
 
         return run
 
-    def _result_check(self, node: Apply) -> Callable[[int, Any, Values], DeviceArray]:
+    def _result_check(self, node: Apply) -> Callable[[int, Any, CallValues], DeviceArray]:
         """What a library returns must be what the op declares: kernels read it without looking."""
         types = [output.type for output in node.outputs]
         outputs = node.outputs
 
-        def check(place: int, array: Any, values: Values) -> DeviceArray:
+        def check(place: int, array: Any, values: CallValues) -> DeviceArray:
             type = types[place]
             assert isinstance(type, TensorType)
             shape = values.signature.shapes.get(outputs[place])
@@ -317,7 +317,7 @@ class _Maker:
         operands = [variable for place, variable in enumerate(node.inputs) if place not in places]
         place = None if places else self._placing(group)
 
-        def run(values: Values) -> None:
+        def run(values: CallValues) -> None:
             results = [_writable(values.on_host(node.inputs[places[0]]))] if place is None else place(values)
             routine(*[values.on_host(variable) for variable in operands], *results)
             values.host.update(zip(node.outputs, results, strict=True))
@@ -330,7 +330,7 @@ class _Maker:
         destroyed = frozenset(destroyed_positions(node.op))
         may_draw = self._is_sent(node.outputs[-1])
 
-        def run(values: Values) -> None:
+        def run(values: CallValues) -> None:
             operands = [values.on_host(variable) for variable in node.inputs]
             for place in destroyed:
                 operands[place] = _writable(operands[place])
@@ -388,7 +388,7 @@ class _Maker:
             Family.CREATION,
         )
 
-        def check(values: Values) -> None:
+        def check(values: CallValues) -> None:
             operands = []
             for place, variable in enumerate(node.inputs):
                 source = target if place == 0 and target is not None else variable
@@ -399,7 +399,7 @@ class _Maker:
         return check
 
 
-def _stand_in(variable: Variable, values: Values) -> Any:
+def _stand_in(variable: Variable, values: CallValues) -> Any:
     """An array of a variable's shape and dtype that takes no memory; what is no array is itself."""
     if not isinstance(variable.type, TensorType):
         return values.on_host(variable)
@@ -413,7 +413,7 @@ def _choice(node: Apply, there: bool) -> Action:
     assert isinstance(op, IfElse)
     condition, branches = node.inputs[0], op.branches(node.inputs)
 
-    def run(values: Values) -> None:
+    def run(values: CallValues) -> None:
         chosen = branches[0 if values.on_host(condition) else 1]
         for output, variable in zip(node.outputs, chosen, strict=True):
             if there and isinstance(output.type, TensorType):
@@ -425,7 +425,7 @@ def _choice(node: Apply, there: bool) -> Action:
 
 
 def _in_turn(parts: Sequence[Action]) -> Action:
-    def run(values: Values) -> None:
+    def run(values: CallValues) -> None:
         for part in parts:
             part(values)
 
@@ -436,7 +436,7 @@ def _guarded(group: Group, run: Action) -> Action:
     """A step that runs where conditions hold; elsewhere nothing reads its results."""
     results = [output for node in group.nodes for output in node.outputs]
 
-    def guarded(values: Values) -> None:
+    def guarded(values: CallValues) -> None:
         if not any(
             all(bool(values.on_host(one.scalar)) == one.value for one in path) for path in group.guard
         ):

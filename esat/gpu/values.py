@@ -29,7 +29,7 @@ MAXIMUM_RECORDED = 8
 """Combinations of shapes for which graphs are kept, each with memory of its own."""
 
 
-class Signature:
+class ShapeSignature:
     """What the shapes of inputs and shared variables decide.
 
     Attributes
@@ -174,25 +174,25 @@ class Signatures:
     def __init__(self, program: Program, on_device: frozenset[Variable], told: Callable[[int], None]) -> None:
         self._program = program
         self._told = told
-        self._recorded: list[Signature] = []
+        self._recorded: list[ShapeSignature] = []
         self._on_device = on_device
         self._rules = ShapeRules(
             program.graph.toposort(), frozenset(program.facts.values), frozenset(program.lazy)
         )
-        self.known: dict[tuple[Shape, ...], Signature] = {}
+        self.known: dict[tuple[Shape, ...], ShapeSignature] = {}
 
-    def of(self, key: tuple[Shape, ...]) -> Signature:
+    def of(self, key: tuple[Shape, ...]) -> ShapeSignature:
         """The signature for shapes of the leaves, in their order. Raises ShapeError where they do not fit."""
         known = self.known.get(key)
         return self._add(key) if known is None else known
 
-    def _add(self, key: tuple[Shape, ...]) -> Signature:
+    def _add(self, key: tuple[Shape, ...]) -> ShapeSignature:
         walk = self._rules.apply(dict(zip(self._program.leaves, key, strict=True)))
         memory = self._program.memory
         sizes = [
             _bytes(variable, walk.shapes) if variable in self._on_device else 0 for variable in memory.scratch
         ]
-        signature = Signature(walk, plan_buffers(memory, sizes))
+        signature = ShapeSignature(walk, plan_buffers(memory, sizes))
         while len(self.known) >= MAXIMUM_SIGNATURES:
             del self.known[next(iter(self.known))]
         self.known[key] = signature
@@ -200,7 +200,7 @@ class Signatures:
         self._told(signature.plan.peak_bytes + fresh)
         return signature
 
-    def recorded(self, signature: Signature) -> None:
+    def recorded(self, signature: ShapeSignature) -> None:
         """Calls of a signature have been recorded: those of others that were long ago are forgotten."""
         self._recorded = [one for one in self._recorded if one is not signature] + [signature]
         while len(self._recorded) > MAXIMUM_RECORDED:
@@ -213,12 +213,12 @@ class Signatures:
             signature.replays = ()
             signature.seen = ((), 0)
 
-    def frame(self, signature: Signature, device: Device) -> dict[Variable, DeviceArray]:
+    def frame(self, signature: ShapeSignature, device: Device) -> dict[Variable, DeviceArray]:
         """A frame of scratch arrays that nobody else uses."""
         known = signature.idle.take(device.stream)
         return self.new_frame(signature, device) if known is None else known
 
-    def new_frame(self, signature: Signature, device: Device) -> dict[Variable, DeviceArray]:
+    def new_frame(self, signature: ShapeSignature, device: Device) -> dict[Variable, DeviceArray]:
         """A frame of new memory."""
         scratch = self._program.memory.scratch
         places = {
@@ -239,7 +239,7 @@ class Signatures:
         }
 
 
-class Values:
+class CallValues:
     """The values of one call.
 
     Attributes
@@ -263,7 +263,7 @@ class Values:
         device: Device,
         host: dict[Variable, Any],
         there: dict[Variable, DeviceArray],
-        signature: Signature,
+        signature: ShapeSignature,
         frame: dict[Variable, DeviceArray],
         is_recorded: bool = False,
     ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from llvmlite import ir
 
 from esat.errors import CompileError
-from esat.native.types import ArrayType, Record, Scalar, Signature
+from esat.native.types import ArrayType, CallSignature, Record, Scalar
 from esat.records import record
 
 WORD, BIT = ir.IntType(64), ir.IntType(1)
@@ -45,7 +45,7 @@ class Vectors:
 
 Bound = Vector | Vectors
 """What a name stands for that is never assigned to again: an array, or a record."""
-Functions = Callable[[Callable[..., Any]], tuple[Any, Signature]]
+Functions = Callable[[Callable[..., Any]], tuple[Any, CallSignature]]
 """Gives a function of the subset in LLVM's language, and its types."""
 
 _ON_INTEGERS: dict[type[ast.operator], str] = {

@@ -15,7 +15,7 @@ from llvmlite import binding
 
 from esat.errors import CompileError
 from esat.native.types import ArrayType, Record, Scalar, record_of, signature_of
-from esat.storage import Store, default_directory, digest_of, digest_of_sources
+from esat.storage import DiskStore, default_directory, digest_of, digest_of_sources
 
 _WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")
 _OPTIMIZATION = 1
@@ -34,9 +34,9 @@ class Library:
         Where object code is kept; by default with what else esat keeps on disk.
     """
 
-    def __init__(self, functions: Sequence[Callable[..., Any]], store: Store | None = None) -> None:
+    def __init__(self, functions: Sequence[Callable[..., Any]], store: DiskStore | None = None) -> None:
         self._functions = functions
-        self._store = Store(default_directory(), "native") if store is None else store
+        self._store = DiskStore(default_directory(), "native") if store is None else store
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The compiled form of one of the functions.

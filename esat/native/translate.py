@@ -20,7 +20,7 @@ from typing import Any
 from llvmlite import ir
 
 from esat.native.expressions import BIT, IR, WORD, Bound, Expressions, Number, Vector, Vectors
-from esat.native.types import ArrayType, Parameter, Record, Scalar, Signature, signature_of
+from esat.native.types import ArrayType, CallSignature, Parameter, Record, Scalar, signature_of
 
 
 def translated(exported: Sequence[Callable[..., Any]]) -> str:
@@ -46,10 +46,10 @@ class _Program:
 
     def __init__(self) -> None:
         self.module = ir.Module("native")
-        self._known: dict[object, tuple[Any, Signature]] = {}
+        self._known: dict[object, tuple[Any, CallSignature]] = {}
         self._trees: dict[str, dict[str, ast.FunctionDef]] = {}
 
-    def function(self, function: Callable[..., Any]) -> tuple[Any, Signature]:
+    def function(self, function: Callable[..., Any]) -> tuple[Any, CallSignature]:
         """A function in LLVM's language, and its types."""
         if function not in self._known:
             assert isinstance(function, FunctionType)
@@ -108,7 +108,7 @@ def _parts(parameter: Parameter) -> list[Any]:
     return [IR[parameter]]
 
 
-def _result_type(signature: Signature) -> Any:
+def _result_type(signature: CallSignature) -> Any:
     types = [IR[result] for result in signature.results]
     if len(types) > 1:
         return ir.LiteralStructType(types)
@@ -118,7 +118,7 @@ def _result_type(signature: Signature) -> Any:
 class _Statements:
     """Writes the statements of one function."""
 
-    def __init__(self, expressions: Expressions, signature: Signature, arguments: Iterator[Any]) -> None:
+    def __init__(self, expressions: Expressions, signature: CallSignature, arguments: Iterator[Any]) -> None:
         self._expressions, self._signature = expressions, signature
         self._build = expressions.build
         self._loops: list[tuple[Any, Any]] = []

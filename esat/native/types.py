@@ -108,14 +108,14 @@ def record_of(kind: type[Arrays]) -> Record:
 
 
 @record(frozen=True)
-class Signature:
+class CallSignature:
     """Parameters by name, and what is returned: nothing, one number, or several."""
 
     parameters: dict[str, Parameter]
     results: tuple[Scalar, ...]
 
 
-def signature_of(function: Callable[..., Any]) -> Signature:
+def signature_of(function: Callable[..., Any]) -> CallSignature:
     """The types of a function of the subset.
 
     Raises
@@ -135,7 +135,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     else:
         parts = get_args(returned) if get_origin(returned) is tuple else (returned,)
         results = tuple(_scalar(function, part) for part in parts)
-    return Signature({name: _parameter(function, hints[name]) for name in names}, results)
+    return CallSignature({name: _parameter(function, hints[name]) for name in names}, results)
 
 
 def _scalar(function: FunctionType, hint: object) -> Scalar:

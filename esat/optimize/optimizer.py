@@ -11,8 +11,8 @@ from typing import Literal
 from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, loading
-from esat.egraph.program import Program
-from esat.egraph.report import SaturationReport, Trace
+from esat.egraph.program import RuleProgram
+from esat.egraph.report import SaturationReport, SaturationTrace
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
 from esat.errors import EsatWarning
@@ -33,7 +33,7 @@ Judge = Callable[[SaturatedGraph], Verdicts]
 
 def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name)
     graph: FunctionGraph,
-    program: Program,
+    program: RuleProgram,
     budgets: Budgets,
     *,
     machine: MachineProfile | None = None,
@@ -41,7 +41,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     shapes: Expected = (),
     equalities: Sequence[tuple[Variable, Variable]] = (),
     stage: Stage = lambda _: nullcontext(),
-    trace: Trace | None = None,
+    trace: SaturationTrace | None = None,
     kept: KeptGraphs | None = None,
     check_types: bool = False,
     keeps: bool = False,
@@ -120,10 +120,10 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
 
 def saturated(
     terms: TermGraph,
-    program: Program,
+    program: RuleProgram,
     budgets: Budgets,
     stage: Stage = lambda _: nullcontext(),
-    trace: Trace | None = None,
+    trace: SaturationTrace | None = None,
     kept: KeptGraphs | None = None,
     check_types: bool = False,
 ) -> tuple[SaturatedGraph, SaturationReport]:
@@ -151,7 +151,7 @@ def saturated(
     return SaturatedGraph(arrays, terms, plan), report
 
 
-def _fired(program: Program, saturation: SaturationReport) -> dict[str, int]:
+def _fired(program: RuleProgram, saturation: SaturationReport) -> dict[str, int]:
     """Matches of the rules from rule files, most first."""
     names = {rule.name: rule.report_name for rule in program.selection.rules}
     counts: dict[str, int] = {}

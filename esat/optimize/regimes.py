@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from esat.accuracy.regimes import Split, splits_of
+from esat.accuracy.regimes import RegimeSplit, splits_of
 from esat.classic.merge import MergeOptimizer
 from esat.egraph.encode import encode
-from esat.egraph.program import Program
+from esat.egraph.program import RuleProgram
 from esat.egraph.schedule import Budgets
 from esat.extract.cost import CostModel
 from esat.extract.decode import decode
@@ -28,7 +28,7 @@ from esat.optimize.optimizer import saturated
 
 def use_regimes(
     graph: FunctionGraph,
-    program: Program,
+    program: RuleProgram,
     budgets: Budgets,
     machine: MachineProfile | None = None,
     kept: KeptGraphs | None = None,
@@ -73,7 +73,7 @@ def use_regimes(
     return lines
 
 
-def _line(split: Split, start: Variable) -> str:
+def _line(split: RegimeSplit, start: Variable) -> str:
     name = start.name or str(start)
     return (
         f"one form where {name} < {split.threshold:.4g}, another elsewhere: {split.bits:.1f} bits lost in the"

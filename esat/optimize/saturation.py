@@ -19,7 +19,7 @@ from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
 from esat.classic.trace import ReplacementTrace, Writer
 from esat.egraph.program import program_for
-from esat.egraph.report import SaturationReport, StepTrace, Trace
+from esat.egraph.report import SaturationReport, SaturationTrace, StepTrace
 from esat.egraph.schedule import Budgets
 from esat.errors import CompileError, EsatWarning, RuleError
 from esat.extract.kept import kept_graphs
@@ -118,7 +118,7 @@ class SaturationOptimizer:
             _tidy.optimize(graph)
             separate_branches(graph)
 
-        trace = Trace(counts_steps=self.trace is not None)
+        trace = SaturationTrace(counts_steps=self.trace is not None)
 
         def attempt(selection: RuleSelection) -> Optimized:
             with stage("compile rules"):

@@ -13,8 +13,8 @@ from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.phase import Algebra
 from esat.egraph.loader import Loading
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import Program
-from esat.egraph.report import SaturationReport, Trace
+from esat.egraph.program import RuleProgram
+from esat.egraph.report import SaturationReport, SaturationTrace
 from esat.egraph.saturate import rounds_beyond, saturate
 from esat.egraph.schedule import Budgets
 from esat.egraph.signature import ConstructorSignature
@@ -32,10 +32,10 @@ def searched(
     terms: TermGraph,
     loading: Loading,
     undeclared: Iterable[ConstructorSignature],
-    program: Program,
+    program: RuleProgram,
     budgets: Budgets,
     stage: Stage,
-    trace: Trace | None = None,
+    trace: SaturationTrace | None = None,
     check_types: bool = False,
 ) -> tuple[EGraphArrays, SaturationReport]:
     """What an engine finds to be equal to the terms.

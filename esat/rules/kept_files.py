@@ -10,12 +10,12 @@ from typing import Any
 
 from esat.rules.reader import Position, read_forms
 from esat.rules.rule import Rule, RuleFile, Ruleset, read_rules
-from esat.storage import Store, default_directory, digest_of, digest_of_sources
+from esat.storage import DiskStore, default_directory, digest_of, digest_of_sources
 
 
 @cache
-def _store() -> Store:
-    return Store(default_directory(), "rules")
+def _store() -> DiskStore:
+    return DiskStore(default_directory(), "rules")
 
 
 @cache
@@ -24,7 +24,7 @@ def _reader() -> str:
     return digest_of_sources(Path(__file__).resolve().parent)
 
 
-def read_files(paths: Sequence[Path], store: Store | None = None) -> list[RuleFile]:
+def read_files(paths: Sequence[Path], store: DiskStore | None = None) -> list[RuleFile]:
     """The rules of files, from disk where these very texts have been read before.
 
     Parameters

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from esat.codegen.ground.target import Target
-from esat.codegen.rowwise.layers import Layers, Sizes, lower_layers
+from esat.codegen.rowwise.layers import Layers, RowTiling, lower_layers
 from esat.errors import ShapeError
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.ops.linalg.row_blocks import RowBlocks
@@ -78,12 +78,14 @@ class InBlocks:
         return len(fitting) == len(sizes) and work >= WORTH_FROM
 
     @staticmethod
-    def _sizes(node: Apply, op: RowBlocks, layers: Layers, shapes: Mapping[Variable, Shape]) -> Sizes | None:
+    def _sizes(
+        node: Apply, op: RowBlocks, layers: Layers, shapes: Mapping[Variable, Shape]
+    ) -> RowTiling | None:
         """How rows are taken; None where the shapes are not known beforehand."""
         known = [shapes.get(variable) for variable in node.inputs]
         inputs = [shape for shape in known if shape is not None]
         itemsize = node.inputs[0].tensor_type.numpy_dtype.itemsize
-        return Sizes(op, layers, inputs, itemsize) if len(inputs) == len(known) else None
+        return RowTiling(op, layers, inputs, itemsize) if len(inputs) == len(known) else None
 
     @cached_property
     def executable(self) -> Executable:

@@ -28,7 +28,7 @@ from esat.extract.verify import verify_selection
 from esat.graph import FunctionGraph, TensorType
 from esat.graph.op import Array
 from esat.records import record
-from esat.storage import Store, default_directory, digest_of, digest_of_sources
+from esat.storage import DiskStore, default_directory, digest_of, digest_of_sources
 
 if TYPE_CHECKING:
     from esat.runtime.executable import Executable
@@ -248,7 +248,7 @@ class Winners:
         Where they are beside memory.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: DiskStore) -> None:
         self._store = store
         self._known: dict[str, IntArray] = {}
 
@@ -281,7 +281,7 @@ class Winners:
 @functools.cache
 def winners() -> Winners:
     """Those of the user's cache directory."""
-    return Winners(Store(default_directory(), "choice"))
+    return Winners(DiskStore(default_directory(), "choice"))
 
 
 @functools.cache

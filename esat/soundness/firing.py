@@ -13,7 +13,7 @@ from esat.classic.terms import is_tensor
 from esat.egraph.constructors import op_signature
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import Program, program_for
+from esat.egraph.program import RuleProgram, program_for
 from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
@@ -78,7 +78,7 @@ class Firing:
 
 
 def saturated(
-    terms: TermGraph, program: Program, budgets: Budgets = BUDGETS
+    terms: TermGraph, program: RuleProgram, budgets: Budgets = BUDGETS
 ) -> tuple[SaturationReport, EGraphArrays]:
     """Load terms into an engine with a program, saturate, and read out."""
     with prepared_engine(program, terms) as engine:
@@ -88,7 +88,7 @@ def saturated(
         return report, read_out(engine.freeze(), engine.values, TableLayout(not_operators=rules.helpers))
 
 
-def fires(rule: Rule, program: Program, operators: Signature | None = None, seed: int = 0) -> Firing:
+def fires(rule: Rule, program: RuleProgram, operators: Signature | None = None, seed: int = 0) -> Firing:
     """Whether a rule fires on its own left side, and unites its sides.
 
     Parameters
@@ -237,7 +237,7 @@ def _sizes(variable: Variable) -> tuple[int | tuple[int, int], ...]:
 
 
 def never_fired(
-    rules: Sequence[Rule], programs: Sequence[Program], operators: Signature | None = None, seed: int = 0
+    rules: Sequence[Rule], programs: Sequence[RuleProgram], operators: Signature | None = None, seed: int = 0
 ) -> list[tuple[Rule, Firing]]:
     """Rules that fire in none of the programs that hold them, with what became of them in the last one."""
     found = []
@@ -260,7 +260,7 @@ def _known(rule: Rule) -> Rule | None:
     return next(known, None)
 
 
-def programs_with(file: RuleFile) -> tuple[Program, Program]:
+def programs_with(file: RuleFile) -> tuple[RuleProgram, RuleProgram]:
     """All rules of the database and those of a file: with sums and products of any number, and strictly."""
     tags = {tag for rule in RULES.list() for tag in (*rule.tags, rule.ruleset)}
     # A file of the package is in the database already.

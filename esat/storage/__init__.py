@@ -8,7 +8,7 @@ Keys are ``digests``. ``whole`` writes single files, such as profiles of machine
 from esat.storage.digests import digest_of, digest_of_sources
 from esat.storage.directory import KINDS, EntryDirectory, StoredFile, UnusableDirectoryError
 from esat.storage.entry import DamagedEntryError
-from esat.storage.store import DEFAULT_LIMIT, DIRECTORY_VARIABLE, CacheWarning, Store, default_directory
+from esat.storage.store import DEFAULT_LIMIT, DIRECTORY_VARIABLE, CacheWarning, DiskStore, default_directory
 from esat.storage.whole import write_whole
 
 __all__ = [
@@ -17,8 +17,8 @@ __all__ = [
     "KINDS",
     "CacheWarning",
     "DamagedEntryError",
+    "DiskStore",
     "EntryDirectory",
-    "Store",
     "StoredFile",
     "UnusableDirectoryError",
     "default_directory",

@@ -27,7 +27,7 @@ class CacheWarning(EsatWarning):
     """The disk cache is damaged or unusable; what it should have held is made again instead."""
 
 
-class Store:
+class DiskStore:
     """Checked entries on disk; safe for use by several threads and several processes.
 
     Parameters

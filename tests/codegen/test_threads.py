@@ -16,7 +16,7 @@ from esat.codegen import cache, compile_kernel, lower
 from esat.codegen.effort import seconds_in_threads
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel
-from esat.codegen.kernel.partition import Gather, Split, partition
+from esat.codegen.kernel.partition import Gather, LoopPartition, partition
 from esat.codegen.parallel import compile_parallel_kernel, is_divisible
 from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.threads import placement, pool, pool_address, protocol
@@ -140,16 +140,18 @@ def kernel_of(*outputs: Variable) -> Kernel:
 def test_loops_are_split_or_gathered() -> None:
     x, y = variable("float64", None, None), variable("float64", None)
     cases = {
-        op("exp", x): Split,
-        reduce(SUM, x, 0): Split,
+        op("exp", x): LoopPartition,
+        reduce(SUM, x, 0): LoopPartition,
         reduce(SUM, x): Gather,
-        reduce(SUM, x, 1): Split,
+        reduce(SUM, x, 1): LoopPartition,
         reduce(ARGMAX, y): Gather,
-        softmax(x, 1): Split,
+        softmax(x, 1): LoopPartition,
     }
     for output, kind in cases.items():
         parts = partition(kernel_of(output))
-        assert [type(part) for part in parts if isinstance(part, Split | Gather)] == [kind], output.owner
+        assert [type(part) for part in parts if isinstance(part, LoopPartition | Gather)] == [kind], (
+            output.owner
+        )
     (part,) = [p for p in partition(kernel_of(reduce(SUM, x))) if isinstance(p, Gather)]
     sizes = [0] * 2
     sizes[part.statement.axes[0]] = 513

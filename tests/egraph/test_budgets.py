@@ -17,7 +17,7 @@ from esat.extract.kept import KeptGraphs
 from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
-from esat.storage import Store
+from esat.storage import DiskStore
 
 GROWING = '(rule ((= e (Exp x))) ((union (Exp e) (Tanh e))) :ruleset grow :name "endless")'
 FORMS = ("(Abs l)", "(Tanh l)", "(Minimum l l)", "(Maximum l l)", "(ReduceSum l 0)")
@@ -88,7 +88,7 @@ def endless_program(name):
 
 
 def test_what_a_budget_ended_is_kept_with_its_warning(tmp_path):
-    graphs = KeptGraphs(Store(tmp_path / "cache", "egraph"))
+    graphs = KeptGraphs(DiskStore(tmp_path / "cache", "egraph"))
     program = endless_program("budget-endless")
     x = esat.vector("x")
     found = []

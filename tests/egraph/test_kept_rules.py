@@ -11,7 +11,7 @@ from esat.egraph.program import program_for
 from esat.rules import RULES, read_rules
 from esat.rules.database import RuleSelection
 from esat.rules.query import Query
-from esat.storage import CacheWarning, Store
+from esat.storage import CacheWarning, DiskStore
 
 RULES_READ = read_rules('(ruleset r)(rewrite (Exp (Log x)) x :ruleset r :name "exp-log")').rules
 
@@ -30,7 +30,7 @@ class Preparing:
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path, "rules")
+    return DiskStore(tmp_path, "rules")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_an_entry_about_more_rules_than_there_are_is_made_again(store, program):
 def test_without_a_disk_rules_are_prepared_each_time():
     preparing = Preparing(PreparedRules((), ("r",), ()))
     for _ in range(2):
-        assert prepared_rules("0" * 64, RULES_READ, preparing, Store(None, "rules")) == preparing.prepared
+        assert prepared_rules("0" * 64, RULES_READ, preparing, DiskStore(None, "rules")) == preparing.prepared
     assert preparing.calls == 2
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 from egraph.term_graphs import CONSTRUCTORS, GraphBuilder, load, random_polynomial, rules_engine, saturated
 
-from esat.egraph.report import Trace
+from esat.egraph.report import SaturationTrace
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets, RuleStep, Schedule
 from esat.errors import EsatWarning, SaturationError
@@ -128,12 +128,12 @@ def test_an_interrupt_passes_through():
             Schedule((RuleStep(("grow",)),)),
             Budgets(),
             CONSTRUCTORS,
-            Trace(steps=Interrupting()),
+            SaturationTrace(steps=Interrupting()),
         )
 
 
 def test_the_trace_has_every_step():
-    trace = Trace()
+    trace = SaturationTrace()
     report = saturate(
         engine_with(GROWING), Schedule((RuleStep(("grow",)),)), Budgets(rounds=2), CONSTRUCTORS, trace
     )
@@ -168,7 +168,7 @@ def test_long_sums_of_like_terms_do_not_visit_every_subset():
 
 
 def test_a_trace_that_does_not_count_steps_counts_rounds():
-    traces = [Trace(), Trace(counts_steps=False)]
+    traces = [SaturationTrace(), SaturationTrace(counts_steps=False)]
     for trace in traces:
         schedule = Schedule((RuleStep(("grow",)),))
         saturate(engine_with(GROWING), schedule, Budgets(rounds=4), CONSTRUCTORS, trace)
@@ -190,7 +190,7 @@ def test_rule_sets_of_a_small_graph_run_together():
     def run(count, **options):
         engine = engine_with('(rewrite (Log (Exp x)) x :ruleset grow :name "log-exp")', count)
         engine.execute('(ruleset other) (rewrite (Tanh (Log x)) (Exp x) :ruleset other :name "odd")')
-        trace = Trace()
+        trace = SaturationTrace()
         schedule = Schedule((RuleStep(("grow", "other")),), **options)
         report = saturate(engine, schedule, Budgets(), CONSTRUCTORS, trace)
         return report, [step.rulesets for step in trace.steps if set(step.rulesets) & {"grow", "other"}]

@@ -23,12 +23,12 @@ from esat.optimize import saturation
 from esat.optimize.optimizer import optimize, saturated
 from esat.rules import RULES
 from esat.rules.query import Query
-from esat.storage import CacheWarning, Store
+from esat.storage import CacheWarning, DiskStore
 
 
 @pytest.fixture
 def graphs(tmp_path: Path) -> KeptGraphs:
-    return KeptGraphs(Store(tmp_path / "cache", "egraph"))
+    return KeptGraphs(DiskStore(tmp_path / "cache", "egraph"))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from esat.extract.nary import Shape, Step, plan_product, plan_sum
+from esat.extract.nary import PlanStep, Shape, plan_product, plan_sum
 
 FUNCTIONS = {
     "add": np.add,
@@ -21,7 +21,7 @@ FUNCTIONS = {
 SHAPES: list[Shape] = [(), (3.0, 4.0), (1.0, 4.0), (3.0, 1.0)]
 
 
-def follow(steps: tuple[Step, ...], operands: list[np.ndarray]) -> np.ndarray:
+def follow(steps: tuple[PlanStep, ...], operands: list[np.ndarray]) -> np.ndarray:
     values = list(operands)
     for step in steps:
         inputs = [values[step.left]] if step.right is None else [values[step.left], values[step.right]]

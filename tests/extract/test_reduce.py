@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from esat.extract import reduce, thinning
-from esat.extract.reduce import Reduction, reduced
+from esat.extract.reduce import ReducedProblem, reduced
 from esat.extract.selection import Problem
 from esat.extract.thinning import Scratch
 from esat.extract.tree import tree_choice
 from esat.extract.verify import verify_arrays
 
 
-def reduction_of(problem: Problem, upper_bound: float) -> Reduction:
+def reduction_of(problem: Problem, upper_bound: float) -> ReducedProblem:
     return reduced(problem, tree_choice(problem), upper_bound)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.egraph.program import Program, program_for
+from esat.egraph.program import RuleProgram, program_for
 from esat.egraph.saturate import Budgets
 from esat.extract.nary import plan_product, plan_sum, plan_written
 from esat.graph import FunctionGraph, Variable
@@ -17,11 +17,11 @@ MATRIX, COLUMN, SCALAR = (3.0, 4.0), (3.0, 1.0), ()
 
 
 @pytest.fixture(scope="module")
-def program() -> Program:
+def program() -> RuleProgram:
     return program_for(RULES.query(Query(include=("fast_run",))))
 
 
-def optimized(program: Program, inputs: list[Variable], *outputs: Variable) -> FunctionGraph:
+def optimized(program: RuleProgram, inputs: list[Variable], *outputs: Variable) -> FunctionGraph:
     return optimize(FunctionGraph(inputs, outputs), program, Budgets())[0]
 
 
@@ -54,7 +54,7 @@ def grown(rng: np.random.Generator, leaves: list[Variable], ops: str) -> Variabl
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("ops", ["+-", "+-n", "*"])
-def test_what_no_rule_rewrites_is_computed_as_written(program: Program, ops: str, seed: int) -> None:
+def test_what_no_rule_rewrites_is_computed_as_written(program: RuleProgram, ops: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     inputs = [esat.matrix(f"x{number}") for number in range(rng.integers(3, 9))]
     output = grown(rng, inputs, ops)
@@ -65,7 +65,7 @@ def test_what_no_rule_rewrites_is_computed_as_written(program: Program, ops: str
 
 
 @pytest.mark.parametrize("place", range(6))
-def test_one_quotient_stays_where_it_was(program: Program, place: int) -> None:
+def test_one_quotient_stays_where_it_was(program: RuleProgram, place: int) -> None:
     x, y, z, u = inputs = [esat.matrix(name) for name in "xyzu"]
     output = [
         (x / y) * (z * u),
@@ -81,7 +81,7 @@ def test_one_quotient_stays_where_it_was(program: Program, place: int) -> None:
     np.testing.assert_array_equal(result, wanted)
 
 
-def test_an_inner_sum_stays_where_the_rest_was_rewritten(program: Program) -> None:
+def test_an_inner_sum_stays_where_the_rest_was_rewritten(program: RuleProgram) -> None:
     x, m, y, z = inputs = [esat.matrix(name) for name in "xmyz"]
     output = ((x - m) + y) + (z - y)  # y cancels
     values = [np.full((2, 2), 1e20), np.full((2, 2), 1e20), np.ones((2, 2)), np.full((2, 2), 0.5)]
@@ -89,7 +89,7 @@ def test_an_inner_sum_stays_where_the_rest_was_rewritten(program: Program) -> No
     np.testing.assert_array_equal(result, 0.5)
 
 
-def test_an_inner_sum_of_another_place_stays(program: Program) -> None:
+def test_an_inner_sum_of_another_place_stays(program: RuleProgram) -> None:
     x, m, y = inputs = [esat.matrix(name) for name in "xmy"]
     output = esat.exp(x - m) * esat.exp(y)  # one exponential of a sum that nobody wrote
     values = [np.full((2, 2), 1e20), np.full((2, 2), 1e20), np.ones((2, 2))]
@@ -98,7 +98,7 @@ def test_an_inner_sum_of_another_place_stays(program: Program) -> None:
     np.testing.assert_array_equal(computed(result, values)[0], np.exp(1.0))
 
 
-def test_a_shared_inner_sum_is_found_where_it_was_opened(program: Program) -> None:
+def test_a_shared_inner_sum_is_found_where_it_was_opened(program: RuleProgram) -> None:
     x, m, y = inputs = [esat.matrix(name) for name in "xmy"]
     centred = x - m
     outputs = [centred + y, esat.tanh(centred - y)]
@@ -152,7 +152,7 @@ def test_log_softmax_of_centred_values_keeps_its_small_values() -> None:
     np.testing.assert_allclose(result, wanted, rtol=1e-12)
 
 
-def test_integers_take_the_cheapest_order(program: Program) -> None:
+def test_integers_take_the_cheapest_order(program: RuleProgram) -> None:
     x, m = esat.matrix("x", dtype="int64"), esat.scalar("m", dtype="int64")
     n = esat.scalar("n", dtype="int64")
     nodes = optimized(program, [x, m, n], (x - m) + n).toposort()
@@ -160,7 +160,7 @@ def test_integers_take_the_cheapest_order(program: Program) -> None:
     assert [all(type.broadcastable) for type in sums] == [True, False]
 
 
-def test_what_cancels_exactly_still_does(program: Program) -> None:
+def test_what_cancels_exactly_still_does(program: RuleProgram) -> None:
     x, y = inputs = [esat.matrix(name) for name in "xy"]
     assert len(optimized(program, inputs, (x + y) - x, x).toposort()) == 0  # class `real`: y alone
 

@@ -14,18 +14,22 @@ from codegen.kernel_files import read
 
 from esat.codegen import lower
 from esat.codegen.kernel.loop_ir import Kernel
-from esat.gpu.launches import Launch, Variant
+from esat.gpu.launches import Launch, LaunchVariant
 from esat.gpu.printing import print_launches
 from esat.ops.dimshuffle import dimshuffle
 
 FOLDER = Path(__file__).parent / "kernels"
-VECTORS, SCALARS, STRIDED = Variant(True, 512), Variant(False, 512), Variant(False, 512, strided=True)
-PRINTED: Mapping[str, Mapping[str, Variant]] = {
+VECTORS, SCALARS, STRIDED = (
+    LaunchVariant(True, 512),
+    LaunchVariant(False, 512),
+    LaunchVariant(False, 512, strided=True),
+)
+PRINTED: Mapping[str, Mapping[str, LaunchVariant]] = {
     "scaled_sum": {"vectors": VECTORS, "single elements": SCALARS, "strided": STRIDED},
     "rows_and_columns": {"vectors": VECTORS},
     "mean_and_deviation": {"vectors": VECTORS},
-    "softmax": {"vectors": VECTORS, "vectors, rows of any length": Variant(True, 0)},
-    "sums_of_columns": {"vectors": VECTORS, "rows shared by blocks": Variant(True, split=True)},
+    "softmax": {"vectors": VECTORS, "vectors, rows of any length": LaunchVariant(True, 0)},
+    "sums_of_columns": {"vectors": VECTORS, "rows shared by blocks": LaunchVariant(True, split=True)},
     "places_of_maxima": {"single elements": SCALARS},
     "integers": {"vectors": VECTORS},
     "transposed": {"vectors": VECTORS},

@@ -14,7 +14,7 @@ from esat.codegen.kernel.loop_ir import Kernel
 from esat.gpu.device import Device, cuda_device
 from esat.gpu.emulator import run_launches
 from esat.gpu.kernels import Compiled
-from esat.gpu.launches import Launches, Variant
+from esat.gpu.launches import Launches, LaunchVariant
 from esat.gpu.printing import print_launches, sizes_in, variant_for
 from esat.graph import Variable
 
@@ -97,6 +97,6 @@ def _compare(got: np.ndarray, wanted: np.ndarray) -> None:
     np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * largest)
 
 
-def variant_of(kernel: Kernel, *shapes: tuple[int, ...]) -> Variant:
+def variant_of(kernel: Kernel, *shapes: tuple[int, ...]) -> LaunchVariant:
     """The variant for contiguous arrays of such shapes."""
     return variant_for(kernel, shapes)

@@ -9,7 +9,7 @@ from gpu.kernel_files import FOLDER, PRINTED, kernel_of, text_of
 from gpu.printed import check
 
 from esat.codegen import lower
-from esat.gpu.launches import Variant
+from esat.gpu.launches import LaunchVariant
 from esat.gpu.printing import is_printable, print_launches, sizes_in, variant_for
 from esat.gpu.rules import DeviceRules
 from esat.gpu.templates import fill, is_fillable
@@ -78,20 +78,20 @@ def test_vectors_need_rows_and_addresses_that_fit() -> None:
         group_of([op("add", x := matrix(), dimshuffle(v := variable("float32", None), ("x", 0)))], [x, v])
     )
     shapes = [(5, 8), (5, 8), (8,)]
-    assert variant_for(kernel, shapes) == Variant(vector=True, threads_across=2)
-    assert variant_for(kernel, [(5, 7), (5, 7), (7,)]) == Variant(vector=False, threads_across=8)
+    assert variant_for(kernel, shapes) == LaunchVariant(vector=True, threads_across=2)
+    assert variant_for(kernel, [(5, 7), (5, 7), (7,)]) == LaunchVariant(vector=False, threads_across=8)
     assert not variant_for(kernel, shapes, addresses=(0, 64, 72)).vector
     strides = [(32, 4), (4, 20), (4,)]
-    assert variant_for(kernel, shapes, strides) == Variant(vector=False, strided=True, threads_across=8)
+    assert variant_for(kernel, shapes, strides) == LaunchVariant(vector=False, strided=True, threads_across=8)
     assert sizes_in(kernel, shapes) == {"n0": 5, "n1": 8}
     assert sizes_in(kernel, shapes, strides) == {"n0": 5, "n1": 8, "s0_0": 1, "s0_1": 5, "s1_0": 1}
 
 
 def test_few_columns_have_few_threads_across_and_many_blocks() -> None:
     kernel = kernel_of("sums_of_columns")
-    assert variant_for(kernel, [(6,), (10_000, 6)]) == Variant(threads_across=4, split=True)
-    assert variant_for(kernel, [(6,), (100, 6)]) == Variant(threads_across=4)
-    assert variant_for(kernel, [(1_000_000,), (100, 1_000_000)]) == Variant()
+    assert variant_for(kernel, [(6,), (10_000, 6)]) == LaunchVariant(threads_across=4, split=True)
+    assert variant_for(kernel, [(6,), (100, 6)]) == LaunchVariant(threads_across=4)
+    assert variant_for(kernel, [(1_000_000,), (100, 1_000_000)]) == LaunchVariant()
 
 
 @pytest.mark.parametrize(("length", "longest"), [(1, 8), (9, 32), (512, 512), (16384, 16384), (16385, 0)])
@@ -103,7 +103,7 @@ def test_rows_have_size_classes(length: int, longest: int) -> None:
 def test_flat_kernels_take_vectors_of_any_number_of_elements() -> None:
     kernel = kernel_of("exponentials")
     assert variant_for(kernel, [(7,), (7,), (7,)]).vector
-    (launch,) = print_launches(kernel, Variant()).launches
+    (launch,) = print_launches(kernel, LaunchVariant()).launches
     assert launch.blocks({"n0": 0}) == (0, 1, 1)
     assert launch.blocks({"n0": 4 * 256}) == (1, 1, 1)
     assert launch.blocks({"n0": 4 * 256 + 1}) == (2, 1, 1)
@@ -111,7 +111,7 @@ def test_flat_kernels_take_vectors_of_any_number_of_elements() -> None:
 
 def test_a_grid_has_rows_along_two_of_its_axes() -> None:
     """Along one there may be 65,535 blocks, here of eight rows."""
-    (launch,) = print_launches(kernel_of("rows_and_columns"), Variant()).launches
+    (launch,) = print_launches(kernel_of("rows_and_columns"), LaunchVariant()).launches
     assert launch.blocks({"n0": 9, "n1": 100}) == (2, 2, 1)
     assert launch.blocks({"n0": 8 * 65_535 + 1, "n1": 64}) == (1, 65_535, 2)
     assert 0 in launch.blocks({"n0": 0, "n1": 64})
@@ -168,7 +168,7 @@ def test_rows_of_columns_are_shared_by_blocks_where_columns_are_few() -> None:
 
 def test_few_rows_that_are_long_are_shared_by_blocks() -> None:
     x = matrix()
-    assert variant_for(kernel_of("softmax"), [(3, 20_000)] * 2) == Variant(split=True)
+    assert variant_for(kernel_of("softmax"), [(3, 20_000)] * 2) == LaunchVariant(split=True)
     data = np.round(numbers(2, 8200))
     assert check([reduce(ARGMAX, x, 1)], [x], [data], ORDERS, longest_row=0, split=True) == ["rows", "rows"]
 

@@ -13,14 +13,14 @@ from native import subset
 
 from esat.errors import CompileError
 from esat.native import Library, library, translate
-from esat.storage import Store
+from esat.storage import DiskStore
 
 FUNCTIONS = (subset.arithmetic, subset.comparisons, subset.loops, subset.guarded, subset.collatz)
 
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[Callable[..., Any], Callable[..., Any]]:
-    made = Library(FUNCTIONS, Store(tmp_path_factory.mktemp("cache"), "native"))
+    made = Library(FUNCTIONS, DiskStore(tmp_path_factory.mktemp("cache"), "native"))
     return {function: made.function(function) for function in FUNCTIONS}
 
 
@@ -73,7 +73,7 @@ def test_calls_and_records(compiled: Any, start: int) -> None:
 )
 def test_what_is_not_of_the_subset_is_refused(function: Any, message: str) -> None:
     with pytest.raises(CompileError, match=message):
-        Library([function], Store(None, "native")).function(function)
+        Library([function], DiskStore(None, "native")).function(function)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_other_records_are_refused(compiled: Any) -> None:
 
 
 def test_object_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store(tmp_path, "native")
+    store = DiskStore(tmp_path, "native")
     assert Library(FUNCTIONS, store).function(subset.guarded)(np.ones(1, np.int64), 0)
     assert len(store.files()) == 1
     with monkeypatch.context() as patch:
@@ -111,7 +111,7 @@ def test_object_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_damaged_object_code_is_made_again(tmp_path: Path) -> None:
-    store = Store(tmp_path, "native")
+    store = DiskStore(tmp_path, "native")
     Library(FUNCTIONS, store).function(subset.guarded)
     (file,) = tmp_path.glob("*.native")
     content = bytearray(file.read_bytes())

@@ -7,14 +7,14 @@ from esat.errors import RuleError
 from esat.rules import PACKAGE_RULES
 from esat.rules.kept_files import read_files
 from esat.rules.rule import read_rules
-from esat.storage import CacheWarning, Store
+from esat.storage import CacheWarning, DiskStore
 
 PATHS = sorted(PACKAGE_RULES.glob("*.egg"))
 
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path / "cache", "rules")
+    return DiskStore(tmp_path / "cache", "rules")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from esat.extract.machine import MachineProfile
 from esat.runtime import tuning
 from esat.runtime.executable import Executable
 from esat.runtime.tuning import Tuning, Winners, winners
-from esat.storage import Store
+from esat.storage import DiskStore
 
 # Work costs nothing, calls everything: every order of products is predicted to take the same time.
 BLIND = MachineProfile(
@@ -24,7 +24,7 @@ BLIND = MachineProfile(
 
 @pytest.fixture(autouse=True)
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Winners:
-    own = Winners(Store(tmp_path, "choice"))
+    own = Winners(DiskStore(tmp_path, "choice"))
     monkeypatch.setattr(tuning, "winners", lambda: own)
     return own
 
@@ -70,7 +70,7 @@ def test_a_winner_is_remembered_in_memory_and_on_disk(
     again = esat.compile(chain((900, 900, 900, 2), False), mode=mode)
     assert again.report.tuning == Tuning(remembered=True)
     assert is_right_first(again)
-    fresh = Winners(Store(tmp_path, "choice"))
+    fresh = Winners(DiskStore(tmp_path, "choice"))
     monkeypatch.setattr(tuning, "winners", lambda: fresh)
     other_process = esat.compile(chain((900, 900, 900, 2), False), mode=mode)
     assert other_process.report.tuning.remembered

@@ -5,7 +5,7 @@ from functools import cache
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import Program, program_for
+from esat.egraph.program import RuleProgram, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
 from esat.extract.readout import TableLayout, read_out
@@ -17,7 +17,7 @@ DATABASE = RuleDatabase(PACKAGE_RULES)
 
 
 @cache
-def all_rules(strict: bool = False, soundness: str = "unsafe") -> Program:
+def all_rules(strict: bool = False, soundness: str = "unsafe") -> RuleProgram:
     """The program of every rule of the package, whatever its tags."""
     tags = {tag for rule in DATABASE.list() for tag in (*rule.tags, rule.ruleset)}
     soundness = "exact" if strict else soundness

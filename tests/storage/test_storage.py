@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from esat.storage import EntryDirectory, Store, entry
+from esat.storage import DiskStore, EntryDirectory, entry
 
 KEY = "ab" * 32
 NAME = f"{KEY}.kernel"
@@ -44,13 +44,13 @@ def test_an_entry_of_another_kind_is_refused(folder):
     content = entry.encode(KEY, "kernel", b"code")
     with pytest.raises(entry.DamagedEntryError, match="no egraph"):
         entry.decode(KEY, "egraph", content)
-    Store(folder, "kernel").save(KEY, b"code")
-    assert Store(folder, "egraph").load(KEY, bytes) is None
-    assert Store(folder, "kernel").load(KEY, bytes) == b"code"
+    DiskStore(folder, "kernel").save(KEY, b"code")
+    assert DiskStore(folder, "egraph").load(KEY, bytes) is None
+    assert DiskStore(folder, "kernel").load(KEY, bytes) == b"code"
 
 
 def test_what_is_no_file_is_no_entry(folder):
-    store = Store(folder, "kernel")
+    store = DiskStore(folder, "kernel")
     (folder / NAME).mkdir()
     assert store.load(KEY, bytes) is None
     (folder / NAME).rmdir()
@@ -156,7 +156,7 @@ def test_missing_parents_are_private_too(tmp_path):
 
 @pytest.mark.parametrize("begin", [entry.encode(KEY, "kernel", b"code"), b"\0" * 96], ids=["entry", "zeros"])
 def test_a_file_of_another_size_is_not_read(folder, begin):
-    store = Store(folder, "kernel")
+    store = DiskStore(folder, "kernel")
     with open(folder / NAME, "wb") as file:
         file.write(begin)
         file.truncate(1 << 40)  # a hole: there is no memory for what it would be read to

@@ -28,7 +28,7 @@ from esat.codegen.ground.host import host_target, runs_here
 from esat.errors import CompileError
 from esat.forks import GATE
 from esat.records import record
-from esat.storage import DEFAULT_LIMIT, Store
+from esat.storage import DEFAULT_LIMIT, DiskStore
 
 RECENT_KERNELS = 64
 """Kernels that are kept though nothing uses them; others go with the last function that does."""
@@ -82,7 +82,7 @@ class KernelCache:
         self._memory_hits = 0
         self._disk_hits = 0
         self._misses = 0
-        self._store = Store(path, "kernel", limit)
+        self._store = DiskStore(path, "kernel", limit)
 
     def load_or_compile(
         self,

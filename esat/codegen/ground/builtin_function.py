@@ -162,7 +162,7 @@ def pointer(address: int) -> str:
     return f"inttoptr (i64 {address} to ptr)"
 
 
-class Writer:
+class BodyWriter:
     """Writes the body of a function, line by line."""
 
     def __init__(self) -> None:

@@ -22,8 +22,8 @@ from esat.codegen.ground.builtin_function import (
     SIZES,
     STRIDES,
     TYPE,
+    BodyWriter,
     Memory,
-    Writer,
     builtin_function,
     definition,
     is_available,
@@ -79,7 +79,7 @@ def _definition(kinds: tuple[Kind, ...]) -> int:
 _definitions: list[Memory] = []
 
 
-class _Text(Writer):
+class _Text(BodyWriter):
     """The IR of a function for parameters of some kinds."""
 
     def __init__(self, kinds: Sequence[Kind], memory: Memory) -> None:

@@ -42,7 +42,7 @@ TILE_COLUMNS = 256
 
 
 @record(frozen=True)
-class Split:
+class LoopPartition:
     """A loop without accumulators, shared along one axis.
 
     Attributes
@@ -113,7 +113,7 @@ class Gather:
         return count
 
 
-Part: TypeAlias = Split | Gather | Statement
+Part: TypeAlias = LoopPartition | Gather | Statement
 """A loop for all threads, or a statement that the caller runs."""
 
 
@@ -130,14 +130,14 @@ def gathered(parts: tuple[Part, ...]) -> list[tuple[Gather, Accumulator]]:
 
 def _part(statement: Statement) -> Part:
     if isinstance(statement, Tile):
-        return Split(statement, (statement.axis,))
+        return LoopPartition(statement, (statement.axis,))
     if not isinstance(statement, Loop):
         return statement
     if not statement.accumulators:
         last = statement.axes[-1]
         if len(statement.body) == 1 and isinstance(statement.body[0], Tile):
             last = statement.body[0].axis
-        return Split(statement, tuple(dict.fromkeys((statement.axes[0], last))))
+        return LoopPartition(statement, tuple(dict.fromkeys((statement.axes[0], last))))
     if any(isinstance(inner, Loop | Tile) for inner in statement.body):
         return Gather(statement, 0)
     if not all(_is_associative(accumulator) for accumulator in statement.accumulators):

@@ -8,7 +8,7 @@ from esat.codegen.kernel.loop_ir import Array, Axis, Index, Kernel
 from esat.codegen.lowering.axes import name_axes
 from esat.codegen.lowering.order import order_axes, reduced_axes
 from esat.codegen.lowering.powers import exponent_of
-from esat.codegen.lowering.schedule import Schedule, StoreSink
+from esat.codegen.lowering.schedule import LoopScheduler, StoreSink
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.codegen.lowering.values import Values, axes_of, has_code, is_literal
 from esat.codegen.lowering.verify import verify
@@ -105,7 +105,7 @@ class _Lowering:
             outputs=tuple(_array(variable) for variable in self.group.outputs),
             inputs=tuple(_array(self.group.inputs[place]) for place in self.passed),
             axes=self._axes(),
-            body=Schedule(self.values, self.nest).run(self._stores()),
+            body=LoopScheduler(self.values, self.nest).run(self._stores()),
             operands=tuple(self.passed),
             nonempty=self._nonempty(),
             comment="; ".join(f"{variable} = {variable.owner}" for variable in self.group.outputs),

@@ -73,7 +73,7 @@ class _Level:
     in_tile: bool = False
 
 
-class Schedule:
+class LoopScheduler:
     """Places the values of a group in loops.
 
     Parameters

@@ -18,7 +18,7 @@ from esat.codegen.kernel.loop_ir import Accumulator, Kernel, Load, Loop, Stateme
 from esat.codegen.kernel.moments import GROUP_BITS, Moments, accumulator_of, find_moments
 from esat.codegen.kernel.partition import (
     Gather,
-    Split,
+    LoopPartition,
     captured,
     constants,
     definitions,
@@ -71,7 +71,7 @@ def print_parallel_source(
     if layout == "C":
         kernel = collapse(kernel)
     parts = partition(kernel)
-    if not any(isinstance(part, Split | Gather) for part in parts):
+    if not any(isinstance(part, LoopPartition | Gather) for part in parts):
         return None
     source = Source(comments)
     _Printer(kernel, target, source, layout, streamed_outputs(kernel) if streams else ()).print()
@@ -84,7 +84,7 @@ def part_names(kernel: Kernel) -> tuple[str, ...]:
     Those for moments in one pass come last.
     """
     parts = partition(kernel)
-    shared = sum(isinstance(part, Split | Gather) for part in parts)
+    shared = sum(isinstance(part, LoopPartition | Gather) for part in parts)
     moments = [_chunks_name(one) for one in find_moments(parts)]
     return (*(f"part_{number}" for number in range(shared)), *moments)
 
@@ -114,7 +114,7 @@ class _Printer:
     def print(self) -> None:
         if self.kernel.comment:
             self.source.remark(self.kernel.comment)
-        shared = [part for part in self.parts if isinstance(part, Split | Gather)]
+        shared = [part for part in self.parts if isinstance(part, LoopPartition | Gather)]
         for name, part in zip(part_names(self.kernel), shared, strict=False):
             self._function(name, part)
         for moments in self.moments:
@@ -126,16 +126,16 @@ class _Printer:
 
     # ---- the functions that threads run
 
-    def _function(self, name: str, part: Split | Gather) -> None:
+    def _function(self, name: str, part: LoopPartition | Gather) -> None:
         numbers = self._passed(part)
         arguments = ["begin", "end", *self.arrays, *self._own_results(part), *(f"v{v}" for v in numbers)]
-        if isinstance(part, Split) and len(part.axes) > 1:
+        if isinstance(part, LoopPartition) and len(part.axes) > 1:
             arguments.append("inner")
         with self.source.block(f"def {name}({', '.join(arguments)})"):
             printer = self._open((part.statement,))
             for definition in constants(self._constants(part), self.known):
                 printer.scalars.definition(definition, Names())
-            if isinstance(part, Split):
+            if isinstance(part, LoopPartition):
                 self._run_split(part, printer)
             else:
                 if self.target.halves_memory_vectors and adds_from_memory(part.statement, self.kernel.arrays):
@@ -166,7 +166,7 @@ class _Printer:
         printer.open_streams(self.streamed)
         return printer
 
-    def _run_split(self, part: Split, printer: LoopPrinter) -> None:
+    def _run_split(self, part: LoopPartition, printer: LoopPrinter) -> None:
         """Run through the units from ``begin`` to ``end`` along one axis, and through all of the others."""
         first, last = part.axes[0], part.axes[-1]
         lines = f"begin * {part.columns}, min(end * {part.columns}, {size_name(last)})"
@@ -182,7 +182,7 @@ class _Printer:
     # ---- the caller
 
     def _caller(self) -> None:
-        serial = [part for part in self.parts if not isinstance(part, Split | Gather)]
+        serial = [part for part in self.parts if not isinstance(part, LoopPartition | Gather)]
         print_sizes(self.kernel, self.source)
         print_views(self.kernel, self.source)
         for statement in walk(tuple(serial)):
@@ -194,7 +194,7 @@ class _Printer:
         for part in self.parts:
             if isinstance(part, Gather):
                 self._gather(next(names), part, printer)
-            elif isinstance(part, Split):
+            elif isinstance(part, LoopPartition):
                 self._start(next(names), part)
             else:
                 printer.block((part,), Names(), None, flat=False)
@@ -221,7 +221,7 @@ class _Printer:
         run = self.source.use("in_parallel", in_parallel)
         self.source.line(f"{run}(pool, threads, {units}, {turns}, {name}, ({arguments},))")
 
-    def _start(self, name: str, part: Split | Gather) -> None:
+    def _start(self, name: str, part: LoopPartition | Gather) -> None:
         arguments = [*self.arrays, *self._own_results(part), *(f"v{value}" for value in self._passed(part))]
         if isinstance(part, Gather):
             units = size_name(part.statement.axes[0])
@@ -232,11 +232,11 @@ class _Printer:
             if len(part.axes) > 1:
                 arguments.append("inner")
         turns = _TURNS
-        if isinstance(part, Split) and part.is_tiled and len(part.axes) == 1:
+        if isinstance(part, LoopPartition) and part.is_tiled and len(part.axes) == 1:
             turns = 1  # the wider the part of each row, the faster memory is read
         self._run(units, turns, name, ", ".join(arguments))
 
-    def _split_units(self, part: Split) -> str:
+    def _split_units(self, part: LoopPartition) -> str:
         first, last = part.axes[0], part.axes[-1]
         lines = f"({size_name(last)} + {part.columns - 1}) // {part.columns}"
         if len(part.axes) == 1:
@@ -246,14 +246,14 @@ class _Printer:
 
     # ---- what they share
 
-    def _passed(self, part: Split | Gather) -> list[int]:
+    def _passed(self, part: LoopPartition | Gather) -> list[int]:
         return [value for value in captured(part.statement) if not is_constant(value, self.known)]
 
-    def _constants(self, part: Split | Gather) -> list[int]:
+    def _constants(self, part: LoopPartition | Gather) -> list[int]:
         return [value for value in captured(part.statement) if is_constant(value, self.known)]
 
-    def _own_results(self, part: Split | Gather) -> list[str]:
-        if isinstance(part, Split):
+    def _own_results(self, part: LoopPartition | Gather) -> list[str]:
+        if isinstance(part, LoopPartition):
             return []
         return [_results_name(accumulator) for accumulator in part.statement.accumulators]
 

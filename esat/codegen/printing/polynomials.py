@@ -21,7 +21,7 @@ _PRODUCT, _SUM, _DIFFERENCE = "{0} * {1}", "{0} + {1}", "{0} - {1}"
 
 
 @record(frozen=True)
-class Step:
+class HornerStep:
     """One step of Horner's rule: the value of the product, its factors, and the number that is added to it.
 
     Attributes
@@ -36,13 +36,13 @@ class Step:
     subtracts: bool
 
 
-def horner_steps(kernel: Kernel) -> Mapping[int, Step]:
+def horner_steps(kernel: Kernel) -> Mapping[int, HornerStep]:
     """The steps of polynomials in a kernel, two or more after one another, by the values they result in."""
     statements = tuple(walk(kernel.body))
     numbers = {one.value for one in statements if isinstance(one, Literal) and _ADDED.search(one.text)}
     uses = Counter(operand for one in statements for operand in operands_of(one))
     computed = {one.value: one for one in statements if isinstance(one, Compute)}
-    steps: dict[int, Step] = {}
+    steps: dict[int, HornerStep] = {}
     for value, one in computed.items():
         step = _step(one, numbers, computed)
         if step is not None and uses[step.product] == 1:
@@ -57,7 +57,7 @@ def horner_steps(kernel: Kernel) -> Mapping[int, Step]:
     return {value: step for value, step in steps.items() if value in chained}
 
 
-def _step(one: Compute, numbers: set[int], computed: Mapping[int, Compute]) -> Step | None:
+def _step(one: Compute, numbers: set[int], computed: Mapping[int, Compute]) -> HornerStep | None:
     if not _is_float(one) or one.template not in (_SUM, _DIFFERENCE):
         return None
     first, second = one.operands
@@ -66,7 +66,7 @@ def _step(one: Compute, numbers: set[int], computed: Mapping[int, Compute]) -> S
     product = computed.get(first)
     if second not in numbers or product is None or product.template != _PRODUCT or product.dtype != one.dtype:
         return None
-    return Step(first, (product.operands[0], product.operands[1]), second, one.template == _DIFFERENCE)
+    return HornerStep(first, (product.operands[0], product.operands[1]), second, one.template == _DIFFERENCE)
 
 
 def _is_float(one: Compute) -> bool:

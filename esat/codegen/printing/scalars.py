@@ -20,7 +20,7 @@ from esat.codegen.kernel.loop_ir import (
 )
 from esat.codegen.llvm import scalar, views
 from esat.codegen.printing.layout import Layout
-from esat.codegen.printing.polynomials import Step
+from esat.codegen.printing.polynomials import HornerStep
 from esat.codegen.printing.source import Source
 from esat.codegen.vector_math import reduction
 from esat.records import record
@@ -90,7 +90,7 @@ class ScalarPrinter:
     """
 
     def __init__(
-        self, kernel: Kernel, target: Target, source: Source, layout: Layout, steps: Mapping[int, Step]
+        self, kernel: Kernel, target: Target, source: Source, layout: Layout, steps: Mapping[int, HornerStep]
     ) -> None:
         self.kernel = kernel
         self.target = target
@@ -151,7 +151,7 @@ class ScalarPrinter:
         filled = text.format(*(names.value(operand) for operand in statement.operands))
         return self.wrapped(filled, statement.dtype)
 
-    def _horner_step(self, step: Step, names: Names) -> str:
+    def _horner_step(self, step: HornerStep, names: Names) -> str:
         name = "multiply_subtract" if step.subtracts else "multiply_add"
         combine = self.source.use(name, getattr(reduction, name))
         return f"{combine}({', '.join(map(names.value, (*step.factors, step.number)))})"

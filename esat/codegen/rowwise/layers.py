@@ -214,7 +214,7 @@ def compile_layers(kernel: LayersKernel, target: Target) -> cache.CompiledKernel
     return cache.load_or_compile(printed.text, BLOCKS_ENTRY, signature, printed.environment, options)
 
 
-class Sizes:
+class RowTiling:
     """How the rows of matrices of certain shapes are taken.
 
     Attributes
@@ -318,7 +318,7 @@ class RowBlocksRoutine:
         self._dtype = np.dtype(dtype)
         self._threads = threads
         self._link = link
-        self._known: dict[tuple[Shape, ...], tuple[Sizes, list[Array]]] = {}
+        self._known: dict[tuple[Shape, ...], tuple[RowTiling, list[Array]]] = {}
         self.is_sum = [is_among(output, self.layers.sums) for output in op.body.outputs]
         self.compiled = compile_layers(self.layers.kernel, target)
 
@@ -326,9 +326,9 @@ class RowBlocksRoutine:
         """Its text, for the user to read."""
         return print_layers(self.layers.kernel, self.layers.target, comments=True).text
 
-    def sizes(self, inputs: Sequence[Shape]) -> Sizes:
+    def sizes(self, inputs: Sequence[Shape]) -> RowTiling:
         """How matrices of these shapes are taken."""
-        return Sizes(self._op, self.layers, inputs, self._dtype.itemsize)
+        return RowTiling(self._op, self.layers, inputs, self._dtype.itemsize)
 
     def __call__(self, *arrays: Array) -> None:
         count, leaves = len(self._op.body.inputs), self._op.leaves
@@ -356,7 +356,7 @@ class RowBlocksRoutine:
         idle.append(scratch)
 
     def _arguments(
-        self, sizes: Sizes, inputs: Sequence[Array], outputs: Sequence[Array], scratch: Array
+        self, sizes: RowTiling, inputs: Sequence[Array], outputs: Sequence[Array], scratch: Array
     ) -> list[Any]:
         leaves = self._op.leaves
         pairs = list(zip(outputs, self.is_sum, strict=True))
@@ -372,7 +372,7 @@ class RowBlocksRoutine:
             *self.numbers(sizes),
         ]
 
-    def numbers(self, sizes: Sizes) -> tuple[int, ...]:
+    def numbers(self, sizes: RowTiling) -> tuple[int, ...]:
         """What the kernel is called with after its arrays, but for the pool and the threads."""
         gemm = 0 if sizes.tiled else function_address("sgemm" if self._dtype.itemsize == 4 else "dgemm")
         return gemm, sizes.rows, sizes.block, sizes.parts, int(sizes.fetch)
@@ -406,7 +406,7 @@ def partial_sums(total: Array, parts: int) -> Array:
     return total.reshape(1, -1) if parts == 1 else np.empty((parts, total.size), total.dtype)
 
 
-def new_scratch(sizes: Sizes, dtype: np.dtype[Any]) -> Array:
+def new_scratch(sizes: RowTiling, dtype: np.dtype[Any]) -> Array:
     """Memory for the blocks of each part, from a cache line's boundary on."""
     length = sizes.parts * sizes.width * dtype.itemsize
     memory = np.empty(length + _LINE, np.uint8)

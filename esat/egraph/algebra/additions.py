@@ -18,7 +18,7 @@ from esat.egraph.algebra.polynomials import Coefficient
 from esat.egraph.algebra.reading import UNKNOWN
 from esat.egraph.engine import Engine
 from esat.egraph.loader import nary_action, term_action
-from esat.egraph.rows import COLUMNS, Rows
+from esat.egraph.rows import COLUMNS, TermRows
 
 _FIRST = "algebra-first"
 _RULES = "esat-algebra"
@@ -57,7 +57,7 @@ class Additions:
     def __init__(self, found: Fingerprints, forms: Forms, stored: Collection[int] = ()) -> None:
         self._stored = stored
         self._found, self._forms, self._reading = found, forms, found.reading
-        self._rows = Rows()
+        self._rows = TermRows()
         self._first = self._next = len(found.reading.term_class)
         self._numbers: dict[int, int] = {}
         self._terms: dict[tuple[Expression, int], int] = {}

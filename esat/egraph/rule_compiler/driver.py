@@ -15,7 +15,7 @@ from esat.egraph.rule_compiler.nested import NestedKeys
 from esat.egraph.rule_compiler.shapes import is_meet_of_leaves, normalised
 from esat.egraph.rule_compiler.signs import about_opposites, negated_variable
 from esat.egraph.rule_compiler.surface import SurfaceRule, prepare, simplify
-from esat.egraph.rule_compiler.variant import Variant
+from esat.egraph.rule_compiler.variant import RuleVariant
 from esat.egraph.rule_compiler.variants import (
     EXPANSION_LIMIT,
     WIDE_EXPANSION_LIMIT,
@@ -191,7 +191,7 @@ class _Compiler:
         late = staged_variants(guarded, limit)
         keys = NestedKeys(helper_name(surface, "key"), surface.signature)
 
-        def with_keys(variant: Variant) -> tuple[list[Sexp], list[Sexp]]:
+        def with_keys(variant: RuleVariant) -> tuple[list[Sexp], list[Sexp]]:
             return keys.with_keys(variant.body, variant.head), variant.head
 
         bodies = [with_keys(variant) for variant in variants]

@@ -10,11 +10,11 @@ from __future__ import annotations
 from esat.egraph.rule_compiler.families import canonical, family_of, flatten
 from esat.egraph.rule_compiler.matching import operand_class
 from esat.egraph.rule_compiler.shapes import ALL_ONES, is_meet_of_leaves, normalised
-from esat.egraph.rule_compiler.variant import EMPTY, Variant, combined, length_of
+from esat.egraph.rule_compiler.variant import EMPTY, RuleVariant, combined, length_of
 from esat.rules.reader import Sexp, head_of
 
 
-def translate(variant: Variant, guard: Sexp) -> Sexp:
+def translate(variant: RuleVariant, guard: Sexp) -> Sexp:
     """`guard` over the variables of the generated rule."""
     if isinstance(guard, str):
         return guard
@@ -25,7 +25,7 @@ def translate(variant: Variant, guard: Sexp) -> Sexp:
     return (guard[0], *(translate(variant, part) for part in guard[1:])) if guard else guard
 
 
-def translate_shape_guard(variant: Variant, variable: str, word: Sexp) -> Sexp:
+def translate_shape_guard(variant: RuleVariant, variable: str, word: Sexp) -> Sexp:
     """The fact that the class of `variable` keeps its broadcast word when a part of it is replaced."""
     computed = translate(variant, word)
     root = variant.roots.get(variable)
@@ -40,7 +40,7 @@ def translate_shape_guard(variant: Variant, variable: str, word: Sexp) -> Sexp:
     return ("=", ("bp", variable), normalised(name))
 
 
-def _type_of(variant: Variant, function: str, term: Sexp) -> Sexp:
+def _type_of(variant: RuleVariant, function: str, term: Sexp) -> Sexp:
     """The dtype id or broadcast word of `term`."""
     if isinstance(term, str):
         return _type_of_variable(variant, function, term)
@@ -52,7 +52,7 @@ def _type_of(variant: Variant, function: str, term: Sexp) -> Sexp:
     return (function, operand_class(variant, term))
 
 
-def _type_of_variable(variant: Variant, function: str, name: str) -> Sexp:
+def _type_of_variable(variant: RuleVariant, function: str, name: str) -> Sexp:
     rest, root = variant.rests.get(name), variant.roots.get(name)
     if rest is not None:
         return (
@@ -66,7 +66,7 @@ def _type_of_variable(variant: Variant, function: str, name: str) -> Sexp:
     return (function, name)
 
 
-def _met(variant: Variant, function: str, terms: list[Sexp]) -> Sexp:
+def _met(variant: RuleVariant, function: str, terms: list[Sexp]) -> Sexp:
     """The common dtype, or the meet of the words, of several terms."""
     if function == "dt":
         return _type_of(variant, function, terms[0])
@@ -77,7 +77,7 @@ def _met(variant: Variant, function: str, terms: list[Sexp]) -> Sexp:
     return meet
 
 
-def _word_of_elements(variant: Variant, multiset: Sexp, owner: str) -> str:
+def _word_of_elements(variant: RuleVariant, multiset: Sexp, owner: str) -> str:
     """A variable bound to the meet of the broadcast words of all elements of a multiset of group `owner`."""
     if multiset not in variant.words:
         words, meet = variant.fresh("b"), variant.fresh("m")

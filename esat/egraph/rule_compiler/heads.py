@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from esat.egraph.rule_compiler.families import canonical, family_of, flatten
-from esat.egraph.rule_compiler.variant import EMPTY, Variant, combined
+from esat.egraph.rule_compiler.variant import EMPTY, RuleVariant, combined
 from esat.rules.reader import Sexp, head_of
 
 RULE_MADE_BUDGET = "64"
 """Flattening budget of an n-ary term that a rule makes: nothing else holds on to it."""
 
 
-def translate_action(variant: Variant, action: Sexp) -> Sexp:
+def translate_action(variant: RuleVariant, action: Sexp) -> Sexp:
     """`action` over the variables of the generated rule."""
     name = head_of(action)
     if name == "union":
@@ -24,7 +24,7 @@ def translate_action(variant: Variant, action: Sexp) -> Sexp:
     return (action[0], *(_build(variant, part) for part in action[1:]))
 
 
-def create_rest(variant: Variant, name: str) -> str:
+def create_rest(variant: RuleVariant, name: str) -> str:
     """Build the n-ary term of the rest that `name` is bound to; afterwards `name` is its class."""
     if name not in variant.built_rests:
         variant.built_rests.add(name)
@@ -33,7 +33,7 @@ def create_rest(variant: Variant, name: str) -> str:
     return name
 
 
-def _bind_new_group(variant: Variant, name: str, term: Sexp) -> None:
+def _bind_new_group(variant: RuleVariant, name: str, term: Sexp) -> None:
     variant.lets += [
         ("let", name, term),
         ("need-type", name),
@@ -41,14 +41,14 @@ def _bind_new_group(variant: Variant, name: str, term: Sexp) -> None:
     ]
 
 
-def _matched_term(variant: Variant, term: Sexp) -> Sexp:
+def _matched_term(variant: RuleVariant, term: Sexp) -> Sexp:
     """The e-node that `term` of the body matched."""
     if canonical(term) in variant.matched_groups:
         return variant.matched_groups[canonical(term)]
     return (term[0], *(_build(variant, operand) for operand in term[1:]))
 
 
-def _build(variant: Variant, term: Sexp) -> Sexp:
+def _build(variant: RuleVariant, term: Sexp) -> Sexp:
     if isinstance(term, str):
         return create_rest(variant, term) if term in variant.rests else term
     if variant.surface.is_term(term):
@@ -63,7 +63,7 @@ def _build(variant: Variant, term: Sexp) -> Sexp:
     return (term[0], *(_build(variant, operand) for operand in term[1:])) if term else term
 
 
-def _build_group(variant: Variant, term: Sexp) -> tuple[str, Sexp, Sexp]:
+def _build_group(variant: RuleVariant, term: Sexp) -> tuple[str, Sexp, Sexp]:
     """The n-ary term of a group; rests of its family are merged into it."""
     group = flatten(term)
     members: tuple[list[Sexp], list[Sexp]] = ([], [])
@@ -86,7 +86,7 @@ def _build_group(variant: Variant, term: Sexp) -> tuple[str, Sexp, Sexp]:
     return group.family, multiset(0), multiset(1)
 
 
-def _replace_in_root(variant: Variant, variable: str, replacement: Sexp) -> Sexp:
+def _replace_in_root(variant: RuleVariant, variable: str, replacement: Sexp) -> Sexp:
     """Unite the root with what stays of it and the replacement."""
     root = variant.roots[variable]
     rest = variant.rests.get(replacement) if isinstance(replacement, str) else None

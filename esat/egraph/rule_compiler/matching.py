@@ -26,14 +26,14 @@ from esat.egraph.rule_compiler.families import (
     swap,
 )
 from esat.egraph.rule_compiler.surface import SurfaceRule
-from esat.egraph.rule_compiler.variant import EMPTY, Rest, RootGroup, Variant, length_of
+from esat.egraph.rule_compiler.variant import EMPTY, Rest, RootGroup, RuleVariant, length_of
 from esat.rules.reader import Sexp
 
 Row = list[tuple[str, Sexp]]
 """The matched elements of one side: their variables and patterns."""
 
 
-def match_pattern(variant: Variant, variable: str, term: Sexp) -> None:
+def match_pattern(variant: RuleVariant, variable: str, term: Sexp) -> None:
     """Add the facts for a pattern of the body."""
     if variant.surface.is_replaceable((variable, term)):
         _match_group(variant, variable, term, is_root=True, inside_group=False)
@@ -43,7 +43,7 @@ def match_pattern(variant: Variant, variable: str, term: Sexp) -> None:
         _match_term(variant, variable, term, inside_group=False)
 
 
-def operand_class(variant: Variant, operand: Sexp) -> Sexp:
+def operand_class(variant: RuleVariant, operand: Sexp) -> Sexp:
     """The variable of an operand's class, matching the operand where that has not been done."""
     if isinstance(operand, str):
         return operand
@@ -56,7 +56,7 @@ def operand_class(variant: Variant, operand: Sexp) -> Sexp:
     return variant.known[key]
 
 
-def _match_inner(variant: Variant, variable: str, term: Sexp, *, inside_group: bool) -> None:
+def _match_inner(variant: RuleVariant, variable: str, term: Sexp, *, inside_group: bool) -> None:
     """Match a term that is an operand of another."""
     negated = negated_operand(term)
     if negated is None or may_take_rest(variant, negated):
@@ -65,14 +65,16 @@ def _match_inner(variant: Variant, variable: str, term: Sexp, *, inside_group: b
         variant.joins.append(("nary-opposite", variable, operand_class(variant, negated)))
 
 
-def _match_term(variant: Variant, variable: str, term: Sexp, *, inside_group: bool) -> None:
+def _match_term(variant: RuleVariant, variable: str, term: Sexp, *, inside_group: bool) -> None:
     if family_of(term):
         _match_group(variant, variable, term, is_root=False, inside_group=inside_group)
     else:
         variant.joins.append(("=", variable, (term[0], *(operand_class(variant, part) for part in term[1:]))))
 
 
-def _match_group(variant: Variant, variable: str, term: Sexp, *, is_root: bool, inside_group: bool) -> None:
+def _match_group(
+    variant: RuleVariant, variable: str, term: Sexp, *, is_root: bool, inside_group: bool
+) -> None:
     """Match a group; `inside_group` says that its class is an element of a group of the other family."""
     group = flatten(term)
     flipped = is_root and variant.choice.flipped
@@ -109,7 +111,7 @@ def _match_group(variant: Variant, variable: str, term: Sexp, *, is_root: bool, 
         variant.lengths.extend(("=", "0", length_of(multiset)) for multiset in left if multiset != EMPTY)
 
 
-def may_take_rest(variant: Variant, operand: Sexp) -> bool:
+def may_take_rest(variant: RuleVariant, operand: Sexp) -> bool:
     """Whether `operand` is a variable that may be bound to what a group leaves over."""
     surface, choice = variant.surface, variant.choice
     if not isinstance(operand, str) or not surface.is_linear(operand):
@@ -119,7 +121,7 @@ def may_take_rest(variant: Variant, operand: Sexp) -> bool:
     return not surface.is_read(operand) and (choice.composite is None or operand != choice.composite[1])
 
 
-def _rest_variable(variant: Variant, operands: tuple[Sexp, ...]) -> str | None:
+def _rest_variable(variant: RuleVariant, operands: tuple[Sexp, ...]) -> str | None:
     """The operand that takes the rest of its side: of those that may, the one with the fewest guards."""
     candidates = [str(operand) for operand in operands if may_take_rest(variant, operand)]
     if variant.choice.late_rest in candidates:
@@ -130,7 +132,7 @@ def _rest_variable(variant: Variant, operands: tuple[Sexp, ...]) -> str | None:
 
 
 def _match_elements(
-    variant: Variant, family: str, elements: list[Sexp], source: str, remaining: list[Sexp], side: int
+    variant: RuleVariant, family: str, elements: list[Sexp], source: str, remaining: list[Sexp], side: int
 ) -> Row:
     """Match the elements of one side and take them out of `remaining`."""
     row: Row = []
@@ -156,7 +158,7 @@ def _match_elements(
     return row
 
 
-def _remove_composite(variant: Variant, family: str, name: str, remaining: list[Sexp], side: int) -> None:
+def _remove_composite(variant: RuleVariant, family: str, name: str, remaining: list[Sexp], side: int) -> None:
     """Take an n-ary term of the same family out of the group, element by element."""
     positives, negatives = variant.fresh("cp"), variant.fresh("cn")
     variant.joins.append(("=", name, (family, positives, negatives)))
@@ -168,7 +170,7 @@ def _remove_composite(variant: Variant, family: str, name: str, remaining: list[
         remaining[index] = rest
 
 
-def _remove_unit(variant: Variant, positives: str, remaining: list[Sexp]) -> None:
+def _remove_unit(variant: RuleVariant, positives: str, remaining: list[Sexp]) -> None:
     """Take the numerator 1 out of a product that the pattern writes without a numerator.
 
     The n-ary layer keeps 1 / x with its numerator, so that patterns which divide 1 match it as well.
@@ -183,7 +185,7 @@ def _remove_unit(variant: Variant, positives: str, remaining: list[Sexp]) -> Non
 
 
 def _bind_rests(
-    variant: Variant,
+    variant: RuleVariant,
     variable: str,
     family: str,
     takers: list[str | None],

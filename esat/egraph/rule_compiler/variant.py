@@ -71,7 +71,7 @@ class RootGroup:
 
 
 @dataclass
-class Variant:
+class RuleVariant:
     """The facts and actions of one generated rule."""
 
     surface: SurfaceRule

@@ -28,7 +28,7 @@ from esat.egraph.rule_compiler.guards import translate, translate_shape_guard
 from esat.egraph.rule_compiler.heads import create_rest, translate_action
 from esat.egraph.rule_compiler.matching import match_pattern
 from esat.egraph.rule_compiler.surface import SurfaceRule, reads_class
-from esat.egraph.rule_compiler.variant import Variant, VariantChoice
+from esat.egraph.rule_compiler.variant import RuleVariant, VariantChoice
 from esat.rules.reader import Sexp, head_of
 
 EXPANSION_LIMIT = 4
@@ -166,9 +166,9 @@ def _is_constant(surface: SurfaceRule, name: str) -> bool:
     return any(occurrences(guard, ("val", name)) for guard in surface.guards)
 
 
-def generate(surface: SurfaceRule, choice: VariantChoice, group_limit: int | None) -> Variant:
+def generate(surface: SurfaceRule, choice: VariantChoice, group_limit: int | None) -> RuleVariant:
     """Translate the whole rule for one choice."""
-    variant = Variant(surface, choice, group_limit)
+    variant = RuleVariant(surface, choice, group_limit)
     for variable, term in surface.patterns:
         match_pattern(variant, variable, term)
     if choice.stage == "create":
@@ -187,23 +187,23 @@ def generate(surface: SurfaceRule, choice: VariantChoice, group_limit: int | Non
     return variant
 
 
-def all_variants(surface: SurfaceRule, group_limit: int | None) -> list[Variant]:
+def all_variants(surface: SurfaceRule, group_limit: int | None) -> list[RuleVariant]:
     """Every distinct variant of a rule, the plain one first."""
     signs = [False, True] if any(map(surface.is_replaceable, surface.patterns)) else [False]
     composites = (None, *_composites(surface))
     choices = [VariantChoice(flipped, composite) for composite in composites for flipped in signs]
-    found: dict[tuple[Sexp, ...], Variant] = {}
+    found: dict[tuple[Sexp, ...], RuleVariant] = {}
     for choice in choices:
         variant = generate(surface, choice, group_limit)
         found.setdefault((tuple(variant.body), tuple(variant.head)), variant)
     return list(found.values())
 
 
-def staged_variants(surface: SurfaceRule, group_limit: int | None) -> list[Variant]:
+def staged_variants(surface: SurfaceRule, group_limit: int | None) -> list[RuleVariant]:
     """Both stages for every variable that takes a rest late."""
     limit = STAGED_LIMIT if group_limit is None else group_limit
     signs = [False, True] if any(map(surface.is_replaceable, surface.patterns)) else [False]
-    found: dict[tuple[Sexp, ...], Variant] = {}
+    found: dict[tuple[Sexp, ...], RuleVariant] = {}
     for name in _late_rests(surface):
         for stage in ("create", "join"):
             for flipped in signs:

@@ -17,7 +17,7 @@ anyone can launch them.
 """
 
 from esat.codegen.kernel.loop_ir import Kernel
-from esat.gpu.launches import Variant
+from esat.gpu.launches import LaunchVariant
 from esat.gpu.printing.program import print_launches
 from esat.gpu.printing.source import UnprintableError
 from esat.gpu.printing.variants import sizes_in, variant_for
@@ -28,7 +28,7 @@ __all__ = ["UnprintableError", "is_printable", "print_launches", "sizes_in", "va
 def is_printable(kernel: Kernel) -> bool:
     """Whether a kernel has a form for a device."""
     try:
-        print_launches(kernel, Variant())
+        print_launches(kernel, LaunchVariant())
     except UnprintableError:
         return False
     return True

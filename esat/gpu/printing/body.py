@@ -24,7 +24,7 @@ from esat.codegen.kernel.loop_ir import (
     walk,
 )
 from esat.gpu.launches import VECTOR_BYTES, Argument, Launch, Workspace
-from esat.gpu.printing.source import Source, from_memory, to_memory
+from esat.gpu.printing.source import DeviceSource, from_memory, to_memory
 from esat.gpu.templates import converted, fill
 
 Position = dict[int, str]
@@ -56,7 +56,7 @@ class Body:
         self.lane_axis = lane_axis
         self.lanes = lanes
         self.strided = strided
-        self.source = Source()
+        self.source = DeviceSource()
         self.varying = varying_with(kernel, lane_axis)
         self.dtypes = dtypes_of(kernel)
         self.kept_lanes: set[int] = set()

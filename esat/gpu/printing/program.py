@@ -16,7 +16,7 @@ from esat.codegen.kernel.loop_ir import (
     operands_of,
     walk,
 )
-from esat.gpu.launches import Launch, Launches, Variant, Workspace
+from esat.gpu.launches import Launch, Launches, LaunchVariant, Workspace
 from esat.gpu.printing.body import Body, definitions_in, lanes_along
 from esat.gpu.printing.columns import Columns
 from esat.gpu.printing.flat import BLOCK, print_flat
@@ -31,7 +31,7 @@ from esat.gpu.printing.tiles import axis_across, print_tiles
 from esat.gpu.templates import NoDeviceFormError
 
 
-def print_launches(kernel: Kernel, variant: Variant) -> Launches:
+def print_launches(kernel: Kernel, variant: LaunchVariant) -> Launches:
     """The kernels for a device that do what a kernel of the loop IR does.
 
     Parameters
@@ -58,7 +58,7 @@ def print_launches(kernel: Kernel, variant: Variant) -> Launches:
 
 
 class _Program:
-    def __init__(self, kernel: Kernel, variant: Variant) -> None:
+    def __init__(self, kernel: Kernel, variant: LaunchVariant) -> None:
         self.kernel = kernel
         self.variant = variant
         self.launches: list[Launch] = []

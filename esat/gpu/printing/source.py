@@ -12,7 +12,7 @@ class UnprintableError(Exception):
     """A kernel has no device form; the message says why. Its group runs elsewhere."""
 
 
-class Source:
+class DeviceSource:
     """Lines of a function, and the arrays that it declares."""
 
     def __init__(self) -> None:

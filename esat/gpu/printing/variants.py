@@ -9,7 +9,7 @@ import numpy as np
 
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel, Load, Loop, Store, walk
-from esat.gpu.launches import VECTOR_BYTES, WARP, Variant
+from esat.gpu.launches import VECTOR_BYTES, WARP, LaunchVariant
 from esat.gpu.printing.body import is_along, lanes_along
 from esat.gpu.printing.columns import ENOUGH_BLOCKS, SHARED_ROWS
 from esat.gpu.printing.flat import BLOCK
@@ -27,7 +27,7 @@ def variant_for(
     shapes: Sequence[Shape],
     strides: Sequence[Shape] | None = None,
     addresses: Sequence[int] = (),
-) -> Variant:
+) -> LaunchVariant:
     """The variant for given arrays.
 
     Parameters
@@ -59,7 +59,7 @@ def variant_for(
         for nest in nests
         if nest.family == "columns"
     )
-    return Variant(vector, longest, strided, across, split)
+    return LaunchVariant(vector, longest, strided, across, split)
 
 
 def _threads_across(kernel: Kernel, nests: Sequence[Nest], sizes: dict[str, int], vector: bool) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from esat.codegen.cache.interrupts import delayed_interrupts
 from esat.gpu.launches import Launch
 from esat.gpu.toolchain.interface import Cubin, Toolchain
-from esat.storage import DEFAULT_LIMIT, Store, default_directory, digest_of, digest_of_sources
+from esat.storage import DEFAULT_LIMIT, DiskStore, default_directory, digest_of, digest_of_sources
 
 
 class CubinCache:
@@ -28,7 +28,7 @@ class CubinCache:
     def __init__(self, path: Path | None, limit: int = DEFAULT_LIMIT) -> None:
         self._lock = threading.Lock()
         self._known: dict[str, Future[Cubin]] = {}
-        self._store = Store(path, "cubin", limit)
+        self._store = DiskStore(path, "cubin", limit)
         self.misses = 0
         """Kernels that this cache had to compile."""
 

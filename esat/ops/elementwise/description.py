@@ -9,7 +9,7 @@ _OPERANDS = {1: ("x",), 2: ("x1", "x2")}
 """Number of operands -> their names, as NumPy's ufuncs have them."""
 
 
-class Signature:
+class OperandSignature:
     """The signature of an op. Its class has none here: its parameters are those of the record."""
 
     def __get__(self, op: Any, owner: type) -> inspect.Signature:

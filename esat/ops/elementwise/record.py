@@ -16,7 +16,7 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.cast import cast
 from esat.ops.elementwise.code import Code, anything, expression
-from esat.ops.elementwise.description import Documentation, Signature
+from esat.ops.elementwise.description import Documentation, OperandSignature
 from esat.ops.elementwise.facts import ANY, FINITE, NO_FACTS, Facts, SignRule
 from esat.ops.masks import through
 from esat.ops.promotion import Loops, SciPyLoops, operand_dtypes, resolve_dtype, wrap
@@ -84,7 +84,7 @@ class Elementwise(Op):
     constructor: str = ""
     wide: Callable[..., Any] | None = None
     family: Family = field(default=Family.ELEMENTWISE, init=False)
-    __signature__ = Signature()
+    __signature__ = OperandSignature()
 
     def __init_subclass__(cls) -> None:
         cls.__doc__ = Documentation(cls.__doc__, cls.__doc__ or "")  # type: ignore[assignment]

@@ -4,7 +4,7 @@ from functools import cache
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.program import Program, program_for
+from esat.egraph.program import RuleProgram, program_for
 from esat.egraph.schedule import Budgets
 from esat.optimize.optimizer import saturated
 from esat.rules import RULES
@@ -12,7 +12,7 @@ from esat.rules.query import Query
 
 
 @cache
-def rules() -> Program:
+def rules() -> RuleProgram:
     """Those of the ordinary mode."""
     return program_for(RULES.query(Query(include=("fast_run",))))
 
