@@ -18,6 +18,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing_of_users.py
 
 # The files that tests compare the source of kernels with.
 kernels: $(VENV)/.test

@@ -155,10 +155,12 @@ if _TYPE_CHECKING:
     from esat.drawing import save_html as save_html
     from esat.functions import jit as jit
     from esat.mode import Mode as Mode
+    from esat.pipeline import compile as compile
     from esat.rules.query import Query as Query
     from esat.runtime import Executable as Executable
 
 dprint = debugprint
+__version__ = "0.2.0"
 
 __all__ = [
     "Apply", "AssertionFailed", "AxisError", "CallError", "CompileError", "Constant", "CycleError",

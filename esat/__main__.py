@@ -2,6 +2,10 @@
 
 ::
 
+    python -m esat --version                  the version
+    python -m esat doctor                     what esat finds on this machine, and whether it works
+    python -m esat calibrate                  measure the machine, for better choices from then on
+    python -m esat report SCRIPT [ARGUMENT ...]   run a script, and tell what was gained in what it compiled
     python -m esat rules check [FILE ...]     try rules on samples; without a file, all that come with esat
     python -m esat rules list [--tag TAG]     names, classes and places of rules
     python -m esat rules show NAME            one rule as text
@@ -15,6 +19,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from esat import __version__
 from esat.errors import EsatError
 from esat.storage import KINDS, DiskStore, StoredFile, default_directory
 
@@ -34,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns
     -------
-    The exit status: 0 for success, 1 for rules that are not sound or never fire, 2 for unreadable input.
+    The exit status: 0 for success, 1 for rules that are not sound or never fire and for a machine on which
+    esat does not work, 2 for unreadable input.
     """
     parser = _parser()
     chosen = parser.parse_args(arguments)
@@ -48,7 +54,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="esat", description="Tools of the esat compiler.")
-    rooms = parser.add_subparsers(required=True, metavar="{rules,cache}")
+    parser.add_argument("--version", action="version", version=f"esat {__version__}")
+    rooms = parser.add_subparsers(required=True, metavar="{doctor,calibrate,report,rules,cache}")
+    rooms.add_parser("doctor", help="what esat finds here, and whether it works").set_defaults(
+        command=_doctor
+    )
+    calibration = rooms.add_parser("calibrate", help="measure the machine, and keep what was measured")
+    calibration.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what to measure")
+    calibration.set_defaults(command=_calibrate)
+    report = rooms.add_parser("report", help="run a script, and tell what was gained in what it compiled")
+    report.add_argument("--pages", metavar="FOLDER", help="write a page about each function there")
+    report.add_argument("script", help="a Python file, which runs as __main__")
+    report.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    report.set_defaults(command=_report)
 
     rules = rooms.add_parser("rules", help="the rewrite rules").add_subparsers(required=True)
     check = rules.add_parser("check", help="try rules on samples and judge them by their soundness class")
@@ -69,6 +87,28 @@ def _parser() -> argparse.ArgumentParser:
     cache.add_parser("info", help="its place and size").set_defaults(command=_cache_info)
     cache.add_parser("clear", help="remove all of it").set_defaults(command=_cache_clear)
     return parser
+
+
+def _doctor(chosen: argparse.Namespace) -> int:
+    from esat.command_line import doctor
+
+    lines, good = doctor()
+    print("\n".join(lines))
+    return 0 if good else 1
+
+
+def _calibrate(chosen: argparse.Namespace) -> int:
+    from esat.calibration import calibrate
+
+    print(calibrate(device=chosen.device).to_json())
+    return 0
+
+
+def _report(chosen: argparse.Namespace) -> int:
+    from esat.command_line import report
+
+    print("\n".join(report(chosen.script, chosen.arguments, chosen.pages)))
+    return 0
 
 
 def _check_rules(chosen: argparse.Namespace) -> int:

@@ -64,6 +64,9 @@ if TYPE_CHECKING:
 
 RuleSources = str | Path | Iterable[str | Path]
 
+WATCHERS: list[Callable[[Executable], None]] = []
+"""Called with each function that :func:`compile` has made, also for ``jit``."""
+
 _NOTHING = Permissions(frozenset(), ())
 """For programs that change neither arguments nor shared variables."""
 
@@ -109,7 +112,10 @@ def compile(
     with profile.whole(), GATE.busy(), without_old_objects():
         profile.message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
         with built_for(None):
-            return _compile(graph, mode, lambda: _texts(rules), shapes or {}, donate, profile)
+            executable = _compile(graph, mode, lambda: _texts(rules), shapes or {}, donate, profile)
+    for watcher in WATCHERS:
+        watcher(executable)
+    return executable
 
 
 @record(frozen=True)

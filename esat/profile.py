@@ -201,7 +201,7 @@ class Profile:
             lines += self._phase_lines(phase, title)
         lines.append(f"  Time in all call to esat.grad() {self.gradient_seconds:.6e}s")
         if self.calls:
-            lines += ["", *self._step_lines()]
+            lines += ["", *self.step_lines()]
         return "\n".join(lines)
 
     def _phase_lines(self, phase: Phase, title: str) -> list[str]:
@@ -214,7 +214,7 @@ class Profile:
                 lines += [f"          {text}" for stage, text in self.details if stage == name]
         return lines
 
-    def _step_lines(self) -> list[str]:
+    def step_lines(self) -> list[str]:
         """One line a step, those that took most time first."""
         lines = [
             "Steps",

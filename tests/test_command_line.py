@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import esat
 from esat.__main__ import main
 from esat.storage import KINDS, DiskStore
 
@@ -83,3 +84,61 @@ def test_the_cache_is_shown_and_cleared(tmp_path):
             check=True,
         )
         assert shown in process.stdout
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"esat {esat.__version__}\n"
+
+
+def test_the_doctor_tries_a_program(capsys):
+    assert main(["doctor"]) == 0
+    output = capsys.readouterr().out
+    assert f"esat:         {esat.__version__}" in output
+    assert "its result is right" in output
+
+
+def test_the_doctor_names_what_is_wrong(capsys, monkeypatch):
+    wrong = esat.errors.EsatError("nothing works")
+
+    def fail():
+        raise wrong
+
+    monkeypatch.setattr("esat.command_line._EXAMINATIONS", (("a program", fail),))
+    assert main(["doctor"]) == 1
+    assert capsys.readouterr().out == "! a program:    EsatError: nothing works\n"
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import esat
+
+@esat.jit
+def total(x):
+    return (2.0 * x).sum()
+
+print(sys.argv[1:], __name__, total(np.ones(3)), total(np.ones(3)))
+"""
+
+
+def test_a_script_is_reported_with_its_calls_and_pages(tmp_path, capsys):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    pages = tmp_path / "pages"
+    before = list(sys.argv)
+    assert main(["report", "--pages", str(pages), str(script), "a", "-b"]) == 0
+    output = capsys.readouterr().out
+    assert "['a', '-b'] __main__ 6.0 6.0" in output
+    assert "1 functions compiled" in output
+    assert f"1. total at {script}:6" in output
+    assert "kernel: sum{0}, mul" in output
+    assert "</html>" in (pages / "function_1.html").read_text(encoding="utf-8")
+    assert sys.argv == before
+
+
+def test_a_script_that_is_not_there_is_an_error(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "none.py")]) == 2
+    assert "there is no file" in capsys.readouterr().err

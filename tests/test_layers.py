@@ -42,9 +42,10 @@ ORDER = (
     "kernel_tuning",
     "device_calibration",
     "calibration",
+    "command_line",
 )
 FRONTEND_MAY_USE = {"errors", "records", "graph", "ops", "frontend"}
-ENTRY_POINTS = {"__init__", "__main__", "fft", "linalg", "numpy", "random", "scipy", "sparse"}
+ENTRY_POINTS = {"__init__", "__main__", "command_line", "fft", "linalg", "numpy", "random", "scipy", "sparse"}
 LONGEST_MODULE = 500
 
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -54,6 +54,10 @@ def nonzero(a: Any) -> tuple[Variable, ...]:
     return _unraveled(flatnonzero(variable), sizes_of(variable))
 
 
+@overload
+def where(condition: Any, x: Any, y: Any, /) -> Variable: ...
+@overload
+def where(condition: Any, /) -> tuple[Variable, ...]: ...
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Elements of ``x`` where the condition is true, of ``y`` where it is false; see :func:`esat.switch`.
 

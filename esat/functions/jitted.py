@@ -7,7 +7,7 @@ import inspect
 import threading
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, cast, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
@@ -31,15 +31,19 @@ MOST_RETRACES = 64
 """Numbers of one call whose values may be asked for one after another."""
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
 @overload
 def jit(
-    f: Callable[..., Any],
+    f: Callable[P, R],
     *,
     static_argnames: str | Iterable[str] = (),
     mode: Any = "fast_run",
     donate: str | Iterable[str] = (),
     shapes: Shapes = "static",
-) -> Jitted: ...
+) -> Jitted[P, R]: ...
 @overload
 def jit(
     f: None = None,
@@ -48,7 +52,7 @@ def jit(
     mode: Any = "fast_run",
     donate: str | Iterable[str] = (),
     shapes: Shapes = "static",
-) -> Callable[[Callable[..., Any]], Jitted]: ...
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(
     f: Callable[..., Any] | None = None,
     *,
@@ -127,7 +131,7 @@ def _method_of(f: Any) -> types.MethodType | None:
 
 def make_jitted(
     f: Callable[..., Any], static: tuple[str, ...], mode: Any, donate: tuple[str, ...], shapes: Shapes
-) -> Jitted:
+) -> Jitted[..., Any]:
     """The object of a function, whose class has the function's parameters."""
     signature = _signature_of(f, (*static, *donate))
     name = getattr(f, "__name__", type(f).__name__)
@@ -136,10 +140,10 @@ def make_jitted(
         return Jitted(f, static, mode, donate, shapes, signature)
     call, use, forget = entry
     kind = type("Jitted", (Jitted,), {"__call__": call, "__doc__": Jitted.__doc__, "__module__": __name__})
-    return cast(Jitted, kind(f, static, mode, donate, shapes, signature, use, forget))
+    return cast(Jitted[..., Any], kind(f, static, mode, donate, shapes, signature, use, forget))
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """A function with compiled programs; see :func:`jit`.
 
     Attributes
@@ -180,7 +184,7 @@ class Jitted:
 
     # ---- calls
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """The function's result for arrays; within a traced function, a part of that.
 
         Raises
@@ -188,7 +192,8 @@ class Jitted:
         EsatError
             A subclass: for arguments of other kinds, and for what the function does that cannot be traced.
         """
-        return self.find(arguments, keywords)
+        result: R = self.find(arguments, keywords)
+        return result
 
     def find(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call the program for the arguments, which is made if there is none yet."""
@@ -258,16 +263,24 @@ class Jitted:
                 if program is not None:
                     return program
                 try:
-                    traced = trace_call(self._function, structure, leaves, known, self._settings)
+                    traced = trace_call(self._function, structure, leaves, known, self._settings, places)
                 except ValueAsked as asked:
                     warn_of_numbers(asked, structure, self._settings)
                     self._known[structure] = known | asked.leaves
                     continue
                 program = compile_traced(traced, self._settings, donated)
+                if program.executable is not None:
+                    program.executable.profile.message = self._place()
                 self._programs[key] = program
                 self._last = program
                 return program
         raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
+
+    def _place(self) -> str:
+        """The function's name, file and line, where it has code in Python."""
+        code = getattr(inspect.unwrap(self._function), "__code__", None)
+        place = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
+        return f"{self._settings.name}{place}"
 
     # ---- what is known of it
 

@@ -6,6 +6,7 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,7 @@ def trace_call(
     leaves: Sequence[Any],
     known: frozenset[int],
     settings: Settings,
+    argument_leaves: Mapping[str, range] = MappingProxyType({}),
 ) -> TracedFunction:
     """Run a function with traced objects in place of the leaves of its arguments.
 
@@ -220,6 +222,8 @@ def trace_call(
         Positions of numbers whose values are part of the program.
     settings
         How to trace.
+    argument_leaves
+        Name of an argument -> its leaves: inputs are called as the user calls them.
 
     Raises
     ------
@@ -233,6 +237,10 @@ def trace_call(
         None if place in known else variable_for(leaf, part, settings.symbolic)
         for place, (leaf, part) in enumerate(zip(leaves, parts, strict=True))
     ]
+    for argument, places in argument_leaves.items():
+        for number, variable in enumerate(variables[places.start : places.stop]):
+            if variable is not None:
+                variable.name = argument if len(places) == 1 else f"{argument}[{number}]"
     stands = [standing_for(*each) for each in zip(leaves, parts, variables, strict=True)]
     inputs = {place: variable for place, variable in enumerate(variables) if variable is not None}
     numbers = {variable: place for place, variable in inputs.items() if parts[place][0] == "number"}

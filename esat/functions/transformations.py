@@ -20,7 +20,7 @@ from esat.ops.gradients import WithGradient
 Function = Callable[..., Any]
 
 
-def _made(name: str, f: Function, body: Function, signature: bool = True) -> Jitted:
+def _made(name: str, f: Function, body: Function, signature: bool = True) -> Jitted[..., Any]:
     """A jitted function that a transformation makes of a function, with the function's options."""
     shown = getattr(f, "__qualname__", type(f).__name__).replace("<locals>.", "")
     body.__name__ = body.__qualname__ = f"{name}({shown})"
@@ -34,7 +34,7 @@ def _made(name: str, f: Function, body: Function, signature: bool = True) -> Jit
     return jit(body, **options)
 
 
-def grad(f: Function, argnums: Any = 0, has_aux: bool = False) -> Jitted:
+def grad(f: Function, argnums: Any = 0, has_aux: bool = False) -> Jitted[..., Any]:
     """The gradient of a function; see :func:`esat.grad`."""
 
     def gradient(*arguments: Any, **keywords: Any) -> Any:
@@ -44,7 +44,7 @@ def grad(f: Function, argnums: Any = 0, has_aux: bool = False) -> Jitted:
     return _made("grad", f, gradient)
 
 
-def value_and_grad(f: Function, argnums: Any = 0, has_aux: bool = False) -> Jitted:
+def value_and_grad(f: Function, argnums: Any = 0, has_aux: bool = False) -> Jitted[..., Any]:
     """The value and gradient of a function; see :func:`esat.value_and_grad`."""
 
     def both(*arguments: Any, **keywords: Any) -> Any:
@@ -53,7 +53,7 @@ def value_and_grad(f: Function, argnums: Any = 0, has_aux: bool = False) -> Jitt
     return _made("value_and_grad", f, both)
 
 
-def jacobian(f: Function, argnums: Any = 0, has_aux: bool = False, direction: Any = None) -> Jitted:
+def jacobian(f: Function, argnums: Any = 0, has_aux: bool = False, direction: Any = None) -> Jitted[..., Any]:
     """The Jacobian of a function; see :func:`esat.jacobian`."""
 
     def derivatives(*arguments: Any, **keywords: Any) -> Any:
@@ -62,7 +62,7 @@ def jacobian(f: Function, argnums: Any = 0, has_aux: bool = False, direction: An
     return _made("jacobian", f, derivatives)
 
 
-def hessian(f: Function, argnums: Any = 0) -> Jitted:
+def hessian(f: Function, argnums: Any = 0) -> Jitted[..., Any]:
     """The second derivatives of a function; see :func:`esat.hessian`."""
 
     def derivatives(*arguments: Any, **keywords: Any) -> Any:
@@ -72,7 +72,7 @@ def hessian(f: Function, argnums: Any = 0) -> Jitted:
     return _made("hessian", f, derivatives)
 
 
-def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> Jitted:
+def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> Jitted[..., Any]:
     """A function of batches; see :func:`esat.vmap`."""
 
     def batch(*arguments: Any) -> Any:
@@ -113,7 +113,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
 
 
 @functools.lru_cache(maxsize=256)
-def _pushed(f: Function) -> Jitted:
+def _pushed(f: Function) -> Jitted[..., Any]:
     def push(arguments: Any, tangents: Any) -> Any:
         return differentiation.pushed_forward("jvp", f, arguments, tangents)
 

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from esat.runtime.driver import Driver, title
 from esat.runtime.invariants import KeptValue, kept_values
 from esat.runtime.shapes import place_text
 from esat.runtime.variants import Variant
+
+Results: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+"""What type checkers take the results of a call for: an array, which may be unpacked as the tuple may be."""
 
 
 @runtime_checkable
@@ -108,7 +111,7 @@ class Executable:
         calls.attach(self._run_present)
         self._use(calls.driver)
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, *arguments: Any, **named: Any) -> Results:
         """Run the program; see the class.
 
         Parameters
@@ -124,8 +127,8 @@ class Executable:
         """
         try:
             if named:
-                return self._run_named(arguments, named)
-            return self.entry(*arguments)
+                return cast(Results, self._run_named(arguments, named))
+            return self.entry(*arguments)  # type: ignore[no-any-return] # a cast is a call, here of all places
         except Exception as error:
             located = located_error(self, error)
             if located is error:

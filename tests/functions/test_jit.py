@@ -591,3 +591,14 @@ def test_namespaces_outside_of_traces_are_numpys():
     with pytest.raises(AttributeError, match=r"did you mean: .*zeros"):
         _ = enp.zeroes
     assert "linspace" in dir(enp)
+
+
+def test_inputs_are_called_as_arguments_are() -> None:
+    @esat.jit
+    def weighted(weights, x, scale):
+        return scale * (weights["a"] @ x + weights["b"])
+
+    weighted({"a": np.ones((2, 3)), "b": np.ones(2)}, np.ones(3), 2.0)
+    (program,) = weighted.programs.values()
+    assert [str(variable) for variable in program.graph.inputs] == ["weights[0]", "weights[1]", "x", "scale"]
+    assert program.profile.message.startswith("test_inputs_are_called_as_arguments_are.weighted at ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -85,6 +85,10 @@ class Elementwise(Op):
     wide: Callable[..., Any] | None = None
     family: Family = field(default=Family.ELEMENTWISE, init=False)
     __signature__ = OperandSignature()
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *inputs: Any, **unknown: Any) -> Variable: ...
 
     def __init_subclass__(cls) -> None:
         cls.__doc__ = Documentation(cls.__doc__, cls.__doc__ or "")  # type: ignore[assignment]
