@@ -8,7 +8,6 @@ from typing import Any
 from numba.core import types
 
 from esat.codegen import cache
-from esat.codegen.ground.blas_library import load_blas
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.loop_ir import Array, Kernel
 from esat.codegen.kernel.narrow import Narrow
@@ -36,9 +35,7 @@ def compile_kernel(kernel: Kernel, target: Target, layout: Layout = "C") -> cach
     """
     printed, signature = print_source(kernel, target, layout, comments=False), signature_of(kernel, layout)
     options = _options(target)
-    # Numba, once it compiles a kernel, imports SciPy's BLAS for whatever core type that detects; loading
-    # one does not, and SciPy takes long to import.
-    return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options, load_blas)
+    return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options)
 
 
 @functools.lru_cache(maxsize=cache.RECENT_KERNELS)
@@ -47,7 +44,7 @@ def compile_narrow(narrow: Narrow, size: int, target: Target) -> cache.CompiledK
     printed = print_narrow(narrow, size, target, comments=False)
     signature = types.void(*(numba_type(array, "C") for array in narrow.kernel.arrays))
     options = _options(target)
-    return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options, load_blas)
+    return cache.load_or_compile(printed.text, ENTRY, signature, printed.environment, options)
 
 
 def assembly(kernel: Kernel, target: Target, layout: Layout = "C") -> str:

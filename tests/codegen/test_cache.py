@@ -26,7 +26,7 @@ from numba.core import types
 
 from esat.codegen import vector_math
 from esat.codegen.cache import CacheWarning, CompileOptions, KernelCache, kernel_cache
-from esat.codegen.cache.compiled_kernel import signature_text
+from esat.codegen.cache.compiled_kernel import compile_kernel, signature_text
 from esat.codegen.cache.fingerprint import kernel_key
 from esat.errors import CompileError
 from esat.storage import default_directory, entry
@@ -409,23 +409,27 @@ def test_new_processes_load_what_others_compiled(folder):
         assert ("False" in answers) == somebody_compiles
 
 
-@pytest.mark.usefixtures("_heeds_interrupts")
-def test_an_interrupt_waits_for_the_compilation_it_would_cut_off(cache):
-    def interrupt():
-        signal.raise_signal(signal.SIGINT)
+def _compile_interrupted(*arguments):
+    signal.raise_signal(signal.SIGINT)
+    return compile_kernel(*arguments)
 
+
+@pytest.mark.usefixtures("_heeds_interrupts")
+def test_an_interrupt_waits_for_the_compilation_it_would_cut_off(cache, monkeypatch):
+    monkeypatch.setattr(kernel_cache, "compile_kernel", _compile_interrupted)
     with pytest.raises(KeyboardInterrupt):
-        cache.load_or_compile(source(5.0), "kernel", SIGNATURE, {}, prepare=interrupt)
+        load(cache, 5.0)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert cache.info().misses == 1
     assert result(load(cache, 5.0)) == [0.0, 5.0, 10.0, 15.0]
     assert cache.info().memory_hits == 1
 
 
-def test_who_ignores_interrupts_goes_on_doing_so(cache):
+def test_who_ignores_interrupts_goes_on_doing_so(cache, monkeypatch):
+    monkeypatch.setattr(kernel_cache, "compile_kernel", _compile_interrupted)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        cache.load_or_compile(source(6.0), "kernel", SIGNATURE, {}, prepare=lambda: signal.raise_signal(2))
+        load(cache, 6.0)
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)

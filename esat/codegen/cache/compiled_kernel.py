@@ -26,6 +26,7 @@ from esat.codegen.cache import namespace
 from esat.codegen.cache.machine_code import MachineCode, assembly_of, finished
 from esat.codegen.ground.entry import entry_function, kinds_of
 from esat.codegen.ground.host import host_target
+from esat.codegen.ground.registries import fill_registries
 from esat.codegen.ground.target import Target
 from esat.codegen.loop_compiler.compiler import loop_compiler
 from esat.codegen.loop_compiler.contexts import RUN_TIME
@@ -228,6 +229,7 @@ def _compiled(
     is_wrapped: bool,
 ) -> Iterator[Any]:
     """Numba's result for the function ``entry``, which is forgotten afterwards unless Python calls it."""
+    fill_registries()
     filename = f"<esat-{key[:16]}>"
     functions = dict(environment)
     functions["__name__"] = namespace.__name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -91,7 +91,6 @@ class KernelCache:
         signature: Signature,
         environment: Mapping[str, object],
         options: CompileOptions | None = None,
-        prepare: Callable[[], object] = lambda: None,
     ) -> CompiledKernel:
         """The compiled function ``entry`` of ``source``.
 
@@ -107,8 +106,6 @@ class KernelCache:
             The objects that the source names: intrinsics, numba types, modules, scalars.
         options
             Flags of the compilation; None for those of :class:`CompileOptions` for this machine.
-        prepare
-            Called before numba compiles; not where the kernel is in memory or on disk.
 
         Raises
         ------
@@ -120,7 +117,7 @@ class KernelCache:
             chosen = CompileOptions(host_target()) if options is None else options
             if not runs_here(chosen.target):
                 raise CompileError(f"kernel {entry}: this machine cannot run code for {chosen.target.triple}")
-            return self._load_or_compile(source, entry, signature, environment, chosen, prepare)
+            return self._load_or_compile(source, entry, signature, environment, chosen)
 
     def _load_or_compile(
         self,
@@ -129,7 +126,6 @@ class KernelCache:
         signature: Signature,
         environment: Mapping[str, object],
         options: CompileOptions,
-        prepare: Callable[[], object],
     ) -> CompiledKernel:
         key = kernel_key(source, entry, signature_text(signature), environment, repr(options))
         with self._lock:
@@ -153,7 +149,6 @@ class KernelCache:
         try:
             kernel = self._load(key, source, entry, signature, options)
             if kernel is None:
-                prepare()
                 kernel = compile_kernel(key, source, entry, signature, environment, options)
                 self._save(kernel)
         except BaseException as error:

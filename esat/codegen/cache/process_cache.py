@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from numba.core.typing.templates import Signature
 
@@ -24,10 +24,9 @@ def load_or_compile(
     signature: Signature,
     environment: Mapping[str, object],
     options: CompileOptions | None = None,
-    prepare: Callable[[], object] = lambda: None,
 ) -> CompiledKernel:
     """See :meth:`KernelCache.load_or_compile`."""
-    return process_cache().load_or_compile(source, entry, signature, environment, options, prepare)
+    return process_cache().load_or_compile(source, entry, signature, environment, options)
 
 
 def info() -> CacheInfo:

@@ -18,7 +18,7 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.ground.blas_calls import call_blas
-from esat.codegen.ground.blas_library import load_blas, one_thread
+from esat.codegen.ground.blas_library import one_thread
 from esat.codegen.matmul.small_products import function_address, order_in_memory
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import granted_threads
@@ -217,7 +217,6 @@ def _share(
 
 @functools.cache
 def _kernel(character: str, by_rows: bool, is_column: bool) -> Callable[..., None]:
-    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     scalar = np.dtype(character).type
     number, word = NUMBA_TYPES[np.dtype(character).name], types.int64
     operand, result = types.Array(number, 2, "A"), types.Array(number, 2, "C")

@@ -10,7 +10,6 @@ from typing import Any
 from numba.core import types
 
 from esat.codegen import cache
-from esat.codegen.ground.blas_library import load_blas
 from esat.codegen.ground.target import Target
 from esat.codegen.template import NUMBA_TYPES
 
@@ -75,8 +74,6 @@ def compiled(function: Callable[..., None], dtype: str, target: Target, *ranks: 
     CompileError
         When numba refuses it.
     """
-    # Numba, once it compiles or loads a kernel, imports SciPy's BLAS for whatever core type that detects.
-    load_blas()
     signature = types.void(*(types.Array(NUMBA_TYPES[dtype], rank, "C") for rank in ranks))
     options = cache.CompileOptions(target, noalias=(function.__name__,))
     source = f"from typing import Any\n\n\n{inspect.getsource(function)}"

@@ -15,7 +15,7 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.ground.blas_calls import call_blas
-from esat.codegen.ground.blas_library import Package, load_blas, one_thread
+from esat.codegen.ground.blas_library import Package, one_thread
 from esat.codegen.matmul.small_products import function_address
 from esat.graph.op import Array
 
@@ -69,7 +69,6 @@ def multiply_vector(alpha: float, matrix: Array, vector: Array, beta: float, out
 
 @functools.cache
 def _kernel() -> Callable[..., None]:
-    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     number, word = types.float32, types.int64
     matrix, vector = types.Array(number, 2, "A"), types.Array(number, 1, "C")
     signature = types.void(word, types.boolean, word, word, number, matrix, vector, number, vector)

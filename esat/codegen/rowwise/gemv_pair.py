@@ -16,7 +16,6 @@ from numba.core import types
 
 from esat.codegen import cache
 from esat.codegen.compile import compile_kernel
-from esat.codegen.ground.blas_library import load_blas
 from esat.codegen.ground.target import Target
 from esat.codegen.lowering.lower import lower
 from esat.codegen.matmul.row_tiles import lanes_of
@@ -110,7 +109,6 @@ def compile_rows(kernel: RowsKernel, count: int | None, target: Target) -> cache
     count
         What :func:`rows_at_once` says.
     """
-    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     number, word = NUMBA_TYPES[kernel.dtype], types.int64
     matrix, vector = (types.Array(number, rank, "C") for rank in (2, 1))
     passed = [types.Array(NUMBA_TYPES[dtype], rank, "C") for dtype, rank in (*kernel.others, *kernel.kept)]

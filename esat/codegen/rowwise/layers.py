@@ -21,7 +21,7 @@ import numpy as np
 from numba.core import types
 
 from esat.codegen import cache
-from esat.codegen.ground.blas_library import load_blas, one_thread
+from esat.codegen.ground.blas_library import one_thread
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.overwriting import overwritable, overwrite
 from esat.codegen.lowering.lower import can_fuse, lower, supported
@@ -199,7 +199,6 @@ def _stored(variable: Variable) -> Variable:
 @functools.lru_cache(maxsize=cache.RECENT_KERNELS)
 def compile_layers(kernel: LayersKernel, target: Target) -> cache.CompiledKernel:
     """The machine code of a kernel; :func:`print_layers` says what it is called with."""
-    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     number, word = NUMBA_TYPES[kernel.dtype], types.int64
     matrix, vector = types.Array(number, 2, "C"), types.Array(number, 1, "C")
     signature = types.void(

@@ -16,7 +16,6 @@ import numpy as np
 from numba.core import types
 
 from esat.codegen import cache
-from esat.codegen.ground.blas_library import load_blas
 from esat.codegen.ground.target import Target
 from esat.codegen.sparse.sparse_calls import TURNS, SparseCalls, types_of_sparse
 from esat.codegen.sparse.sparse_rows import add_column_of_product, row_of_product, row_with_product
@@ -140,7 +139,6 @@ def sparse_with_product_routine(dtype: str, target: Target, threads: int | None)
 
 @functools.cache
 def _kernel_with_product(dtype: str, index: np.dtype[Any], width: int, target: Target) -> Callable[..., None]:
-    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     source = _WITH_PRODUCT.format(width=width, turns=TURNS)
     matrix, number, word = types.Array(NUMBA_TYPES[dtype], 2, "C"), types.float64, types.int64
     sparse = types_of_sparse(dtype, index)
@@ -154,7 +152,6 @@ def _kernel_with_product(dtype: str, index: np.dtype[Any], width: int, target: T
 def _kernel(
     format: Format, dtype: str, index: np.dtype[Any], width: int, adds: bool, target: Target
 ) -> Callable[..., None]:
-    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     template = _BY_ROWS if format == "csr" else _BY_COLUMNS
     start = "added[row, column]" if adds else "0"
     source = template.format(width=width, adds=int(adds), turns=TURNS, start=start)

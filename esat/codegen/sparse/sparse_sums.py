@@ -11,7 +11,6 @@ import numpy as np
 from numba.core import types
 
 from esat.codegen import cache
-from esat.codegen.ground.blas_library import load_blas
 from esat.codegen.ground.target import Target
 from esat.codegen.llvm.views import corrected, rounding_error
 from esat.codegen.sparse.sparse_calls import TURNS, SparseCalls, types_of_sparse
@@ -139,7 +138,6 @@ def sparse_quadratic_routine(dtype: str, target: Target, threads: int | None) ->
 
 @functools.cache
 def _quadratic_kernel(dtype: str, index: np.dtype[Any], width: int, target: Target) -> Callable[..., None]:
-    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     source = _SOURCE.format(
         operands=_QUADRATIC,
         parameters=_QUADRATIC,
@@ -162,7 +160,6 @@ def _quadratic_kernel(dtype: str, index: np.dtype[Any], width: int, target: Targ
 def _kernel(
     dtype: str, index: np.dtype[Any], width: int, squares: bool, target: Target
 ) -> Callable[..., None]:
-    load_blas()  # numba, once it loads a kernel, imports SciPy's BLAS for whatever core type that detects
     source = _SOURCE.format(
         operands=_BILINEAR,
         parameters=f"{_BILINEAR}, alpha",
