@@ -14,7 +14,6 @@ from numba.core import types
 from esat.codegen import cache
 from esat.codegen.cache import CompiledKernel
 from esat.codegen.compile import numba_type
-from esat.codegen.ground.blas_library import load_blas
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel
@@ -120,7 +119,5 @@ def compile_parallel_kernel(
         word,
     )
     options = cache.CompileOptions(target, noalias=(PARALLEL_ENTRY, *part_names(kernel)))
-    compiled = cache.load_or_compile(
-        printed.text, PARALLEL_ENTRY, signature, printed.environment, options, load_blas
-    )
+    compiled = cache.load_or_compile(printed.text, PARALLEL_ENTRY, signature, printed.environment, options)
     return ParallelKernel(kernel, partial, compiled)
