@@ -21,7 +21,7 @@ from esat.codegen import vector_math
 from esat.codegen.cache import CompileOptions, KernelCache
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
-from esat.codegen.vector_math import accuracy
+from tools import vector_accuracy
 
 NUMPY_EQUIVALENTS = {
     "sigmoid": scipy.special.expit,
@@ -90,10 +90,10 @@ def measure(name: str, bits: int, samples: int) -> tuple[float, float, float]:
     arity = vector_math.FUNCTIONS[name].arity
     function = kernel(name, bits).function
     with np.errstate(all="ignore"):
-        arguments = accuracy.sample(name, dtype, arity, samples, seed=11)
+        arguments = vector_accuracy.sample(name, dtype, arity, samples, seed=11)
     values = np.empty_like(arguments[0])
     function(values, *arguments)
-    error = accuracy.errors(name, arguments, values).max()
+    error = vector_accuracy.errors(name, arguments, values).max()
     generator = np.random.default_rng(2)
     operands = [generator.uniform(*RANGES.get(name, (0.01, 3)), COUNT).astype(dtype) for _ in range(arity)]
     out = np.empty_like(operands[0])

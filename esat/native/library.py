@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import inspect
 import struct
 from collections.abc import Callable, Sequence
@@ -14,12 +13,11 @@ from typing import Any
 from llvmlite import binding
 
 from esat.errors import CompileError
+from esat.native.host import description, target_machine
 from esat.native.types import ArrayType, Record, Scalar, record_of, signature_of
 from esat.storage import DiskStore, default_directory, digest_of, digest_of_sources
 
 _WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")
-_OPTIMIZATION = 1
-"""LLVM's level for the choice of instructions and registers."""
 
 
 class Library:
@@ -62,7 +60,7 @@ class Library:
 
             code = _object_code(translated(self._functions))
             self._store.save(key, code)
-        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine())
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine())
         engine.add_object_file(binding.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return engine
@@ -73,25 +71,7 @@ class Library:
         packages = {Path(inspect.getfile(function)).parent for function in self._functions}
         sources = [digest_of_sources(package) for package in sorted({*packages, Path(__file__).parent})]
         version = ".".join(map(str, binding.llvm_version_info))
-        host = binding.get_process_triple(), binding.get_host_cpu_name(), _features()
-        return digest_of([*names, *sources, version, *host])
-
-
-@functools.cache
-def _features() -> str:
-    return str(binding.get_host_cpu_features().flatten())
-
-
-def _target_machine() -> Any:
-    """A machine of its own for each user, which frees it."""
-    target = binding.Target.from_triple(binding.get_process_triple())
-    return target.create_target_machine(
-        cpu=binding.get_host_cpu_name(),
-        features=_features(),
-        opt=_OPTIMIZATION,
-        codemodel="jitdefault",
-        jit=True,
-    )
+        return digest_of([*names, *sources, version, *description()])
 
 
 def _object_code(text: str) -> bytes:
@@ -101,7 +81,7 @@ def _object_code(text: str) -> bytes:
     translator writes at length. With all of LLVM's second level it takes nine times as long.
     """
     module = binding.parse_assembly(text)
-    machine = _target_machine()
+    machine = target_machine()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     passes = binding.create_new_module_pass_manager()
     passes.add_sroa_pass()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from esat.codegen.ground.host import host_target
 from esat.egraph.identity import code_digest
 from esat.errors import CompileError, EsatError
 from esat.extract.arrays import IntArray
@@ -286,10 +287,10 @@ def winners() -> Winners:
 
 @functools.cache
 def _environment() -> str:
-    """Stands for the code that compiles and runs programs, and the computer."""
+    """Stands for the code that compiles and runs programs, and the machine."""
     package = Path(__file__).resolve().parent.parent
     rooms = [digest_of_sources(package / room) for room in ("phases", "codegen", "runtime")]
-    return " ".join([code_digest(), *rooms, platform.platform(), platform.processor(), np.__version__])
+    return " ".join([code_digest(), *rooms, platform.platform(), host_target().digest, np.__version__])
 
 
 def _described(extraction: Extraction) -> list[str]:

@@ -17,15 +17,14 @@ from benchmarks.vector_math import NUMPY_EQUIVALENTS, kernel
 from esat.codegen import vector_math
 from esat.codegen.cache import CompileOptions, KernelCache
 from esat.codegen.vector_math import (
-    accuracy,
     coefficients,
-    coefficients_generate,
     formulas,
     functions,
     linking,
     reduction,
     shared_code,
 )
+from tools import vector_accuracy, vector_coefficients
 
 NAMES = sorted(vector_math.FUNCTIONS)
 FORMATS = [32, 64]
@@ -72,8 +71,8 @@ def special_arguments(name: str, bits: int) -> list[np.ndarray]:
 def test_accuracy(name, bits):
     arity = vector_math.FUNCTIONS[name].arity
     with np.errstate(over="ignore"):
-        arguments = accuracy.sample(name, DTYPES[bits], arity, 150, seed=5)
-    errors = accuracy.errors(name, arguments, evaluate(name, bits, *arguments))
+        arguments = vector_accuracy.sample(name, DTYPES[bits], arity, 150, seed=5)
+    errors = vector_accuracy.errors(name, arguments, evaluate(name, bits, *arguments))
     worst = int(np.argmax(errors))
     assert errors[worst] < LIMIT, [argument[worst] for argument in arguments]
 
@@ -115,7 +114,7 @@ def test_special_values_are_numpys(name, bits):
 def test_same_value_in_body_and_remainder(name, bits):
     arity = vector_math.FUNCTIONS[name].arity
     with np.errstate(over="ignore"):
-        sample = accuracy.sample(name, DTYPES[bits], arity, 20, seed=6)
+        sample = vector_accuracy.sample(name, DTYPES[bits], arity, 20, seed=6)
     arguments = [np.concatenate(parts) for parts in zip(sample, special_arguments(name, bits), strict=True)]
     together = evaluate(name, bits, *arguments)
     single = np.empty_like(together)
@@ -198,7 +197,7 @@ def test_powers_of_two_in_one_step_or_two(name, bits):
     assert ("vscalef" in kernel(name, bits).assembly) == HOST.scales
     assert "ldexp" not in kernel(name, bits).assembly
     with np.errstate(over="ignore"):
-        sample = accuracy.sample(name, DTYPES[bits], vector_math.FUNCTIONS[name].arity, 200, seed=8)
+        sample = vector_accuracy.sample(name, DTYPES[bits], vector_math.FUNCTIONS[name].arity, 200, seed=8)
     arguments = [np.concatenate(parts) for parts in zip(sample, special_arguments(name, bits), strict=True)]
     expected, values = evaluate(name, bits, *arguments), np.empty_like(arguments[0])
     in_two_steps = kernel(name, bits, replace(HOST, scales=False))
@@ -213,10 +212,10 @@ def test_large_angles():
         [6381956970095103 * 2.0**797, -np.finfo(float).max, 2.0**20, 1.0, -(2.0**60), 1e-300, 1e22, 2.0]
     )
     for name in ("sin", "cos", "tan"):
-        assert accuracy.errors(name, (hard,), evaluate(name, 64, hard)).max() < LIMIT
+        assert vector_accuracy.errors(name, (hard,), evaluate(name, 64, hard)).max() < LIMIT
     hard = np.array([16367173 * 2.0**72, -np.finfo(np.float32).max, 2.0**20, 1.0, 2.0**24 + 2], np.float32)
     for name in ("sin", "cos", "tan"):
-        assert accuracy.errors(name, (hard,), evaluate(name, 32, hard)).max() < LIMIT
+        assert vector_accuracy.errors(name, (hard,), evaluate(name, 32, hard)).max() < LIMIT
 
 
 @pytest.mark.parametrize("bits", FORMATS)
@@ -263,12 +262,12 @@ def test_function_table():
     assert re.fullmatch("[0-9a-f]{64}", vector_math.VERSION)
     with pytest.raises(KeyError):
         vector_math.function("no such function", 64)
-    assert set(accuracy.references()) == set(NAMES)
+    assert set(vector_accuracy.references()) == set(NAMES)
 
 
 def test_coefficients_are_what_the_generator_writes():
     namespace: dict[str, object] = {}
-    exec(coefficients_generate.module_text(), namespace)
+    exec(vector_coefficients.module_text(), namespace)
     names = [name for name in namespace if name.isupper()]
     assert len(names) > 15
     for name in names:

@@ -105,7 +105,7 @@ def test_object_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr(translate, "translated", lambda _: pytest.fail("compiled again"))
         again = Library(FUNCTIONS, store).function(subset.loops)
         assert again(np.array([5, 9], np.int64), 9) == subset.loops(np.array([5, 9], np.int64), 9)
-        patch.setattr(library.binding, "get_host_cpu_name", lambda: "another")
+        patch.setattr(library, "description", lambda: ("any-system", "another", ""))
         with pytest.raises(pytest.fail.Exception, match="compiled again"):
             Library(FUNCTIONS, store).function(subset.loops)
 

@@ -28,6 +28,12 @@ def processors() -> frozenset[int] | None:
     return None if ask is None else frozenset(ask(0))
 
 
+def processor_count() -> int:
+    """How many processors this thread may run on; all of them where the system does not say."""
+    allowed = processors()
+    return len(allowed) if allowed is not None else os.cpu_count() or 1
+
+
 def functions() -> tuple[int, int]:
     """Addresses of the C library's ``sched_getcpu`` and ``sched_setaffinity``; zeros where one is missing."""
     if processors() is None:

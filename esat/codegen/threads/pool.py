@@ -41,7 +41,7 @@ class _Processors:
             self._asked_again = now + _ASKED_AGAIN_AFTER
             allowed = placement.processors()
             if allowed is None:
-                self._count = os.cpu_count() or 1
+                self._count = placement.processor_count()
             elif allowed != self.allowed:
                 self.allowed, self._count = allowed, len(allowed)
         return self._count
@@ -118,7 +118,7 @@ class HelperPool:
         self.put(protocol.HERE, here)
         self.put(protocol.ALLOW, allow)
         self.can_place = bool(allow)
-        self.allowed: frozenset[int] = frozenset()
+        self.allowed: frozenset[int] | None = frozenset()
         self._masks: dict[frozenset[int], np.ndarray[Any, Any]] = {}
 
     def put(self, offset: int, value: int) -> None:

@@ -1,6 +1,6 @@
 """Coefficients and constants of the vector functions, by format.
 
-Written by ``python -m esat.codegen.vector_math.coefficients_generate``, which says how.
+Written by ``python -m tools.vector_coefficients``, which says how.
 """
 
 from __future__ import annotations

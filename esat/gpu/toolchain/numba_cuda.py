@@ -76,7 +76,8 @@ class NumbaCuda:
             ) from error
         # A name that changes from call to call, and a variable of that name, which kernels do not read.
         text = re.sub(r"^\.common .*NumbaEnv.*$", "", text, flags=re.MULTILINE)
-        return text.replace(library._entry_name, "kernel")
+        entry = re.search(r"\.entry\s+([\w$]+)", text)
+        return text.replace(entry[1], "kernel") if entry else text
 
     def compile(self, launch: Launch, capability: tuple[int, int], *, contract: bool = True) -> Cubin:
         return linked(self.ptx(launch, capability, contract=contract), capability, contract=contract)

@@ -1,4 +1,4 @@
-"""Write ``coefficients.py``: run ``python -m esat.codegen.vector_math.coefficients_generate``.
+"""Write ``esat/codegen/vector_math/coefficients.py``: run ``python -m tools.vector_coefficients``.
 
 Every polynomial interpolates its function at the Chebyshev nodes of the interval, in 60 digits, and is
 then rounded; that is within a factor of two of the best polynomial, and needs no iteration.
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from esat.codegen.vector_math import coefficients as written
 from esat.records import record
 
 mp: Any = importlib.import_module("mpmath")
@@ -412,7 +413,7 @@ def _module_text() -> str:
     lines = [
         '"""Coefficients and constants of the vector functions, by format.',
         "",
-        "Written by ``python -m esat.codegen.vector_math.coefficients_generate``, which says how.",
+        "Written by ``python -m tools.vector_coefficients``, which says how.",
         '"""',
         "",
         "from __future__ import annotations",
@@ -445,4 +446,4 @@ def _module_text() -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("coefficients.py").write_text(module_text())
+    Path(written.__file__).write_text(module_text())

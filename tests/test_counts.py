@@ -1,0 +1,36 @@
+"""What ``tools/counts.py`` counts and nobody wants: circles, names used twice, questions about machines."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from tools import counts
+
+
+def trees(**files: str) -> list[counts.Tree]:
+    """Files of a package that is not there."""
+    return [(counts.PACKAGE / f"{name}.py", ast.parse(text)) for name, text in files.items()]
+
+
+def test_the_package_has_nothing_unwanted() -> None:
+    found = counts.unwanted(counts.trees())
+    assert not any(found.values()), found
+
+
+def test_what_is_unwanted_is_found() -> None:
+    found = counts.unwanted(
+        trees(
+            one="import numba\nfrom esat import two\nclass Name: ...\nx = numba.__version__, numba._hidden\n",
+            two="import os\nfrom esat import one\nclass Name: ...\ny = os.cpu_count()\n",
+        )
+    )
+    assert found["circles of imports"] == ["esat.one, esat.two"]
+    assert found["names used twice"] == ["Name: one.py, two.py"]
+    assert found["questions about the machine elsewhere"] == ["esat/two.py:4: cpu_count"]
+    assert found["private attributes without a reason"] == ["_hidden: one.py:4"]
+    assert set(found["reasons for private attributes that nobody uses"]) == set(counts.PRIVATE)
+
+
+def test_reasons_are_for_files_that_there_are() -> None:
+    assert all(Path(counts.ROOT, file).exists() for file in counts.ALLOWED_QUESTIONS)
