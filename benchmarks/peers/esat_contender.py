@@ -8,6 +8,7 @@ from typing import Any
 import esat
 from benchmarks.peers.cases import Case
 from benchmarks.peers.laab_cases import Expression
+from benchmarks.peers.model_cases import Model
 from esat.runtime import Executable
 
 VERSION = "working tree"
@@ -33,5 +34,31 @@ def executable(case: Case, dtype: str, mode: str | esat.Mode = "fast_run") -> Ex
     return compiled
 
 
-def prepare(case: Case, dtype: str) -> Callable[..., Any]:
-    return executable(case, dtype)
+class ModelNamespace:
+    """esat's functions as models name them."""
+
+    exp, log, log1p, sqrt, tanh, erf = esat.exp, esat.log, esat.log1p, esat.sqrt, esat.tanh, esat.erf
+    maximum, matmul, sum, max, cumsum = esat.maximum, esat.matmul, esat.sum, esat.max, esat.cumsum
+    concatenate, stack, diagonal = esat.concatenate, esat.stack, esat.diagonal
+    cholesky, solve = esat.linalg.cholesky, esat.linalg.solve
+
+    @staticmethod
+    def solve_triangular(factor: Any, right: Any) -> Any:
+        return esat.linalg.solve_triangular(factor, right, lower=True)
+
+    @staticmethod
+    def logdet(matrix: Any) -> Any:
+        return esat.linalg.slogdet(matrix)[1]
+
+
+def differentiated(model: Model, dtype: str) -> Executable:
+    """A model's log-density and its gradients, compiled."""
+    inputs = [esat.tensor(f"x{place}", shape=shape, dtype=dtype) for place, shape in enumerate(model.shapes)]
+    density = model.density(ModelNamespace, *inputs)
+    graph = esat.Graph(inputs, [density, *esat.grad(density, inputs)])
+    compiled: Executable = esat.compile(graph)
+    return compiled
+
+
+def prepare(case: Case | Model, dtype: str) -> Callable[..., Any]:
+    return differentiated(case, dtype) if isinstance(case, Model) else executable(case, dtype)

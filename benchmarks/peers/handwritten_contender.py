@@ -1,4 +1,4 @@
-"""What somebody would write who knows NumPy, SciPy, their BLAS and linear algebra."""
+"""What somebody would write who knows NumPy, SciPy, their BLAS and linear algebra; models for numba."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ import numpy as np
 from benchmarks.peers.cases import Case
 from benchmarks.peers.contenders import Unsupported
 from benchmarks.peers.laab_cases import Expression
+from benchmarks.peers.model_cases import Model
 
 VERSION = np.__version__
 
 
-def prepare(case: Case, dtype: str) -> Callable[..., Any]:
+def prepare(case: Case | Model, dtype: str) -> Callable[..., Any]:
+    if isinstance(case, Model):
+        if case.by_hand is None:
+            raise Unsupported("nobody wrote it by hand")
+        return case.by_hand()
     if not isinstance(case, Expression):
         raise Unsupported("nobody wrote it by hand")
     return case.by_hand

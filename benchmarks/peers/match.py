@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks.peers.cases import Case
 from benchmarks.peers.client import Client, ContenderLostError
 from benchmarks.peers.contenders import OURS
+from benchmarks.peers.model_cases import Model
 from benchmarks.peers.record import Limits, Record
 
 TOLERANCE: Mapping[str, float] = {"float64": 1e-10, "float32": 1e-4}
@@ -101,7 +102,7 @@ class Contest:
 
         return Limits(self.threads, rate("copy"), {dtype: rate("product", dtype) for dtype in dtypes})
 
-    def play(self, case: Case, size: int, dtype: str) -> Record:
+    def play(self, case: Case | Model, size: int, dtype: str) -> Record:
         """Time all contenders that can compute the case and do it right."""
         notes: dict[str, str] = {}
         first_call: dict[str, float] = {}

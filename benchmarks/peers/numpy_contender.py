@@ -29,7 +29,19 @@ class Namespace:
 
 
 class Reference(Namespace):
-    """The same without SciPy, which would load its BLAS into the processes of the others."""
+    """The same without SciPy, which would load its BLAS into the processes of the others; and what models
+    need besides."""
+
+    log1p, cumsum, concatenate, stack = np.log1p, np.cumsum, np.concatenate, np.stack
+    cholesky, solve, diagonal = np.linalg.cholesky, np.linalg.solve, np.diagonal
+
+    @staticmethod
+    def solve_triangular(factor: Any, right: Any) -> Any:
+        return np.linalg.solve(factor, right)
+
+    @staticmethod
+    def logdet(matrix: Any) -> Any:
+        return np.linalg.slogdet(matrix)[1]
 
     @staticmethod
     def erf(x: Any) -> Any:

@@ -31,9 +31,10 @@ from benchmarks.peers import machine
 from benchmarks.peers.cases import CASES, Case
 from benchmarks.peers.contenders import Unsupported, module_name
 from benchmarks.peers.laab_cases import EXPRESSIONS, Expression
+from benchmarks.peers.model_cases import MODELS, Model
 from benchmarks.peers.numpy_contender import Reference
 
-_CASES = {case.name: case for case in (*CASES, *EXPRESSIONS)}
+_CASES: dict[str, Case | Model] = {case.name: case for case in (*CASES, *EXPRESSIONS, *MODELS)}
 
 
 class Worker:
@@ -41,7 +42,7 @@ class Worker:
 
     def __init__(self, contender: str) -> None:
         self.module = importlib.import_module(module_name(contender))
-        self._prepared: dict[tuple[Case, str], Callable[..., Any]] = {}
+        self._prepared: dict[tuple[Case | Model, str], Callable[..., Any]] = {}
         self._function: Callable[..., Any] | None = None
         self._by_hand: Callable[..., Any] | None = None
         self._arrays: tuple[np.ndarray, ...] = ()
@@ -59,8 +60,7 @@ class Worker:
         results = self._function(*arrays)
         seconds = time.perf_counter() - start
         found = [np.asarray(one) for one in (results if isinstance(results, (tuple, list)) else (results,))]
-        wanted = chosen.function(Reference, *(array.astype(np.float64) for array in arrays))
-        error = largest_error(found, wanted if isinstance(wanted, tuple) else (wanted,))
+        error = _error(chosen, found, [array.astype(np.float64) for array in arrays])
         dtypes = sorted({str(one.dtype) for one in found})
         moved = sum(array.nbytes for array in (*arrays, *found))
         self._arrays = arrays
@@ -93,6 +93,13 @@ class Worker:
             return {"unsupported": str(reason)}
         except Exception as error:  # whatever a library raises is a result of the benchmark
             return {"failed": f"{type(error).__name__}: {error}"[:400]}
+
+
+def _error(case: Case | Model, found: list[np.ndarray], at: list[np.ndarray]) -> float:
+    if isinstance(case, Model):
+        return case.error(Reference, found, at)
+    wanted = case.function(Reference, *at)
+    return largest_error(found, wanted if isinstance(wanted, tuple) else (wanted,))
 
 
 def largest_error(found: list[np.ndarray], wanted: tuple[Any, ...]) -> float:
