@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -27,10 +27,12 @@ __all__ = [
     "fftfreq",
     "fftn",
     "fftshift",
+    "hfft",
     "ifft",
     "ifft2",
     "ifftn",
     "ifftshift",
+    "ihfft",
     "irfft",
     "irfft2",
     "irfftn",
@@ -41,6 +43,9 @@ __all__ = [
 ]
 
 Norm = Literal["backward", "ortho", "forward"] | None
+
+_OPPOSITE: Mapping[Any, Norm] = {None: "forward", "backward": "forward", "forward": "backward"}
+"""The norm of an inverse transform that divides where this one would not; "ortho" is its own."""
 
 
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
@@ -104,6 +109,38 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Norm = None) -> Va
         How many there are; by default ``2 * (m - 1)`` for ``m`` frequencies.
     """
     return _along("irfft", as_variable(a), n, axis, norm)
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
+    """The real frequencies of numbers whose second half is conjugate to the first, which ``a`` is.
+
+    Parameters
+    ----------
+    a, axis, norm
+        As for :func:`fft`.
+    n
+        How many frequencies there are; by default ``2 * (m - 1)`` for ``m`` numbers.
+
+    Examples
+    --------
+    >>> esat.fft.hfft([1.0, 2.0, 3.0]).eval()
+    array([ 8., -2.,  0., -2.])
+    """
+    return irfft(op_named("conj")(a), n, axis, _OPPOSITE.get(norm, norm))
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
+    """The first ``n // 2 + 1`` of the numbers of which :func:`hfft` gives ``a``, which is real.
+
+    The parameters are those of :func:`rfft`.
+
+    Examples
+    --------
+    >>> esat.fft.ihfft([8.0, -2.0, 0.0, -2.0]).eval()
+    array([1.-0.j, 2.-0.j, 3.-0.j])
+    """
+    result: Variable = op_named("conj")(rfft(a, n, axis, _OPPOSITE.get(norm, norm)))
+    return result
 
 
 def _along(kind: str, operand: Variable, n: int | None, axis: int, norm: Norm) -> Variable:

@@ -20,6 +20,9 @@ from esat.ops.reduction import SUM, reduce, sum_to
 from esat.ops.shape import as_size, folded, known_size, size_of
 from esat.records import record
 
+FARTHEST = 2**62
+"""Diagonals this far from the main one lie outside every matrix; int64 may not hold how far others are."""
+
 
 @record(frozen=True, eq=False, repr=False)
 class Alloc(Op):
@@ -298,5 +301,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Variable:  # no
 
 def _diagonal_matrix(name: str, constructor: str, rows: Any, columns: Any, k: Any, dtype: Any) -> Variable:
     op = DiagonalMatrix(name, constructor, "float64" if dtype is None else normalize_dtype(dtype))
+    if isinstance(k, int):
+        k = max(-FARTHEST, min(k, FARTHEST))
     result: Variable = op(rows, rows if columns is None else columns, k)
     return result

@@ -1,5 +1,7 @@
 """Fourier transforms: against NumPy's, their derivatives and batches, and in functions of arrays."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from oracle import agree
@@ -26,6 +28,18 @@ def test_one_axis(name, dtype):
     for options in OPTIONS:
         static = (True,) if "n" in options or name == "irfft" else (True, False)
         agree(lambda x, o=options: ours(x, **o), lambda x, o=options: theirs(x, **o), x, static=static)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_real_frequencies(dtype):
+    x = (COMPLEX if dtype.startswith("c") else REAL).astype(dtype)
+    for options in OPTIONS:
+        for name in ("hfft",) if dtype.startswith("c") else ("hfft", "ihfft"):
+            ours, theirs = (partial(getattr(module, name), **options) for module in (esat.fft, np.fft))
+            agree(ours, theirs, x, static=(True,))
+    if dtype.startswith("c"):
+        with pytest.raises(DtypeError):
+            esat.fft.ihfft(x)
 
 
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2"])

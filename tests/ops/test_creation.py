@@ -64,6 +64,12 @@ def test_arange_errors():
         esat.arange(1j)
 
 
+@pytest.mark.parametrize("k", [2**80, -(2**63) - 1, 2**63 - 1])
+def test_diagonals_out_of_sight(k):
+    np.testing.assert_array_equal(esat.eye(2, k=k).eval(), np.zeros((2, 2)))
+    np.testing.assert_array_equal(esat.tri(2, k=k).eval(), np.full((2, 2), float(k > 0)))
+
+
 @pytest.mark.parametrize("arguments", [(3,), (3, 4), (3, 2, 1), (2, 3, -1), (0, 3), (2, 2, 5)])
 def test_eye_and_tri(arguments):
     agree(lambda: esat.eye(*arguments), lambda: np.eye(*arguments))
