@@ -42,6 +42,7 @@ from esat.codegen.ground.builtin_function import (
     pointer,
     python_function,
 )
+from esat.codegen.ground.leaving import OUT_OF_BOUNDS
 from esat.records import record
 
 _NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282
@@ -228,12 +229,18 @@ class _Text(BodyWriter):
         return self._module(f"  store i64 0, ptr {claim}\n")
 
     def _return(self) -> None:
-        """Return the results, or fail as the ordinary entry of kernels does: one had no memory."""
+        """Return the results, or fail as the ordinary entry of kernels does: one had no memory.
+
+        Where a kernel has left because of an index, the call goes elsewhere.
+        """
         status = self.value("load i32, ptr %status")
         result = self.value("load ptr, ptr %result")
         self.line(f"br i1 {self.value(f'icmp eq i32 {status}, 0')}, label %complete, label %incomplete")
         self.begin("incomplete")
         self.line(f"call void {python_function('Py_DecRef')}(ptr {result})")
+        left = self.value(f"icmp eq i32 {status}, {OUT_OF_BOUNDS}")
+        self.line(f"br i1 {left}, label %otherwise, label %lacking")
+        self.begin("lacking")
         text = pointer(self.memory.record(b"a kernel found no memory\0"))
         raising = f"call void {python_function('PyErr_SetString')}"
         self.line(f"{raising}(ptr {pointer(id(MemoryError))}, ptr {text})")

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from esat.graph import Apply, Family, TensorType, Variable
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.part import part_of
 from esat.ops.reduction import Reduction
 
 Space: TypeAlias = tuple[int, ...]
@@ -100,6 +101,20 @@ class Spaces:
         elif op.typing == "same":
             for number, place in zip(operands[0], result, strict=True):
                 self._equate(number, place)
+        else:
+            self._relate_part(node, operands, result)
+
+    def _relate_part(self, node: Apply, operands: Sequence[tuple[int, ...]], result: Sequence[int]) -> None:
+        """Relate the axes of what index arrays choose, if that is what the node does."""
+        part = part_of(node)
+        if part is None:
+            return
+        for number, along in zip(operands[0], part.axes, strict=True):
+            if isinstance(along, int):
+                self._equate(number, result[along])
+        for position, axes in part.arrays.items():
+            wide = [result[axis] for axis in axes]
+            self._relate_stretched(node.inputs[position], operands[position], wide)
 
     def _relate_stretched(self, variable: Variable, numbers: Sequence[int], result: Sequence[int]) -> None:
         for flag, number, place in zip(variable.tensor_type.broadcastable, numbers, result, strict=True):

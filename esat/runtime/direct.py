@@ -116,7 +116,7 @@ def may_be_direct(program: Program) -> bool:
     in_place = map(program.is_in_place, program.updated, values)
     if not all(certainty == "always" for certainty in in_place):
         return False
-    simple = all(_is_simple(program, group) for group in program.steps)
+    simple = all(_is_simple(program, group) for group in program.steps) and _can_be_repeated(program)
     return simple and len(set(results)) == len(results) and set(results) == set(program.memory.fresh)
 
 
@@ -233,6 +233,21 @@ def _with_values(
         return otherwise(*arguments, out=out)
 
     return call
+
+
+def _can_be_repeated(program: Program) -> bool:
+    """Whether no kernel leaves before its end once a shared variable has been overwritten.
+
+    Such calls are the driver's to make, from the beginning.
+    """
+    overwrites = [
+        any(base_of(program, output) in program.overwritten for output in group.outputs)
+        for group in program.steps
+    ]
+    leaves = [
+        group.kind == "kernel" and program.kernels[group].instead is not None for group in program.steps
+    ]
+    return not any(any(overwrites[:number]) for number, one in enumerate(leaves) if one)
 
 
 def _is_simple(program: Program, group: Group) -> bool:

@@ -32,6 +32,7 @@ from esat.phases.exact import adds_up
 from esat.phases.group import Group
 from esat.phases.memory import MemoryPlan
 from esat.progress import progress
+from esat.runtime.interpreted import Interpreted, may_leave
 from esat.runtime.program import KernelCall
 from esat.runtime.threads import ThreadedKernel
 
@@ -164,7 +165,8 @@ class Kernels:
         narrow = find_narrow(kernel)
         fitted = None if narrow is None else _Fitted(narrow, target)
         text = partial(print_kernel, kernel, target)
-        return KernelCall(inputs, contiguous, strided, text, threaded, fitted, code)
+        instead = Interpreted(group, inputs, taken) if may_leave(kernel) else None
+        return KernelCall(inputs, contiguous, strided, text, threaded, fitted, code, instead)
 
 
 class _Fitted:

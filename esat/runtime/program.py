@@ -52,6 +52,8 @@ class KernelCall:
         None. Which one runs must not depend on the number of threads: they differ in rounding.
     code
         Of ``contiguous``; None where that is no compiled kernel.
+    instead
+        Called with the same arrays where a variant raises an IndexError; None for kernels that do not.
     """
 
     inputs: tuple[Variable, ...]
@@ -61,6 +63,7 @@ class KernelCall:
     threaded: ThreadedKernel | None = None
     fitted: Callable[[Sequence[tuple[int, ...]]], Callable[..., Any] | None] | None = None
     code: CompiledKernel | None = None
+    instead: Callable[..., None] | None = None
 
 
 Routine = Callable[..., Any]

@@ -107,7 +107,15 @@ class StepWriter:
         if condition:
             function = f"({function} if {condition} else {strided})"
         outputs = [self.writer.names[output] for output in group.outputs]
-        self.writer.line(f"{function}({', '.join([*outputs, *map(self.writer.operand, call.inputs)])})")
+        arguments = ", ".join([*outputs, *map(self.writer.operand, call.inputs)])
+        if call.instead is None:
+            self.writer.line(f"{function}({arguments})")
+            return
+        instead = self.writer.bind(f"instead_{number}", call.instead)
+        self.writer.line("try:")
+        self.writer.line(f"    {function}({arguments})")
+        self.writer.line("except IndexError:")
+        self.writer.line(f"    {instead}({arguments})")
 
     def _contiguity(self, inputs: Sequence[Variable]) -> str:
         """The condition under which all inputs are C-contiguous; empty where they always are."""

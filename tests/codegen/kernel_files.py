@@ -20,6 +20,7 @@ from esat.codegen.kernel import loop_ir
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
+from esat.ops.index.advanced import advanced_subtensor
 from esat.ops.reduction import ARGMAX, MAX, SUM, reduce
 
 FOLDER = Path(__file__).parent / "kernels"
@@ -49,6 +50,8 @@ def programs() -> dict[str, Program]:
     v, w = variable("float32", None), variable("float32", None)
     row, column = variable("float64", None), variable("float64", None, 1)
     whole = variable("int32", None, None)
+    places = variable("int64", None)
+    chosen = advanced_subtensor(x, (places,))
     total = reduce(SUM, x, 1, keepdims=True)
     centred = op("sub", x, op("mul", total, 0.01))
     squares = reduce(SUM, op("sqr", centred), 1, keepdims=True)
@@ -66,6 +69,7 @@ def programs() -> dict[str, Program]:
         "layer_norm": ([op("mul", op("div", centred, op("sqrt", squares)), row)], [x, row]),
         "sums_of_columns": ([reduce(SUM, op("exp", x), 0)], [x]),
         "places_of_maxima": ([reduce(ARGMAX, x, 1)], [x]),
+        "chosen_rows": ([reduce(SUM, op("mul", chosen, y), 1)], [x, y, places]),
         "integers": ([op("add", op("mul", whole, whole), 1)], [whole]),
     }
 

@@ -30,6 +30,7 @@ from esat.codegen.ground.builtin_function import (
     pointer,
     python_function,
 )
+from esat.codegen.ground.leaving import OUT_OF_BOUNDS
 
 Kind = tuple[int, int] | None
 """Rank and bytes of an element of an array; None for an integer of 64 bits."""
@@ -51,8 +52,9 @@ def kinds_of(signature: Signature) -> tuple[Kind, ...] | None:
 def entry_function(address: int, kinds: Sequence[Kind], kept: object) -> Callable[..., None]:
     """The native function at an address, callable by Python.
 
-    It raises a TypeError unless it is called with arrays of the right ranks and integers, and a MemoryError
-    where the kernel fails: nothing else makes one fail. Dtypes, sizes and layouts are not checked.
+    It raises a TypeError unless it is called with arrays of the right ranks and integers, an IndexError where
+    a check of the kernel says so, and a MemoryError where it fails otherwise: nothing else makes one fail.
+    Dtypes, sizes and layouts are not checked.
 
     Parameters
     ----------
@@ -90,6 +92,7 @@ class _Text(BodyWriter):
         )
         self.expected = pointer(memory.record(f"a kernel takes {expected}".encode() + b"\0"))
         self.failed = pointer(memory.record(b"a kernel found no memory\0"))
+        self.outside = pointer(memory.record(b"an index of a kernel is out of bounds\0"))
 
     def module(self) -> str:
         """The function as a module."""
@@ -108,7 +111,12 @@ class _Text(BodyWriter):
         state = self.value(f"call ptr {python_function('PyEval_SaveThread')}()")
         status = self.value(f"call i32 {address}({', '.join(arguments)})")
         self.line(f"call void {python_function('PyEval_RestoreThread')}(ptr {state})")
-        self.require([self.value(f"icmp eq i32 {status}, 0")], "failed")
+        complete, incomplete = self.label("complete"), self.label("incomplete")
+        self.line(f"br i1 {self.value(f'icmp eq i32 {status}, 0')}, label %{complete}, label %{incomplete}")
+        self.begin(incomplete)
+        left = self.value(f"icmp eq i32 {status}, {OUT_OF_BOUNDS}")
+        self.line(f"br i1 {left}, label %outside, label %failed")
+        self.begin(complete)
         self.line(f"call void {python_function('Py_IncRef')}(ptr {pointer(id(None))})")
         self.line(f"ret ptr {pointer(id(None))}")
         body = "\n".join(self.lines)
@@ -122,6 +130,9 @@ class _Text(BodyWriter):
             "  br label %raised\n"
             "failed:\n"
             f"  {raising} {pointer(id(MemoryError))}, ptr {self.failed})\n"
+            "  br label %raised\n"
+            "outside:\n"
+            f"  {raising} {pointer(id(IndexError))}, ptr {self.outside})\n"
             "  br label %raised\n"
             "raised:\n"
             "  ret ptr null\n"

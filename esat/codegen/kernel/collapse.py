@@ -7,10 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
-from esat.codegen.kernel.loop_ir import Array, Axis, Index, Kernel, Load, Loop, Statement, Store, Tile, walk
+from esat.codegen.kernel.loop_ir import (
+    Array,
+    Axis,
+    Kernel,
+    Load,
+    LoadAt,
+    Loop,
+    Places,
+    Statement,
+    Store,
+    Tile,
+    walk,
+)
 
 _Pair = tuple[int, int]
+_Entry = TypeVar("_Entry")
+
+
+class _MapIndex(Protocol):
+    """Another index for the same array."""
+
+    def __call__(self, array: int, index: tuple[_Entry, ...], /) -> tuple[_Entry, ...]: ...
 
 
 def collapse(kernel: Kernel) -> Kernel:
@@ -26,18 +46,23 @@ def collapse(kernel: Kernel) -> Kernel:
 
 def _without_single_axes(kernel: Kernel) -> Kernel:
     """Arrays viewed without their axes of size 1."""
-    kept: dict[int, tuple[int, ...]] = {}
+    named: dict[int, set[int]] = {}
     for statement in walk(kernel.body):
-        if isinstance(statement, Load | Store):
-            named = tuple(place for place, axis in enumerate(statement.index) if axis is not None)
-            kept[statement.array] = named
+        if isinstance(statement, Load | LoadAt | Store):
+            places = (place for place, axis in enumerate(statement.index) if axis is not None)
+            named.setdefault(statement.array, set()).update(places)
+    kept = {number: sorted(places) for number, places in named.items()}
     arrays = [
         replace(array, groups=tuple(array.groups[place] for place in kept[number]))
         if number in kept
         else array
         for number, array in enumerate(kernel.arrays)
     ]
-    body = _map_body(kernel.body, lambda index: tuple(axis for axis in index if axis is not None))
+
+    def named_only(array: int, index: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
+        return tuple(index[place] for place in kept[array])
+
+    body = _map_body(kernel.body, named_only)
     return _with_arrays(replace(kernel, body=body), arrays)
 
 
@@ -48,14 +73,17 @@ def _with_arrays(kernel: Kernel, arrays: list[Array]) -> Kernel:
 
 def _map_body(
     body: tuple[Statement, ...],
-    map_index: Callable[[Index], Index],
+    map_index: _MapIndex,
     map_loop: Callable[[Loop], tuple[Statement, ...]] = lambda loop: (loop,),
 ) -> tuple[Statement, ...]:
     """All statements with their indices, and then their loops, mapped."""
     mapped: list[Statement] = []
     for statement in body:
-        if isinstance(statement, Load | Store):
-            mapped.append(replace(statement, index=map_index(statement.index)))
+        if isinstance(statement, LoadAt):
+            index = map_index(statement.array, statement.index)
+            mapped.append(LoadAt(statement.value, statement.array, index, statement.comment))
+        elif isinstance(statement, Load | Store):
+            mapped.append(replace(statement, index=map_index(statement.array, statement.index)))
         elif isinstance(statement, Loop):
             inner = replace(statement, body=_map_body(statement.body, map_index, map_loop))
             mapped += map_loop(inner)
@@ -84,7 +112,7 @@ def _is_joint(kernel: Kernel, pair: _Pair) -> bool:
     tiles_below: set[int] = set()
     places: dict[int, int] = {}
     for statement in walk(kernel.body):
-        if isinstance(statement, Load | Store):
+        if isinstance(statement, Load | LoadAt | Store):
             place = statement.index.index(outer) if outer in statement.index else -1
             if not _behind(statement.index, pair) or places.setdefault(statement.array, place) != place:
                 return False
@@ -100,7 +128,7 @@ def _is_joint(kernel: Kernel, pair: _Pair) -> bool:
     return True
 
 
-def _behind(axes: Index, pair: _Pair) -> bool:
+def _behind(axes: Places, pair: _Pair) -> bool:
     outer, inner = pair
     if outer not in axes or inner not in axes:
         return outer not in axes and inner not in axes
@@ -112,7 +140,7 @@ def _join(kernel: Kernel, pair: _Pair) -> Kernel:
     outer, inner = pair
     groups: dict[int, tuple[tuple[int, ...], ...]] = {}
     for statement in walk(kernel.body):
-        if isinstance(statement, Load | Store) and outer in statement.index:
+        if isinstance(statement, Load | LoadAt | Store) and outer in statement.index:
             place = statement.index.index(outer)
             old = kernel.arrays[statement.array].groups
             groups[statement.array] = (*old[:place], old[place] + old[place + 1], *old[place + 2 :])
@@ -120,7 +148,7 @@ def _join(kernel: Kernel, pair: _Pair) -> Kernel:
         replace(array, groups=groups.get(number, array.groups)) for number, array in enumerate(kernel.arrays)
     ]
 
-    def without_outer(index: Index) -> Index:
+    def without_outer(array: int, index: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
         return tuple(axis for axis in index if axis != outer)
 
     def joined(loop: Loop) -> tuple[Statement, ...]:

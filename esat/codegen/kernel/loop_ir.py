@@ -33,6 +33,17 @@ from esat.records import record
 Index: TypeAlias = tuple[int | None, ...]
 """One entry an axis of an array: the loop axis that runs along it, or None where its size is 1."""
 
+
+@record(frozen=True, slots=True)
+class At:
+    """The place along an axis that an int64 value says: one that there is, counted from the front."""
+
+    value: int
+
+
+Places: TypeAlias = tuple[int | At | None, ...]
+"""As :data:`Index`, with values for axes that no loop runs along."""
+
 AccumulatorKind: TypeAlias = Choice["sum", "combine", "argmax", "argmin"]
 
 MAXIMUM = "maximum({0}, {1})"
@@ -87,6 +98,28 @@ class Load:
 
 
 @record(frozen=True, slots=True)
+class LoadAt:
+    """``value`` is the element of ``array`` at a place that values say, for some of its axes."""
+
+    value: int
+    array: int
+    index: Places
+    comment: str = field(default="", compare=False)
+
+
+@record(frozen=True, slots=True)
+class Size:
+    """``value`` is the size of an axis of an array as passed, as int64."""
+
+    value: int
+    array: int
+    axis: int
+    comment: str = field(default="", compare=False)
+
+    dtype = "int64"
+
+
+@record(frozen=True, slots=True)
 class Literal:
     """``value`` is a number, given as source text because NaN and -0.0 do not compare by value."""
 
@@ -137,6 +170,17 @@ class Store:
     operand: int
     comment: str = field(default="", compare=False)
     kept: bool = False
+
+
+@record(frozen=True, slots=True)
+class Check:
+    """Leaves the kernel where the bool ``operand`` is True: nothing has been written yet.
+
+    It stands outside of loops.
+    """
+
+    operand: int
+    comment: str = field(default="", compare=False)
 
 
 @record(frozen=True, slots=True)
@@ -196,8 +240,8 @@ class Tile:
     body: tuple[Statement, ...]
 
 
-Definition: TypeAlias = Load | Literal | Compute | Convert
-Statement: TypeAlias = Definition | Store | Update | Loop | Tile
+Definition: TypeAlias = Load | LoadAt | Size | Literal | Compute | Convert
+Statement: TypeAlias = Definition | Store | Check | Update | Loop | Tile
 
 
 @record(frozen=True, slots=True)
@@ -247,9 +291,21 @@ def operands_of(statement: Statement) -> tuple[int, ...]:
     """The values a statement reads itself."""
     if isinstance(statement, Compute):
         return statement.operands
-    if isinstance(statement, Convert | Store | Update):
+    if isinstance(statement, LoadAt):
+        return places_of(statement.index)
+    if isinstance(statement, Convert | Store | Check | Update):
         return (statement.operand,)
     return ()
+
+
+def axes_of(index: Places) -> tuple[int, ...]:
+    """The loop axes an index names, in order."""
+    return tuple(entry for entry in index if isinstance(entry, int))
+
+
+def places_of(index: Places) -> tuple[int, ...]:
+    """The values an index names, in order."""
+    return tuple(entry.value for entry in index if isinstance(entry, At))
 
 
 def is_square(statement: Compute) -> bool:

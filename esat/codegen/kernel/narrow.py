@@ -16,7 +16,18 @@ from math import prod
 import numpy as np
 
 from esat.codegen.kernel.collapse import collapse
-from esat.codegen.kernel.loop_ir import Compute, Index, Kernel, Load, Loop, Statement, Store, Tile, walk
+from esat.codegen.kernel.loop_ir import (
+    Compute,
+    Index,
+    Kernel,
+    Load,
+    LoadAt,
+    Loop,
+    Statement,
+    Store,
+    Tile,
+    walk,
+)
 from esat.ops.elementwise.code import VECTOR_MATH
 from esat.records import record
 
@@ -89,7 +100,7 @@ def find_narrow(kernel: Kernel) -> Narrow | None:
     kernel = collapse(kernel)
     kernel = replace(kernel, body=_merged(kernel.body))
     paths = list(_paths(kernel.body, ()))
-    if any(isinstance(statement, Tile) for statement in walk(kernel.body)) or not paths:
+    if any(isinstance(one, Tile | LoadAt) for one in walk(kernel.body)) or not paths:
         return None
     axis, around = _innermost(paths)
     if axis is None or around is None or not all(_suits(loop, axis) for loop in _loops(kernel.body)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from esat.codegen.kernel.loop_ir import Axis, Kernel, Load, Loop, Statement, Store, Tile, walk
+from esat.codegen.kernel.loop_ir import Axis, Kernel, Load, LoadAt, Loop, Size, Statement, Store, Tile, walk
 from esat.errors import CompileError
 
 
@@ -24,7 +24,7 @@ def overwritable(kernel: Kernel) -> tuple[tuple[int, int], ...]:
     for position, statement in enumerate(walk(kernel.body)):
         if isinstance(statement, Store):
             first_store.setdefault(statement.array, position)
-        elif isinstance(statement, Load):
+        elif isinstance(statement, Load | LoadAt):
             last_load[statement.array] = position
         else:
             continue
@@ -61,7 +61,7 @@ def overwrite(kernel: Kernel, output: int, replaced: int) -> Kernel:
     def rewritten(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         statements: list[Statement] = []
         for statement in body:
-            if isinstance(statement, Load | Store):
+            if isinstance(statement, Load | LoadAt | Size | Store):
                 statements.append(replace(statement, array=renumbered(statement.array)))
             elif isinstance(statement, Loop | Tile):
                 statements.append(replace(statement, body=rewritten(statement.body)))

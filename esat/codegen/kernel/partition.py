@@ -15,13 +15,13 @@ from esat.codegen.kernel.loop_ir import (
     MAXIMUM,
     MINIMUM,
     Accumulator,
-    Compute,
-    Convert,
+    Check,
     Definition,
     Kernel,
-    Literal,
     Load,
+    LoadAt,
     Loop,
+    Size,
     Statement,
     Store,
     Tile,
@@ -172,11 +172,7 @@ def has_open_order(kernel: Kernel) -> bool:
 
 def definitions(kernel: Kernel) -> dict[int, Definition]:
     """Values that the kernel defines outside of loops."""
-    return {
-        statement.value: statement
-        for statement in kernel.body
-        if isinstance(statement, Load | Literal | Compute | Convert)
-    }
+    return {statement.value: statement for statement in kernel.body if isinstance(statement, Definition)}
 
 
 def captured(statement: Loop | Tile) -> list[int]:
@@ -187,7 +183,7 @@ def captured(statement: Loop | Tile) -> list[int]:
         read.update(dict.fromkeys(operands_of(inner)))
         if isinstance(inner, Loop):
             own.update(accumulator.value for accumulator in inner.accumulators)
-        elif not isinstance(inner, Store | Update | Tile):
+        elif not isinstance(inner, Store | Check | Update | Tile):
             own.add(inner.value)
     return [value for value in read if value not in own]
 
@@ -195,7 +191,7 @@ def captured(statement: Loop | Tile) -> list[int]:
 def is_constant(value: int, known: dict[int, Definition]) -> bool:
     """Whether a value is computed from numbers in the source alone: parts define it for themselves."""
     definition = known.get(value)
-    if definition is None or isinstance(definition, Load):
+    if definition is None or isinstance(definition, Load | LoadAt | Size):
         return False
     return all(is_constant(operand, known) for operand in operands_of(definition))
 

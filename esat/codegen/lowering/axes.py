@@ -1,6 +1,6 @@
 """Names for axes: which axes of the variables of a group one loop can run along.
 
-Axes that ops make equal share a name. Each use of a group's input is named apart, so that ``x + x.T``
+Index that ops make equal share a name. Each use of a group's input is named apart, so that ``x + x.T``
 reads ``x`` along two pairs of axes; uses are then made to agree where nothing speaks against it, so
 that the two readings of ``x`` in ``x - x.mean(0)`` fall together.
 """
@@ -13,6 +13,7 @@ from esat.codegen.kernel.loop_ir import Index
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Family, Variable
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.part import Part, part_of
 from esat.ops.reduction import Reduction
 from esat.records import record
 
@@ -29,7 +30,7 @@ class AxisNames:
     computed
         For each variable the nodes compute, the loop axis along each of its axes; None for size 1.
     uses
-        The same for each use of an input.
+        The same for each use of an input; of one that is read at places that values say, None for their axes.
     """
 
     computed: dict[Variable, Index]
@@ -69,10 +70,18 @@ class _Naming:
         self.uses: dict[Use, Index] = {}
         self.inputs: dict[Variable, list[Use]] = {}
         for position, node in enumerate(nodes):
-            operands = [self._operand((position, place)) for place in range(len(node.inputs))]
+            part = part_of(node)
+            operands = [
+                self._operand((position, place)) if part is None or place else self._source(position, part)
+                for place in range(len(node.inputs))
+            ]
             for output in node.outputs:
                 self.computed[output] = self._new(output)
-            self._relate(node, operands, self.computed[node.outputs[0]])
+            result = self.computed[node.outputs[0]]
+            if part is None:
+                self._relate(node, operands, result)
+            else:
+                self._relate_part(part, operands, result)
         if self._conflict():
             raise UnsupportedError("a variable would run along one loop by two of its axes")
         for uses in self.inputs.values():
@@ -102,6 +111,27 @@ class _Naming:
             known = self.uses[use] = self._new(variable)
             self.inputs.setdefault(variable, []).append(use)
         return known
+
+    def _source(self, position: int, part: Part) -> Index:
+        """The axes of an array of which a node reads a part: loops run along those of slices only."""
+        variable = self.nodes[position].inputs[0]
+        if variable in self.computed:
+            raise UnsupportedError("what the kernel computes is read at places that values say")
+        whole = self._new(variable)
+        slots = tuple(
+            slot if isinstance(axis, int) else None for slot, axis in zip(whole, part.axes, strict=True)
+        )
+        self.uses[position, 0] = slots
+        return slots
+
+    def _relate_part(self, part: Part, operands: list[Index], result: Index) -> None:
+        for slot, axis in zip(operands[0], part.axes, strict=True):
+            if isinstance(axis, int):
+                self._equate((slot,), (result[axis],))
+        for position, axes in part.arrays.items():
+            for slot, axis in zip(operands[position], axes, strict=True):
+                if slot is not None:
+                    self._equate((slot,), (result[axis],))
 
     def _relate(self, node: Apply, operands: list[Index], result: Index) -> None:
         op = node.op

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from esat.codegen.kernel.loop_ir import Array, Axis, Index, Kernel
+from esat.codegen.kernel.loop_ir import Array, Axis, Definition, Index, Kernel, Loop, Statement, axes_of
 from esat.codegen.lowering.axes import name_axes
 from esat.codegen.lowering.order import order_axes, reduced_axes
 from esat.codegen.lowering.powers import exponent_of
-from esat.codegen.lowering.schedule import LoopScheduler, StoreSink
+from esat.codegen.lowering.schedule import CheckSink, LoopScheduler, StoreSink
 from esat.codegen.lowering.unsupported import UnsupportedError
-from esat.codegen.lowering.values import Values, axes_of, has_code, is_literal
+from esat.codegen.lowering.values import Values, has_code, is_literal
 from esat.codegen.lowering.verify import verify
 from esat.codegen.template import is_resolvable
 from esat.errors import CompileError
@@ -18,6 +19,7 @@ from esat.graph import Apply, TensorType, Variable
 from esat.ops.cast import Cast
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.index.part import can_gather, may_broadcast
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import LOGSUMEXP, Reduction
 from esat.phases.group import Group
@@ -42,7 +44,7 @@ def supported(node: Apply) -> bool:
         return is_resolvable(template, dtype)
     if isinstance(op, Reduction):
         return _supports_reducer(op, node.inputs[0].tensor_type.dtype)
-    return isinstance(op, Cast | Normalization)
+    return isinstance(op, Cast | Normalization) or can_gather(node)
 
 
 def _supports_reducer(op: Reduction, dtype: str) -> bool:
@@ -101,15 +103,30 @@ class _Lowering:
         return [place for place, variable in enumerate(self.group.inputs) if not is_literal(variable)]
 
     def kernel(self) -> Kernel:
+        axes = self._axes()
+        checks = self._checks(axes)
         return Kernel(
             outputs=tuple(_array(variable) for variable in self.group.outputs),
             inputs=tuple(_array(self.group.inputs[place]) for place in self.passed),
-            axes=self._axes(),
-            body=LoopScheduler(self.values, self.nest).run(self._stores()),
+            axes=axes,
+            body=checks + LoopScheduler(self.values, self.nest).run(self._stores(), _defined(checks)),
             operands=tuple(self.passed),
             nonempty=self._nonempty(),
             comment="; ".join(f"{variable} = {variable.owner}" for variable in self.group.outputs),
         )
+
+    def _checks(self, axes: tuple[Axis, ...]) -> tuple[Statement, ...]:
+        """What finds out, before anything is written, whether the kernel can do what it is to do.
+
+        Types tell that sizes agree, and shapes are checked before a call. Of index arrays this is not so: one
+        that has one place where others have many is stretched.
+        """
+        if any(map(may_broadcast, self.group.nodes)):
+            for axis in axes:
+                for pair in axis.equal:
+                    self.values.differ(axis.factors[0], pair)
+        sinks = [CheckSink(value) for value in self.values.checks]
+        return LoopScheduler(self.values, replace(self.nest, lane=None)).run(sinks)
 
     def _stores(self) -> list[StoreSink]:
         return [
@@ -156,6 +173,17 @@ def _needs_elements(node: Apply) -> bool:
     if isinstance(node.op, Reduction):
         return node.op.reducer.identity is None
     return isinstance(node.op, Normalization)
+
+
+def _defined(statements: Sequence[Statement]) -> frozenset[int]:
+    """The values that can be read behind statements."""
+    found: set[int] = set()
+    for statement in statements:
+        if isinstance(statement, Loop):
+            found.update(accumulator.value for accumulator in statement.accumulators)
+        elif isinstance(statement, Definition):
+            found.add(statement.value)
+    return frozenset(found)
 
 
 def _array(variable: Variable) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from esat.codegen.kernel.loop_ir import Index
+from esat.codegen.kernel.loop_ir import Index, axes_of
 from esat.codegen.lowering.axes import AxisNames
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Variable
@@ -42,7 +42,7 @@ class _Fold:
     kept: frozenset[int]
     bound: tuple[int, ...]
     reached: frozenset[int]
-    """Axes of everything computed from the result."""
+    """Index of everything computed from the result."""
     argument: bool
 
 
@@ -74,16 +74,12 @@ def order_axes(nodes: Sequence[Apply], names: AxisNames) -> LoopOrder:
     return LoopOrder(order, lane)
 
 
-def _axes(index: Index) -> list[int]:
-    return [axis for axis in index if axis is not None]
-
-
 def _accesses(nodes: Sequence[Apply], names: AxisNames) -> list[Index]:
     """How inputs are read and final results written; those of highest rank first."""
     used = {variable for node in nodes for variable in node.inputs}
     final = [index for variable, index in names.computed.items() if variable not in used]
     found = final + list(names.uses.values())
-    return sorted(found, key=lambda index: -len(_axes(index)))
+    return sorted(found, key=lambda index: -len(axes_of(index)))
 
 
 def _natural_order(accesses: Iterable[Index]) -> list[int]:
@@ -91,7 +87,7 @@ def _natural_order(accesses: Iterable[Index]) -> list[int]:
     order: list[int] = []
     for index in accesses:
         place = 0
-        for axis in _axes(index):
+        for axis in axes_of(index):
             if axis in order:
                 place = max(place, order.index(axis) + 1)
             else:
@@ -105,7 +101,7 @@ def _fastest_axis(accesses: Iterable[Index], natural: list[int]) -> int | None:
     votes: dict[int, int] = {}
     for index in accesses:
         if index and index[-1] is not None:
-            votes[index[-1]] = votes.get(index[-1], 0) + 10 ** len(_axes(index))
+            votes[index[-1]] = votes.get(index[-1], 0) + 10 ** len(axes_of(index))
     if not votes:
         return None
     return max(votes, key=lambda axis: (votes[axis], natural.index(axis)))
@@ -120,13 +116,13 @@ def _folds(nodes: Sequence[Apply], names: AxisNames) -> list[_Fold]:
     folds: list[_Fold] = []
     for position in range(len(nodes) - 1, -1, -1):
         node = nodes[position]
-        own = frozenset(_axes(names.computed[node.outputs[0]]))
+        own = frozenset(axes_of(names.computed[node.outputs[0]]))
         later = [reached[reader] for output in node.outputs for reader in readers.get(output, ())]
         reached[position] = own.union(*later)
         if reduced_axes(node):
             operand = names.operand(node, (position, 0))
-            bound = tuple(_axes(tuple(operand[axis] for axis in reduced_axes(node))))
-            kept = frozenset(_axes(operand)) - frozenset(bound)
+            bound = tuple(axes_of(tuple(operand[axis] for axis in reduced_axes(node))))
+            kept = frozenset(axes_of(operand)) - frozenset(bound)
             argument = node.op.typing == "argreduce"
             folds.append(_Fold(kept, bound, reached[position], argument))
     return folds

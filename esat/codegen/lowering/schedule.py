@@ -10,10 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from esat.codegen.kernel.loop_ir import Index, Load, Loop, Statement, Store, Tile, Update
+from esat.codegen.kernel.loop_ir import (
+    Check,
+    Index,
+    Load,
+    LoadAt,
+    Loop,
+    Statement,
+    Store,
+    Tile,
+    Update,
+    axes_of,
+)
 from esat.codegen.lowering.order import LoopOrder
 from esat.codegen.lowering.unsupported import UnsupportedError
-from esat.codegen.lowering.values import COSTLY_FLOPS, Fold, Node, Values, axes_of, operands
+from esat.codegen.lowering.values import COSTLY_FLOPS, Fold, Node, Values, operands
 from esat.records import record
 
 
@@ -27,6 +38,14 @@ class StoreSink:
     dtype: str
     comment: str = ""
     kept: bool = False
+
+
+@record(frozen=True)
+class CheckSink:
+    """A bool value that says whether the kernel must not go on."""
+
+    value: int
+    comment: str = ""
 
 
 @record(frozen=True)
@@ -48,7 +67,7 @@ class _FoldSink:
         return self.fold.operand
 
 
-Sink: TypeAlias = StoreSink | _UpdateSink | _FoldSink
+Sink: TypeAlias = StoreSink | CheckSink | _UpdateSink | _FoldSink
 
 
 @record(frozen=True)
@@ -89,9 +108,11 @@ class LoopScheduler:
         self.nest = nest
         self.place = {axis: position for position, axis in enumerate(nest.order)}
 
-    def run(self, stores: Sequence[StoreSink]) -> tuple[Statement, ...]:
-        """Statements that compute and store all of ``stores``."""
-        return self._block(tuple(stores), _Level(frozenset(), frozenset(), {}))
+    def run(
+        self, sinks: Sequence[StoreSink | CheckSink], available: frozenset[int] = frozenset()
+    ) -> tuple[Statement, ...]:
+        """Statements that compute all of ``sinks`` and store them; values that are available are defined."""
+        return self._block(tuple(sinks), _Level(frozenset(), available, {}))
 
     # ---- what is wanted
 
@@ -176,6 +197,8 @@ class LoopScheduler:
                 groups.setdefault(self._group_key(sink, remaining, level), []).append(sink)
             elif isinstance(sink, StoreSink):
                 direct.append(Store(sink.array, sink.index, sink.value, sink.comment, sink.kept))
+            elif isinstance(sink, CheckSink):
+                direct.append(Check(sink.value, sink.comment))
             elif isinstance(sink, _UpdateSink):
                 direct.append(Update(sink.accumulator, sink.value))
             else:
@@ -321,11 +344,11 @@ class LoopScheduler:
 
     def _is_costly(self, value: int, level: _Level) -> bool:
         node = self._node(value, level)
-        return not isinstance(node, Fold | Load) and self.values.flops[value] >= COSTLY_FLOPS
+        return not isinstance(node, Fold | Load | LoadAt) and self.values.flops[value] >= COSTLY_FLOPS
 
     def _dtype(self, value: int) -> str:
         node = self.values.nodes[value]
-        return "" if isinstance(node, Fold | Load) else node.dtype
+        return "" if isinstance(node, Fold | Load | LoadAt) else node.dtype
 
 
 def _is_index(sink: Sink) -> bool:

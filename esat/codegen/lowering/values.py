@@ -17,12 +17,15 @@ from esat.codegen.kernel.loop_ir import (
     MINIMUM,
     Accumulator,
     AccumulatorKind,
+    At,
     Compute,
     Convert,
     Definition,
-    Index,
     Literal,
     Load,
+    LoadAt,
+    Size,
+    axes_of,
     operands_of,
 )
 from esat.codegen.lowering.axes import AxisNames
@@ -34,6 +37,8 @@ from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.arithmetic import mul
 from esat.ops.elementwise.code import CODE_DTYPES, expression
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.index.advanced import AdvancedSubtensor
+from esat.ops.index.part import Chosen, part_of, range_of
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
 from esat.records import record
@@ -45,6 +50,11 @@ _COMBINE = {"{0} or {1}": "{0} | {1}", "{0} and {1}": "{0} & {1}"}
 """Templates of reductions in a form without branches."""
 
 _SUM = "{0} + {1}"
+
+_OUTSIDE = "({0} < -{2}) | ({1} >= {2})"
+"""Whether places between the first two numbers can lie outside an axis of so many elements."""
+_FROM_FRONT = "{0} + ({0} >> 63 & {1})"
+"""A place, counted from the front of an axis of so many elements if it is negative."""
 
 
 @record(frozen=True)
@@ -95,6 +105,8 @@ class Values:
         For each value the work of computing one element, in additions.
     of
         The value of each variable the nodes compute.
+    checks
+        Bool values that do not vary with any axis: where one is True, an index is out of bounds.
     """
 
     def __init__(self, nodes: Sequence[Apply], names: AxisNames, numbers: dict[Variable, int]) -> None:
@@ -102,6 +114,7 @@ class Values:
         self.depends: list[frozenset[int]] = []
         self.flops: list[float] = []
         self.of: dict[Variable, int] = {}
+        self.checks: list[int] = []
         self._names = names
         self._numbers = numbers
         self._known: dict[Node, int] = {}
@@ -126,10 +139,8 @@ class Values:
         if known is not None:
             return known
         value = len(self.nodes)
-        if isinstance(node, Load):
-            depends = frozenset(axis for axis in node.index if axis is not None)
-        else:
-            depends = frozenset().union(*(self.depends[operand] for operand in operands(node)))
+        own = axes_of(node.index) if isinstance(node, Load | LoadAt) else ()
+        depends = frozenset(own).union(*(self.depends[operand] for operand in operands(node)))
         numbered: Node
         if isinstance(node, Fold):
             depends -= frozenset(node.bound)
@@ -167,6 +178,8 @@ class Values:
             self.of[output] = self._define(Convert(-1, op.dtype, operand, source, str(node)), 1.0)
         elif isinstance(op, Elementwise):
             self.of[output] = self._elementwise(position, node, op)
+        elif isinstance(op, AdvancedSubtensor):
+            self.of[output] = self._gathered(position, node)
         elif isinstance(op, Reduction | Normalization):
             operand = self._operand(position, 0, node)
             index = self._names.operand(node, (position, 0))
@@ -178,6 +191,66 @@ class Values:
             )
         else:
             raise UnsupportedError(f"{op} has no kernel form")
+
+    def _gathered(self, position: int, node: Apply) -> int:
+        """The element of a part."""
+        part = part_of(node)
+        assert part is not None
+        array = self._numbers[node.inputs[0]]
+        slots = self._names.uses[position, 0]
+        index = tuple(
+            At(self._place(position, node, entry, axis)) if isinstance(entry, Chosen) else slots[axis]
+            for axis, entry in enumerate(part.axes)
+        )
+        return self._define(LoadAt(-1, array, index, str(node)))
+
+    def _place(self, position: int, node: Apply, chosen: Chosen, axis: int) -> int:
+        """The place that is chosen along an axis of the node's array, counted from the front and checked."""
+        source = node.inputs[0]
+        known = source.tensor_type.shape[axis]
+        size = self._define(Size(-1, self._numbers[source], axis, str(source)))
+        comment = f"along axis {axis} of {source}"
+        if chosen.operand is None:
+            place, dtype = self.literal("int64", literal_text(chosen.number, "int64")), "int64"
+            limits: tuple[int, int] | None = (chosen.number, chosen.number)
+        else:
+            index = node.inputs[chosen.operand]
+            dtype = index.tensor_type.dtype
+            place = self._operand(position, chosen.operand, node)
+            if dtype != "int64":
+                place = self.convert(place, dtype, "int64")
+            if not isinstance(index, Constant):
+                outside = self._integer("bool", _OUTSIDE, (place, place, size), comment)
+                self._check(outside, comment)
+                wraps = dtype not in ("uint8", "uint16", "uint32")
+                return self._integer("int64", _FROM_FRONT, (place, size), comment) if wraps else place
+            limits = range_of(index)
+        if limits is None:
+            return place
+        if known is None or not -known <= limits[0] <= limits[1] < known:
+            low, high = (self.literal("int64", literal_text(limit, "int64")) for limit in limits)
+            self._check(self._integer("bool", _OUTSIDE, (low, high, size), comment), comment)
+        return place if limits[0] >= 0 else self._integer("int64", _FROM_FRONT, (place, size), comment)
+
+    def _integer(self, dtype: str, template: str, operands: tuple[int, ...], comment: str) -> int:
+        if len(set(operands)) < len(operands):  # each operand of a computation is given once
+            numbers = {value: number for number, value in enumerate(dict.fromkeys(operands))}
+            template = template.format(*(f"{{{numbers[value]}}}" for value in operands))
+            operands = tuple(numbers)
+        return self._define(Compute(-1, dtype, template, "int64", operands, comment), 1.0)
+
+    def _check(self, outside: int, comment: str) -> None:
+        """Let the kernel find out first whether a bool value is True anywhere."""
+        bound = tuple(sorted(self.depends[outside]))
+        if bound:
+            outside = self.fold("combine", "bool", "False", "{0} | {1}", outside, bound, comment)
+        if outside not in self.checks:
+            self.checks.append(outside)
+
+    def differ(self, first: tuple[int, int], second: tuple[int, int]) -> None:
+        """Let the kernel find out first whether two axes of arrays have different sizes."""
+        sizes = tuple(self._define(Size(-1, array, axis)) for array, axis in (first, second))
+        self._check(self._integer("bool", "{0} != {1}", sizes, ""), "")
 
     def _elementwise(self, position: int, node: Apply, op: Elementwise) -> int:
         dtype = node.inputs[-1].tensor_type.dtype
@@ -322,8 +395,3 @@ def extreme_text(dtype: str, largest: bool) -> str:
 def has_code(dtype: str) -> bool:
     """Whether kernels hold numbers of ``dtype``."""
     return dtype in CODE_DTYPES
-
-
-def axes_of(index: Index) -> tuple[int, ...]:
-    """The loop axes an index names, in order."""
-    return tuple(axis for axis in index if axis is not None)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from esat.codegen.kernel.loop_ir import (
     Accumulator,
+    At,
+    Check,
     Compute,
     Convert,
-    Index,
+    Definition,
     Kernel,
-    Literal,
     Load,
+    LoadAt,
     Loop,
+    Places,
+    Size,
     Statement,
     Store,
     Tile,
     Update,
+    axes_of,
     operands_of,
 )
 from esat.codegen.template import is_resolvable, placeholders
@@ -27,9 +32,10 @@ def verify(kernel: Kernel) -> None:
     """Raise CompileError unless the kernel is well formed.
 
     Values are defined before they are read, with operands of the dtypes that their definitions name;
-    loads and stores name axes of enclosing loops, one for each axis of the array's view; no loop opens
-    an axis twice; every accumulator is updated once, directly in its loop; and every output is stored
-    in the loops over exactly its own axes, so that also arrays with an empty axis are filled.
+    loads and stores name axes of enclosing loops, one for each axis of the array's view, or int64 values;
+    checks come before all stores; no loop opens an axis twice; every accumulator is updated once, directly
+    in its loop; and every output is stored in the loops over exactly its own axes, so that also arrays with
+    an empty axis are filled.
     """
     _Verifier(kernel).run()
 
@@ -82,6 +88,8 @@ class _Verifier:
                 self._nested(statement, scope)
             elif isinstance(statement, Store):
                 self._store(statement, scope)
+            elif isinstance(statement, Check):
+                self._check(statement, scope)
             elif isinstance(statement, Update):
                 updated.append(statement.accumulator)
                 self._update(statement, scope)
@@ -89,7 +97,7 @@ class _Verifier:
                 self._definition(statement, scope)
                 scope.dtypes[statement.value] = (
                     statement.dtype
-                    if not isinstance(statement, Load)
+                    if not isinstance(statement, Load | LoadAt)
                     else (self.kernel.arrays[statement.array].dtype)
                 )
         self._require(
@@ -122,9 +130,20 @@ class _Verifier:
         for accumulator in accumulators:
             scope.dtypes[accumulator.value] = accumulator.result_dtype
 
-    def _definition(self, statement: Load | Literal | Compute | Convert, scope: _Scope) -> None:
-        if isinstance(statement, Load):
+    def _check(self, statement: Check, scope: _Scope) -> None:
+        self._require(not scope.axes and not self.stored, "a check in a loop, or behind a store")
+        found = scope.dtypes[statement.operand]
+        self._require(found == "bool", f"a check of a value of {found}")
+
+    def _definition(self, statement: Definition, scope: _Scope) -> None:
+        if isinstance(statement, Load | LoadAt):
             self._index(statement.array, statement.index, scope)
+        elif isinstance(statement, Size):
+            self._require(
+                0 <= statement.array < len(self.kernel.arrays)
+                and 0 <= statement.axis < self.kernel.arrays[statement.array].rank,
+                f"the size of axis {statement.axis} of array {statement.array}",
+            )
         elif isinstance(statement, Compute):
             used = set(placeholders(statement.template))
             self._require(
@@ -149,11 +168,13 @@ class _Verifier:
         else:
             self._require(statement.dtype in CODE_DTYPES, f"a number of {statement.dtype}")
 
-    def _index(self, array: int, index: Index, scope: _Scope) -> None:
+    def _index(self, array: int, index: Places, scope: _Scope) -> None:
         self._require(0 <= array < len(self.kernel.arrays), f"no array {array}")
         groups = self.kernel.arrays[array].groups
         self._require(len(index) == len(groups), f"index {index} of array {array} with axes {groups}")
-        named = [axis for axis in index if axis is not None]
+        places = [scope.dtypes[entry.value] for entry in index if isinstance(entry, At)]
+        self._require(set(places) <= {"int64"}, f"index {index} of array {array} with places of {places}")
+        named = axes_of(index)
         self._require(
             set(named) <= set(scope.axes) and len(set(named)) == len(named),
             f"index {index} of array {array} inside loops over {scope.axes}",
@@ -165,7 +186,7 @@ class _Verifier:
         wanted, found = self.kernel.arrays[statement.array].dtype, scope.dtypes[statement.operand]
         self._require(wanted == found, f"a value of {found} stored as {wanted}")
         self._require(
-            {axis for axis in statement.index if axis is not None} == set(scope.axes),
+            set(axes_of(statement.index)) == set(scope.axes),
             f"array {statement.array} stored at {statement.index} inside loops over {scope.axes}",
         )
         if not statement.kept:

@@ -23,9 +23,11 @@ from esat.codegen.kernel.loop_ir import (
     MAXIMUM,
     MINIMUM,
     Accumulator,
+    Check,
     Compute,
     Definition,
     Load,
+    LoadAt,
     Loop,
     Statement,
     Store,
@@ -85,6 +87,8 @@ class LoopPrinter:
                 self.print_tile(statement, names)
             elif isinstance(statement, Store):
                 self.scalars.store(statement, names)
+            elif isinstance(statement, Check):
+                self.scalars.check(statement, names)
             elif isinstance(statement, Update) and statement.operand in squares:
                 self._add_square(statement, names.value(squares[statement.operand]))
             elif isinstance(statement, Update):
@@ -235,7 +239,8 @@ class LoopPrinter:
             return ()
         axis = loop.axes[-1]
         loads = [one.index for one in loop.body if isinstance(one, Load)]
-        scattered = self.scalars.layout == "A" or any(axis in index[:-1] for index in loads)
+        gathered = any(isinstance(one, LoadAt) for one in loop.body)
+        scattered = gathered or self.scalars.layout == "A" or any(axis in index[:-1] for index in loads)
         return SCATTERED if scattered else ()
 
     def few_at_a_time(
@@ -293,6 +298,8 @@ class LoopPrinter:
         accessed = [one.index for one in loop.body if isinstance(one, Load | Store)]
         axis = loop.axes[-1]
         if not called or self.scalars.layout == "A" or any(axis in index[:-1] for index in accessed):
+            return None
+        if any(isinstance(one, LoadAt) for one in loop.body):
             return None
         bits = 64 if any(one.dtype == "float64" for one in called) else 32
         return interleaving.whole_lanes(bits, self.scalars.target)
@@ -380,7 +387,7 @@ def leading_to(value: int, body: Sequence[Statement]) -> list[Definition]:
     wanted = {value}
     found: list[Definition] = []
     for statement in reversed(body):
-        if isinstance(statement, Loop | Tile | Store | Update) or statement.value not in wanted:
+        if not isinstance(statement, Definition) or statement.value not in wanted:
             continue
         found.insert(0, statement)
         wanted.update(operands_of(statement))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from numba.core import types
 
 from esat.codegen.ground.target import Target
-from esat.codegen.kernel.loop_ir import Index, Load, Loop, Store, Tile, Update, walk
+from esat.codegen.kernel.loop_ir import Definition, Index, Load, Loop, Places, Store, Tile, walk
 from esat.codegen.kernel.narrow import TRANSPOSED_WIDTH, Narrow, is_transposed_around
 from esat.codegen.llvm import views
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum
@@ -63,14 +63,14 @@ class _NarrowScalars(ScalarPrinter):
         super().__init__(narrow.kernel, target, source, "C", horner_steps(narrow.kernel))
         self.narrow = narrow
 
-    def element(self, number: int, index: Index, names: Names) -> str:
+    def element(self, number: int, index: Places, names: Names) -> str:
         """The text of an array's element."""
         if number in self.narrow.transposed and names.position(self.narrow.axis).isdecimal():
             return self.transposed(number, int(names.position(self.narrow.axis)))
         array = self.kernel.arrays[number]
         if not array.groups:
             return super().element(number, index, names)
-        places = ", ".join("0" if axis is None else names.position(axis) for axis in index)
+        places = ", ".join(self.places(index, names))
         return f"{array_name(self.kernel, number)}_view[{places}]"
 
     def transposed(self, number: int, place: int) -> str:
@@ -106,7 +106,7 @@ class _NarrowLoops(LoopPrinter):
         with ExitStack() as stack:
             for axis in loop.axes[:-1]:
                 stack.enter_context(self.source.block(f"for i{axis} in range({size_name(axis)})"))
-            own = [s.value for s in loop.body if not isinstance(s, Store | Update | Loop | Tile)]
+            own = [s.value for s in loop.body if isinstance(s, Definition)]
             for place in range(self.size):
                 values = {**names.values, **{value: f"v{value}_{place}" for value in own}}
                 here = replace(names, values=values).with_position(self.narrow.axis, str(place))

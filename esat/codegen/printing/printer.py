@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import takes_whole_vectors, waits_for_memory
 from esat.codegen.kernel.collapse import collapse
-from esat.codegen.kernel.loop_ir import Kernel, Load, Statement, Store, Tile, walk
+from esat.codegen.kernel.loop_ir import Kernel, Load, LoadAt, Loop, Statement, Store, Tile, walk
 from esat.codegen.llvm import views
 from esat.codegen.llvm.vector_width import half_vectors
 from esat.codegen.llvm.whole_vectors import whole_vectors
@@ -76,7 +76,7 @@ def _used_axes(kernel: Kernel) -> list[int]:
     for statement in walk(kernel.body):
         if isinstance(statement, Tile):
             used.add(statement.axis)
-        elif not isinstance(statement, Load | Store) and hasattr(statement, "axes"):
+        elif isinstance(statement, Loop):
             used.update(statement.axes)
     return sorted(used)
 
@@ -97,7 +97,7 @@ def print_sizes(kernel: Kernel, source: Source) -> None:
 
 def print_views(kernel: Kernel, source: Source) -> None:
     """Name the arrays in the shapes that loads and stores index."""
-    used = {statement.array for statement in walk(kernel.body) if isinstance(statement, Load | Store)}
+    used = {one.array for one in walk(kernel.body) if isinstance(one, Load | LoadAt | Store)}
     for number, array in enumerate(kernel.arrays):
         if number not in used or not is_viewed(array):
             continue

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
+from numba.core import types
+
+from esat.codegen.ground import leaving
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.loop_ir import (
     Accumulator,
     Array,
+    At,
+    Check,
     Compute,
     Convert,
     Definition,
-    Index,
     Kernel,
     Literal,
     Load,
+    LoadAt,
+    Places,
+    Size,
     Store,
 )
 from esat.codegen.llvm import scalar, views
@@ -99,7 +106,7 @@ class ScalarPrinter:
         self._steps = steps
         self._products = {step.product for step in steps.values()}
 
-    def element(self, number: int, index: Index, names: Names) -> str:
+    def element(self, number: int, index: Places, names: Names) -> str:
         """The text of an array's element."""
         array = self.kernel.arrays[number]
         name = self.indexed_name(number)
@@ -114,12 +121,17 @@ class ScalarPrinter:
         name = array_name(self.kernel, number)
         return f"{name}_view" if is_viewed(self.kernel.arrays[number]) else name
 
-    @staticmethod
-    def places(index: Index, names: Names) -> list[str]:
+    def places(self, index: Places, names: Names) -> list[str]:
         """The places that an index stands for."""
-        return ["0" if axis is None else names.position(axis) for axis in index]
+        return [self._place(entry, names) for entry in index]
 
-    def _load(self, statement: Load, names: Names) -> str:
+    def _place(self, entry: int | At | None, names: Names) -> str:
+        if isinstance(entry, At):
+            # Unsigned: numba would count negative ones from the end once more.
+            return f"{self.source.use('uintp', types.uintp)}({names.value(entry.value)})"
+        return "0" if entry is None else names.position(entry)
+
+    def _load(self, statement: Load | LoadAt, names: Names) -> str:
         is_input = statement.array >= len(self.kernel.outputs)
         if not (self.layout == "R" and is_input and statement.index):
             return self.element(statement.array, statement.index, names)
@@ -136,8 +148,11 @@ class ScalarPrinter:
         )
 
     def _right_side(self, statement: Definition, names: Names) -> str:
-        if isinstance(statement, Load):
+        if isinstance(statement, Load | LoadAt):
             return self._load(statement, names)
+        if isinstance(statement, Size):
+            name = array_name(self.kernel, statement.array)
+            return f"{self.source.use('int64', types.int64)}({name}.shape[{statement.axis}])"
         if isinstance(statement, Literal):
             return self.source.expression(statement.text, statement.dtype)
         if isinstance(statement, Convert):
@@ -174,6 +189,11 @@ class ScalarPrinter:
         """Print a store."""
         place = self.element(statement.array, statement.index, names)
         self.source.line(f"{place} = {names.value(statement.operand)}", statement.comment)
+
+    def check(self, statement: Check, names: Names) -> None:
+        """Print a check."""
+        leave = self.source.use("leave_if", leaving.leave_if)
+        self.source.line(f"{leave}({names.value(statement.operand)})", statement.comment)
 
     def combination(self, accumulator: Accumulator, gathered: str, operand: str) -> str:
         """The text that joins two partial results of an accumulator, for one that is no float sum."""

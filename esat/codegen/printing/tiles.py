@@ -17,6 +17,7 @@ from esat.codegen.kernel.loop_ir import (
     Definition,
     Literal,
     Load,
+    LoadAt,
     Loop,
     Statement,
     Store,
@@ -131,7 +132,7 @@ class TilePrinter:
             for statement in loop.body:
                 if isinstance(statement, Store):
                     self.scalars.store(statement, names)
-                elif not isinstance(statement, Update | Loop | Tile):
+                elif isinstance(statement, Definition):
                     self.scalars.definition(statement, names)
         accumulators = {accumulator.value: accumulator for accumulator in loop.accumulators}
         for statement in loop.body:
@@ -187,7 +188,7 @@ class _Plan:
             if isinstance(statement, Loop):
                 self.parts.append(statement)
                 continue
-            assert not isinstance(statement, Tile | Update)
+            assert isinstance(statement, Definition | Store)
             if not self.parts or isinstance(self.parts[-1], Loop):
                 self.parts.append([])
             segment = self.parts[-1]
@@ -196,12 +197,12 @@ class _Plan:
         self.loads: dict[int, Definition] = {}
         self.dtypes: dict[int, str] = {}
         for statement in tile.body:
-            if isinstance(statement, Load | Literal):
+            if isinstance(statement, Load | LoadAt | Literal):
                 self.loads[statement.value] = statement
             elif isinstance(statement, Loop):
                 for accumulator in statement.accumulators:
                     self.dtypes[accumulator.value] = accumulator.result_dtype
-            elif not isinstance(statement, Store | Tile | Update):
+            elif isinstance(statement, Definition):
                 self.dtypes[statement.value] = statement.dtype
         gathered = {part.value for loop in self.parts if isinstance(loop, Loop) for part in loop.accumulators}
         read = {value for part in self.parts for value in self.read_from_elsewhere(_statements(part))}
@@ -211,11 +212,19 @@ class _Plan:
         """Values of other parts of the tile that statements read, in order of first use."""
         own: set[int] = set()
         found: dict[int, None] = {}
+
+        def read(value: int) -> None:
+            if value in own or not (value in self.dtypes or value in self.loads):
+                return
+            if value in self.loads:
+                for place in operands_of(self.loads[value]):
+                    read(place)
+            found[value] = None
+
         for statement in statements:
             for operand in operands_of(statement):
-                if operand not in own and (operand in self.dtypes or operand in self.loads):
-                    found[operand] = None
-            if not isinstance(statement, Store | Update | Loop | Tile):
+                read(operand)
+            if isinstance(statement, Definition):
                 own.add(statement.value)
         return list(found)
 
@@ -256,6 +265,6 @@ def _suffixed(body: Sequence[Statement], names: Names, number: int) -> Names:
     own = {
         statement.value: f"v{statement.value}_{number}"
         for statement in body
-        if not isinstance(statement, Store | Update | Loop | Tile)
+        if isinstance(statement, Definition)
     }
     return replace(names, values={**names.values, **own})

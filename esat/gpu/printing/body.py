@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from esat.codegen.kernel.loop_ir import (
+    Check,
     Compute,
     Convert,
     Definition,
@@ -24,7 +25,7 @@ from esat.codegen.kernel.loop_ir import (
     walk,
 )
 from esat.gpu.launches import VECTOR_BYTES, Argument, Launch, Workspace
-from esat.gpu.printing.source import DeviceSource, from_memory, to_memory
+from esat.gpu.printing.source import DeviceSource, UnprintableError, from_memory, to_memory
 from esat.gpu.templates import converted, fill
 
 Position = dict[int, str]
@@ -131,10 +132,12 @@ class Body:
             lines, text = fill(one.text, one.dtype, [], temporaries)
         elif isinstance(one, Convert):
             lines, text = converted(self.value(one.operand), one.operand_dtype, one.dtype, temporaries)
-        else:
+        elif isinstance(one, Compute):
             operands = [self.value(operand) for operand in one.operands]
             lines, text = fill(one.template, one.operand_dtype, operands, temporaries)
             text = wrapped(text, one.dtype)
+        else:
+            raise UnprintableError("parts that values choose are read by the device's library")
         for line in lines:
             self.source.line(line)
         self.define(one.value, text)
@@ -184,7 +187,7 @@ class Body:
                     self.update(one, here)
                 elif isinstance(one, Store):
                     self._store(one, here, stored_later, kept)
-                elif isinstance(one, Loop | Tile) or one.value not in self.varying:
+                elif isinstance(one, Check | Loop | Tile) or one.value not in self.varying:
                     continue
                 elif one.value in held:
                     dtype = self.dtypes[one.value]

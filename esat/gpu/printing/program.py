@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import (
+    Check,
     Definition,
     Kernel,
     Load,
+    LoadAt,
     Loop,
     Statement,
     Store,
@@ -70,6 +72,8 @@ class _Program:
         self.written: set[int] = set()
 
     def run(self) -> Launches:
+        if any(isinstance(one, LoadAt | Check) for one in walk(self.kernel.body)):
+            raise UnprintableError("parts that values choose are read by the device's library")
         statements = list(self.kernel.body)
         while statements:
             one = statements.pop(0)
