@@ -1,0 +1,142 @@
+"""Rules of primitives that hold jaxprs: calls, choices and loops.
+
+Loops are unrolled, so how often they run must be known: the count of a ``scan``, a condition of a ``while``
+that depends on constants alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from esat.errors import GraphError, describe
+from esat.frontend.creation import zeros
+from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.shaping import stack
+from esat.graph.constants import constant
+from esat.graph.registry import op_named
+from esat.graph.variables import Constant, Variable
+from esat.ops.control import ifelse
+
+MOST_EQUATIONS = 4096
+"""Equations of all passes of a loop together that a loop is unrolled into."""
+
+
+def _call(param: str) -> Rule:
+    return lambda step: step.inline(step.params[param], step.operands)
+
+
+def _linear_solve(step: Step) -> list[Variable]:
+    """A solution, as the jaxpr among others computes it that is for it."""
+    lengths, jaxprs = step.params["const_lengths"], step.params["jaxprs"]
+    begin = lengths.matvec + lengths.vecmat
+    kept = step.operands[begin : begin + lengths.solve]
+    sides = step.operands[sum(lengths) :]
+    return step.inline(jaxprs.solve, [*kept, *sides])
+
+
+def _choice(step: Step) -> list[Variable]:
+    which, *operands = step.operands
+    branches = step.params["branches"]
+    if isinstance(which, Constant):
+        place = min(max(int(which.data), 0), len(branches) - 1)
+        return step.inline(branches[place], operands)
+    results = [step.inline(branch, operands) for branch in branches]
+    chosen = results[-1]
+    for place in range(len(branches) - 2, -1, -1):
+        chosen = list(ifelse(op_named("le")(which, place), results[place], chosen))
+    return chosen
+
+
+def _platform(step: Step) -> Variable:
+    """Which branch is for this platform: the processor's, or the one for all others."""
+    platforms = list(step.params["platforms"])
+    fitting = [place for place, names in enumerate(platforms) if names is not None and "cpu" in names]
+    return constant(np.int32(fitting[0] if fitting else platforms.index(None)))
+
+
+def _scan(step: Step) -> list[Variable]:
+    params = step.params
+    body, length = params["jaxpr"], int(params["length"])
+    consts, carries = int(params["num_consts"]), int(params["num_carry"])
+    _check_size(step, body, length)
+    kept = list(step.operands[:consts])
+    carry = list(step.operands[consts : consts + carries])
+    sequences = step.operands[consts + carries :]
+    rows: list[list[Variable]] = []
+    for place in reversed(range(length)) if params["reverse"] else range(length):
+        results = step.inline(body, [*kept, *carry, *(one[place] for one in sequences)])
+        carry, row = results[:carries], results[carries:]
+        rows.append(row)
+    if params["reverse"]:
+        rows.reverse()
+    if not rows:
+        return [*carry, *(zeros(value.shape, value.dtype) for value in step.results[carries:])]
+    return [*carry, *(stack(list(parts), 0) for parts in zip(*rows, strict=True))]
+
+
+def _while(step: Step) -> list[Variable]:
+    params = step.params
+    asked, body = params["cond_jaxpr"], params["body_jaxpr"]
+    begin = int(params["cond_nconsts"])
+    end = begin + int(params["body_nconsts"])
+    for_condition, for_body = list(step.operands[:begin]), list(step.operands[begin:end])
+    carry = list(step.operands[end:])
+    passes = 0
+    while True:
+        (goes_on,) = step.inline(asked, [*for_condition, *carry])
+        if not isinstance(goes_on, Constant):
+            reason = (
+                "how often this loop runs depends on values of arguments; loops are unrolled, and "
+                "their bounds must be constants"
+            )
+            raise GraphError(describe("from_jax", ["while_loop"], reason, step.where))
+        if not bool(goes_on.data):
+            return carry
+        passes += 1
+        _check_size(step, body, passes)
+        carry = step.inline(body, [*for_body, *carry])
+
+
+def _check_size(step: Step, body: Any, passes: int) -> None:
+    equations = _equations(body) * passes
+    if equations > MOST_EQUATIONS:
+        reason = (
+            f"unrolled, {passes} passes of this loop have {equations} equations; "
+            f"at most {MOST_EQUATIONS} are unrolled"
+        )
+        raise GraphError(describe("from_jax", [f"{step.name}_loop"], reason, step.where))
+
+
+def _equations(jaxpr: Any) -> int:
+    """Equations of a jaxpr, with those of jaxprs among their parameters, as often as those run."""
+    count = 0
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        times = int(equation.params.get("length", 1)) if equation.primitive.name == "scan" else 1
+        count += sum(_equations(inner) * times for inner in _inner(equation.params.values())) or 1
+    return count
+
+
+def _inner(values: Any) -> Iterator[Any]:
+    for value in values:
+        if hasattr(getattr(value, "jaxpr", value), "eqns"):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from _inner(value)
+
+
+RULES: dict[str, Rule] = {
+    "composite": _call("jaxpr"),
+    "cond": _choice,
+    "custom_jvp_call": _call("call_jaxpr"),
+    "custom_linear_solve": _linear_solve,
+    "custom_vjp_call": _call("call_jaxpr"),
+    "custom_vmap_call": _call("call"),
+    "jit": _call("jaxpr"),
+    "platform_index": _platform,
+    "remat2": _call("jaxpr"),
+    "scan": _scan,
+    "while": _while,
+}

@@ -1,0 +1,197 @@
+"""Rules of primitives that go element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from esat.errors import DtypeError, describe
+from esat.frontend import elementwise as own
+from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.searching import where
+from esat.graph.constants import constant
+from esat.graph.op import Op
+from esat.graph.registry import op_named
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+
+SAME: dict[str, Op] = {
+    "abs": own.abs, "acos": own.arccos, "acosh": own.arccosh, "add": own.add, "add_any": own.add,
+    "and": own.bitwise_and, "asin": own.arcsin, "asinh": own.arcsinh, "atan": own.arctan,
+    "atan2": own.arctan2, "atanh": own.arctanh, "cbrt": own.cbrt, "ceil": own.ceil, "conj": own.conj,
+    "cos": own.cos, "cosh": own.cosh, "digamma": own.digamma, "eq": own.eq, "erf": own.erf,
+    "erf_inv": own.erfinv, "erfc": own.erfc, "exp": own.exp, "exp2": own.exp2, "expm1": own.expm1,
+    "floor": own.floor, "ge": own.ge, "gt": own.gt, "imag": own.imag, "is_finite": own.isfinite,
+    "le": own.le, "lgamma": own.gammaln, "log": own.log, "log1p": own.log1p, "logistic": own.sigmoid,
+    "lt": own.lt, "max": own.maximum, "min": own.minimum, "mul": own.mul, "ne": own.ne, "neg": own.neg,
+    "nextafter": own.nextafter, "not": own.invert, "or": own.bitwise_or, "polygamma": own.polygamma,
+    "real": own.real, "rem": own.fmod, "shift_left": own.left_shift,
+    "shift_right_arithmetic": own.right_shift, "sign": own.sign, "sin": own.sin, "sinh": own.sinh,
+    "sqrt": own.sqrt, "square": own.sqr, "sub": own.sub, "tan": own.tan, "tanh": own.tanh,
+    "xor": own.bitwise_xor,
+}  # fmt: skip
+"""Primitives that are an op of esat's."""
+
+_AS_OPERANDS = (
+    "copy", "device_put", "name", "optimization_barrier", "random_unwrap", "random_wrap", "stop_gradient",
+)  # fmt: skip
+
+
+def _same(op: Op) -> Rule:
+    return lambda step: op(*step.operands)
+
+
+def _as_operands(step: Step) -> list[Variable]:
+    return list(step.operands)
+
+
+def _div(step: Step) -> Any:
+    """Of integers, rounded towards zero."""
+    left, right = step.operands
+    kind = left.tensor_type.kind
+    if kind in "fc":
+        return own.div(left, right)
+    floor = own.floor_div(left, right)
+    if kind == "u":
+        return floor
+    inexact = own.ne(own.mul(floor, right), left)
+    apart = own.ne(own.lt(left, 0), own.lt(right, 0))
+    return own.add(floor, cast(own.bitwise_and(inexact, apart), left.tensor_type.dtype))
+
+
+def _power(step: Step) -> Any:
+    base, exponent = step.operands
+    return own.pow(base, cast(exponent, base.tensor_type.dtype))
+
+
+def _integer_power(step: Step) -> Any:
+    return own.pow(step.first, int(step.params["y"]))
+
+
+def _round(step: Step) -> Any:
+    x = step.first
+    if "EVEN" in str(getattr(step.params["rounding_method"], "name", step.params["rounding_method"])):
+        return own.rint(x)
+    whole = own.trunc(x)
+    return where(own.ge(own.abs(own.sub(x, whole)), 0.5), own.add(whole, own.sign(x)), whole)
+
+
+def _select(step: Step) -> Any:
+    which, *cases = step.operands
+    if which.tensor_type.dtype == "bool":
+        return where(which, cases[1], cases[0]) if len(cases) == 2 else cases[0]
+    chosen = cases[0]
+    for place, case in enumerate(cases[1:], 1):
+        chosen = where(own.eq(which, place), case, chosen)
+    return chosen
+
+
+def _clamp(step: Step) -> Any:
+    low, x, high = step.operands
+    return own.minimum(own.maximum(x, low), high)
+
+
+def _convert(step: Step) -> Any:
+    x, dtype = step.first, step.results[0].dtype
+    if x.tensor_type.kind == "c" and np.dtype(dtype).kind != "c":
+        x = own.real(x)
+    return cast(x, dtype)
+
+
+def _complex(step: Step) -> Any:
+    real, imag = (cast(one, step.results[0].dtype) for one in step.operands)
+    return own.add(real, own.mul(imag, 1j))
+
+
+def _logical_shift(step: Step) -> Any:
+    x, count = step.operands
+    unsigned = x.tensor_type.dtype.removeprefix("u").replace("int", "uint")
+    return own.right_shift(cast(x, unsigned), cast(count, unsigned))
+
+
+def _reduced_precision(step: Step) -> Any:
+    x, bits = step.first, (step.params["exponent_bits"], step.params["mantissa_bits"])
+    dtype = {(11, 52): "float64", (8, 23): "float32", (5, 10): "float16"}.get(bits)
+    if dtype is None:
+        raise DtypeError(describe("from_jax", [x.type], f"there are no floats of {bits} bits", step.where))
+    return x if np.dtype(dtype).itemsize >= x.tensor_type.numpy_dtype.itemsize else cast(x, dtype)
+
+
+def _total_order(compare: str) -> Rule:
+    """Comparisons in which -0 comes before 0, and NaN after all others and equals itself."""
+
+    def rule(step: Step) -> Any:
+        x, y = step.operands
+        if x.tensor_type.kind != "f":
+            return op_named(compare)(x, y)
+        x_nan, y_nan = own.isnan(x), own.isnan(y)
+        signs = own.signbit(x), own.signbit(y)
+        if compare == "eq":
+            same = own.bitwise_and(own.eq(x, y), own.eq(*signs))
+            return own.bitwise_or(same, own.bitwise_and(x_nan, y_nan))
+        zeros = own.bitwise_and(own.eq(x, y), own.ne(*signs))
+        lesser = own.bitwise_or(own.lt(x, y), own.bitwise_and(zeros, signs[0]))
+        lesser = own.bitwise_or(lesser, own.bitwise_and(y_nan, own.invert(x_nan)))
+        if compare == "lt":
+            return lesser
+        same = own.bitwise_and(own.eq(x, y), own.eq(*signs))
+        return own.bitwise_or(lesser, own.bitwise_or(same, own.bitwise_and(x_nan, y_nan)))
+
+    return rule
+
+
+_FLOATS = {"float64": (52, 1075), "float32": (23, 150), "float16": (10, 25)}
+"""Bits of the fraction, and by how much the exponent of it as a whole number is less than the stored one."""
+
+
+def _bits_as_float(step: Step) -> Any:
+    """Unsigned integers whose bits are those of floats, as the floats: exactly, by a table of powers."""
+    x, dtype = step.first, step.results[0].dtype
+    own_type = x.tensor_type
+    if (
+        dtype not in _FLOATS
+        or own_type.kind != "u"
+        or own_type.numpy_dtype.itemsize != np.dtype(dtype).itemsize
+    ):
+        reason = (
+            f"bits of {own_type.dtype} are not taken for {dtype}; those of unsigned integers are for floats"
+        )
+        raise DtypeError(describe("from_jax", [own_type], reason, step.where))
+    fraction_bits, shift = _FLOATS[dtype]
+    exponents = (1 << (8 * np.dtype(dtype).itemsize - 1 - fraction_bits)) - 1
+    fraction = own.bitwise_and(x, constant((1 << fraction_bits) - 1, own_type.dtype))
+    exponent = own.bitwise_and(own.right_shift(x, fraction_bits), constant(exponents, own_type.dtype))
+    negative = own.ne(own.right_shift(x, 8 * np.dtype(dtype).itemsize - 1), 0)
+    normal = own.gt(exponent, 0)
+    whole = own.add(
+        cast(fraction, dtype), where(normal, constant(2.0**fraction_bits, dtype), constant(0, dtype))
+    )
+    powers = [math.ldexp(1.0, max(one, 1) - shift) for one in range(exponents)]
+    table = constant(np.array([*powers, math.nan], dtype))
+    size = own.mul(whole, table[cast(exponent, "int64")])
+    infinite = own.bitwise_and(own.eq(exponent, exponents), own.eq(fraction, 0))
+    size = where(infinite, constant(math.inf, dtype), size)
+    return where(negative, own.neg(size), size)
+
+
+RULES: dict[str, Rule] = {
+    **{name: _same(op) for name, op in SAME.items()},
+    **dict.fromkeys(_AS_OPERANDS, _as_operands),
+    "bitcast_convert_type": _bits_as_float,
+    "clamp": _clamp,
+    "complex": _complex,
+    "convert_element_type": _convert,
+    "div": _div,
+    "eq_to": _total_order("eq"),
+    "integer_pow": _integer_power,
+    "le_to": _total_order("le"),
+    "lt_to": _total_order("lt"),
+    "pow": _power,
+    "reduce_precision": _reduced_precision,
+    "round": _round,
+    "rsqrt": lambda step: own.reciprocal(own.sqrt(step.first)),
+    "select_n": _select,
+    "shift_right_logical": _logical_shift,
+}

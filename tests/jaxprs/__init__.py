@@ -1,0 +1,1 @@
+"""Programs written for JAX, and their jaxprs as they were recorded, for machines without JAX."""
