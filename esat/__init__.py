@@ -151,6 +151,7 @@ if _TYPE_CHECKING:
     from esat import rules as rules
     from esat.calibration import calibrate as calibrate
     from esat.classic import optdb as optdb
+    from esat.comparison import compare_times as compare_times
     from esat.drawing import pydotprint as pydotprint
     from esat.drawing import save_html as save_html
     from esat.functions import jit as jit
@@ -191,6 +192,7 @@ _LATER = {
     "Mode": "esat.mode",
     "Query": "esat.rules.query",
     "calibrate": "esat.calibration",
+    "compare_times": "esat.comparison",
     "compile": "esat.pipeline",
     "jit": "esat.functions",
     "optdb": "esat.classic",

@@ -134,7 +134,7 @@ class RuleTexts:
     users: tuple[RuleFile, ...]
 
 
-def _compile_again(
+def compile_again(
     graph: Graph | FunctionGraph,
     mode: str | Mode,
     texts: RuleTexts,
@@ -160,7 +160,7 @@ def _compile(
     profile: Profile,
 ) -> Executable:
     with profile.stage("clone", reads=True):
-        original, updated = _function_graph(graph)
+        original, updated = own_graph(graph)
         kept = graph if isinstance(graph, Graph) else original.clone()
         chosen = mode if isinstance(mode, Mode) else Mode(mode)
         permissions = Permissions(_donated(graph, donate), updated)
@@ -183,7 +183,7 @@ def _compile(
         executable = _placed(optimized, report, options, chosen, permissions, profile, device, kind, variants)
     taken = RuleTexts(options.extra, options.users or ())
     again = (kept, mode, taken, options.shapes, permissions.donated, profile.message)
-    executable.again = _compile_again, again
+    executable.again = compile_again, again
     if isinstance(executable, DebugExecutable) and checker is not None:
         executable.checker = checker
     return executable
@@ -367,7 +367,7 @@ def _variants(
     return Variants(resizing, build, mode.variants)
 
 
-def _function_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[SharedVariable, ...]]:
+def own_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[SharedVariable, ...]]:
     """A copy of the graph that compilation may use, and the variables its last outputs update."""
     if isinstance(graph, Graph):
         return graph.function_graph(), graph.updated

@@ -39,6 +39,7 @@ ORDER = (
     "frontend",
     "pipeline",
     "functions",
+    "comparison",
     "kernel_tuning",
     "device_calibration",
     "calibration",

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from esat.egraph.algebra.findings import FOUND, Finding
 from esat.errors import UserLine
 from esat.extract.extraction import Extraction, SaturatedGraph
+from esat.extract.names import names_of_classes
 from esat.extract.refine import priced_moves
 from esat.graph.types import DTYPES
 from esat.records import record
-from esat.rules.macros import permutation_axes
+from esat.rules.macros import permutation_axes, permutation_input_rank
 
 DEPTH = 3
 """Levels of an expression that are written out."""
+
+SHARE = 0.01
+"""Of the whole time: what takes less is not printed."""
 
 
 @record(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class ExplainedValue:
         Other forms, best first.
     algebra
         What no rule derived, but values in finite fields showed: the equality that its form comes from.
+    name
+        What the user's program calls it; empty if unknown.
     """
 
     form: str
@@ -70,6 +76,7 @@ class ExplainedValue:
     where: UserLine | None
     alternatives: tuple[RejectedForm, ...]
     algebra: Finding | None = None
+    name: str = ""
 
 
 @record(frozen=True, slots=True)
@@ -86,30 +93,56 @@ class Explanation:
         Predicted for one call of the graph as it was written.
     regimes
         Values that two forms compute: the parts show the one that is best by itself.
+    share
+        Of the whole time: parts, and differences to alternatives, that are smaller are not printed, but where
+        an alternative loses digits, or a form comes from algebra.
     """
 
     parts: tuple[ExplainedValue, ...]
     seconds: float
     seconds_written: float
     regimes: tuple[str, ...] = ()
+    share: float = SHARE
 
     def __str__(self) -> str:
         lines = [
             f"predicted: {self.seconds * 1e6:.2f} us a call, {self.seconds_written * 1e6:.2f} us as written",
             *self.regimes,
         ]
+        least = self.share * self.seconds
+        left = [part for part in self.parts if not self._worth_telling(part, least)]
         for part in self.parts:
-            sizes = "x".join(map(str, part.shape)) or "scalar"
-            place = f"  ({part.where[0]}:{part.where[1]})" if part.where else ""
-            lines.append(f"{part.seconds * 1e6:9.2f} us  {part.form}  [{part.dtype} {sizes}]{place}")
-            if part.algebra is not None:
-                lines.append(f"{'':14}by algebra: {part.algebra}")
-            for other in part.alternatives:
+            if part not in left:
+                lines += self._part_lines(part, least)
+        if left:
+            seconds = sum(part.seconds for part in left)
+            each = "each of less than" if len(left) > 1 else "less than"
+            lines.append(
+                f"{seconds * 1e6:9.2f} us  in {len(left)} further parts, {each} {least * 1e6:.2f} us"
+                " (explain(share=0) names them)"
+            )
+        return "\n".join(lines)
+
+    @staticmethod
+    def _worth_telling(part: ExplainedValue, least: float) -> bool:
+        told = part.algebra is not None or any(other.loss for other in part.alternatives)
+        return told or part.seconds >= least
+
+    @staticmethod
+    def _part_lines(part: ExplainedValue, least: float) -> list[str]:
+        sizes = "x".join(map(str, part.shape)) or "scalar"
+        place = f"  ({part.where[0]}:{part.where[1]})" if part.where else ""
+        name = f"{part.name} = " if part.name else ""
+        lines = [f"{part.seconds * 1e6:9.2f} us  {name}{part.form}  [{part.dtype} {sizes}]{place}"]
+        if part.algebra is not None:
+            lines.append(f"{'':14}by algebra: {part.algebra}")
+        for other in part.alternatives:
+            if other.loss or other.replaced or abs(other.seconds_more) >= least:
                 reason = " (replaced by a stabler form)" if other.replaced else ""
                 if other.loss:
                     reason = f" (loses {other.loss})"
                 lines.append(f"{'':14}not {other.form}: {other.seconds_more * 1e6:+.2f} us{reason}")
-        return "\n".join(lines)
+        return lines
 
 
 def explain(
@@ -118,6 +151,7 @@ def explain(
     limit: int = 3,
     findings: Sequence[Finding] = (),
     regimes: tuple[str, ...] = (),
+    share: float = SHARE,
 ) -> Explanation:
     """The parts of a choice with the best forms that lost.
 
@@ -133,10 +167,13 @@ def explain(
         Equalities that saturation recognised, by the numbers that classes have of them.
     regimes
         Values that two forms compute.
+    share
+        Of the whole time: what is smaller is not printed.
     """
     found = extraction.graph.arrays.facts.get(FOUND, {})
     graph, selection = extraction.graph, extraction.selection
-    others = _alternatives(extraction, limit)
+    names = names_of_classes(graph.terms, graph.arrays.term_class.tolist())
+    others = _alternatives(extraction, limit, names)
     places: dict[int, UserLine] = {}
     for number, klass in enumerate(graph.arrays.term_class.tolist()):
         place = graph.terms.place_of(number)
@@ -150,20 +187,23 @@ def explain(
         if value is not None and (seconds > 0.0 or klass in others or finding is not None):
             parts.append(
                 ExplainedValue(
-                    _form(extraction, node, DEPTH),
+                    _form(extraction, node, DEPTH, names),
                     tuple(int(size) for size in value.shape),
                     DTYPES[value.dtype],
                     seconds,
                     places.get(klass),
                     tuple(others.get(klass, ())),
                     finding,
+                    names.get(klass, ""),
                 )
             )
     parts.sort(key=lambda part: (-part.seconds, part.form))
-    return Explanation(tuple(parts), extraction.seconds, seconds_written, regimes)
+    return Explanation(tuple(parts), extraction.seconds, seconds_written, regimes, share)
 
 
-def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[RejectedForm]]:
+def _alternatives(
+    extraction: Extraction, limit: int, names: Mapping[int, str]
+) -> dict[int, list[RejectedForm]]:
     graph, selection, penalties = extraction.graph, extraction.selection, extraction.penalties
     arguments = graph.arrays, graph.roots, selection
     # With penalties, or the way to an operand would lead through what a rule replaced; without them for what
@@ -174,10 +214,10 @@ def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[Rejected
     )
     found: dict[int, list[RejectedForm]] = {}
     live = selection.live_classes.tolist()
-    seen = {(klass, _form(extraction, int(selection.chosen[klass]), DEPTH)) for klass in live}
+    seen = {(klass, _form(extraction, int(selection.chosen[klass]), DEPTH, names)) for klass in live}
     for replaced, moves in ((False, for_others), (True, for_replaced)):
         for seconds, klass, node in moves:
-            form = _form(extraction, node, DEPTH)
+            form = _form(extraction, node, DEPTH, names)
             if (penalties[node] > 0.0) == replaced and (klass, form) not in seen:
                 seen.add((klass, form))
                 if replaced or len(found.get(klass, ())) < limit:
@@ -186,17 +226,20 @@ def _alternatives(extraction: Extraction, limit: int) -> dict[int, list[Rejected
     return found
 
 
-def _form(extraction: Extraction, node: int, depth: int) -> str:
-    """An e-node as an expression, its operands as chosen, or by their first e-node."""
+def _form(extraction: Extraction, node: int, depth: int, names: Mapping[int, str]) -> str:
+    """An e-node as an expression, its operands by their names, as chosen, or by their first e-node."""
     arrays = extraction.graph.arrays
     operands = arrays.operands_of(node).tolist()
     if depth == 0 and operands:
         return "..."
     shown = []
     for operand in operands:
+        if operand in names:
+            shown.append(names[operand])
+            continue
         chosen = int(extraction.selection.chosen[operand])
         below = chosen if chosen >= 0 else arrays.nodes_of(operand)[0]
-        shown.append(_form(extraction, below, depth - 1))
+        shown.append(_form(extraction, below, depth - 1, names))
     return written(extraction.graph, node, shown)
 
 
@@ -218,6 +261,23 @@ def written(graph: SaturatedGraph, node: int, shown: Sequence[str]) -> str:
     if text is not None:
         return f"({text.join(shown)})"
     if name == "DimShuffle":
-        order = ", ".join(map(str, permutation_axes(int(attributes[0]))))
-        return f"{shown[0]}.dimshuffle({order})"
+        return f"{shown[0]}{_rearranged(int(attributes[0]))}"
     return f"{name}({', '.join(shown)})"
+
+
+def _rearranged(word: int) -> str:
+    """A dimshuffle as NumPy's users write it, where they can."""
+    order, rank = permutation_axes(word), permutation_input_rank(word)
+    axes = [axis for axis in order if axis != "x"]
+    if order == (1, 0) and rank == 2:
+        return ".T"
+    if axes != sorted(axes, key=int):
+        return f".dimshuffle({', '.join(map(str, order))})"
+    index, following = [], 0
+    for axis in order:
+        if axis == "x":
+            index.append("None")
+        else:
+            index += ["0"] * (int(axis) - following) + [":"]
+            following = int(axis) + 1
+    return f"[{', '.join(index + ['0'] * (rank - following))}]"

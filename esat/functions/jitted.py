@@ -297,18 +297,26 @@ class Jitted(Generic[P, R]):
     @property
     def report(self) -> Any:
         """What the optimizer did for the program that was compiled last."""
-        return self._latest().report
+        return self.latest.report
 
     def source(self) -> str:
         """The source of the program that was compiled last."""
-        text: str = self._latest().source()
+        text: str = self.latest.source()
         return text
 
-    def explain(self, limit: int = 3) -> Any:
+    def explain(self, limit: int = 3, share: float = 0.01) -> Any:
         """Why the program that was compiled last is what it is; see ``Executable.explain``."""
-        return self._latest().explain(limit)
+        return self.latest.explain(limit, share)
 
-    def _latest(self) -> Any:
+    @property
+    def latest(self) -> Any:
+        """The Executable that was compiled last.
+
+        Raises
+        ------
+        OptimizerError
+            Before the first call.
+        """
         if self._last is None or self._last.executable is None:
             raise OptimizerError(f"{self._settings.name} has no compiled program yet; call it first")
         return self._last.executable

@@ -9,7 +9,7 @@ from typing import Any
 
 from esat.egraph.report import SaturationReport
 from esat.errors import OptimizerError
-from esat.extract.explain import Explanation, explain
+from esat.extract.explain import SHARE, Explanation, explain
 from esat.extract.extraction import Extraction
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import OutputAccuracy
@@ -25,8 +25,48 @@ def untimed(_name: str) -> AbstractContextManager[object]:
     return nullcontext()
 
 
+FASTER = 1.05
+"""Ratio of predicted times from which on the gain is told of as a number."""
+
 WORTH_TELLING = 0.5
 """Bits, in the mean over the points, from which on a gain is told of."""
+
+
+@record(frozen=True, slots=True)
+class Measured:
+    """How long calls took.
+
+    Attributes
+    ----------
+    calls
+        How many were timed; of a comparison, measurements of each contender.
+    seconds
+        Of one call.
+    others
+        What else was timed with the same arguments -> seconds of one call.
+    """
+
+    calls: int
+    seconds: float
+    others: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        text = f"measured: {time_text(self.seconds)} a call"
+        if not self.others:
+            return f"{text} (mean of {self.calls})"
+        beside = (
+            f"{time_text(seconds)} {name} ({seconds / self.seconds:.2f} x)"
+            for name, seconds in self.others.items()
+        )
+        return f"{text}; {', '.join(beside)}"
+
+
+def time_text(seconds: float) -> str:
+    """Seconds in the unit that suits them."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms")):
+        if seconds * factor >= 1.0:
+            return f"{seconds * factor:.2f} {unit}"
+    return f"{seconds * 1e6:.{1 if seconds >= 1e-5 else 2}f} us"
 
 
 @record(frozen=True, slots=True)
@@ -57,6 +97,8 @@ class OptimizationReport:
         A line for each value that two forms compute, one here and one there.
     tuning
         What autotuning did; printed it is one line. None without autotuning.
+    measured
+        How long calls took, once they were timed.
     placement
         Where steps run and what is copied, or why nothing runs on a device; None where none was asked for.
     """
@@ -76,19 +118,22 @@ class OptimizationReport:
     regimes: tuple[str, ...] = ()
     tuning: object = field(default=None, compare=False)
     placement: object = field(default=None, compare=False)
+    measured: Measured | None = field(default=None, compare=False)
 
     def __reduce__(self) -> Any:
         """Copies of a report tell all that it tells; what makes further programs stays with its function."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return OptimizationReport, tuple({**values, "resizing": None}.values())
 
-    def explain(self, limit: int = 3) -> Explanation:
+    def explain(self, limit: int = 3, share: float = SHARE) -> Explanation:
         """The parts of the program with the best forms that lost, and what these would have cost.
 
         Parameters
         ----------
         limit
             Alternatives of each part, at most.
+        share
+            Of the whole time: parts, and differences to alternatives, that take less are not printed.
 
         Raises
         ------
@@ -99,7 +144,7 @@ class OptimizationReport:
         if self.extraction is None:
             raise OptimizerError(f"the {self.strategy} optimizer leaves nothing to compare with")
         findings = self.saturation.findings if self.saturation is not None else ()
-        return explain(self.extraction, self.cost_before, limit, findings, self.regimes)
+        return explain(self.extraction, self.cost_before, limit, findings, self.regimes, share)
 
     @property
     def accuracy(self) -> tuple[OutputAccuracy, ...]:
@@ -121,20 +166,26 @@ class OptimizationReport:
             gains.append(f"accurate forms take {self.extraction.seconds_for_accuracy * 1e6:+.2f} us a call")
         return [*gains, *self.regimes]
 
+    def gain_lines(self) -> list[str]:
+        """What was gained, what is measured first."""
+        lines = [] if self.measured is None else [str(self.measured)]
+        predicted = (
+            f"predicted: {time_text(self.cost_after)} a call, {time_text(self.cost_before)} as written"
+        )
+        if self.cost_after > 0 and self.cost_before / self.cost_after >= FASTER:
+            lines.append(f"{predicted} ({self.cost_before / self.cost_after:.2f} x)")
+            predicted = ""
+        lines += self.accuracy_lines()
+        return [*lines, predicted] if predicted else lines
+
     def __str__(self) -> str:
-        lines = [f"Optimizer: {self.strategy}"]
+        lines = [*self.gain_lines(), f"Optimizer: {self.strategy}"]
         if self.stop_reason:
             lines.append(
                 f"  saturation: {self.e_nodes} e-nodes in {self.e_classes} classes,"
                 f" ended by: {self.stop_reason}"
             )
         lines.append(f"  nodes: {self.nodes_before} before, {self.nodes_after} after")
-        ratio = self.cost_before / self.cost_after if self.cost_after > 0 else 1.0
-        lines.append(
-            f"  predicted time of a call: {self.cost_before * 1e6:.1f} us before,"
-            f" {self.cost_after * 1e6:.1f} us after ({ratio:.2f} x)"
-        )
-        lines += [f"  {line}" for line in self.accuracy_lines()]
         if self.tuning is not None:
             lines.append(f"  {self.tuning}")
         if self.placement is not None:

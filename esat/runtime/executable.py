@@ -7,6 +7,7 @@ import reprlib
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -17,6 +18,7 @@ from esat.codegen.rowwise.layers import RowBlocksRoutine
 from esat.drawing import save_html
 from esat.errors import CallError, EsatError, InputError, OptimizerError
 from esat.graph import SharedVariable, Variable
+from esat.optimize.report import Measured
 from esat.phases.group import Group
 from esat.profile import Profile, StepProfile
 from esat.runtime.calls import Calls
@@ -72,7 +74,9 @@ class Executable:
     optimized
         The optimized graph before that; ``graph`` itself where nothing was expanded.
     report
-        What the optimizer did, where it left a report.
+        What was gained, and what the optimizer did, where it left a report.
+    measured
+        Times of calls beside those of the graph as written, once :func:`esat.compare_times` has taken them.
     profile
         Times of compilation, and of calls where they are measured.
     again
@@ -101,7 +105,8 @@ class Executable:
         self._calls = calls
         self._program = calls.program
         self.graph = self.optimized = calls.program.graph
-        self.report: Any = None
+        self._report: Any = None
+        self.measured: Measured | None = None
         self.again: tuple[Callable[..., Executable], tuple[Any, ...]] | None = None
         self.profile = profile if profile is not None else Profile()
         self.profile.nodes_after = len(self.graph)
@@ -165,6 +170,20 @@ class Executable:
                 np.copyto(array, result)
         return out if single else given
 
+    @property
+    def report(self) -> Any:
+        """What was gained and what the optimizer did; None where it left no report."""
+        measured = self.measured
+        if measured is None and self.profile.calls:
+            measured = Measured(self.profile.calls, self.profile.call_seconds / self.profile.calls)
+        if measured is None or self._report is None:
+            return self._report
+        return replace(self._report, measured=measured)
+
+    @report.setter
+    def report(self, report: Any) -> None:
+        self._report = report
+
     def measure(self, on: bool = True) -> None:
         """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured."""
         if on and self._timed_driver is None:
@@ -185,10 +204,11 @@ class Executable:
                     texts.append(f"# kernel_{number}_in_threads\n{call.threaded.source()}")
         return "\n\n".join(texts)
 
-    def explain(self, limit: int = 3) -> Any:
+    def explain(self, limit: int = 3, share: float = 0.01) -> Any:
         """Why the program is what it is: for each part, up to ``limit`` forms that lost, and by how much.
 
-        Printed it is text; its ``parts`` are the data.
+        Printed it is text, which leaves out parts and differences below a ``share`` of the whole time; its
+        ``parts`` are the data. Values that a line of the user's assigns to one name go by that name.
 
         Raises
         ------
@@ -201,7 +221,7 @@ class Executable:
             raise CallError(f"explain: limit is an integer, not {limit!r}")
         if self.report is None:
             raise OptimizerError("nothing is known of how this program was chosen")
-        return self.report.explain(limit)
+        return self.report.explain(limit, share)
 
     @property
     def steps(self) -> tuple[Group, ...]:

@@ -48,3 +48,24 @@ def test_greedy_programs_have_no_alternatives() -> None:
     x = esat.matrix("x")
     with pytest.raises(OptimizerError, match="greedy"):
         esat.compile(esat.Graph([x], [x + 1.0]), "greedy").explain()
+
+
+def test_values_go_by_the_names_that_the_users_lines_give_them() -> None:
+    x, w = esat.matrix("x"), esat.vector("w")
+    scores = x @ w
+    chances = esat.sigmoid(scores)
+    explanation = esat.compile(esat.Graph([x, w], [chances, esat.exp(scores)])).explain()
+    forms = {part.name: part.form for part in explanation.parts if part.name}
+    assert forms["chances"] == "Sigmoid(scores)"
+    assert "scores" in forms
+    assert "chances = Sigmoid(scores)" in str(explanation)
+
+
+def test_what_takes_little_is_summed_up() -> None:
+    x, w = esat.matrix("x"), esat.vector("w")
+    program = esat.compile(esat.Graph([x, w], [esat.exp(x @ w)]), shapes={x: (4000, 4000), w: (4000,)})
+    text = str(program.explain())
+    assert "Exp(" not in text
+    assert "further parts" in text
+    assert "Exp(" in str(program.explain(share=0))
+    assert len(program.explain().parts) == len(program.explain(share=0).parts)
