@@ -1,0 +1,295 @@
+"""Pages of the reference that are made from the package: functions by example, ops, rules, modes, errors."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import esat
+from esat import errors
+from esat.graph.registry import registered_ops
+from esat.mode import mode_names
+from esat.ops.elementwise.record import Elementwise
+from esat.rules import RULES
+from esat.rules.reader import Sexp, read_forms
+from esat.rules.rule import Rule
+
+EXAMPLES = Path(__file__).parent / "examples.txt"
+POINTS = (0.25, 0.5), (0.75, 0.5), (0.5, 0.25)
+"""Values of the operands of elementwise ops, by position."""
+
+
+def write(folder: Path) -> None:
+    """Write all pages; those that did not change keep their times."""
+    pages = {
+        "functions.md": functions_page(),
+        "ops.md": ops_page(),
+        "modes.md": modes_page(),
+        "errors.md": errors_page(),
+        **dict(rule_pages()),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in set(folder.glob("*.md")) - {folder / name for name in pages}:
+        left.unlink()
+    for name, text in pages.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+# ---- functions by example
+
+
+def calls() -> list[str]:
+    """The calls of ``examples.txt``, without ``esat.``."""
+    lines = EXAMPLES.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def elementwise_calls() -> list[str]:
+    """A call of each elementwise op under each of its public names."""
+    found = []
+    for name in sorted(esat.__all__):
+        op = getattr(esat, name)
+        if isinstance(op, Elementwise):
+            integers = op.admits("float64") is None
+            values = [[3, 5], [2, 1], [1, 1]] if integers else [list(point) for point in POINTS]
+            if name == "polygamma":
+                values = [[0, 1], [0.25, 0.5]]
+            if name in ("arccosh", "acosh"):
+                values = [[1.25, 1.5]]
+            found.append(f"{name}({', '.join(map(str, values[: op.arity]))})")
+    return found
+
+
+def value_of(call: str, module: Any = esat) -> Any:
+    """What a call gives: arrays."""
+    result = eval(f"module.{call}", {"module": module, "esat": esat, "np": np})
+    return evaluated(result) if module is esat else result
+
+
+def evaluated(result: Any) -> Any:
+    """Variables exchanged for their values."""
+    if isinstance(result, esat.Variable):
+        return esat.evaluate(result)
+    if isinstance(result, tuple | list):
+        return (
+            type(result)(map(evaluated, result))
+            if type(result) in (tuple, list)
+            else [*map(evaluated, result)]
+        )
+    return result
+
+
+def shown(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, tuple | list):
+        return ", ".join(map(shown, value))
+    text = np.array2string(np.asarray(value), precision=6, separator=", ")
+    return re.sub(r"\s+", " ", text)
+
+
+def functions_page() -> str:
+    """One call of each function, with its result."""
+    table = "| `esat.`... | evaluated |\n|---|---|\n"
+    arrays, elementwise = (
+        table + "\n".join(f"| `{call}` | `{shown(value_of(call))}` |" for call in group)
+        for group in (calls(), elementwise_calls())
+    )
+    return f"""# Functions by example
+
+Operands may be Variables, arrays, lists and numbers; the result is a Variable. Here `esat.evaluate`
+computed it while this page was built.
+
+## Functions of arrays
+
+{arrays}
+
+## Elementwise functions
+
+{elementwise}
+"""
+
+
+# ---- ops
+
+
+def ops_page() -> str:
+    """A table of all ops: name in rules, family, typing, gradient, cost, kernel code."""
+    ops = sorted(registered_ops(), key=lambda op: (op.family.value, op.name))
+    rows = "\n".join(f"| {' | '.join(_op_cells(op))} |" for op in ops)
+    return f"""# Table of ops
+
+Made from the ops' records. *Flops* is the cost of an element in additions; *kernel* says whether an
+elementwise op is a loop of its own code, or NumPy's or SciPy's function.
+
+| op | in rules | family | typing | gradient | flops | kernel |
+|---|---|---|---|---|---|---|
+{rows}
+"""
+
+
+def _op_cells(op: esat.Op) -> list[str]:
+    gradient = "yes" if type(op).vjp is not esat.Op.vjp else "no"
+    flops = kernel = ""
+    if isinstance(op, Elementwise):
+        gradient = {None: "no", "zero": "zero"}.get(op.gradient, "yes")  # type: ignore[arg-type]
+        flops, kernel = f"{op.flops:g}", "library" if op.code is None else "loop"
+    return [f"`{op.name}`", f"`{op.constructor}`", op.family.value, op.typing, gradient, flops, kernel]
+
+
+# ---- rules
+
+
+def rule_pages() -> Iterator[tuple[str, str]]:
+    """A page for each rule file, and one that lists them."""
+    by_file: dict[str, dict[str, Rule]] = {}
+    for rule in RULES.list():
+        by_file.setdefault(Path(rule.file).stem, {}).setdefault(rule.report_name, rule)
+    for stem, rules in by_file.items():
+        yield f"rules_{stem}.md", _rule_page(stem, list(rules.values()))
+    rows = "\n".join(
+        f"| [{stem.replace('_', ' ')}](rules_{stem}.md) | {len(rules)} |" for stem, rules in by_file.items()
+    )
+    hidden = "\n".join(f"rules_{stem}" for stem in by_file)
+    yield (
+        "rules.md",
+        f"""# Rules
+
+The {sum(map(len, by_file.values()))} rewrite rules that come with esat, by file. Each has a
+[soundness class](../../explanation/soundness.md). The tests sample each over dtypes, shapes and special
+values, as `python -m esat rules check` does.
+
+| file | rules |
+|---|---|
+{rows}
+
+```{{toctree}}
+:hidden:
+
+{hidden}
+```
+""",
+    )
+
+
+def _rule_page(stem: str, rules: Sequence[Rule]) -> str:
+    parts = [f"# Rules: {stem.replace('_', ' ')}\n"]
+    for rule in rules:
+        parts.append(f"## {rule.report_name}\n")
+        parts.append(
+            f"*{rule.soundness}*, in the rule set `{rule.ruleset}`; tags: {', '.join(sorted(rule.tags))}.\n"
+        )
+        statement = statement_of(rule)
+        if statement:
+            parts.append(f"```text\n{statement}\n```\n")
+        parts.append(f"```scheme\n{rule.source}\n```\n")
+    return "\n".join(parts)
+
+
+_INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@", "Pow": "**", "Eq": "==", "Lt": "<",
+          "Le": "<=", "Gt": ">", "Ge": ">="}  # fmt: skip
+_ARROWS = {"rewrite": "->", "birewrite": "<->"}
+
+
+def statement_of(rule: Rule) -> str:
+    """Before and after as formulas; empty for rules that are no rewrites."""
+    (form,) = read_forms(rule.source, *rule.position)
+    if form[0] not in _ARROWS:
+        return ""
+    return f"{formula(form[1])}  {_ARROWS[str(form[0])]}  {formula(form[2])}"
+
+
+def formula(sexp: Sexp) -> str:
+    """A pattern as NumPy's users write it."""
+    if isinstance(sexp, str):
+        return sexp
+    head, *rest = sexp
+    name = str(head)
+    if name in _INFIX and len(rest) >= 2:
+        return f"({formula(rest[0])} {_INFIX[name]} {formula(rest[1])})"
+    if name == "Neg":
+        return f"-{formula(rest[0])}"
+    if name == "Sqr":
+        return f"{formula(rest[0])}**2"
+    if name == "K":
+        return formula(rest[0])
+    return f"{name[0].lower() + name[1:] if name[0].isupper() else name}({', '.join(map(formula, rest))})"
+
+
+# ---- modes and errors
+
+
+def modes_page() -> str:
+    """What each mode sets."""
+    names = [name for name in mode_names() if name not in ("o1", "o4")]
+    plain = esat.Mode("fast_run")
+    rows = []
+    for name in names:
+        mode = esat.Mode(name)
+        differs = [
+            f"`{key}={getattr(mode, key)!r}`"
+            for key in ("strategy", "soundness", "debug")
+            if getattr(mode, key) != getattr(plain, key)
+        ]
+        rows.append(f"| `{name}` | {', '.join(differs) or 'the default'} | {_tags(mode)} |")
+    settings = inspect.cleandoc(esat.Mode.__doc__ or "")
+    about = settings.split("Attributes\n----------\n")[-1].split("Raises\n------")[0]
+    entries = re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?|\n)+)", about, flags=re.M)
+    lines = "\n".join(f"`{name}`\n: {' '.join(text.split())}\n" for name, text in entries)
+    table = "\n".join(rows)
+    return f"""# Modes and their settings
+
+| mode | differs from `fast_run` in | optimizers of `optdb` |
+|---|---|---|
+{table}
+
+`o1` is `fast_compile`, and `o4` is `fast_run`.
+
+## Settings
+
+`esat.Mode("fast_run", name=value)` changes one.
+
+{lines}
+"""
+
+
+def _tags(mode: esat.Mode) -> str:
+    query = mode.query
+    text = " ".join(f"`{tag}`" for tag in sorted(query.include))
+    return text + "".join(f", without `{tag}`" for tag in sorted(query.exclude))
+
+
+def errors_page() -> str:
+    """The family of errors, with what each also is."""
+    kinds = [
+        kind
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.EsatError | errors.EsatWarning)
+    ]
+    parts = [
+        """# Errors
+
+All errors that esat raises on purpose are of the family `EsatError`; each is also the Python or NumPy error
+that its name suggests, so that `except ValueError` catches a `ShapeError`. Messages name the op, shapes and
+dtypes, the reason, and the line of your program that built the node.
+"""
+    ]
+    for kind in sorted(kinds, key=lambda kind: (len(kind.__mro__), kind.__name__)):
+        also = ", ".join(f"`{base.__name__}`" for base in kind.__mro__[1:-1] if base is not BaseException)
+        first = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]
+        parts.append(f"## {kind.__name__}\n\n{first}\n\nAlso: {also}.\n")
+    return "\n".join(parts)
+
+
+def public_names() -> Iterable[str]:
+    """Names that examples are wanted for: functions of the package that are no types and no modules."""
+    for name in sorted(esat.__all__):
+        value = getattr(esat, name)
+        if callable(value) and not inspect.isclass(value):
+            yield name
