@@ -30,7 +30,7 @@ from esat.ops.sparse.record import SparseOp
 from esat.ops.table import ELEMENTWISE
 from esat.ops.vectors import make_vector
 
-from .elementwise.test_gradients import _RANGES
+from .elementwise.samples import ranges
 
 COUNT = 3
 rng = np.random.default_rng(5)
@@ -157,10 +157,10 @@ OPEN = {
 
 
 def _elementwise(op):
-    ranges = _RANGES.get(op.name, ((0.2, 1.5),) * op.arity)
+    between = ranges(op, ((0.2, 1.5),))
     arrays = []
     for place in range(op.arity):
-        low, high = ranges[min(place, len(ranges) - 1)]
+        low, high = between[place]
         shape = ((2, 3), (3,), ())[place % 3]
         array = rng.uniform(low, high, (COUNT, *shape))
         if op.operand_typing[place] == "bool" or op.admits("float64") is None:

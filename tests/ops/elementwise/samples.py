@@ -22,21 +22,61 @@ OTHER_NAMES = {
     "neg": "negative", "sqr": "square", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
     "gt": "greater", "ge": "greater_equal", "pow": "power", "switch": "where",
 }  # fmt: skip
-SCIPY = (
-    "erf", "erfc", "erfcx", "erfinv", "erfcinv", "ndtr", "log_ndtr", "gamma", "gammaln", "digamma",
-    "polygamma", "i0", "i1", "j0", "j1", "xlogy", "cosm1",
-)  # fmt: skip
-OWN = ("fill", "sigmoid", "softplus", "log1mexp", "log_cosh", "powm1", "compoundm1", "expdiff")
-"""Ops that neither NumPy nor SciPy has in these dtypes; they have tests of their own."""
+OTHERWISE = ("fill", "softplus", "log1mexp", "powm1")
+"""Ops that differ from what NumPy or SciPy, or some version of it, has of their name."""
+TESTED_APART = ("fill", "powm1", "compoundm1", "expdiff")
+"""Ops of our own whose tests are not generated: their own definition is no better in a wider format."""
+
+_RANGES: dict[str, tuple[tuple[float, float], ...]] = {
+    "log1mexp": ((-3, -0.2),),
+    "erfcinv": ((0.1, 1.9),),
+    "log1p": ((-0.8, 3),),
+    "gamma": ((0.3, 3),),
+    "gammaln": ((0.3, 3),),
+    "digamma": ((0.5, 3),),
+    "polygamma": ((2, 2), (0.5, 3)),
+    "pow": ((0.3, 2), (-2, 2)),
+    "powm1": ((0.3, 2), (-2, 2)),
+    "compoundm1": ((-0.7, 1), (-2, 2)),
+    "xlogy": ((-2, 2), (0.3, 3)),
+    "reciprocal": ((0.4, 3),),
+    "div": ((-2, 2), (0.5, 3)),
+    "mod": ((3.1, 3.8), (2.1, 2.9)),
+    "fmod": ((-3.8, -3.1), (2.1, 2.9)),
+    "clip": ((-2, 2), (-1.1, -0.9), (0.9, 1.1)),
+    "cbrt": ((0.3, 2),),
+    "copysign": ((0.3, 2), (-2, -1)),
+    "abs": ((0.2, 2),),
+    "tan": ((-1.2, 1.2),),
+    "arctan2": ((0.3, 2), (-2, 2)),
+}
+"""Where ops with poles or kinks inside of a range, or with operands of several kinds, are smooth."""
+_TRIED = ((-2.0, 2.0), (0.2, 3.0), (1.2, 4.0), (-0.9, 0.9), (0.1, 0.9))
+
+
+def ranges(op: Elementwise, first: tuple[tuple[float, float], ...] = ()) -> tuple[tuple[float, float], ...]:
+    """Where the op is smooth, for each operand: the first range in which it is finite everywhere."""
+    if op.name in _RANGES:
+        return _RANGES[op.name]
+    for low, high in (*first, *_TRIED):
+        line = np.linspace(low, high, 50)
+        finite = op.admits("float64") is None or np.isfinite(quietly(op.numpy, *[line] * op.arity)).all()
+        if finite:
+            return ((low, high),) * op.arity
+    raise AssertionError(f"{op.name} is finite in none of {_TRIED}: say in _RANGES where it is smooth")
 
 
 def reference(op: Elementwise):
     """What NumPy or SciPy calls the op, found apart from its record; None for ops of our own."""
-    if op.name in OWN:
+    import scipy.special
+
+    if op.name in OTHERWISE:
         return None
-    if op.name in SCIPY:
-        return lambda *operands: _scipy(op, operands)
-    return getattr(np, OTHER_NAMES.get(op.name, op.name))
+    name = OTHER_NAMES.get(op.name, op.name)
+    numpys, scipys = getattr(np, name, None), getattr(scipy.special, name, None)
+    if numpys is None or (isinstance(scipys, np.ufunc) and not isinstance(numpys, np.ufunc)):
+        return None if scipys is None else lambda *operands: _scipy(op, operands)
+    return numpys
 
 
 def _scipy(op: Elementwise, operands):
@@ -119,6 +159,7 @@ __all__ = [
     "all_ops",
     "assert_same",
     "quietly",
+    "ranges",
     "reference",
     "run",
     "special_values",

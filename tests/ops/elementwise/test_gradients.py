@@ -12,40 +12,8 @@ from esat.graph.evaluate import evaluate
 from esat.ops.reduction import SUM, reduce
 from esat.ops.table import ELEMENTWISE
 
-from .samples import BY_NAME, variable
+from .samples import BY_NAME, ranges, variable
 
-_RANGES: dict[str, tuple[tuple[float, float], ...]] = {
-    "log1mexp": ((-3, -0.2),),
-    "arcsin": ((-0.9, 0.9),),
-    "arccos": ((-0.9, 0.9),),
-    "arctanh": ((-0.9, 0.9),),
-    "arccosh": ((1.2, 4),),
-    "erfinv": ((-0.9, 0.9),),
-    "erfcinv": ((0.1, 1.9),),
-    "log": ((0.2, 3),),
-    "log2": ((0.2, 3),),
-    "log10": ((0.2, 3),),
-    "log1p": ((-0.8, 3),),
-    "sqrt": ((0.2, 3),),
-    "gamma": ((0.3, 3),),
-    "gammaln": ((0.3, 3),),
-    "digamma": ((0.5, 3),),
-    "polygamma": ((2, 2), (0.5, 3)),
-    "pow": ((0.3, 2), (-2, 2)),
-    "powm1": ((0.3, 2), (-2, 2)),
-    "compoundm1": ((-0.7, 1), (-2, 2)),
-    "xlogy": ((-2, 2), (0.3, 3)),
-    "reciprocal": ((0.4, 3),),
-    "div": ((-2, 2), (0.5, 3)),
-    "mod": ((3.1, 3.8), (2.1, 2.9)),
-    "fmod": ((-3.8, -3.1), (2.1, 2.9)),
-    "clip": ((-2, 2), (-1.1, -0.9), (0.9, 1.1)),
-    "cbrt": ((0.3, 2),),
-    "copysign": ((0.3, 2), (-2, -1)),
-    "abs": ((0.2, 2),),
-    "tan": ((-1.2, 1.2),),
-    "arctan2": ((0.3, 2), (-2, 2)),
-}
 SMOOTH = [
     op for op in ELEMENTWISE if callable(op.gradient) and op.name not in ("switch", "imag", "angle", "sign")
 ]
@@ -58,9 +26,8 @@ SHAPES = ((2, 1), (1, 3), ())
 
 def points(op, shapes=SHAPES, dtype="float64"):
     rng = np.random.default_rng(3)
-    ranges = _RANGES.get(op.name, ((-2, 2),) * op.arity)
     return [
-        np.asarray(rng.uniform(*r, shape)).astype(dtype) for r, shape in zip(ranges, shapes, strict=False)
+        np.asarray(rng.uniform(*r, shape)).astype(dtype) for r, shape in zip(ranges(op), shapes, strict=False)
     ]
 
 
