@@ -79,6 +79,8 @@ class Op:
         Output position -> positions of the inputs it overwrites.
     lazy
         Whether values of some inputs tell that others are not needed; see :meth:`needed`.
+    host_only
+        Why it has no form on a device, where that is so for a reason.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Op:
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
     lazy: bool = False
+    host_only: str = ""
 
     def properties(self) -> tuple[object, ...]:
         """The attributes that, with the class and name, say what the op computes. Hashable."""

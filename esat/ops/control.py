@@ -154,6 +154,7 @@ class IfElse(Op):
     constructor: str = field(default="IfElse", init=False)
     family: Family = field(default=Family.CONTROL, init=False)
     lazy: bool = field(default=True, init=False)
+    host_only = "the host chooses; the values that it chooses between stay where they are"
 
     def __post_init__(self) -> None:
         views = {place: (1 + place, 1 + self.count + place) for place in range(self.count)}

@@ -120,6 +120,7 @@ class ARange(Op):
     name: str = field(default="arange", init=False)
     constructor: str = field(default="ARange", init=False)
     family: Family = field(default=Family.CREATION, init=False)
+    host_only = "numbers that the host counts up, as NumPy rounds them"
 
     def properties(self) -> tuple[object, ...]:
         return (self.dtype,)

@@ -21,6 +21,7 @@ class RepeatedPlaces(Op):
     name: str = field(default="repeated_places", init=False)
     constructor: str = field(default="RepeatedPlaces", init=False)
     family: Family = field(default=Family.LIBRARY, init=False)
+    host_only = "its counts tell the size of the result, and the host needs that"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         counts = inputs[0].tensor_type

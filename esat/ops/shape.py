@@ -32,6 +32,7 @@ class ShapeI(Op):
     name: str = field(default="shape_i", init=False)
     constructor: str = field(default="ShapeI", init=False)
     family: Family = field(default=Family.LIBRARY, init=False)
+    host_only = "a size, which the host knows"
 
     def properties(self) -> tuple[object, ...]:
         return (self.axis,)

@@ -188,6 +188,7 @@ class LU(MatrixOp):
 
     name: str = field(default="lu", init=False)
     constructor: str = field(default="LU", init=False)
+    host_only = "cuSOLVER's factors are packed with pivots"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_matrices(self.name, inputs)

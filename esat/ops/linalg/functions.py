@@ -29,6 +29,7 @@ class Exponential(MatrixOp):
 
     name: str = field(default="expm", init=False)
     constructor: str = field(default="Expm", init=False)
+    host_only = "a rare function of small matrices"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
@@ -68,6 +69,7 @@ class BlockDiagonal(Op):
     name: str = field(default="block_diag", init=False)
     constructor: str = field(default="BlockDiag", init=False)
     family: Family = field(default=Family.LIBRARY, init=False)
+    host_only = "a rare function of small matrices"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         if not inputs:

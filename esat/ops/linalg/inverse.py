@@ -73,6 +73,7 @@ class PseudoInverse(MatrixOp):
     by_size: bool = False
     name: str = field(default="pinv", init=False)
     constructor: str = field(default="Pinv", init=False)
+    host_only = "cuSOLVER has none, and cupy's takes other bounds"
 
     def properties(self) -> tuple[object, ...]:
         return (self.rcond, self.hermitian, self.by_size)
@@ -150,6 +151,7 @@ class Cofactors(MatrixOp):
 
     name: str = field(default="cofactors", init=False)
     constructor: str = field(default="Cofactors", init=False)
+    host_only = "a rare function of small matrices"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)

@@ -26,6 +26,7 @@ class NormalProduct(RowsProduct):
     middle: FunctionGraph | None = field(default=None, init=False)
     name: str = field(default="normal_matmul", init=False)
     constructor: str = field(default="NormalMatMul", init=False)
+    host_only = ""  # unlike its base: any library has these products
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         check_count(self.name, inputs, 2)

@@ -46,6 +46,7 @@ class RowBlocks(Op):
     name: str = field(default="row_blocks", init=False)
     constructor: str = field(default="RowBlocks", init=False)
     family: Family = field(default=Family.CONTRACTION, init=False)
+    host_only = "an order of work for the caches of a processor"
 
     def properties(self) -> tuple[object, ...]:
         return (self.body, self.leaves)

@@ -42,6 +42,7 @@ class RowsProduct(Op):
     name: str = field(default="rows_matmul", init=False)
     constructor: str = field(default="RowsMatMul", init=False)
     family: Family = field(default=Family.CONTRACTION, init=False)
+    host_only = "an order of work for the caches of a processor"
 
     def properties(self) -> tuple[object, ...]:
         return (self.middle,)

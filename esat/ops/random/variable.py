@@ -44,6 +44,7 @@ class RandomVariable(Op):
     size_rank: int | None = None
     in_place: bool = False
     family: Family = field(default=Family.RANDOM, init=False)
+    host_only = "states of random generators are the host's"
 
     def __post_init__(self) -> None:
         if self.in_place:

@@ -40,6 +40,7 @@ class SparseOp(Op):
     kinds: ClassVar[tuple[Kind, ...]] = ()
 
     family: Family = field(default=Family.SPARSE, init=False)
+    host_only = "sparse matrices are SciPy's"
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
