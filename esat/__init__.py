@@ -22,6 +22,7 @@ drawing    pictures of graphs and compiled functions, and a page about one
 runtime    the compiled function: checks, steps, buffers
 mode       how hard to optimize, and by which rules
 pipeline   ``compile``: the stages from a graph to a function, one named call each
+recorded   the same by what another process left on disk, without the compiler
 functions  ``jit``: functions of NumPy arrays, compiled
 ========== =========================================================================================
 
@@ -193,7 +194,7 @@ _LATER = {
     "Query": "esat.rules.query",
     "calibrate": "esat.calibration",
     "compare_times": "esat.comparison",
-    "compile": "esat.pipeline",
+    "compile": "esat.recorded.compile",
     "jit": "esat.functions",
     "optdb": "esat.classic",
     "pydotprint": "esat.drawing",

@@ -50,7 +50,7 @@ from esat.profile import Profile
 from esat.records import record
 from esat.rules import RULES, RuleFile
 from esat.runtime import Executable
-from esat.runtime.calls import drive
+from esat.runtime.calls import Calls, drive
 from esat.runtime.debug import DebugExecutable
 from esat.runtime.invariants import keep_invariants
 from esat.runtime.kernels import Kernels, compile_kernels
@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from esat.gpu.device import Device
 
 RuleSources = str | Path | Iterable[str | Path]
+Make = Callable[[Calls, Profile], Executable]
+"""What makes a function of the calls of a program."""
 
 WATCHERS: list[Callable[[Executable], None]] = []
 """Called with each function that :func:`compile` has made, also for ``jit``."""
@@ -79,42 +81,32 @@ def compile(
     shapes: Mapping[Variable, Sequence[int]] | None = None,
     donate: Iterable[Variable] = (),
 ) -> Executable:
-    """Compile a graph into a function of NumPy arrays.
+    """Compile a graph, whatever is recorded of it; the parameters are those of :func:`esat.compile`."""
+    message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
+    return _compile_now(Executable, graph, mode, lambda: _texts(rules), shapes or {}, donate, message)
 
-    Parameters
-    ----------
-    graph
-        What to compute: an ``esat.Graph`` (inputs, outputs, updates, givens) or a FunctionGraph. It
-        is not changed.
-    mode
-        How hard to optimize: the name of a mode, or a :class:`Mode`.
-    rules
-        Further rules for this compilation: paths of files, or texts, in egglog syntax.
-    shapes
-        Input -> the shape its values will mostly have. The program is chosen for these shapes, and right
-        for all. Sizes that neither types, this, nor the values of shared variables tell count 256.
-    donate
-        Inputs of the graph whose arrays each call may overwrite, and outputs live in; the caller must not
-        use them afterwards. An array that cannot be overwritten, or shares memory with another argument, is
-        copied.
 
-    Returns
-    -------
-    An Executable: called with one array an input it returns the output, or a tuple of outputs. Its
-    ``report`` tells what the optimizer did, its ``profile`` how long each stage took.
+def compile_as(
+    make: Make, graph: Graph, mode: str, shapes: Mapping[Variable, Sequence[int]], message: str
+) -> Executable:
+    """The same without rules of its own, as what ``make`` makes of the calls of a program."""
+    return _compile_now(make, graph, mode, lambda: _texts(()), shapes, (), message)
 
-    Raises
-    ------
-    EsatError
-        A subclass that says what is wrong with the graph, the mode or a rule.
-    """
-    profile = Profile(gradient_seconds=GRADIENT_CLOCK.seconds)
-    with profile.whole(), GATE.busy(), without_old_objects():
-        profile.message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
-        with built_for(None):
-            executable = _compile(graph, mode, lambda: _texts(rules), shapes or {}, donate, profile)
-    for watcher in WATCHERS:
-        watcher(executable)
+
+def _compile_now(
+    make: Make,
+    graph: Graph | FunctionGraph,
+    mode: str | Mode,
+    texts: Callable[[], RuleTexts],
+    shapes: Mapping[Variable, Sequence[int]],
+    donate: Iterable[Variable],
+    message: str,
+) -> Executable:
+    profile = Profile(message=message, gradient_seconds=GRADIENT_CLOCK.seconds)
+    with profile.whole(), GATE.busy(), without_old_objects(), built_for(None):
+        executable = _compile(graph, mode, texts, shapes, donate, profile, make)
+    for watch in WATCHERS:
+        watch(executable)
     return executable
 
 
@@ -158,6 +150,7 @@ def _compile(
     shapes: Mapping[Variable, Sequence[int]],
     donate: Iterable[Variable],
     profile: Profile,
+    make: Make = Executable,
 ) -> Executable:
     with profile.stage("clone", reads=True):
         original, updated = own_graph(graph)
@@ -174,7 +167,7 @@ def _compile(
     if chosen.autotune and report.resizing is not None and device is None:
         with profile.stage("autotune"):
             optimized, report = _autotuned(optimized, report, report.resizing, chosen)
-    kind = Executable if checker is None else DebugExecutable
+    kind: Make = make if checker is None else DebugExecutable
     variants = None if chosen.debug else _variants(chosen, permissions, report.resizing, profile)
     if device is None:
         executable = _linked(optimized, chosen, permissions, profile, kind, variants)
@@ -194,7 +187,7 @@ def _linked(
     mode: Mode,
     permissions: Permissions,
     profile: Profile,
-    kind: type[Executable] = Executable,
+    kind: Make = Executable,
     variants: Variants | None = None,
     in_blocks: bool = True,
 ) -> Executable:
@@ -248,7 +241,7 @@ def _placed(
     permissions: Permissions,
     profile: Profile,
     device: Device,
-    kind: type[Executable],
+    kind: Make,
     variants: Variants | None,
 ) -> Executable:
     """The programs of an optimized graph on host and device, and the choice between them."""

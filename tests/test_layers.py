@@ -38,6 +38,7 @@ ORDER = (
     "mode",
     "frontend",
     "pipeline",
+    "recorded",
     "functions",
     "comparison",
     "kernel_tuning",

@@ -18,20 +18,29 @@
 ``routines``       which of these computes an op
 ``native_call``    whole calls of small programs as one native function
 =================  =========================================================================
+
+Names that are handed on here are loaded when they are first used: what runs programs that were found on disk
+needs no compiler.
 """
 
-from esat.codegen.compile import compile_kernel, compile_narrow
-from esat.codegen.kernel.loop_ir import Kernel
-from esat.codegen.kernel.narrow import Narrow, computes_functions, find_narrow
-from esat.codegen.kernel.overwriting import overwritable, overwrite
-from esat.codegen.lowering.lower import can_fuse, lower, supported
-from esat.codegen.lowering.verify import verify
-from esat.codegen.printing.layout import Layout, layout_of
-from esat.codegen.printing.printer import print_kernel
-from esat.phases.fusion import Limits
+from __future__ import annotations
 
-limits = Limits()
-"""How large kernels may become; with ``supported`` and ``can_fuse``, this module's rules of fusion."""
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from esat.codegen.compile import compile_kernel, compile_narrow
+    from esat.codegen.kernel.loop_ir import Kernel
+    from esat.codegen.kernel.narrow import Narrow, computes_functions, find_narrow
+    from esat.codegen.kernel.overwriting import overwritable, overwrite
+    from esat.codegen.lowering.lower import can_fuse, lower, supported
+    from esat.codegen.lowering.verify import verify
+    from esat.codegen.printing.layout import Layout, layout_of
+    from esat.codegen.printing.printer import print_kernel
+    from esat.phases.fusion import Limits
+
+    limits: Limits
+    """How large kernels may become; with ``supported`` and ``can_fuse``, this module's rules of fusion."""
 
 __all__ = [
     "Kernel",
@@ -51,3 +60,28 @@ __all__ = [
     "supported",
     "verify",
 ]
+
+_LATER = {
+    "compile": ("compile_kernel", "compile_narrow"),
+    "kernel.loop_ir": ("Kernel",),
+    "kernel.narrow": ("Narrow", "computes_functions", "find_narrow"),
+    "kernel.overwriting": ("overwritable", "overwrite"),
+    "lowering.lower": ("can_fuse", "lower", "supported"),
+    "lowering.verify": ("verify",),
+    "printing.layout": ("Layout", "layout_of"),
+    "printing.printer": ("print_kernel",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "limits":
+        from esat.phases.fusion import Limits
+
+        found: Any = Limits()
+    else:
+        home = next((module for module, names in _LATER.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module 'esat.codegen' has no attribute {name!r}")
+        found = getattr(importlib.import_module(f"esat.codegen.{home}"), name)
+    globals()[name] = found
+    return found

@@ -161,6 +161,30 @@ def native_call(
     return builtin_function(definition("run", module, memory), (otherwise, memory.sealed()))
 
 
+@record(frozen=True, eq=False)
+class NativeRecipe:
+    """What a native function does, as data: the parameters of :func:`native_call`.
+
+    All memory and code that steps refer to by address belongs to something in ``kept`` or ``scratch``, or is
+    a function of BLAS. A call writes what is in ``scratch`` before it reads it.
+    """
+
+    inputs: tuple[ArraySpecification, ...]
+    outputs: tuple[ArraySpecification, ...]
+    steps: tuple[Step, ...]
+    kept: tuple[object, ...]
+    libraries: tuple[tuple[int, int], ...] = ()
+    unlocked: bool = False
+    scratch: tuple[np.ndarray[Any, Any], ...] = ()
+
+    def function(self, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+        """The built-in function; ``otherwise`` is called with arguments that it does not admit."""
+        kept = self.kept, self.scratch
+        return native_call(
+            self.inputs, self.outputs, self.steps, otherwise, kept, self.libraries, self.unlocked
+        )
+
+
 @functools.cache
 def _function_of_numpy(place: int) -> str:
     """A function of NumPy's table as an operand."""

@@ -27,6 +27,7 @@ from esat.phases.inplace import ELEMWISE, work_in_place
 from esat.phases.placement import HostOperands, conditions_alone, with_transfers
 from esat.profile import Profile
 from esat.records import record
+from esat.runtime.calls import Calls
 from esat.runtime.executable import Executable
 from esat.runtime.kernels import KernelSource
 from esat.runtime.program import Routine
@@ -93,7 +94,7 @@ class Linking:
         candidate: Candidate,
         decision: Decision,
         profile: Profile,
-        kind: type[Executable] = Executable,
+        kind: Callable[[Calls, Profile], Executable] = Executable,
     ) -> Executable:
         """The program of a decision; the candidate's graph becomes the program's."""
         placement = with_transfers(
@@ -140,7 +141,7 @@ def place_function(
     linking: Linking,
     costs: Costs,
     profile: Profile,
-    kind: type[Executable] = Executable,
+    kind: Callable[[Calls, Profile], Executable] = Executable,
 ) -> tuple[Executable, PlacementReport]:
     """A function whose calls run where they are predicted to be fastest, and what its first program is.
 
@@ -161,7 +162,9 @@ def place_function(
     deciding = Deciding(candidates, costs, linking.permissions, function.host)
     first = deciding.expected(function.expected)
 
-    def build(decision: Decision, profile: Profile, kind: type[Executable]) -> Executable:
+    def build(
+        decision: Decision, profile: Profile, kind: Callable[[Calls, Profile], Executable]
+    ) -> Executable:
         if decision.candidate is None:
             return function.link_host()
         fresh = linking.candidate(function.graphs[decision.candidate])

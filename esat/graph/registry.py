@@ -15,6 +15,7 @@ _OPS: dict[str, Op] = {}
 _BY_CONSTRUCTOR: dict[str, Op] = {}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 _PUBLIC: set[str] = set()
+_OWN: set[str] = set()
 
 
 def register_op(op: Op) -> Op:
@@ -53,8 +54,17 @@ def register_functions(functions: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def reserve_names(names: Iterable[str]) -> None:
-    """Say which names functions of the package have, so that ops of users are not named so."""
+    """Say which names functions of the package have, so that ops of users are not named so.
+
+    Ops that are registered by then are the package's own.
+    """
     _PUBLIC.update(names)
+    _OWN.update(_OPS)
+
+
+def is_of_package(op: Op) -> bool:
+    """Whether the op is one that the package itself registered."""
+    return op.name in _OWN and is_registered(op)
 
 
 def is_public(name: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from esat.codegen.ground.builtin_function import is_available
+from esat.codegen.native_call import NativeRecipe
 from esat.codegen.threads import granted_threads, pool_address
 from esat.codegen.threads.calls import ChosenCalls
 from esat.graph import Apply, Constant, TensorType, Variable
@@ -17,9 +18,11 @@ from esat.ops.contraction import MatMul
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
+from esat.records import record
 from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
 from esat.runtime.native_steps import NativeSteps, Shape, base_of, has_one_thread, is_view, made_in, returned
 from esat.runtime.program import Program
+from esat.runtime.shared_values import with_values
 from esat.runtime.signatures import SignatureTable
 from esat.runtime.threads import CallsOfShapes
 
@@ -124,13 +127,59 @@ def direct_call(
     program: Program, table: SignatureTable, key: tuple[Shape, ...], otherwise: Callable[..., Any]
 ) -> Callable[..., Any] | None:
     """The native function of a program for the shapes of a key; None where it would not pay."""
-    record = table.records.get(key)
-    if record is None or record[-1].elsewhere is not None:
+    known = table.records.get(key)
+    if known is None or known[-1].elsewhere is not None:
         return None
-    facts = dict(zip(program.record_facts, record, strict=False))
+    making = _making(program, table, key)
+    if making is None:
+        return None
+
+    def native(threads: int, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+        recipe = making.recipe(threads)
+        return None if recipe is None else recipe.function(otherwise)
+
+    last = _refuse if program.shared else otherwise
+    if making.large and not has_one_thread(program):
+        function = _chosen(program, making.large, native, last)
+    else:
+        function = native(1, last)
+    return _with_values(program, function, otherwise) if program.shared and function else function
+
+
+def recipe_in_one_thread(
+    program: Program, table: SignatureTable, key: tuple[Shape, ...]
+) -> NativeRecipe | None:
+    """What the native function of a program does for the shapes of a key.
+
+    None where there is none, or where several threads might share its work.
+    """
+    making = _making(program, table, key) if may_be_direct(program) and key in table.records else None
+    return None if making is None or making.large else making.recipe(1)
+
+
+@record(frozen=True, eq=False)
+class _Making:
+    """What decides about native functions of a program for some shapes.
+
+    Attributes
+    ----------
+    large
+        First result of a kernel -> its calls, where several threads could share its work.
+    recipe
+        What the function does in so many threads; it has a frame of its own.
+    """
+
+    large: Mapping[Variable, CallsOfShapes]
+    recipe: Callable[[int], NativeRecipe | None]
+
+
+def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> _Making | None:
+    """How native functions are made for the shapes of a key, which has a record; None if none would pay."""
+    known = table.records[key]
+    facts = dict(zip(program.record_facts, known, strict=False))
     if any(value for (kind, _), value in facts.items() if kind == "kernel"):
         return None
-    shapes, frames = table.shapes(key), record[-1]
+    shapes, frames = table.shapes(key), known[-1]
     scratch = frames.plan.peak_bytes
     unlocked = _bytes_from_outside(program, shapes) + scratch > LARGEST
     if unlocked and (_bytes_moved(program, shapes) > LARGEST_UNLOCKED or scratch > LARGEST_SCRATCH):
@@ -141,17 +190,11 @@ def direct_call(
     kept = [_kept_memory(output, new.get(made_in(program, output)), shapes) for output in results]
     large = {variable: value for (kind, variable), value in facts.items() if kind == "large" and value}
 
-    def native(threads: int, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+    def recipe(threads: int) -> NativeRecipe | None:
         frame = _taken(frames)  # of each its own: several Python threads may call both at once
-        steps = NativeSteps(program, shapes, values, frame, kept, unlocked, large, threads)
-        return steps.function(otherwise)
+        return NativeSteps(program, shapes, values, frame, kept, unlocked, large, threads).recipe()
 
-    last = _refuse if program.shared else otherwise
-    if large and not has_one_thread(program):
-        function = _chosen(program, large, native, last)
-    else:
-        function = native(1, last)
-    return _with_values(program, function, otherwise) if program.shared and function else function
+    return _Making(large, recipe)
 
 
 def _chosen(
@@ -216,23 +259,12 @@ def _with_values(
     program: Program, made: Callable[..., Any], otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
     """A native function that takes shared values after the arguments, as one of the arguments alone."""
-    count = len(program.graph.inputs)
     lock = program.lock if program.updated else nullcontext()
     values = [
         variable.own_value if variable in program.overwritten else variable.look
         for variable in program.shared
     ]
-
-    def call(*arguments: Any, out: Any = None) -> Any:
-        if len(arguments) == count:
-            with lock:
-                found = [value() for value in values]
-                done = made(*arguments, *found) if out is None else made(*arguments, *found, out=out)
-            if done is not NotImplemented:
-                return done
-        return otherwise(*arguments, out=out)
-
-    return call
+    return with_values(len(program.graph.inputs), values, lock, made, otherwise)
 
 
 def _can_be_repeated(program: Program) -> bool:

@@ -1,4 +1,8 @@
-"""Executable: a compiled graph, called like a function."""
+"""Executable: a compiled graph, called like a function.
+
+Programs that are found on disk are Executables, too, in processes without the compiler: it is imported where
+something is compiled, or asked of what was.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +13,21 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
-from esat.codegen.rowwise.gemv_pair import RowsRoutine
-from esat.codegen.rowwise.layers import RowBlocksRoutine
-from esat.drawing import save_html
 from esat.errors import CallError, EsatError, InputError, OptimizerError
-from esat.graph import SharedVariable, Variable
-from esat.optimize.report import Measured
-from esat.phases.group import Group
-from esat.profile import Profile, StepProfile
-from esat.runtime.calls import Calls
-from esat.runtime.checks import in_order
-from esat.runtime.direct import FrequentCalls
-from esat.runtime.driver import Driver, title
-from esat.runtime.invariants import KeptValue, kept_values
-from esat.runtime.shapes import place_text
-from esat.runtime.variants import Variant
+
+if TYPE_CHECKING:
+    from esat.graph import SharedVariable, Variable
+    from esat.optimize.report import Measured
+    from esat.phases.group import Group
+    from esat.profile import Profile
+    from esat.runtime.calls import Calls
+    from esat.runtime.driver import Driver
+    from esat.runtime.invariants import KeptValue
+    from esat.runtime.variants import Variant
 
 Results: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """What type checkers take the results of a call for: an array, which may be unpacked as the tuple may be."""
@@ -102,6 +102,9 @@ class Executable:
     """
 
     def __init__(self, calls: Calls, profile: Profile | None = None) -> None:
+        from esat.profile import Profile, StepProfile
+        from esat.runtime.driver import title
+
         self._calls = calls
         self._program = calls.program
         self.graph = self.optimized = calls.program.graph
@@ -156,11 +159,18 @@ class Executable:
     def _run_named(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         out = named.pop("out", None)
         if named:
+            from esat.runtime.checks import in_order
+
             arguments = in_order(self.graph.inputs, arguments, named)
         return self.entry(*arguments) if out is None else self._run_into(arguments, out)
 
+    @property
+    def _results(self) -> int:
+        """How many results a call returns."""
+        return len(self.graph.outputs) - len(self._program.updated)
+
     def _run_into(self, arguments: tuple[Any, ...], out: Any) -> Any:
-        single = len(self.graph.outputs) - len(self._program.updated) == 1
+        single = self._results == 1
         given = (out,) if single else tuple(out)
         results = self.entry(*arguments, out=given)
         for array, result in zip(given, (results,) if single else results, strict=True):
@@ -175,6 +185,8 @@ class Executable:
         """What was gained and what the optimizer did; None where it left no report."""
         measured = self.measured
         if measured is None and self.profile.calls:
+            from esat.optimize.report import Measured
+
             measured = Measured(self.profile.calls, self.profile.call_seconds / self.profile.calls)
         if measured is None or self._report is None:
             return self._report
@@ -192,6 +204,9 @@ class Executable:
 
     def source(self) -> str:
         """The driver's source, then that of each kernel, and of its variant for several threads."""
+        from esat.codegen.rowwise.gemv_pair import RowsRoutine
+        from esat.codegen.rowwise.layers import RowBlocksRoutine
+
         texts = [self._calls.driver.source]
         for number, group in enumerate(self._program.steps):
             routine = self._program.routines.get(group.nodes[0])
@@ -266,6 +281,8 @@ class Executable:
 
         ``Mode(..., invariants=False)`` keeps none.
         """
+        from esat.runtime.invariants import kept_values
+
         return kept_values(self.graph)
 
     @property
@@ -281,6 +298,8 @@ class Executable:
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write a page about this function; see :func:`esat.save_html`."""
+        from esat.drawing import save_html
+
         save_html(self, path)
 
     @property
@@ -321,6 +340,8 @@ class Executable:
         if driver is not self._calls.driver:
             self._enter(self._clocked(driver.call))
         elif self._calls.may_be_direct:
+            from esat.runtime.direct import FrequentCalls
+
             self._enter(FrequentCalls(self._program, self._calls.table, driver.call, self._replacing()))
         else:
             self._enter(driver.call)
@@ -361,6 +382,8 @@ class Executable:
 
 def located_error(executable: Executable, error: Exception) -> Exception:
     """The error with the user's line of the step that raised it, if a step did."""
+    from esat.runtime.shapes import place_text
+
     group = executable._failing_step(error)
     if group is None or not (place := place_text(group.nodes[-1].where)):
         return error

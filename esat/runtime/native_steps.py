@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,10 @@ from esat.codegen.matmul.vector_products import package_of
 from esat.codegen.native_call import (
     ArraySpecification,
     KernelStep,
+    NativeRecipe,
     Place,
     RoutineStep,
     Step,
-    native_call,
 )
 from esat.codegen.rowwise.gemv_pair import (
     RowsRoutine,
@@ -177,7 +177,8 @@ class NativeSteps:
         self.shapes = shapes
         self.values = {variable: np.ascontiguousarray(value) for variable, value in values.items()}
         self.unlocked = unlocked
-        self.kept: list[object] = [frame, self.values]
+        self.kept: list[object] = [tuple(self.values.values())]
+        self.scratch: list[np.ndarray[Any, Any]] = list(frame)
         self.places: dict[Variable, Place] = {}
         self.views: dict[Variable, _View] = {}
         self.libraries: dict[tuple[int, int], None] = {}
@@ -190,8 +191,8 @@ class NativeSteps:
         for variable, array in (*self.values.items(), *zip(program.memory.scratch, frame, strict=True)):
             self.places[variable] = Place("fixed", int(array.ctypes.data))
 
-    def function(self, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
-        """The native function; None where a step needs more than its kernel or routine.
+    def recipe(self) -> NativeRecipe | None:
+        """What the native function does; None where a step needs more than its kernel or routine.
 
         It takes the inputs, and the values of shared variables.
         """
@@ -212,7 +213,15 @@ class NativeSteps:
             replace(self._specification(variable), bases=bases)
             for variable, bases in zip(returned(self.program), self.bases, strict=True)
         ]
-        return native_call(inputs, outputs, steps, otherwise, self.kept, tuple(self.libraries), self.unlocked)
+        return NativeRecipe(
+            tuple(inputs),
+            tuple(outputs),
+            tuple(steps),
+            tuple(self.kept),
+            tuple(self.libraries),
+            self.unlocked,
+            tuple(self.scratch),
+        )
 
     def _step(self, group: Group) -> Step | None:
         if group.kind == "kernel":
@@ -252,7 +261,13 @@ class NativeSteps:
         return self.places[base]
 
     def _fixed(self, array: np.ndarray[Any, Any]) -> Place:
+        """The place of numbers that are known."""
         self.kept.append(array)
+        return Place("fixed", int(array.ctypes.data))
+
+    def _written(self, array: np.ndarray[Any, Any]) -> Place:
+        """The place of what each call writes before it reads it."""
+        self.scratch.append(array)
         return Place("fixed", int(array.ctypes.data))
 
     def _kernel(self, group: Group) -> KernelStep | None:
@@ -271,7 +286,7 @@ class NativeSteps:
             return KernelStep(call.code.address, tuple(arrays))
         for size, dtype in large.shared.partial_results([array.shape for _, array in arrays]):
             partial = ArraySpecification(dtype, (size,))
-            arrays.append((self._fixed(np.empty(size, dtype)), partial))
+            arrays.append((self._written(np.empty(size, dtype)), partial))
         self.kept.append(large.shared.code)
         in_threads = (pool_address(self.threads), self.threads)
         return KernelStep(large.shared.code.address, tuple(arrays), in_threads)
@@ -333,7 +348,7 @@ class NativeSteps:
         self.kept.append(code)
         dtype = node.outputs[0].tensor_type.numpy_dtype
         vector, partial = ArraySpecification(dtype, (columns,)), ArraySpecification(dtype, (parts, columns))
-        sums = self._fixed(np.empty(partial.shape, dtype)) if parts > 1 else result.place
+        sums = self._written(np.empty(partial.shape, dtype)) if parts > 1 else result.place
         arrays = [(matrix.place, ArraySpecification(dtype, matrix.shape)), (operand.place, vector)]
         arrays.append((sums, partial))
         arrays += [
@@ -365,13 +380,14 @@ class NativeSteps:
         for view, size in zip(sums, sizes.sums, strict=True):
             place = view.place
             if sizes.parts > 1:
-                place = self._fixed(np.empty((sizes.parts, size), dtype))
+                place = self._written(np.empty((sizes.parts, size), dtype))
             arrays.append((place, ArraySpecification(dtype, (sizes.parts, size))))
         arrays += [
             (view.place, ArraySpecification(dtype, (size,)))
             for view, size in zip(sums, sizes.sums, strict=True)
         ]
-        for array in (new_scratch(sizes, dtype), sizes.places):
-            arrays.append((self._fixed(array), ArraySpecification(array.dtype, array.shape)))
+        scratch = new_scratch(sizes, dtype)
+        for place, array in ((self._written(scratch), scratch), (self._fixed(sizes.places), sizes.places)):
+            arrays.append((place, ArraySpecification(array.dtype, array.shape)))
         self.kept.append(routine.compiled)
         return KernelStep(routine.compiled.address, tuple(arrays), (*routine.numbers(sizes), 0, 1))

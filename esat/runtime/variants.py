@@ -106,6 +106,11 @@ class _Counted:
         self._frames = frames
         self._key = key
 
+    @property
+    def calls_left(self) -> int:
+        """Calls until the next step pays, the next one included."""
+        return max(self._sizes.wait, 1)
+
     def __call__(self, *arguments: Any, out: Any = None) -> Any:
         sizes, frames = self._sizes, self._frames
         sizes.wait -= 1
@@ -267,6 +272,16 @@ class Variants:
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self._programs)) or "no further program"
+
+
+def calls_to_wait(frames: ScratchFrames) -> int | None:
+    """Calls with the shapes of some frames after which a better program is looked for.
+
+    0 where the first one runs for good, None where another one runs.
+    """
+    if frames.elsewhere is None:
+        return 0
+    return frames.elsewhere.calls_left if isinstance(frames.elsewhere, _Counted) else None
 
 
 @record(frozen=True, eq=False)

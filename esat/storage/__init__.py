@@ -5,7 +5,7 @@ that reveals damage, ``store`` puts both together so that no fault of a disk rea
 Keys are ``digests``. ``whole`` writes single files, such as profiles of machines.
 """
 
-from esat.storage.digests import digest_of, digest_of_sources
+from esat.storage.digests import digest_of, digest_of_sources, package_digest
 from esat.storage.directory import KINDS, EntryDirectory, StoredFile, UnusableDirectoryError
 from esat.storage.entry import DamagedEntryError
 from esat.storage.store import DEFAULT_LIMIT, DIRECTORY_VARIABLE, CacheWarning, DiskStore, default_directory
@@ -24,5 +24,6 @@ __all__ = [
     "default_directory",
     "digest_of",
     "digest_of_sources",
+    "package_digest",
     "write_whole",
 ]

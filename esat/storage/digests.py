@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Iterable
@@ -16,6 +17,19 @@ def digest_of(parts: Iterable[str]) -> str:
         digest.update(len(encoded).to_bytes(8, "little"))
         digest.update(encoded)
     return digest.hexdigest()
+
+
+BUILT = Path(__file__).resolve().parent.parent / "sources.sha256"
+"""What a wheel brings: the digest of the sources that it was built from."""
+
+
+@functools.cache
+def package_digest() -> str:
+    """Hexadecimal sha256 of all sources of this package; an installed wheel is taken as it was built."""
+    try:
+        return BUILT.read_text(encoding="ascii").strip()
+    except OSError:
+        return digest_of_sources(BUILT.parent)
 
 
 def digest_of_sources(directory: Path) -> str:

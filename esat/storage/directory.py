@@ -18,7 +18,7 @@ from pathlib import Path
 from esat.records import record
 from esat.storage.entry import HEADER_SIZE
 
-KINDS = ("kernel", "egraph", "accuracy", "rules", "choice", "native", "cubin")
+KINDS = ("kernel", "egraph", "accuracy", "rules", "choice", "native", "cubin", "program")
 """What entries are; the endings of their files. Other files are left alone."""
 _SUFFIXES = tuple(f".{kind}" for kind in KINDS)
 _TEMPORARY_SUFFIX = ".partial"

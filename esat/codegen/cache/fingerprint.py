@@ -25,7 +25,7 @@ from numba.core import types as numba_types
 from esat.errors import CompileError
 from esat.storage import digest_of, digest_of_sources
 
-_NUMBA_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "LLVM_REFPRUNE_PASS")
+NUMBA_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "LLVM_REFPRUNE_PASS")
 """Settings of numba that change the code it makes."""
 
 _VERSIONED_PACKAGES = ("numba", "numpy", "llvmlite", "math", "cmath", "operator", "builtins", "_operator")
@@ -35,7 +35,7 @@ _VERSIONED_PACKAGES = ("numba", "numpy", "llvmlite", "math", "cmath", "operator"
 @functools.cache
 def host_fingerprint() -> str:
     """Everything about this process that changes machine code: versions and settings."""
-    settings = ",".join(f"{name}={getattr(numba_config, name, None)}" for name in _NUMBA_SETTINGS)
+    settings = ",".join(f"{name}={getattr(numba_config, name, None)}" for name in NUMBA_SETTINGS)
     return "\n".join(
         (
             f"python {sys.implementation.cache_tag} {sys.version}",

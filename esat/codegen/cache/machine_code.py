@@ -14,7 +14,8 @@ from llvmlite import binding
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
-from esat.codegen.ground.llvm_machine import engine_of, target_machine
+from esat.codegen.ground.engines import engine_of
+from esat.codegen.ground.llvm_machine import target_machine
 from esat.codegen.ground.target import Target
 from esat.codegen.loop_compiler.contexts import RUN_TIME
 from esat.codegen.vector_math import shared_code
@@ -60,6 +61,7 @@ class MachineCode:
     def of(cls, library: Any, symbol: str, target: Target) -> MachineCode:
         """That of a finished library of numba's that is in no engine."""
         module, declared = finished(library)
+        declared = _without_run_time(module, declared)
         object_code = bytes(target_machine(target).emit_object(module))
         return cls(object_code, symbol, declared, bytes(module.as_bitcode()), target)
 
@@ -96,6 +98,33 @@ def finished(library: Any) -> tuple[Any, tuple[str, ...]]:
         if one.is_declaration and not one.name.startswith("llvm.")
     ]
     return module, tuple(declared)
+
+
+_DESTRUCTOR = f"{RUN_TIME}MemInfo_call_dtor"
+_TRAP = f"""
+declare void @llvm.trap()
+
+define void @{_DESTRUCTOR}(ptr %nothing) {{
+  call void @llvm.trap()
+  unreachable
+}}
+"""
+
+
+def _without_run_time(module: Any, declared: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that a module finds elsewhere, without numba's run-time library where it allocates nothing.
+
+    Numba counts references to the memory of arrays, of which those that a kernel is given have none: what
+    would free it is never called, but named. Loading the library takes as long as several kernels.
+    """
+    wanted = {one.name for one in module.functions if one.name.startswith(RUN_TIME)}
+    if _DESTRUCTOR not in declared or not wanted <= {_DESTRUCTOR, f"{RUN_TIME}incref", f"{RUN_TIME}decref"}:
+        return declared
+    trap = binding.parse_assembly(_TRAP)
+    trap.triple, trap.data_layout = module.triple, module.data_layout
+    module.link_in(trap)
+    module.get_function(_DESTRUCTOR).linkage = "internal"
+    return tuple(name for name in declared if name != _DESTRUCTOR)
 
 
 def assembly_of(module: Any, names: Iterable[str], target: Target) -> str:

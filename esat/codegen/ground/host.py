@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from llvmlite import binding
-from numba.core.registry import cpu_target
 
 from esat.codegen.ground.target import Caches, Target, TuningNumbers, enabled
 from esat.extract.machine import profile_path
@@ -29,6 +28,8 @@ def host_target() -> Target:
 
 def untuned_host() -> Target:
     """The same with numbers that follow from the instruction set and the caches."""
+    from numba.core.registry import cpu_target  # which those do without who compile nothing
+
     triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
     return Target.of(str(triple), str(features), str(cpu), host_caches())
 

@@ -1,4 +1,4 @@
-"""LLVM's machines for targets, numba's generator of code for them, and engines that run what they made."""
+"""LLVM's machines for targets, and numba's generator of code for them."""
 
 from __future__ import annotations
 
@@ -83,17 +83,6 @@ class TargetCodegen(JITCPUCodegen):
 def codegen_of(target: Target) -> Any:
     """Numba's generator of code for a target, which all that is shared is written with."""
     return TargetCodegen(cpu_target.target_context.codegen(), target)
-
-
-def engine_of(object_code: bytes) -> Any:
-    """An engine of LLVM's with this object code, loaded; it compiles nothing."""
-    machine = binding.Target.from_default_triple().create_target_machine(
-        opt=0, reloc="static", codemodel="jitdefault", jit=True
-    )
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-    engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
-    engine.finalize_object()
-    return engine
 
 
 def free(manager: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -131,12 +131,12 @@ def _order(matrix: _Matrix) -> tuple[Literal["C", "F"], int] | None:
 
 
 class _Numbers:
-    """Owns the numbers that a package's BLAS is called with pointers to."""
+    """Owns the numbers that a package's BLAS is called with pointers to: they are in ``kept``."""
 
     def __init__(self, dtype: str, package: Package) -> None:
         self._dtype = dtype
         self._package = package
-        self._kept: list[np.ndarray] = []
+        self.kept: list[np.ndarray] = []
 
     def address(self, name: str) -> int | None:
         """The address of a function for the dtype; None where the package has another library."""
@@ -156,8 +156,17 @@ class _Numbers:
         return self._keep(np.array([ord(value), 0], np.uint8))
 
     def _keep(self, array: np.ndarray) -> int:
-        self._kept.append(array)
+        self.kept.append(array)
         return int(array.ctypes.data)
+
+
+@functools.cache
+def named_functions(package: Package) -> Mapping[int, str]:
+    """The addresses of the functions that products call, with their names."""
+    address = function_address if package == "scipy" else numpy_function_address
+    names = [f"{letter}{name}" for letter in LETTERS.values() for name in ("gemm", "gemv")]
+    found = {name: address(name) for name in names}
+    return {place: name for name, place in found.items() if place is not None}
 
 
 @functools.cache

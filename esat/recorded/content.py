@@ -1,0 +1,320 @@
+"""What a native function does as bytes: addresses become places in memory blocks, code, and names of BLAS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from llvmlite import binding
+
+from esat.codegen.ground.engines import engine_of, initialize
+from esat.codegen.native_call import ArraySpecification, KernelStep, NativeRecipe, Place, RoutineStep, Step
+from esat.errors import CompileError
+from esat.records import record
+
+if TYPE_CHECKING:
+    from esat.codegen.cache.machine_code import MachineCode
+
+Shapes = tuple[tuple[int, ...], ...]
+
+LARGEST = 1 << 21
+"""Bytes of code and numbers of the largest function that is recorded."""
+_BOUNDARY = 64
+"""Memory is as far from a cache line's boundary as it was: results do not depend on it, but times do."""
+_PACKAGES = ("scipy", "numpy")
+
+
+class NotRecordedError(Exception):
+    """A native function refers to something that other processes cannot find."""
+
+
+@record(frozen=True, eq=False)
+class NativeRecord:
+    """What is recorded of a program for some shapes.
+
+    Attributes
+    ----------
+    shapes
+        Those of the arguments, and of the values of shared variables.
+    shared
+        The numbers of the shared variables whose values are arguments, and whether each is overwritten.
+    updates
+        Whether a call changes shared variables.
+    wait
+        Calls after which the compiler looks for a program that is faster for these shapes; None for never.
+    recipe
+        What the function does, see :func:`encoded`.
+    code
+        Machine code and numbers that the recipe names by position.
+    """
+
+    shapes: Shapes
+    shared: tuple[tuple[int, bool], ...]
+    updates: bool
+    wait: int | None
+    recipe: Mapping[str, Any]
+    code: bytes
+
+
+# ---- to bytes
+
+
+def encoded(recipe: NativeRecipe) -> tuple[dict[str, Any], bytes]:
+    """A recipe as plain data and the bytes that this names by position.
+
+    Raises
+    ------
+    NotRecordedError
+        Where an address belongs to nothing that is known.
+    """
+    return _Encoder(recipe).encoded()
+
+
+class _Encoder:
+    def __init__(self, recipe: NativeRecipe) -> None:
+        self.recipe = recipe
+        self.parts: list[bytes] = []
+        self.size = 0
+        owned = list(_owned(recipe.kept))
+        self.codes = {one.address: one for one in owned if not isinstance(one, np.ndarray)}
+        self.blocks: dict[tuple[int, int], bytes | None] = {}
+        for array in owned:
+            if isinstance(array, np.ndarray):
+                owner = _owner(array)
+                self.blocks[_range(owner)] = owner.tobytes()
+        for array in recipe.scratch:
+            self.blocks.setdefault(_range(_owner(array)), None)
+        self.kernels: dict[int, int] = {}
+
+    def encoded(self) -> tuple[dict[str, Any], bytes]:
+        steps = [self._step(step) for step in self.recipe.steps]
+        content: dict[str, Any] = {
+            "inputs": [_specification(one) for one in self.recipe.inputs],
+            "outputs": [[*_specification(one), one.bases is not None] for one in self.recipe.outputs],
+            "steps": steps,
+            "kernels": [self._kernel(self.codes[address]) for address in self.kernels],
+            "memory": [
+                [size, start % _BOUNDARY, None if numbers is None else self._part(numbers)]
+                for (start, size), numbers in self.blocks.items()
+            ],
+            "libraries": [self._library(one) for one in self.recipe.libraries],
+            "unlocked": self.recipe.unlocked,
+        }
+        return content, b"".join(self.parts)
+
+    def _part(self, content: bytes) -> list[int]:
+        """Where some bytes are."""
+        start = self.size
+        self.parts.append(content)
+        self.size += len(content)
+        if self.size > LARGEST:
+            raise NotRecordedError("too much code")
+        return [start, len(content)]
+
+    def _step(self, step: Step) -> list[Any]:
+        if isinstance(step, KernelStep):
+            if step.address not in self.codes:
+                raise NotRecordedError("a kernel without owner")
+            number = self.kernels.setdefault(step.address, len(self.kernels))
+            arrays = [[self._place(place), *_specification(array)] for place, array in step.arrays]
+            return ["kernel", number, arrays, list(step.integers)]
+        return ["routine", self._routine(step.address), [self._place(place) for place in step.pointers]]
+
+    def _place(self, place: Place) -> list[Any]:
+        if place.kind != "fixed":
+            return [place.kind, place.number, place.offset]
+        for number, (start, size) in enumerate(self.blocks):
+            if start <= place.number < start + max(size, 1):
+                return ["fixed", number, place.number - start + place.offset]
+        raise NotRecordedError("memory without owner")
+
+    def _routine(self, address: int) -> list[str]:
+        from esat.codegen.matmul.small_products import named_functions
+
+        for package in _PACKAGES:
+            name = named_functions(package).get(address)
+            if name is not None:
+                return [package, name]
+        raise NotRecordedError("a routine without name")
+
+    def _library(self, functions: tuple[int, int]) -> str:
+        from esat.codegen.ground.blas_library import thread_functions
+
+        for package in _PACKAGES:
+            if thread_functions(package) == functions:
+                return package
+        raise NotRecordedError("a library without name")
+
+    def _kernel(self, code: MachineCode) -> dict[str, Any]:
+        from esat.codegen.vector_math import shared_code
+
+        shared = shared_code.codes(code.shared)
+        if any(name not in shared and name.startswith("NRT_") for name in code.imported):
+            raise NotRecordedError("a kernel that allocates")
+        return {
+            "symbol": code.symbol,
+            "object": self._part(code.object_code),
+            "imported": list(code.imported),
+            "shared": {name: self._part(one.object_code) for name, one in shared.items()},
+        }
+
+
+def _owned(kept: object) -> Iterator[Any]:
+    """The arrays and the machine code among what a recipe keeps."""
+    from esat.codegen.cache import CompiledKernel
+    from esat.codegen.cache.machine_code import MachineCode
+
+    if isinstance(kept, np.ndarray):
+        yield kept
+    elif isinstance(kept, CompiledKernel):
+        if isinstance(kept.code, MachineCode):
+            yield kept.code
+    elif isinstance(kept, tuple | list):
+        for one in kept:
+            yield from _owned(one)
+    else:
+        yield from _owned(tuple(getattr(kept, "kept", ())))
+
+
+def _owner(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array that owns the memory of another one."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    if array.dtype.hasobject or not array.flags.c_contiguous:
+        raise NotRecordedError("memory of objects, or in pieces")
+    return array
+
+
+def _range(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    return int(array.ctypes.data), array.nbytes
+
+
+def _specification(array: ArraySpecification) -> list[Any]:
+    return [array.dtype.str, list(array.shape)]
+
+
+# ---- from bytes
+
+
+def decoded(content: Mapping[str, Any], code: bytes) -> NativeRecipe:
+    """The recipe of what :func:`encoded` gave: its code is loaded, its memory is new.
+
+    Raises
+    ------
+    CompileError
+        Where machine code names what is not there.
+    """
+    return _Decoder(content, code).recipe()
+
+
+class _Decoder:
+    def __init__(self, content: Mapping[str, Any], code: bytes) -> None:
+        initialize()
+        self.content, self.code = content, code
+        self.kernels = [self._kernel(one) for one in content["kernels"]]
+        self.blocks = [self._block(*one) for one in content["memory"]]
+
+    def recipe(self) -> NativeRecipe:
+        outputs = [self._output(*one) for one in self.content["outputs"]]
+        return NativeRecipe(
+            tuple(_read_specification(*one) for one in self.content["inputs"]),
+            tuple(outputs),
+            tuple(self._step(*one) for one in self.content["steps"]),
+            (tuple(self.blocks), tuple(engine for _, engine in self.kernels)),
+            tuple(map(_library_functions, self.content["libraries"])),
+            bool(self.content["unlocked"]),
+        )
+
+    def _part(self, start: int, length: int) -> bytes:
+        return self.code[start : start + length]
+
+    def _kernel(self, kernel: Mapping[str, Any]) -> tuple[int, Any]:
+        """The address of a kernel, and what owns its code."""
+        for name in kernel["imported"]:
+            if binding.address_of_symbol(name) is None:
+                if name not in kernel["shared"]:
+                    raise CompileError(f"recorded code calls {name}, which is nowhere")
+                engine = engine_of(self._part(*kernel["shared"][name]))
+                _shared.append(engine)
+                binding.add_symbol(name, engine.get_function_address(name))
+        engine = engine_of(self._part(*kernel["object"]))
+        return int(engine.get_function_address(kernel["symbol"])), engine
+
+    def _block(self, size: int, shift: int, part: Sequence[int] | None) -> np.ndarray[Any, Any]:
+        memory = np.empty(size + 2 * _BOUNDARY, np.uint8)
+        start = (shift - memory.ctypes.data) % _BOUNDARY
+        block = memory[start : start + size]
+        if part is not None:
+            block[...] = np.frombuffer(self._part(*part), np.uint8)
+        return block
+
+    def _output(self, dtype: str, shape: Sequence[int], is_pooled: bool) -> ArraySpecification:
+        array = _read_specification(dtype, shape)
+        if not is_pooled:
+            return array
+        from esat.runtime.buffers import allocator, pool_of
+
+        pool = pool_of(allocator(array.shape, array.dtype))
+        return array if pool is None else ArraySpecification(array.dtype, array.shape, pool.bases)
+
+    def _step(self, kind: str, what: Any, arrays: Sequence[Any], integers: Sequence[int] = ()) -> Step:
+        if kind == "kernel":
+            passed = [(self._place(place), _read_specification(*one)) for place, *one in arrays]
+            return KernelStep(self.kernels[what][0], tuple(passed), tuple(integers))
+        return RoutineStep(_routine_address(*what), tuple(map(self._place, arrays)))
+
+    def _place(self, place: Sequence[Any]) -> Place:
+        kind, number, offset = place
+        if kind == "fixed":
+            return Place("fixed", int(self.blocks[number].ctypes.data) + offset)
+        return Place(kind, number, offset)
+
+
+_shared: list[Any] = []
+"""Engines with code that several kernels call, by names known to all engines: it stays."""
+
+
+def _read_specification(dtype: str, shape: Sequence[int]) -> ArraySpecification:
+    return ArraySpecification(np.dtype(dtype), tuple(shape))
+
+
+def _routine_address(package: Any, name: str) -> int:
+    from esat.codegen.ground.blas_library import numpy_function_address
+    from esat.codegen.matmul.small_products import function_address
+
+    address = function_address(name) if package == "scipy" else numpy_function_address(name)
+    if address is None:
+        raise CompileError(f"{package} has no {name}")
+    return address
+
+
+def _library_functions(package: Any) -> tuple[int, int]:
+    from esat.codegen.ground.blas_library import thread_functions
+
+    functions = thread_functions(package)
+    if functions is None:
+        raise CompileError(f"{package} has another BLAS")
+    return functions
+
+
+# ---- all records of a graph
+
+
+def packed(records: Sequence[NativeRecord]) -> bytes:
+    """Records as bytes: a line of JSON, then the code of each."""
+    head = [[one.shapes, one.shared, one.updates, one.wait, one.recipe, len(one.code)] for one in records]
+    return json.dumps(head).encode() + b"\n" + b"".join(one.code for one in records)
+
+
+def unpacked(payload: memoryview) -> tuple[NativeRecord, ...]:
+    """The records of what :func:`packed` gave."""
+    head, _, code = bytes(payload).partition(b"\n")
+    found, start = [], 0
+    for shapes, shared, updates, wait, recipe, length in json.loads(head):
+        read = tuple(tuple(shape) for shape in shapes)
+        numbers = tuple((number, is_overwritten) for number, is_overwritten in shared)
+        found.append(NativeRecord(read, numbers, updates, wait, recipe, code[start : start + length]))
+        start += length
+    return tuple(found)

@@ -1,0 +1,264 @@
+"""Executables that run what was recorded, and become ordinary ones where that is not enough."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from esat.collection import without_old_objects
+from esat.forks import GATE
+from esat.frontend.graph import Graph
+from esat.graph import Variable
+from esat.recorded.content import (
+    NativeRecord,
+    NotRecordedError,
+    Shapes,
+    decoded,
+    encoded,
+    packed,
+    unpacked,
+)
+from esat.recorded.keys import NotKeyedError, compiler_state, graph_key
+from esat.runtime import Executable
+from esat.runtime.shared_values import with_values
+from esat.storage import DiskStore, default_directory
+
+if TYPE_CHECKING:
+    from esat.profile import Profile
+    from esat.runtime.calls import Calls
+
+VARIABLE = "ESAT_EGRAPH_CACHE"
+"""Environment variable: with the value 0 nothing that was found by search is kept or taken from disk."""
+RECORDS = 4
+"""Combinations of shapes that the record of a graph has functions for."""
+_COMPILER = ("numba", "esat.pipeline", "esat.rules", "esat.classic", "esat.mode")
+"""What may have been changed before the first compilation if it was imported before that."""
+
+
+class Request:
+    """A compilation that was asked for, and what its record is found by.
+
+    Parameters
+    ----------
+    graph, mode, shapes
+        As :func:`esat.compile` takes them.
+    message
+        What the profile calls it.
+    """
+
+    def __init__(
+        self, graph: Graph, mode: str, shapes: Mapping[Variable, Sequence[int]], message: str
+    ) -> None:
+        self.graph, self.mode, self.shapes, self.message = graph, mode, dict(shapes), message
+        self.key, self.shared = graph_key(graph, mode, shapes)
+
+    def compiled(self, make: Callable[[Calls, Profile], Executable] = Executable) -> Executable:
+        """What the compiler makes of it; the first calls are recorded."""
+        from esat.pipeline import compile_as
+
+        executable = compile_as(make, self.graph, self.mode, self.shapes, self.message)
+        if is_unchanged():
+            _Noting(executable, self)
+        return executable
+
+
+def requested(
+    graph: object, mode: object, shapes: Mapping[Variable, Sequence[int]], message: str
+) -> Request | None:
+    """The request for what may be recorded; None for all else."""
+    plain = isinstance(graph, Graph) and isinstance(mode, str)
+    if not plain or os.environ.get(VARIABLE) == "0" or not is_unchanged():
+        return None
+    try:
+        return Request(graph, mode, shapes, message)  # type: ignore[arg-type]
+    except (NotKeyedError, TypeError, ValueError, AttributeError):
+        return None  # the compiler says what is wrong, if anything is
+
+
+@functools.cache
+def store() -> DiskStore:
+    """Where records are."""
+    return DiskStore(default_directory(), "program")
+
+
+def is_unchanged() -> bool:
+    """Whether the compiler is as any process has it that follows its environment.
+
+    What is asked first decides about processes that imported the compiler, or numba, before.
+    """
+    return _began_plain() and ("esat.pipeline" not in sys.modules or compiler_state() == _plain_state())
+
+
+@functools.cache
+def _began_plain() -> bool:
+    return not any(name in sys.modules for name in _COMPILER)
+
+
+@functools.cache
+def _plain_state() -> tuple[Any, ...]:
+    return compiler_state()
+
+
+def import_compiler() -> None:
+    """Import the compiler, and remember what it is like before anybody can change it."""
+    import esat.pipeline  # noqa: F401
+
+    if _began_plain():
+        _plain_state()
+
+
+class RecordedExecutable(Executable):
+    """An Executable whose calls run what was recorded. Asked for more, it is compiled, and is a plain one."""
+
+    def __init__(self, request: Request, records: Sequence[NativeRecord]) -> None:
+        self._request = request
+        self._records = {one.shapes: one for one in records}
+        self._lock = threading.RLock()
+        self.entry = self._find
+
+    def __getattr__(self, name: str) -> Any:
+        """What the compiler knows, once it has compiled the graph."""
+        if name.startswith("__") or name in ("_request", "_records", "_lock"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._compile()
+        return getattr(self, name)
+
+    @property
+    def _results(self) -> int:
+        return len(self._request.graph.outputs)
+
+    def _compile(self) -> None:
+        """Become what the compiler makes."""
+        lock, request = self._lock, self._request
+        with lock:
+            if type(self) is RecordedExecutable:
+                import_compiler()
+                request.compiled(self._become)
+
+    def _become(self, calls: Calls, profile: Profile) -> Executable:
+        # Attributes stay until the constructor replaces them: other threads may call meanwhile.
+        self.__class__ = Executable  # type: ignore[assignment]
+        Executable.__init__(self, calls, profile)
+        return self
+
+    def _compiled(self, *arguments: Any, out: Any = None) -> Any:
+        self._compile()
+        return self.entry(*arguments) if out is None else self.entry(*arguments, out=out)
+
+    def _find(self, *arguments: Any, out: Any = None) -> Any:
+        """Run what is recorded for the shapes of the arguments; compile where nothing is, or it refuses."""
+        made = None
+        if all(type(argument) is np.ndarray for argument in arguments):
+            values = [variable.look() for variable in self._request.shared]
+            shapes = tuple(array.shape for array in (*arguments, *values))
+            with GATE.busy(), self._lock:
+                found = self._records.pop(shapes, None)
+                made = None if found is None else self._function(found, shapes)
+        if made is None:
+            return self._compiled(*arguments, out=out)
+        self.entry = made
+        return made(*arguments) if out is None else made(*arguments, out=out)
+
+    def _function(self, found: NativeRecord, shapes: Shapes) -> Callable[..., Any] | None:
+        try:
+            with without_old_objects():
+                recipe = decoded(found.recipe, found.code)
+                shared = [self._request.shared[number] for number, _ in found.shared]
+                otherwise = self._find
+                made = recipe.function(_refuse if shared else otherwise)
+        except Exception as error:  # whatever is wrong with a record, the compiler makes another
+            warnings.warn(f"a recorded program cannot be used and is compiled: {error}", stacklevel=4)
+            return None
+        if shared:
+            lock = GATE.lock() if found.updates else nullcontext()
+            values = [
+                variable.own_value if is_overwritten else variable.look
+                for variable, (_, is_overwritten) in zip(shared, found.shared, strict=True)
+            ]
+            made = with_values(len(self._request.graph.inputs), values, lock, made, otherwise)
+        return made if found.wait is None else _Counted(self, made, found.wait)
+
+
+class _Counted:
+    """Calls a function so many times; then the compiler looks for a better program."""
+
+    def __init__(self, owner: RecordedExecutable, function: Callable[..., Any], calls: int) -> None:
+        self._owner, self._function, self._left = owner, function, calls
+
+    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            return self._owner._compiled(*arguments, out=out)
+        return self._function(*arguments) if out is None else self._function(*arguments, out=out)
+
+
+def _refuse(*_arguments: Any, **_named: Any) -> Any:
+    return NotImplemented
+
+
+class _Noting:
+    """Stands before an Executable's entry for its first call, whose function it records.
+
+    Parameters
+    ----------
+    executable
+        What the compiler made.
+    request
+        What of.
+    """
+
+    def __init__(self, executable: Executable, request: Request) -> None:
+        self._executable, self._request = executable, request
+        self._entry = executable.entry
+        executable.entry = self
+
+    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+        results = self._entry(*arguments) if out is None else self._entry(*arguments, out=out)
+        if self._executable.entry is self:
+            self._executable.entry = self._entry
+        with GATE.busy():
+            self._note(arguments)
+        return results
+
+    def _note(self, arguments: Sequence[Any]) -> None:
+        if not all(type(argument) is np.ndarray for argument in arguments):
+            return
+        from esat.runtime.direct import recipe_in_one_thread
+        from esat.runtime.variants import calls_to_wait
+
+        calls = self._executable._calls
+        program = calls.program
+        numbers = {variable: number for number, variable in enumerate(self._request.shared)}
+        if any(variable not in numbers for variable in program.shared):
+            return
+        own = tuple(array.shape for array in (*arguments, *(one.look() for one in program.shared)))
+        known = calls.table.records.get(own)
+        wait = None if known is None else calls_to_wait(known[-1])
+        recipe = None if wait is None else recipe_in_one_thread(program, calls.table, own)
+        if recipe is None:
+            return
+        shapes = tuple(array.shape for array in (*arguments, *(one.look() for one in self._request.shared)))
+        shared = tuple((numbers[one], one in program.overwritten) for one in program.shared)
+        try:
+            content, code = encoded(recipe)
+        except NotRecordedError:
+            return
+        updates = bool(program.updated)
+        made = NativeRecord(shapes, shared, updates, None if wait == 0 else wait, content, code)
+        others = store().load(self._request.key, unpacked) or ()
+        kept = [one for one in others if one.shapes != shapes][-RECORDS + 1 :]
+        store().save(self._request.key, packed([*kept, made]))
+
+
+def recorded(request: Request) -> Executable | None:
+    """The Executable of what is recorded; None where nothing is."""
+    records = store().load(request.key, unpacked)
+    return RecordedExecutable(request, records) if records else None
