@@ -30,6 +30,7 @@ from esat.codegen.ground.builtin_function import (
     FLAGS,
     ITEMS,
     LENGTH,
+    OUT_OF_BOUNDS,
     RANK,
     REFERENCES,
     SIZES,
@@ -42,7 +43,6 @@ from esat.codegen.ground.builtin_function import (
     pointer,
     python_function,
 )
-from esat.codegen.ground.leaving import OUT_OF_BOUNDS
 from esat.records import record
 
 _NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282

@@ -320,7 +320,7 @@ def training():
 
 
 def is_native_with_shared(program):
-    return getattr(program.entry, "__qualname__", "").startswith("_with_values")
+    return getattr(program.entry, "__qualname__", "").startswith("with_values")
 
 
 def test_updates_in_native_calls():

@@ -22,6 +22,8 @@ REFERENCES, TYPE, DATA, RANK, SIZES, STRIDES, DESCRIPTOR, FLAGS = 0, 8, 16, 24, 
 """Bytes from the start of an array object to its fields."""
 LENGTH, ITEMS = 16, 24
 """Bytes from the start of a tuple to its length and to its items."""
+OUT_OF_BOUNDS = 2
+"""The status of a kernel that has left where a check said so; it has written nothing. Numba's own is 1."""
 _DEFINITION = struct.Struct("PPiP")
 """``PyMethodDef``: name, function, flags and documentation."""
 _FLAGS_AND_TEXT = (0x82, 0)

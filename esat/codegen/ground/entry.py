@@ -18,6 +18,7 @@ from numba.core.typing.templates import Signature
 
 from esat.codegen.ground.builtin_function import (
     DATA,
+    OUT_OF_BOUNDS,
     RANK,
     SIZES,
     STRIDES,
@@ -30,7 +31,6 @@ from esat.codegen.ground.builtin_function import (
     pointer,
     python_function,
 )
-from esat.codegen.ground.leaving import OUT_OF_BOUNDS
 
 Kind = tuple[int, int] | None
 """Rank and bytes of an element of an array; None for an integer of 64 bits."""

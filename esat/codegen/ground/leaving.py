@@ -8,8 +8,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-OUT_OF_BOUNDS = 2
-"""The status of a kernel that has left where a check said so; it has written nothing. Numba's own is 1."""
+from esat.codegen.ground.builtin_function import OUT_OF_BOUNDS
 
 
 @intrinsic
