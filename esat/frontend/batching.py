@@ -96,6 +96,6 @@ def vectorize_graph(
     return results[0] if isinstance(outputs, Variable) else results
 
 
-register_functions({"batch_by_element": by_element})
+register_functions({"batch_by_element": by_element, "vectorize": vectorize})
 
 __all__ = ["vectorize_graph"]

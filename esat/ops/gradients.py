@@ -12,9 +12,12 @@ from typing import Any
 
 from esat.errors import GradientError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.registry import function_named
 from esat.graph.traversal import toposort
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
+from esat.ops.batching import all_batched, repeated
+from esat.ops.shape import size_of
 from esat.records import record
 
 PullBack = Callable[[Sequence[Variable], Sequence[Variable]], Sequence[Variable | None]]
@@ -97,8 +100,43 @@ class WithGradient(Op):
         return [*[None] * self.count, *pulled, *[None] * len(kept)]
 
     def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
-        reason = "a gradient of its own is for one element; apply vmap to its function and to its gradient"
-        raise GradientError(describe(self.name, [v.type for v in inputs], reason, node.where))
+        whole = all_batched(inputs, batched)
+        op = WithGradient(self.count, self.operands, BatchedPullBack(self.pull_back))
+        return tuple(op.make_node(*whole).outputs)
+
+
+@record(frozen=True, eq=False)
+class BatchedPullBack:
+    """A gradient for batches: that of an element, for all of them.
+
+    Attributes
+    ----------
+    of_element
+        What makes cotangents of operands for an element.
+    """
+
+    of_element: PullBack
+
+    def __call__(
+        self, kept: Sequence[Variable], cotangents: Sequence[Variable]
+    ) -> Sequence[Variable | None]:
+        """Cotangents of the operands, with the batch's axis in front, as those given have it."""
+        batches = [*kept, *cotangents]
+        elements = [
+            batch.tensor_type.with_shape(batch.tensor_type.shape[1:]).make_variable() for batch in batches
+        ]
+        pulled = self.of_element(elements[: len(kept)], elements[len(kept) :])
+        wanted = [part for part in pulled if part is not None]
+        size = size_of(cotangents[0], 0)
+        found = iter(function_named("vectorize")(wanted, dict(zip(elements, batches, strict=True))))
+        results: list[Variable | None] = []
+        for part in pulled:
+            if part is None:
+                results.append(None)
+                continue
+            value, depends = next(found)
+            results.append(value if depends else repeated(value, size))
+        return results
 
 
 STOP_GRADIENT = StopGradient()

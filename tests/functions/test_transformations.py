@@ -295,6 +295,39 @@ def test_custom_vjp():
         esat.custom_vjp(lambda x: x)(1.0)
 
 
+def test_batches_of_custom_vjp():
+    @esat.custom_vjp
+    def scaled(x, factor):
+        return x * factor, x.sum()
+
+    scaled.defvjp(
+        lambda x, factor: (scaled(x, factor), factor),
+        lambda factor, c: (10 * c[0] * factor + c[1], (c[0] * 7).sum()),
+    )
+
+    def cost(x, factor):
+        product, total = scaled(x, factor)
+        return (product**2).sum() + total
+
+    def by_hand(x, factor):
+        return 20 * x * factor**2 + 1, 14 * (x * factor).sum()
+
+    factors = np.array([1.0, -2.0, 0.5])[: len(X)]
+    rows = X[: len(factors)]
+    each = [by_hand(*pair) for pair in zip(rows, factors, strict=True)]
+    for_rows, for_factors = jit(esat.vmap(esat.grad(jit(cost), (0, 1))))(rows, factors)
+    np.testing.assert_allclose(for_rows, [one for one, _ in each])
+    np.testing.assert_allclose(for_factors, [other for _, other in each])
+
+    def of_batch(rows, factor):
+        return esat.vmap(cost, in_axes=(0, None))(rows, factor).sum()
+
+    for_rows, for_factor = esat.grad(jit(of_batch), (0, 1))(rows, 3.0)
+    each = [by_hand(row, 3.0) for row in rows]
+    np.testing.assert_allclose(for_rows, [one for one, _ in each])
+    np.testing.assert_allclose(for_factor, sum(other for _, other in each))
+
+
 # ---- of Variables
 
 
