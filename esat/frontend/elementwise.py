@@ -64,6 +64,12 @@ from esat.ops.elementwise.hyperbolic import (
     sinh,
     tanh,
 )
+from esat.ops.elementwise.incomplete import (
+    betainc,
+    betaln,
+    gammainc,
+    gammaincc,
+)
 from esat.ops.elementwise.logical import (
     bitwise_and,
     bitwise_or,
@@ -114,6 +120,7 @@ from esat.ops.elementwise.special import (
     j1,
     log_ndtr,
     ndtr,
+    ndtri,
     polygamma,
 )
 from esat.ops.elementwise.trigonometric import (
@@ -131,20 +138,20 @@ from esat.ops.elementwise.trigonometric import (
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "and_", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
-    "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt",
-    "ceil", "compoundm1", "conj", "conjugate", "copy", "copysign", "cos", "cosh", "cosm1", "deg2rad",
-    "degrees", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfcinv", "erfcx", "erfinv",
-    "exp", "exp2", "expdiff", "expm1", "fill", "floor", "floor_div", "floor_divide", "fmax", "fmin",
-    "fmod", "gamma", "gammaln", "ge", "greater", "greater_equal", "gt", "hypot", "i0", "i1", "imag",
-    "int_div", "inv", "invert", "isfinite", "isinf", "isnan", "j0", "j1", "le", "left_shift", "less",
-    "less_equal", "lgamma", "log", "log1mexp", "log1p", "log2", "log10", "log_cosh", "log_ndtr",
-    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "maximum",
-    "minimum", "mod", "mul", "multiply", "ndtr", "ne", "neg", "negative", "neq", "nextafter", "not_equal",
-    "or_", "polygamma", "positive", "pow", "power", "powm1", "psi", "rad2deg", "radians", "real",
-    "reciprocal", "remainder", "right_shift", "rint", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh",
-    "softplus", "sqr", "sqrt", "square", "sub", "subtract", "switch", "tan", "tanh", "true_div",
-    "true_divide", "trunc", "xlogy", "xor",
+    "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "betainc", "betaln", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "cbrt", "ceil", "compoundm1", "conj", "conjugate", "copy", "copysign", "cos", "cosh",
+    "cosm1", "deg2rad", "degrees", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfcinv",
+    "erfcx", "erfinv", "exp", "exp2", "expdiff", "expm1", "fill", "floor", "floor_div", "floor_divide",
+    "fmax", "fmin", "fmod", "gamma", "gammainc", "gammaincc", "gammaln", "ge", "greater", "greater_equal",
+    "gt", "hypot", "i0", "i1", "imag", "int_div", "inv", "invert", "isfinite", "isinf", "isnan", "j0", "j1",
+    "le", "left_shift", "less", "less_equal", "lgamma", "log", "log1mexp", "log1p", "log2", "log10",
+    "log_cosh", "log_ndtr", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "lt", "maximum", "minimum", "mod", "mul", "multiply", "ndtr", "ndtri", "ne", "neg",
+    "negative", "neq", "nextafter", "not_equal", "or_", "polygamma", "positive", "pow", "power", "powm1",
+    "psi", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift", "rint", "sgn", "sigmoid",
+    "sign", "signbit", "sin", "sinh", "softplus", "sqr", "sqrt", "square", "sub", "subtract", "switch",
+    "tan", "tanh", "true_div", "true_divide", "trunc", "xlogy", "xor",
 ]  # fmt: skip
 
 # The names of NumPy, SciPy and Theano for the same ops.

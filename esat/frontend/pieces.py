@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from esat.errors import AxisError, CallError, ParameterError, ShapeError, describe
+from esat.frontend.assembling import unstack
 from esat.frontend.indexing import take_along_axis
 from esat.frontend.searching import where
 from esat.frontend.shaping import broadcast_arrays, concatenate, moveaxis, reshape, stack
@@ -25,6 +26,7 @@ __all__ = [
     "argpartition",
     "block",
     "choose",
+    "lexsort",
     "partition",
     "piecewise",
     "rollaxis",
@@ -101,6 +103,47 @@ def _check_places(name: str, kth: Any, a: Any, axis: Any, kind: Any) -> None:
     size = shape[normalize_axis(name, axis, variable.ndim)] if axis is not None else None
     if size is not None and places.size and not (-size <= places.min() and places.max() < size):
         raise ParameterError(describe(name, [f"kth={kth!r}"], f"there are {size} places"))
+
+
+def lexsort(keys: Any, axis: int = -1) -> Variable:
+    """The order that sorts by several keys, of which the last one counts most.
+
+    Parameters
+    ----------
+    keys
+        Arrays of one shape, in a sequence, or an array along whose first axis they are.
+    axis
+        The axis of a key along which to sort.
+
+    Returns
+    -------
+    int64, of the shape of a key.
+
+    Raises
+    ------
+    ParameterError
+        When there are no keys.
+    ShapeError
+        When they have several shapes.
+
+    Examples
+    --------
+    >>> esat.lexsort(([3, 1, 2], [0, 1, 0])).eval()
+    array([2, 0, 1])
+    """
+    parts = list(keys) if isinstance(keys, (list, tuple)) else list(unstack(keys))
+    if not parts:
+        raise ParameterError("lexsort: there is no key to sort by")
+    given = [as_variable(part) for part in parts]
+    shapes = [one.tensor_type.shape for one in given]
+    for shape in shapes[1:]:
+        pairs = list(zip(shape, shapes[0], strict=False))
+        if len(shape) != len(shapes[0]) or any(None not in pair and pair[0] != pair[1] for pair in pairs):
+            raise ShapeError(describe("lexsort", [one.type for one in given], "keys have one shape"))
+    order = argsort(given[0], axis)
+    for key in given[1:]:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    return order
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Variable:

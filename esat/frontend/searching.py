@@ -25,11 +25,11 @@ from esat.ops.searching import Side, searchsorted
 from esat.ops.shape import element_count, size_of, sizes_of
 from esat.ops.sorting import argsort
 from esat.ops.vectors import as_sizes
-from esat.ops.view import reshape
+from esat.ops.view import expand_dims, reshape
 
 __all__ = [
-    "argwhere", "bincount", "compress", "digitize", "flatnonzero", "histogram", "interp", "isin",
-    "nonzero", "searchsorted", "unravel_index", "where",
+    "argwhere", "bincount", "compress", "digitize", "flatnonzero", "histogram", "histogram2d", "interp",
+    "isin", "nonzero", "searchsorted", "unravel_index", "where",
 ]  # fmt: skip
 
 
@@ -234,30 +234,89 @@ def histogram(
         For complex numbers.
     """
     values = ravel(_ordered_numbers("histogram", a))
-    bounds = _bounds(values, bins, range)
-    mul, switch = op_named("mul"), op_named("switch")
-    number = op_named("sub")(size_of(bounds, 0), 1)
-    inside = mul(op_named("ge")(values, bounds[0]), op_named("le")(values, bounds[-1]))
-    # The last bin has its upper bound, which a search would put into the next.
-    place = clip(op_named("sub")(searchsorted(bounds, values, "right"), 1), 0, op_named("sub")(number, 1))
+    bounds = _bounds("histogram", values, bins, range)
+    place, inside, number = _bin_of(values, bounds)
     one = as_variable(1) if weights is None else ravel(weights)
-    counts = inc_subtensor(zeros((number,), one.tensor_type.dtype)[place], switch(inside, one, 0))
+    counts = inc_subtensor(zeros((number,), one.tensor_type.dtype)[place], op_named("switch")(inside, one, 0))
     if density:
-        widths = op_named("sub")(bounds[1:], bounds[:-1])
-        counts = op_named("div")(op_named("div")(counts, widths), reductions.sum(counts))
+        counts = op_named("div")(op_named("div")(counts, _widths(bounds)), reductions.sum(counts))
     return counts, bounds
 
 
-def _bounds(values: Variable, bins: Any, range: tuple[Any, Any] | None) -> Variable:
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Variable, Variable, Variable]:
+    """How many pairs of elements lie in each cell, and the bounds of the cells.
+
+    Parameters
+    ----------
+    x, y
+        Real numbers, as many of each.
+    bins
+        A number of bins, or a vector of bounds, for both; or a pair of them.
+    range
+        A pair of bounds for each of both, or of None.
+    density
+        Whether to divide the counts by their sum and the areas of the cells.
+    weights
+        What each pair counts, by default 1.
+
+    Returns
+    -------
+    Counts, float64, a row for each bin of ``x``; the bounds for ``x``; those for ``y``.
+
+    Raises
+    ------
+    ParameterError, DtypeError
+        As :func:`histogram`.
+
+    Examples
+    --------
+    >>> esat.histogram2d([0.0, 1.0, 1.0], [0.0, 1.0, 0.0], bins=2)[0].eval()
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    pair = bins if isinstance(bins, (list, tuple)) and len(bins) == 2 else (bins, bins)
+    ranges = (None, None) if range is None else tuple(range)
+    cells, bounds = [], []
+    for values, own, limits in zip((x, y), pair, ranges, strict=True):
+        numbers = ravel(_ordered_numbers("histogram2d", values))
+        bounds.append(_bounds("histogram2d", numbers, own, limits))
+        cells.append(_bin_of(numbers, bounds[-1]))
+    (row, row_inside, rows), (column, column_inside, columns) = cells
+    one = cast(1 if weights is None else ravel(weights), "float64")
+    counted = op_named("switch")(op_named("mul")(row_inside, column_inside), one, 0)
+    counts = inc_subtensor(zeros((rows, columns), "float64")[row, column], counted)
+    if density:
+        areas = op_named("mul")(expand_dims(_widths(bounds[0]), 1), _widths(bounds[1]))
+        counts = op_named("div")(op_named("div")(counts, areas), reductions.sum(counts))
+    return counts, bounds[0], bounds[1]
+
+
+def _bin_of(values: Variable, bounds: Variable) -> tuple[Variable, Variable, Variable]:
+    """The bin of each value, whether there is one, and how many bins there are."""
+    number = op_named("sub")(size_of(bounds, 0), 1)
+    inside = op_named("mul")(op_named("ge")(values, bounds[0]), op_named("le")(values, bounds[-1]))
+    # The last bin has its upper bound, which a search would put into the next.
+    place = clip(op_named("sub")(searchsorted(bounds, values, "right"), 1), 0, op_named("sub")(number, 1))
+    return place, inside, number
+
+
+def _widths(bounds: Variable) -> Variable:
+    widths: Variable = op_named("sub")(bounds[1:], bounds[:-1])
+    return widths
+
+
+def _bounds(name: str, values: Variable, bins: Any, range: tuple[Any, Any] | None) -> Variable:
     given = as_variable(bins)
     if given.tensor_type.ndim == 1:
         return given
     if isinstance(bins, Variable) or not isinstance(bins, (int, np.integer)) or bins < 1:
         raise ParameterError(
-            describe("histogram", [f"bins={bins!r}"], "bins are a positive number or a vector of bounds")
+            describe(name, [f"bins={bins!r}"], "bins are a positive number or a vector of bounds")
         )
     lowest, highest = range or (reductions.min(values), reductions.max(values))
-    dtype = common_dtype("histogram", [lowest, highest, values])
+    dtype = common_dtype(name, [lowest, highest, values])
     if np.dtype(dtype).kind in "biu":
         dtype = "float64"
     lowest, highest = cast(lowest, dtype), cast(highest, dtype)

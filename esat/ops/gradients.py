@@ -117,9 +117,7 @@ class BatchedPullBack:
 
     of_element: PullBack
 
-    def __call__(
-        self, kept: Sequence[Variable], cotangents: Sequence[Variable]
-    ) -> Sequence[Variable | None]:
+    def __call__(self, kept: Sequence[Variable], cotangents: Sequence[Variable]) -> Sequence[Variable | None]:
         """Cotangents of the operands, with the batch's axis in front, as those given have it."""
         batches = [*kept, *cotangents]
         elements = [

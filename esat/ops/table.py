@@ -11,6 +11,7 @@ from esat.ops.elementwise import (
     complex,
     exponential,
     hyperbolic,
+    incomplete,
     logical,
     power,
     rounding,
@@ -51,6 +52,7 @@ ELEMENTWISE: tuple[Elementwise, ...] = (
     *trigonometric.OPS,
     *hyperbolic.OPS,
     *special.OPS,
+    *incomplete.OPS,
     *complex.OPS,
 )
 """Every elementwise op but Cast, which is one op a dtype."""

@@ -15,7 +15,8 @@ import esat
 
 OF_SCIPY = (
     "cosm1", "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma", "gammaln", "i1", "j0",
-    "j1", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "polygamma", "psi", "softmax", "xlogy",
+    "j1", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "polygamma", "psi", "softmax",
+    "xlogy", "betainc", "betaln", "gammainc", "gammaincc",
 )  # fmt: skip
 OF_SCIPY_LINALG = ("block_diag", "cho_solve", "expm", "lu", "solve_triangular")
 
@@ -198,7 +199,7 @@ m.asarray(x, device="cpu") | m.array(x, dtype="complex128", ndmin=3) | m.astype(
 m.astype(x, "float64", copy=False) | m.size(x) | m.size(x, 0) | m.size(x, axis=7) | m.expit(x) | m.logit(x)
 m.xlogy(x, x) | m.xlogy(x, 2.0) | m.xlogy(2, x) | m.polygamma(1, x) | m.erf(x) | m.gammaln(x) | m.ndtr(x)
 m.psi(x) | m.j0(x) | m.i1(x) | m.log_ndtr(x) | m.erfcx(x) | m.gamma(x) | m.nextafter(x, 2) | m.maximum(x, 1)
-m.cosm1(x)
+m.cosm1(x) | m.ndtri(x) | m.betaln(x, 2.0) | m.gammainc(x, 1.5) | m.gammaincc(2.0, x)
 m.fmin(x, 0.5) | m.power(x, 2) | m.power(2.0, x) | m.arctan2(x, 1) | m.hypot(x, 2) | m.copysign(x, -1.0)
 m.logaddexp(x, 1) | m.floor_divide(x, 2) | m.remainder(x, 2.5) | m.fmod(x, 2) | m.left_shift(x, 1)
 m.bitwise_and(x, 3) | m.invert(x) | m.logical_xor(x, 1) | m.equal(x, 1) | m.less(x, 0.5) | m.signbit(x)
@@ -278,7 +279,8 @@ def evaluated(result: object, values: dict[esat.Variable, np.ndarray]) -> object
 ELSEWHERE = {
     "arange", "cho_solve", "empty", "empty_like", "eye", "geomspace", "identity", "matrix", "ones", "poly",
     "shape", "softplus", "tri", "zeros",
-    "apply_along_axis", "argpartition", "block", "choose", "intersect1d", "partition", "piecewise", "polyadd",
+    "apply_along_axis", "argpartition", "block", "choose", "histogram2d", "intersect1d", "lexsort",
+    "partition", "piecewise", "polyadd",
     "polyder", "polyfit", "polyint", "polymul", "polysub", "rollaxis", "setdiff1d", "setxor1d", "union1d",
     "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
 }  # fmt: skip

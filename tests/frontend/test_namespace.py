@@ -30,7 +30,12 @@ def test_functions_have_numpys_names():
     } <= shared
 
 
-@pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
+DERIVATIVES = ("gammainc_by_order", "betainc_by_first", "betainc_by_second")
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in ELEMENTWISE if op.name not in DERIVATIVES], ids=lambda op: op.name
+)
 def test_every_elementwise_op_is_a_function(op):
     function = getattr(esat, op.name)
     dtype = "float64" if op.admits("float64") else "int64"

@@ -159,6 +159,22 @@ def test_counts_of_integers():
         esat.evaluate(esat.bincount(x), {x: np.array([1, -1])})
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"bins": 3}, {"bins": (3, [0.0, 0.5, 2.0])}, {"range": ((0, 1), (0, 2)), "density": True}],
+    ids=str,
+)
+def test_histograms_of_pairs(options):
+    x, y = np.random.default_rng(3).random((2, 40))
+    for given in (options, {**options, "weights": x}):
+        agree(
+            lambda x, y, o=given: esat.histogram2d(x, y, **o),
+            lambda x, y, o=given: np.histogram2d(x, y, **o),
+            x,
+            y,
+        )
+
+
 def test_histograms():
     for options in (
         {"bins": 5, "range": (-1, 2)}, {"bins": 4, "density": True}, {"bins": 3, "weights": np.arange(6.0)},

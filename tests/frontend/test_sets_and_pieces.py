@@ -104,6 +104,18 @@ def test_partitions():
         esat.partition(x, 1.5)
 
 
+def test_lexsort():
+    keys = np.random.default_rng(2).integers(0, 3, (3, 4, 20))
+    for axis in (0, -1):
+        np.testing.assert_array_equal(esat.lexsort(keys, axis).eval(), np.lexsort(keys, axis))
+        found = esat.jit(lambda a, b, axis=axis: np.lexsort((a, b), axis), mode="fast_compile")(*keys[:2])
+        np.testing.assert_array_equal(found, np.lexsort(keys[:2], axis))
+    with pytest.raises(ShapeError, match="one shape"):
+        esat.lexsort(([1, 2], [1, 2, 3]))
+    with pytest.raises(ParameterError, match="no key"):
+        esat.lexsort([])
+
+
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
 def test_piecewise(dtype):
     x = np.arange(-3, 4).astype(dtype)

@@ -127,6 +127,16 @@ FUNCTIONS = {
         lambda x: (jax.scipy.special.gammaln(x), jax.scipy.special.digamma(x + 3), lax.polygamma(1.0, x + 4)),
         V,
     ),
+    "incomplete gamma": (
+        jax.value_and_grad(lambda a, x: jax.scipy.special.gammainc(a, x).sum(), (0, 1)),
+        np.array([0.5, 3.0]),
+        np.array([0.4, 2.0]),
+    ),
+    "incomplete": (
+        lambda a, x: (jax.scipy.special.gammaincc(a, x), jax.scipy.special.betainc(a, 2.0, x / 4)),
+        np.array([0.5, 3.0]),
+        np.array([0.4, 2.0]),
+    ),
     "complex": (
         lambda x: (lax.complex(x, x + 1) ** 2, jnp.conj(1j * x), jnp.real(1j * x), jnp.imag(1j * x)),
         V,

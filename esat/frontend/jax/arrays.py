@@ -13,6 +13,7 @@ from esat.frontend import reductions
 from esat.frontend.einsum import einsum
 from esat.frontend.indexing import set_subtensor, take_along_axis
 from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.pieces import lexsort
 from esat.frontend.shaping import broadcast_to, concatenate, flip, stack, tile
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
@@ -177,9 +178,7 @@ def _sort(step: Step) -> list[Variable]:
     axis, keys = int(step.params["dimension"]), int(step.params["num_keys"])
     if len(step.operands) == 1:
         return [sort(step.first, axis)]
-    order = argsort(step.operands[keys - 1], axis)
-    for key in step.operands[keys - 2 :: -1] if keys > 1 else ():
-        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    order = lexsort(step.operands[:keys][::-1], axis)
     return [take_along_axis(one, order, axis) for one in step.operands]
 
 

@@ -16,6 +16,7 @@ from esat.graph.op import Op
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
+from esat.ops.elementwise.incomplete import gammainc_by_order
 
 SAME: dict[str, Op] = {
     "abs": own.abs, "acos": own.arccos, "acosh": own.arccosh, "add": own.add, "add_any": own.add,
@@ -23,14 +24,15 @@ SAME: dict[str, Op] = {
     "atan2": own.arctan2, "atanh": own.arctanh, "cbrt": own.cbrt, "ceil": own.ceil, "conj": own.conj,
     "cos": own.cos, "cosh": own.cosh, "digamma": own.digamma, "eq": own.eq, "erf": own.erf,
     "erf_inv": own.erfinv, "erfc": own.erfc, "exp": own.exp, "exp2": own.exp2, "expm1": own.expm1,
-    "floor": own.floor, "ge": own.ge, "gt": own.gt, "imag": own.imag, "is_finite": own.isfinite,
-    "le": own.le, "lgamma": own.gammaln, "log": own.log, "log1p": own.log1p, "logistic": own.sigmoid,
-    "lt": own.lt, "max": own.maximum, "min": own.minimum, "mul": own.mul, "ne": own.ne, "neg": own.neg,
-    "nextafter": own.nextafter, "not": own.invert, "or": own.bitwise_or, "polygamma": own.polygamma,
-    "real": own.real, "rem": own.fmod, "shift_left": own.left_shift,
-    "shift_right_arithmetic": own.right_shift, "sign": own.sign, "sin": own.sin, "sinh": own.sinh,
-    "sqrt": own.sqrt, "square": own.sqr, "sub": own.sub, "tan": own.tan, "tanh": own.tanh,
-    "xor": own.bitwise_xor,
+    "floor": own.floor, "ge": own.ge, "gt": own.gt, "igamma": own.gammainc,
+    "igamma_grad_a": gammainc_by_order, "igammac": own.gammaincc, "imag": own.imag,
+    "is_finite": own.isfinite, "le": own.le, "lgamma": own.gammaln, "log": own.log, "log1p": own.log1p,
+    "logistic": own.sigmoid, "lt": own.lt, "max": own.maximum, "min": own.minimum, "mul": own.mul,
+    "ne": own.ne, "neg": own.neg, "nextafter": own.nextafter, "not": own.invert, "or": own.bitwise_or,
+    "polygamma": own.polygamma, "real": own.real, "regularized_incomplete_beta": own.betainc,
+    "rem": own.fmod, "shift_left": own.left_shift, "shift_right_arithmetic": own.right_shift,
+    "sign": own.sign, "sin": own.sin, "sinh": own.sinh, "sqrt": own.sqrt, "square": own.sqr,
+    "sub": own.sub, "tan": own.tan, "tanh": own.tanh, "xor": own.bitwise_xor,
 }  # fmt: skip
 """Primitives that are an op of esat's."""
 

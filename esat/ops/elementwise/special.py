@@ -24,6 +24,7 @@ from esat.ops.promotion import SciPyLoops, special, special_complex
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_PI_OVER_TWO = math.sqrt(math.pi) / 2
+_ROOT_TWO_PI = math.sqrt(2 * math.pi)
 _ONE_OVER_ROOT_TWO_PI = 1 / math.sqrt(2 * math.pi)
 _ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 
@@ -68,6 +69,13 @@ ndtr = Elementwise(
     "ndtr", 1, Special("ndtr"), floats(f"const(0.5) * erfc({{0}} * const({-math.sqrt(0.5)!r}))"),
     slope(lambda x, out: _ONE_OVER_ROOT_TWO_PI * exp(-0.5 * sqr(x))), special_complex("ndtr"), flops=38.0,
     facts=Facts(keeps_finite=True, monotone="increasing", lowest=0, highest=1, positive=True, vanishes=True),
+)  # fmt: skip
+
+# The inverse of ndtr.
+ndtri = Elementwise(
+    "ndtri", 1, Special("ndtri"), None, slope(lambda x, out: _ROOT_TWO_PI * exp(0.5 * sqr(out))),
+    special("ndtri"), flops=60.0,
+    facts=Facts(monotone="increasing"),
 )  # fmt: skip
 
 # The derivative exp(-x**2 / 2) / (sqrt(2 pi) ndtr(x)) in a form in which nothing underflows.
@@ -166,6 +174,7 @@ OPS: tuple[Elementwise, ...] = (
     erfinv,
     erfcinv,
     ndtr,
+    ndtri,
     log_ndtr,
     gamma,
     gammaln,
