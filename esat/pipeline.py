@@ -210,7 +210,7 @@ def _linked(
             if in_blocks and mode.variants > 0 and not mode.debug:
                 second = _in_blocks(running, rules, mode, permissions)
     with profile.stage("inplace"):
-        final = work_in_place(running, permissions, rows)
+        final = work_in_place(running, permissions, rows, rules)
     with profile.stage("fusion"):
         plan = fuse(final, rules, permissions=permissions)
     source = Kernels(mode.machine, mode.threads, mode.soundness == "exact", _target(mode))
@@ -262,7 +262,7 @@ def _placed(
     if mode.device == "auto":
         with profile.stage("extract for the device"):
             graphs += _for_device(report, found.machine(), options.shapes)
-        final = work_in_place(optimized, permissions, rows)
+        final = work_in_place(optimized, permissions, rows, _kernel_rules(mode))
         host = Candidate(final, fuse(final, _kernel_rules(mode), permissions=permissions))
 
     def link_host() -> Executable:

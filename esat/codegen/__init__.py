@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from esat.codegen.compile import compile_kernel, compile_narrow
     from esat.codegen.kernel.loop_ir import Kernel
     from esat.codegen.kernel.narrow import Narrow, computes_functions, find_narrow
-    from esat.codegen.kernel.overwriting import overwritable, overwrite
+    from esat.codegen.kernel.overwriting import overwritable, overwrite, without_copies
     from esat.codegen.lowering.lower import can_fuse, lower, supported
     from esat.codegen.lowering.verify import verify
     from esat.codegen.printing.layout import Layout, layout_of
@@ -59,13 +59,14 @@ __all__ = [
     "print_kernel",
     "supported",
     "verify",
+    "without_copies",
 ]
 
 _LATER = {
     "compile": ("compile_kernel", "compile_narrow"),
     "kernel.loop_ir": ("Kernel",),
     "kernel.narrow": ("Narrow", "computes_functions", "find_narrow"),
-    "kernel.overwriting": ("overwritable", "overwrite"),
+    "kernel.overwriting": ("overwritable", "overwrite", "without_copies"),
     "lowering.lower": ("can_fuse", "lower", "supported"),
     "lowering.verify": ("verify",),
     "printing.layout": ("Layout", "layout_of"),

@@ -266,7 +266,7 @@ class _Maker:
                 large = call.threaded.for_shapes(shapes)
                 if large is not None:
                     function = large if contiguous else call.threaded
-            function(*results, *operands)
+            call.run(function, *results, *operands)
             values.host.update(zip(outputs, results, strict=True))
 
         return run

@@ -9,13 +9,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
-from esat.graph import Apply, Family, FunctionGraph, Variable
+from esat.graph import Apply, Family, FunctionGraph, SharedVariable, Variable
 from esat.graph.op import Op
 from esat.graph.variables import linked
 from esat.ops.accumulate import AccumulateProduct
+from esat.ops.index.write import PartWrite
 from esat.phases.accumulate import accumulate_products
 from esat.phases.destroy import DestroyPlan
 from esat.phases.effects import Permissions, destroyed_positions, effects_of_graph
+from esat.phases.fusion import KernelRules
 from esat.phases.shape_values import ShapeFacts
 
 SET_SUBTENSOR, BLAS, ELEMWISE, RANDOM = ROWS = (
@@ -31,7 +33,10 @@ _ROUNDS = 3
 
 
 def work_in_place(
-    graph: FunctionGraph, permissions: Permissions, rows: Collection[str] = ROWS
+    graph: FunctionGraph,
+    permissions: Permissions,
+    rows: Collection[str] = ROWS,
+    rules: KernelRules | None = None,
 ) -> FunctionGraph:
     """The graph with ops in place wherever some order of its nodes allows it.
 
@@ -46,6 +51,9 @@ def work_in_place(
         Whose memory may be overwritten.
     rows
         Which of :data:`ROWS` take part.
+    rules
+        What can be lowered to kernels; None for nothing. Kernels find themselves what they overwrite, but for
+        shared variables, since they may leave before their end.
 
     Raises
     ------
@@ -58,29 +66,47 @@ def work_in_place(
         if BLAS in rows:
             trial = FunctionGraph(graph.inputs, graph.outputs)
             gemms = accumulate_products(trial, permissions, without)
-        chosen = _choose(trial, permissions, rows)
+        chosen = _choose(trial, permissions, rows, rules)
         # A product that cannot be added in place is better added by a kernel.
         copying = {number for result, number in gemms.items() if result.owner not in chosen}
         if not copying:
             return _rebuilt(trial, chosen) if chosen else graph
         without |= copying
-    return work_in_place(graph, permissions, set(rows) - {BLAS})
+    return work_in_place(graph, permissions, set(rows) - {BLAS}, rules)
 
 
-def _choose(graph: FunctionGraph, permissions: Permissions, rows: Collection[str]) -> dict[Apply, Op]:
+def _choose(
+    graph: FunctionGraph,
+    permissions: Permissions,
+    rows: Collection[str],
+    rules: KernelRules | None,
+) -> dict[Apply, Op]:
     """Nodes that can work in place, with the ops that do."""
     chosen: dict[Apply, Op] = {}
     if not any(_version(node.op, rows) for node in graph.apply_nodes):
         return chosen
     nodes, effects = effects_of_graph(graph, ShapeFacts(graph))
     versions = {number: _version(node.op, rows) for number, node in enumerate(nodes)}
-    candidates = {number: op for number, op in versions.items() if op is not None}
+    candidates = {
+        number: op
+        for number, op in versions.items()
+        if op is not None
+        and (rules is None or _changes_shared(nodes[number]) or not rules.supported(nodes[number]))
+    }
     plan = DestroyPlan(effects, graph.inputs, graph.outputs, permissions, candidates)
     for number, op in candidates.items():
         positions = destroyed_positions(op)
         if len(positions) == 1 and plan.destroy(number, positions[0]) is None:
             chosen[nodes[number]] = op
     return chosen
+
+
+def _changes_shared(node: Apply) -> bool:
+    """Whether a node writes to a shared variable, or to what other such nodes made of one."""
+    array = node.inputs[0]
+    while array.owner is not None and isinstance(array.owner.op, PartWrite):
+        array = array.owner.inputs[0]
+    return isinstance(array, SharedVariable)
 
 
 def _version(op: Op, rows: Collection[str]) -> Op | None:

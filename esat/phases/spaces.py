@@ -14,6 +14,7 @@ from esat.graph import Apply, Family, TensorType, Variable
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.part import part_of
+from esat.ops.index.write import PartWrite
 from esat.ops.reduction import Reduction
 
 Space: TypeAlias = tuple[int, ...]
@@ -33,6 +34,7 @@ class Spaces:
         self._parent: list[int] = []
         self._size: list[int | None] = []
         self._axes: dict[Variable, tuple[int, ...]] = {}
+        self._parts: dict[Apply, tuple[int, ...]] = {}
         for node in nodes:
             if all(isinstance(variable.type, TensorType) for variable in (*node.inputs, *node.outputs)):
                 self._relate(node)
@@ -42,7 +44,10 @@ class Spaces:
         return self._named(self._numbers(variable))
 
     def of_node(self, node: Apply) -> Space:
-        """The space a node's loops run over: of a reduction its operand's, else its result's."""
+        """The space a node's loops run over: of a reduction its operand's, of a write to a part that of the
+        part, else its result's."""
+        if node in self._parts:
+            return self._named(self._parts[node])
         looped = node.inputs[0] if node.op.family is Family.REDUCTION else node.outputs[0]
         return self.of_variable(looped)
 
@@ -57,12 +62,15 @@ class Spaces:
     def _numbers(self, variable: Variable) -> tuple[int, ...]:
         known = self._axes.get(variable)
         if known is None:
-            shape = variable.tensor_type.shape
-            start = len(self._parent)
-            known = self._axes[variable] = tuple(range(start, start + len(shape)))
-            self._parent.extend(known)
-            self._size.extend(shape)
+            known = self._axes[variable] = self._new(variable.tensor_type.shape)
         return known
+
+    def _new(self, shape: Sequence[int | None]) -> tuple[int, ...]:
+        start = len(self._parent)
+        numbers = tuple(range(start, start + len(shape)))
+        self._parent.extend(numbers)
+        self._size.extend(shape)
+        return numbers
 
     def _find(self, number: int) -> int:
         parent = self._parent
@@ -109,6 +117,11 @@ class Spaces:
         part = part_of(node)
         if part is None:
             return
+        if isinstance(node.op, PartWrite):
+            for number, place in zip(operands[0], result, strict=True):
+                self._equate(number, place)
+            result = self._parts[node] = self._new((None,) * part.rank)
+            self._relate_stretched(node.inputs[1], operands[1], result)
         for number, along in zip(operands[0], part.axes, strict=True):
             if isinstance(along, int):
                 self._equate(number, result[along])

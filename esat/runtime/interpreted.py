@@ -37,7 +37,8 @@ class Interpreted:
     ) -> None:
         self._outputs = group.outputs
         self._inputs = inputs
-        self._taken = {output: variable for output in group.outputs if (variable := taken.get(output))}
+        own = frozenset(group.outputs)
+        self._taken = {output: variable for output, variable in taken.items() if output in own}
 
     def __call__(self, *arrays: Any) -> None:
         results = dict(zip(self._outputs, arrays, strict=False))

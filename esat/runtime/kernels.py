@@ -19,6 +19,7 @@ from esat.codegen import (
     overwritable,
     overwrite,
     print_kernel,
+    without_copies,
 )
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
@@ -99,7 +100,7 @@ class LoweredGroups:
                 read = place_of(taken[output], group.inputs)
                 assert read is not None
                 kernel = overwrite(kernel, number, kernel.operands.index(read))
-        return kernel
+        return without_copies(kernel)
 
 
 class Kernels:

@@ -65,6 +65,15 @@ class KernelCall:
     code: CompiledKernel | None = None
     instead: Callable[..., None] | None = None
 
+    def run(self, function: Callable[..., Any], *arrays: Any) -> None:
+        """Call a variant, and where it leaves because of an index, what is called instead."""
+        try:
+            function(*arrays)
+        except IndexError:
+            if self.instead is None:
+                raise
+            self.instead(*arrays)
+
 
 Routine = Callable[..., Any]
 """A library routine called as ``routine(*inputs, *outputs)``: it fills given C-contiguous outputs. That of an

@@ -20,7 +20,7 @@ from esat.codegen.kernel import loop_ir
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.printing.parts import print_parallel_source
 from esat.graph import Variable
-from esat.ops.index.advanced import advanced_subtensor
+from esat.ops.index.advanced import AdvancedIncSubtensor, advanced_subtensor
 from esat.ops.reduction import ARGMAX, MAX, SUM, reduce
 
 FOLDER = Path(__file__).parent / "kernels"
@@ -57,6 +57,8 @@ def programs() -> dict[str, Program]:
     squares = reduce(SUM, op("sqr", centred), 1, keepdims=True)
     powers = op("exp", op("sub", x, reduce(MAX, x, 1, keepdims=True)))
     mean = op("mul", reduce(SUM, v, None, keepdims=True), 0.5)
+    held, new = variable("float64", None), variable("float64", None)
+    entries = advanced_subtensor(held, (places,)).owner.op.entries
     return {
         "scaled_sum": ([op("add", op("mul", x, 2.5), y)], [x, y]),
         "exponentials": ([op("div", op("exp", v), op("add", op("exp", w), 1.0))], [v, w]),
@@ -70,6 +72,10 @@ def programs() -> dict[str, Program]:
         "sums_of_columns": ([reduce(SUM, op("exp", x), 0)], [x]),
         "places_of_maxima": ([reduce(ARGMAX, x, 1)], [x]),
         "chosen_rows": ([reduce(SUM, op("mul", chosen, y), 1)], [x, y, places]),
+        "added_elements": (
+            [AdvancedIncSubtensor(entries)(held, op("mul", new, 2.0), places)],
+            [held, new, places],
+        ),
         "integers": ([op("add", op("mul", whole, whole), 1)], [whole]),
     }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.errors import IndexingError
+from esat.errors import IndexingError, ShapeError
 from esat.runtime import direct
 
 RNG = np.random.default_rng(7)
@@ -113,3 +113,54 @@ def test_threads_read_alike(several):
         thread.start()
     for thread in threads:
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def written():
+    """A program that reads and writes by one index, and a gradient of what it reads, beside other results."""
+    value = esat.vector("v")
+    outputs = [
+        (X * 2).at[PLACES].add(value * 3),
+        X.at[PLACES].set(value),
+        esat.grad(esat.tanh(X[PLACES] * value).sum(), X),
+        esat.exp(value),
+    ]
+    return esat.compile(esat.Graph([X, PLACES, value], outputs))
+
+
+def test_writes_are_kernels_too(written):
+    assert {group.kind for group in written.steps} == {"kernel"}
+    x, places = RNG.standard_normal(6), RNG.integers(-6, 6, 50)
+    value = RNG.standard_normal(50)
+    wanted = [x * 2, x.copy(), np.zeros(6), np.exp(value)]
+    np.add.at(wanted[0], places, value * 3)
+    wanted[1][places] = value
+    np.add.at(wanted[2], places, value / np.cosh(x[places] * value) ** 2)
+    before = x.copy()
+    for _ in range(direct.CALLS + 2):
+        for got, one in zip(written(x, places, value), wanted, strict=True):
+            np.testing.assert_allclose(got, one, rtol=1e-11, atol=1e-13)
+    np.testing.assert_array_equal(x, before)
+    places[3] = -7
+    with pytest.raises(IndexingError, match="index -7 is out of bounds for axis 0 with size 6"):
+        written(x, places, value)
+
+
+def test_a_value_must_fit_its_part(written):
+    x, places = np.zeros(6), np.zeros(4, np.int64)
+    for size in (1, 3):
+        with pytest.raises(ShapeError):
+            written(x, places, np.ones(size))
+
+
+def test_a_shared_variable_is_written_in_place():
+    table = esat.shared(np.zeros((5, 2)), "table")
+    new = esat.matrix("new")
+    program = esat.compile(esat.Graph([PLACES, new], [new.sum()], updates={table: table.at[PLACES].add(new)}))
+    held = table.get_value(borrow=True)
+    program(np.array([0, 0, -1]), np.ones((3, 2)))
+    assert table.get_value(borrow=True) is held
+    np.testing.assert_array_equal(held[:, 0], [2, 0, 0, 0, 1])
+    with pytest.raises(IndexingError):
+        program(np.array([0, 5, 0]), np.ones((3, 2)))
+    np.testing.assert_array_equal(held[:, 0], [2, 0, 0, 0, 1])

@@ -15,7 +15,9 @@ from esat.codegen.kernel.loop_ir import (
     Kernel,
     Literal,
     Load,
+    LoadAt,
     Loop,
+    Scatter,
     Statement,
     Store,
     Tile,
@@ -75,7 +77,7 @@ def streamed_outputs(kernel: Kernel) -> tuple[int, ...]:
     along: set[int] = set()
     loaded: set[int] = set()
     for statement in walk(kernel.body):
-        if isinstance(statement, Load):
+        if isinstance(statement, Load | Scatter):
             loaded.add(statement.array)
         elif isinstance(statement, Store):
             stored[statement.array] = stored.get(statement.array, 0) + 1
@@ -146,6 +148,7 @@ def takes_whole_vectors(kernel: Kernel) -> bool:
     return (
         len(loop.axes) == 1
         and not loop.accumulators
+        and not any(isinstance(one, LoadAt | Scatter) for one in loop.body)
         and all(array.groups == (tuple(range(array.rank)),) for array in arrays)
         and all(one.index == loop.axes for one in accessed if kernel.arrays[one.array].rank)
         and any(isinstance(one, Compute) and calls_function(one) for one in loop.body)

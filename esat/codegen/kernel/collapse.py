@@ -17,6 +17,7 @@ from esat.codegen.kernel.loop_ir import (
     LoadAt,
     Loop,
     Places,
+    Scatter,
     Statement,
     Store,
     Tile,
@@ -48,7 +49,7 @@ def _without_single_axes(kernel: Kernel) -> Kernel:
     """Arrays viewed without their axes of size 1."""
     named: dict[int, set[int]] = {}
     for statement in walk(kernel.body):
-        if isinstance(statement, Load | LoadAt | Store):
+        if isinstance(statement, Load | LoadAt | Store | Scatter):
             places = (place for place, axis in enumerate(statement.index) if axis is not None)
             named.setdefault(statement.array, set()).update(places)
     kept = {number: sorted(places) for number, places in named.items()}
@@ -82,6 +83,11 @@ def _map_body(
         if isinstance(statement, LoadAt):
             index = map_index(statement.array, statement.index)
             mapped.append(LoadAt(statement.value, statement.array, index, statement.comment))
+        elif isinstance(statement, Scatter):
+            index = map_index(statement.array, statement.index)
+            mapped.append(
+                Scatter(statement.array, index, statement.operand, statement.adds, statement.comment)
+            )
         elif isinstance(statement, Load | Store):
             mapped.append(replace(statement, index=map_index(statement.array, statement.index)))
         elif isinstance(statement, Loop):
@@ -112,7 +118,7 @@ def _is_joint(kernel: Kernel, pair: _Pair) -> bool:
     tiles_below: set[int] = set()
     places: dict[int, int] = {}
     for statement in walk(kernel.body):
-        if isinstance(statement, Load | LoadAt | Store):
+        if isinstance(statement, Load | LoadAt | Store | Scatter):
             place = statement.index.index(outer) if outer in statement.index else -1
             if not _behind(statement.index, pair) or places.setdefault(statement.array, place) != place:
                 return False
@@ -140,7 +146,7 @@ def _join(kernel: Kernel, pair: _Pair) -> Kernel:
     outer, inner = pair
     groups: dict[int, tuple[tuple[int, ...], ...]] = {}
     for statement in walk(kernel.body):
-        if isinstance(statement, Load | LoadAt | Store) and outer in statement.index:
+        if isinstance(statement, Load | LoadAt | Store | Scatter) and outer in statement.index:
             place = statement.index.index(outer)
             old = kernel.arrays[statement.array].groups
             groups[statement.array] = (*old[:place], old[place] + old[place + 1], *old[place + 2 :])

@@ -173,6 +173,23 @@ class Store:
 
 
 @record(frozen=True, slots=True)
+class Scatter:
+    """Writes ``operand`` to ``array``, an output that is filled before, at a place that values say.
+
+    Attributes
+    ----------
+    adds
+        Whether it is added to the element there, instead of taking its place.
+    """
+
+    array: int
+    index: Places
+    operand: int
+    adds: bool
+    comment: str = field(default="", compare=False)
+
+
+@record(frozen=True, slots=True)
 class Check:
     """Leaves the kernel where the bool ``operand`` is True: nothing has been written yet.
 
@@ -241,7 +258,7 @@ class Tile:
 
 
 Definition: TypeAlias = Load | LoadAt | Size | Literal | Compute | Convert
-Statement: TypeAlias = Definition | Store | Check | Update | Loop | Tile
+Statement: TypeAlias = Definition | Store | Scatter | Check | Update | Loop | Tile
 
 
 @record(frozen=True, slots=True)
@@ -293,6 +310,8 @@ def operands_of(statement: Statement) -> tuple[int, ...]:
         return statement.operands
     if isinstance(statement, LoadAt):
         return places_of(statement.index)
+    if isinstance(statement, Scatter):
+        return (statement.operand, *places_of(statement.index))
     if isinstance(statement, Convert | Store | Check | Update):
         return (statement.operand,)
     return ()

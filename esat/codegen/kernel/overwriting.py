@@ -6,9 +6,23 @@ it could not if one array were passed twice.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from esat.codegen.kernel.loop_ir import Axis, Kernel, Load, LoadAt, Loop, Size, Statement, Store, Tile, walk
+from esat.codegen.kernel.loop_ir import (
+    Axis,
+    Kernel,
+    Load,
+    LoadAt,
+    Loop,
+    Scatter,
+    Size,
+    Statement,
+    Store,
+    Tile,
+    operands_of,
+    walk,
+)
 from esat.errors import CompileError
 
 
@@ -61,7 +75,7 @@ def overwrite(kernel: Kernel, output: int, replaced: int) -> Kernel:
     def rewritten(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         statements: list[Statement] = []
         for statement in body:
-            if isinstance(statement, Load | LoadAt | Size | Store):
+            if isinstance(statement, Load | LoadAt | Size | Store | Scatter):
                 statements.append(replace(statement, array=renumbered(statement.array)))
             elif isinstance(statement, Loop | Tile):
                 statements.append(replace(statement, body=rewritten(statement.body)))
@@ -83,3 +97,27 @@ def overwrite(kernel: Kernel, output: int, replaced: int) -> Kernel:
         axes=tuple(axes),
         body=rewritten(kernel.body),
     )
+
+
+def without_copies(kernel: Kernel) -> Kernel:
+    """The kernel without what fills outputs, which others scatter into, with what they hold already."""
+    arrays = {one.array for one in walk(kernel.body) if isinstance(one, Scatter)}
+    return replace(kernel, body=_without_copies(kernel.body, arrays)) if arrays else kernel
+
+
+def _without_copies(body: tuple[Statement, ...], arrays: Collection[int]) -> tuple[Statement, ...]:
+    held = {
+        one.value: (one.array, one.index) for one in body if isinstance(one, Load) and one.array in arrays
+    }
+    stays: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Loop):
+            inner = _without_copies(statement.body, arrays)
+            if inner:
+                stays.append(replace(statement, body=inner))
+        elif not (
+            isinstance(statement, Store) and held.get(statement.operand) == (statement.array, statement.index)
+        ):
+            stays.append(statement)
+    read = {operand for one in walk(tuple(stays)) for operand in operands_of(one)}
+    return tuple(one for one in stays if not (isinstance(one, Load) and one.value in held.keys() - read))

@@ -15,17 +15,15 @@ from esat.codegen.kernel.loop_ir import (
     MAXIMUM,
     MINIMUM,
     Accumulator,
-    Check,
     Definition,
     Kernel,
     Load,
     LoadAt,
     Loop,
+    Scatter,
     Size,
     Statement,
-    Store,
     Tile,
-    Update,
     operands_of,
     walk,
 )
@@ -133,6 +131,8 @@ def _part(statement: Statement) -> Part:
         return LoopPartition(statement, (statement.axis,))
     if not isinstance(statement, Loop):
         return statement
+    if any(isinstance(inner, Scatter) for inner in walk(statement.body)):
+        return statement  # one place may be written several times, in order
     if not statement.accumulators:
         last = statement.axes[-1]
         if len(statement.body) == 1 and isinstance(statement.body[0], Tile):
@@ -183,7 +183,7 @@ def captured(statement: Loop | Tile) -> list[int]:
         read.update(dict.fromkeys(operands_of(inner)))
         if isinstance(inner, Loop):
             own.update(accumulator.value for accumulator in inner.accumulators)
-        elif not isinstance(inner, Store | Check | Update | Tile):
+        elif isinstance(inner, Definition):
             own.add(inner.value)
     return [value for value in read if value not in own]
 

@@ -14,6 +14,7 @@ from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Family, Variable
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.part import Part, part_of
+from esat.ops.index.write import PartWrite
 from esat.ops.reduction import Reduction
 from esat.records import record
 
@@ -31,10 +32,13 @@ class AxisNames:
         For each variable the nodes compute, the loop axis along each of its axes; None for size 1.
     uses
         The same for each use of an input; of one that is read at places that values say, None for their axes.
+    parts
+        For each node that writes a part, by its position, the loop axis along each axis of the part.
     """
 
     computed: dict[Variable, Index]
     uses: dict[Use, Index]
+    parts: dict[int, Index]
 
     def operand(self, node: Apply, use: Use) -> Index:
         """The loop axes along which the operand at ``use`` of ``node`` is read."""
@@ -48,6 +52,7 @@ class AxisNames:
         return AxisNames(
             {variable: tuple(places[axis] for axis in index) for variable, index in self.computed.items()},
             {use: tuple(places[axis] for axis in index) for use, index in self.uses.items()},
+            {node: tuple(places[axis] for axis in index) for node, index in self.parts.items()},
         )
 
 
@@ -69,8 +74,13 @@ class _Naming:
         self.computed: dict[Variable, Index] = {}
         self.uses: dict[Use, Index] = {}
         self.inputs: dict[Variable, list[Use]] = {}
+        self.parts: dict[int, Index] = {}
+        self.written: set[Variable] = set()
         for position, node in enumerate(nodes):
             part = part_of(node)
+            if part is not None and isinstance(node.op, PartWrite):
+                self._write(position, node, part)
+                continue
             operands = [
                 self._operand((position, place)) if part is None or place else self._source(position, part)
                 for place in range(len(node.inputs))
@@ -92,6 +102,7 @@ class _Naming:
         return AxisNames(
             {variable: self._roots(slots) for variable, slots in self.computed.items()},
             {use: self._roots(slots) for use, slots in self.uses.items()},
+            {position: self._roots(slots) for position, slots in self.parts.items()},
         )
 
     def _new(self, variable: Variable) -> Index:
@@ -100,12 +111,17 @@ class _Naming:
             if flag:
                 slots.append(None)
             else:
-                slots.append(len(self.parent))
-                self.parent.append(len(self.parent))
+                slots.append(self._slot())
         return tuple(slots)
+
+    def _slot(self) -> int:
+        self.parent.append(len(self.parent))
+        return len(self.parent) - 1
 
     def _operand(self, use: Use) -> Index:
         variable = self.nodes[use[0]].inputs[use[1]]
+        if variable in self.written:
+            raise UnsupportedError("an array is read of which a part is written")
         known = self.computed.get(variable)
         if known is None:
             known = self.uses[use] = self._new(variable)
@@ -123,6 +139,32 @@ class _Naming:
         )
         self.uses[position, 0] = slots
         return slots
+
+    def _write(self, position: int, node: Apply, part: Part) -> None:
+        """Name the axes of a part that is written: none is one of the array's own, which is filled first."""
+        if node.inputs[0] in self.computed:
+            raise UnsupportedError("a part of what the kernel computes is written")
+        operands = [self._operand((position, place)) for place in range(len(node.inputs))]
+        (output,) = node.outputs
+        result = self.computed[output] = self._new(output)
+        self.written.add(output)
+        self._equate(operands[0], result)
+        slots: list[int | None] = list(operands[1])
+
+        def meet(axis: int, slot: int | None) -> None:
+            known = slots[axis]
+            if known is None:
+                slots[axis] = slot
+            elif slot is not None:
+                self._union(known, slot)
+
+        for whole, along in zip(result, part.axes, strict=True):
+            if isinstance(along, int) and whole is not None:
+                meet(along, self._slot())
+        for place, axes in part.arrays.items():
+            for slot, axis in zip(operands[place], axes, strict=True):
+                meet(axis, slot)
+        self.parts[position] = tuple(slots)
 
     def _relate_part(self, part: Part, operands: list[Index], result: Index) -> None:
         for slot, axis in zip(operands[0], part.axes, strict=True):
@@ -182,7 +224,7 @@ class _Naming:
         return tuple(None if slot is None else self._find(slot) for slot in slots)
 
     def _conflict(self) -> bool:
-        for slots in (*self.computed.values(), *self.uses.values()):
+        for slots in (*self.computed.values(), *self.uses.values(), *self.parts.values()):
             roots = [root for root in self._roots(slots) if root is not None]
             if len(set(roots)) < len(roots):
                 return True

@@ -9,7 +9,7 @@ from esat.codegen.kernel.loop_ir import Array, Axis, Definition, Index, Kernel, 
 from esat.codegen.lowering.axes import name_axes
 from esat.codegen.lowering.order import order_axes, reduced_axes
 from esat.codegen.lowering.powers import exponent_of
-from esat.codegen.lowering.schedule import CheckSink, LoopScheduler, StoreSink
+from esat.codegen.lowering.schedule import CheckSink, LoopScheduler, ScatterSink, StoreSink
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.codegen.lowering.values import Values, has_code, is_literal
 from esat.codegen.lowering.verify import verify
@@ -19,10 +19,14 @@ from esat.graph import Apply, TensorType, Variable
 from esat.ops.cast import Cast
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.index.part import can_gather, may_broadcast
+from esat.ops.index.part import has_kernel_form, may_misfit, part_of
+from esat.ops.index.write import PartWrite
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import LOGSUMEXP, Reduction
 from esat.phases.group import Group
+
+WRITTEN_FLOPS = 8.0
+"""Work of an element that a loop which writes parts may do besides, in additions: it does not vectorise."""
 
 
 def supported(node: Apply) -> bool:
@@ -44,7 +48,7 @@ def supported(node: Apply) -> bool:
         return is_resolvable(template, dtype)
     if isinstance(op, Reduction):
         return _supports_reducer(op, node.inputs[0].tensor_type.dtype)
-    return isinstance(op, Cast | Normalization) or can_gather(node)
+    return isinstance(op, Cast | Normalization) or has_kernel_form(node)
 
 
 def _supports_reducer(op: Reduction, dtype: str) -> bool:
@@ -62,11 +66,22 @@ def _is_arithmetic(combine: str) -> bool:
 
 def can_fuse(nodes: Sequence[Apply]) -> bool:
     """Whether supported nodes, in topological order, can be one kernel, whichever results it stores."""
+    if any(isinstance(node.op, PartWrite) for node in nodes) and not _only_writes(nodes):
+        return False
     try:
         order_axes(nodes, name_axes(nodes))
     except UnsupportedError:
         return False
     return True
+
+
+def _only_writes(nodes: Sequence[Apply]) -> bool:
+    """Whether nodes compute little besides writing parts, which goes element by element, in one thread."""
+    others = [node for node in nodes if not isinstance(node.op, PartWrite)]
+    plain = all(
+        isinstance(node.op, Elementwise | Cast | DimShuffle) or part_of(node) is not None for node in others
+    )
+    return plain and sum(getattr(node.op, "flops", 0.0) for node in others) <= WRITTEN_FLOPS
 
 
 def lower(group: Group) -> Kernel:
@@ -95,7 +110,8 @@ class _Lowering:
         self.nest = nest.renumbered()
         self.passed = self._passed()
         outputs = len(group.outputs)
-        numbers = {group.inputs[place]: outputs + number for number, place in enumerate(self.passed)}
+        numbers = {variable: number for number, variable in enumerate(group.outputs)}
+        numbers.update((group.inputs[place], outputs + number) for number, place in enumerate(self.passed))
         self.values = Values(group.nodes, self.names, numbers)
 
     def _passed(self) -> list[int]:
@@ -104,12 +120,14 @@ class _Lowering:
 
     def kernel(self) -> Kernel:
         axes = self._axes()
-        checks = self._checks(axes)
+        body = self._checks(axes)
+        body += LoopScheduler(self.values, self.nest).run(self._stores(), _defined(body))
+        body += LoopScheduler(self.values, self.nest).run(self._scatters(), _defined(body))
         return Kernel(
             outputs=tuple(_array(variable) for variable in self.group.outputs),
             inputs=tuple(_array(self.group.inputs[place]) for place in self.passed),
             axes=axes,
-            body=checks + LoopScheduler(self.values, self.nest).run(self._stores(), _defined(checks)),
+            body=body,
             operands=tuple(self.passed),
             nonempty=self._nonempty(),
             comment="; ".join(f"{variable} = {variable.owner}" for variable in self.group.outputs),
@@ -119,14 +137,27 @@ class _Lowering:
         """What finds out, before anything is written, whether the kernel can do what it is to do.
 
         Types tell that sizes agree, and shapes are checked before a call. Of index arrays this is not so: one
-        that has one place where others have many is stretched.
+        that has one place where others have many is stretched, and values to be written must fit. All sizes
+        are compared before loops run through them.
         """
-        if any(map(may_broadcast, self.group.nodes)):
-            for axis in axes:
-                for pair in axis.equal:
-                    self.values.differ(axis.factors[0], pair)
-        sinks = [CheckSink(value) for value in self.values.checks]
-        return LoopScheduler(self.values, replace(self.nest, lane=None)).run(sinks)
+        misfits = [
+            self.values.differ(axes[number].factors[0], pair)
+            for number in sorted(self._doubtful_axes())
+            for pair in axes[number].equal
+            if None in (self._known_size(axes[number].factors[0]), self._known_size(pair))
+        ]
+        scheduler = LoopScheduler(self.values, replace(self.nest, lane=None))
+        sizes = scheduler.run([CheckSink(value) for value in dict.fromkeys(misfits)])
+        return sizes + scheduler.run([CheckSink(value) for value in self.values.checks], _defined(sizes))
+
+    def _scatters(self) -> list[ScatterSink]:
+        numbers = {variable: number for number, variable in enumerate(self.group.outputs)}
+        return [
+            ScatterSink(
+                numbers[one.variable], one.index, one.value, one.adds, tuple(sorted(one.axes)), one.comment
+            )
+            for one in self.values.scattered
+        ]
 
     def _stores(self) -> list[StoreSink]:
         return [
@@ -144,12 +175,38 @@ class _Lowering:
         """Arrays and how their axes are named: inputs first, outputs before all."""
         for number, variable in enumerate(self.group.outputs):
             yield number, self.names.computed[variable]
+        for number, variable in enumerate(self.group.outputs):
+            yield from ((number, index) for index in self._written_slices(variable))
         numbers = {place: number for number, place in enumerate(self.passed)}
         places = {variable: place for place, variable in enumerate(self.group.inputs)}
         for (position, operand), index in self.names.uses.items():
             place = places[self.group.nodes[position].inputs[operand]]
             if place in numbers:
                 yield len(self.group.outputs) + numbers[place], index
+
+    def _doubtful_axes(self) -> set[int]:
+        """Axes of parts along which sizes may turn out to differ."""
+        found: set[int] = set()
+        for position, node in enumerate(self.group.nodes):
+            if may_misfit(node):
+                part = self.names.parts.get(position, self.names.computed[node.outputs[0]])
+                found.update(axes_of(part))
+        return found
+
+    def _known_size(self, pair: tuple[int, int]) -> int | None:
+        """The size of an axis of an array of the kernel, if its type tells."""
+        array, axis = pair
+        arrays = (*self.group.outputs, *(self.group.inputs[place] for place in self.passed))
+        return arrays[array].tensor_type.shape[axis]
+
+    def _written_slices(self, variable: Variable) -> Iterable[Index]:
+        """How loops through a part of a variable that is written run along its axes, where they do."""
+        for position, axes in self.names.parts.items():
+            node = self.group.nodes[position]
+            if node.outputs[0] is variable:
+                part = part_of(node)
+                assert part is not None
+                yield tuple(axes[along] if isinstance(along, int) else None for along in part.axes)
 
     def _axes(self) -> tuple[Axis, ...]:
         found: dict[int, list[tuple[int, int]]] = {axis: [] for axis in self.nest.order}

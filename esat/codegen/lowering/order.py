@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 from esat.codegen.kernel.loop_ir import Index, axes_of
 from esat.codegen.lowering.axes import AxisNames
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Variable
+from esat.ops.index.part import part_of
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
 from esat.records import record
@@ -67,7 +69,8 @@ def order_axes(nodes: Sequence[Apply], names: AxisNames) -> LoopOrder:
     fastest = _fastest_axis(accesses, natural)
     lane = fastest if any(fastest in fold.kept and fold.bound for fold in folds) else None
     rank = {axis: place for place, axis in enumerate(natural)}
-    order = _sorted(natural, _constraints(folds), lambda axis: (axis == fastest, rank[axis]))
+    constraints = _constraints(folds) | _order_of_writes(nodes, names)
+    order = _sorted(natural, constraints, lambda axis: (axis == fastest, rank[axis]))
     if lane is not None:
         _check_lane(lane, folds, order)
     _check_indices(folds, order)
@@ -78,7 +81,7 @@ def _accesses(nodes: Sequence[Apply], names: AxisNames) -> list[Index]:
     """How inputs are read and final results written; those of highest rank first."""
     used = {variable for node in nodes for variable in node.inputs}
     final = [index for variable, index in names.computed.items() if variable not in used]
-    found = final + list(names.uses.values())
+    found = final + list(names.uses.values()) + list(names.parts.values())
     return sorted(found, key=lambda index: -len(axes_of(index)))
 
 
@@ -161,6 +164,17 @@ def _constraints(folds: Sequence[_Fold]) -> set[tuple[int, int]]:
         for outer in fold.kept
         for inner in (fold.reached | set(fold.bound)) - fold.kept
     }
+
+
+def _order_of_writes(nodes: Sequence[Apply], names: AxisNames) -> set[tuple[int, int]]:
+    """Pairs of axes, the first outside the second: what is written to one place comes in NumPy's order."""
+    pairs: set[tuple[int, int]] = set()
+    for position, index in names.parts.items():
+        part = part_of(nodes[position])
+        assert part is not None
+        own = sorted({axis for axes in part.arrays.values() for axis in axes})
+        pairs |= {*pairwise(axes_of(tuple(index[axis] for axis in own)))}
+    return pairs
 
 
 def _sorted(

@@ -16,11 +16,14 @@ from esat.codegen.kernel.loop_ir import (
     Load,
     LoadAt,
     Loop,
+    Places,
+    Scatter,
     Statement,
     Store,
     Tile,
     Update,
     axes_of,
+    places_of,
 )
 from esat.codegen.lowering.order import LoopOrder
 from esat.codegen.lowering.unsupported import UnsupportedError
@@ -38,6 +41,24 @@ class StoreSink:
     dtype: str
     comment: str = ""
     kept: bool = False
+
+
+@record(frozen=True)
+class ScatterSink:
+    """A value to be written to an output at places that values say.
+
+    Attributes
+    ----------
+    axes
+        Of the loops that run through all of them, outermost first.
+    """
+
+    array: int
+    index: Places
+    value: int
+    adds: bool
+    axes: tuple[int, ...]
+    comment: str = ""
 
 
 @record(frozen=True)
@@ -67,7 +88,7 @@ class _FoldSink:
         return self.fold.operand
 
 
-Sink: TypeAlias = StoreSink | CheckSink | _UpdateSink | _FoldSink
+Sink: TypeAlias = StoreSink | ScatterSink | CheckSink | _UpdateSink | _FoldSink
 
 
 @record(frozen=True)
@@ -109,7 +130,7 @@ class LoopScheduler:
         self.place = {axis: position for position, axis in enumerate(nest.order)}
 
     def run(
-        self, sinks: Sequence[StoreSink | CheckSink], available: frozenset[int] = frozenset()
+        self, sinks: Sequence[StoreSink | ScatterSink | CheckSink], available: frozenset[int] = frozenset()
     ) -> tuple[Statement, ...]:
         """Statements that compute all of ``sinks`` and store them; values that are available are defined."""
         return self._block(tuple(sinks), _Level(frozenset(), available, {}))
@@ -122,7 +143,7 @@ class LoopScheduler:
     def _needed(self, sinks: Iterable[Sink], level: _Level) -> list[int]:
         """Values that sinks depend on and that are not available, each after its operands."""
         found: set[int] = set()
-        pending = [sink.value for sink in sinks]
+        pending = [value for sink in sinks for value in _read(sink)]
         while pending:
             value = pending.pop()
             if value not in found and value not in level.available:
@@ -137,6 +158,8 @@ class LoopScheduler:
         """Axes of the loops a sink still needs around it, outermost first."""
         if isinstance(sink, StoreSink):
             wanted = set(axes_of(sink.index))
+        elif isinstance(sink, ScatterSink):
+            wanted = set(sink.axes)
         elif isinstance(sink, _FoldSink):
             wanted = set(sink.fold.bound)
         else:
@@ -154,7 +177,7 @@ class LoopScheduler:
         ]
         everything = (*sinks, *(_FoldSink(fold) for fold in folds))
         phases = self._phases(needed, {fold.value for fold in folds}, level)
-        phase_of = {sink: phases.get(sink.value, 0) for sink in everything}
+        phase_of = {sink: max(phases.get(value, 0) for value in _read(sink)) for sink in everything}
         last = max(phase_of.values(), default=0)
         everything, phase_of, spills = self._keep_costly(everything, phase_of, last, level)
         statements: list[Statement] = []
@@ -197,6 +220,8 @@ class LoopScheduler:
                 groups.setdefault(self._group_key(sink, remaining, level), []).append(sink)
             elif isinstance(sink, StoreSink):
                 direct.append(Store(sink.array, sink.index, sink.value, sink.comment, sink.kept))
+            elif isinstance(sink, ScatterSink):
+                direct.append(Scatter(sink.array, sink.index, sink.value, sink.adds, sink.comment))
             elif isinstance(sink, CheckSink):
                 direct.append(Check(sink.value, sink.comment))
             elif isinstance(sink, _UpdateSink):
@@ -332,7 +357,7 @@ class LoopScheduler:
     def _needed_in_phase(self, sink: Sink, level: _Level) -> set[int]:
         """Values that the loop of one sink computes: reductions complete before it end the search."""
         found: set[int] = set()
-        pending = [sink.value]
+        pending = [*_read(sink)]
         while pending:
             value = pending.pop()
             node = self._node(value, level)
@@ -349,6 +374,11 @@ class LoopScheduler:
     def _dtype(self, value: int) -> str:
         node = self.values.nodes[value]
         return "" if isinstance(node, Fold | Load | LoadAt) else node.dtype
+
+
+def _read(sink: Sink) -> tuple[int, ...]:
+    """The values a sink takes in."""
+    return (sink.value, *places_of(sink.index)) if isinstance(sink, ScatterSink) else (sink.value,)
 
 
 def _is_index(sink: Sink) -> bool:

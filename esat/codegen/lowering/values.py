@@ -21,9 +21,11 @@ from esat.codegen.kernel.loop_ir import (
     Compute,
     Convert,
     Definition,
+    Index,
     Literal,
     Load,
     LoadAt,
+    Places,
     Size,
     axes_of,
     operands_of,
@@ -37,8 +39,9 @@ from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.arithmetic import mul
 from esat.ops.elementwise.code import CODE_DTYPES, expression
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.index.advanced import AdvancedSubtensor
+from esat.ops.index.advanced import AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.index.part import Chosen, part_of, range_of
+from esat.ops.index.write import Adding
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
 from esat.records import record
@@ -55,6 +58,24 @@ _OUTSIDE = "({0} < -{2}) | ({1} >= {2})"
 """Whether places between the first two numbers can lie outside an axis of so many elements."""
 _FROM_FRONT = "{0} + ({0} >> 63 & {1})"
 """A place, counted from the front of an axis of so many elements if it is negative."""
+
+
+@record(frozen=True)
+class Scattered:
+    """A value that is written to a part of a variable, which holds its first operand before.
+
+    Attributes
+    ----------
+    axes
+        Of the part.
+    """
+
+    variable: Variable
+    index: Places
+    value: int
+    adds: bool
+    axes: tuple[int, ...]
+    comment: str
 
 
 @record(frozen=True)
@@ -107,6 +128,8 @@ class Values:
         The value of each variable the nodes compute.
     checks
         Bool values that do not vary with any axis: where one is True, an index is out of bounds.
+    scattered
+        What is written to parts of variables.
     """
 
     def __init__(self, nodes: Sequence[Apply], names: AxisNames, numbers: dict[Variable, int]) -> None:
@@ -115,6 +138,7 @@ class Values:
         self.flops: list[float] = []
         self.of: dict[Variable, int] = {}
         self.checks: list[int] = []
+        self.scattered: list[Scattered] = []
         self._names = names
         self._numbers = numbers
         self._known: dict[Node, int] = {}
@@ -178,6 +202,9 @@ class Values:
             self.of[output] = self._define(Convert(-1, op.dtype, operand, source, str(node)), 1.0)
         elif isinstance(op, Elementwise):
             self.of[output] = self._elementwise(position, node, op)
+        elif isinstance(op, AdvancedSetSubtensor):
+            self.of[output] = self._operand(position, 0, node)
+            self._scatter(position, node, op)
         elif isinstance(op, AdvancedSubtensor):
             self.of[output] = self._gathered(position, node)
         elif isinstance(op, Reduction | Normalization):
@@ -194,19 +221,30 @@ class Values:
 
     def _gathered(self, position: int, node: Apply) -> int:
         """The element of a part."""
+        source = node.inputs[0]
+        index = self._index(position, node, source, self._names.computed[node.outputs[0]])
+        return self._define(LoadAt(-1, self._numbers[source], index, str(node)))
+
+    def _scatter(self, position: int, node: Apply, op: AdvancedSetSubtensor) -> None:
+        """Write the element of a part."""
+        (output,) = node.outputs
+        axes = self._names.parts[position]
+        index = self._index(position, node, output, axes)
+        value = self._operand(position, 1, node)
+        adds = isinstance(op, Adding)
+        self.scattered.append(Scattered(output, index, value, adds, axes_of(axes), str(node)))
+
+    def _index(self, position: int, node: Apply, array: Variable, axes: Index) -> Places:
+        """The index of the present place in the part of an array, whose axes are given."""
         part = part_of(node)
         assert part is not None
-        array = self._numbers[node.inputs[0]]
-        slots = self._names.uses[position, 0]
-        index = tuple(
-            At(self._place(position, node, entry, axis)) if isinstance(entry, Chosen) else slots[axis]
+        return tuple(
+            At(self._place(position, node, array, entry, axis)) if isinstance(entry, Chosen) else axes[entry]
             for axis, entry in enumerate(part.axes)
         )
-        return self._define(LoadAt(-1, array, index, str(node)))
 
-    def _place(self, position: int, node: Apply, chosen: Chosen, axis: int) -> int:
-        """The place that is chosen along an axis of the node's array, counted from the front and checked."""
-        source = node.inputs[0]
+    def _place(self, position: int, node: Apply, source: Variable, chosen: Chosen, axis: int) -> int:
+        """The place that is chosen along an axis of an array, counted from the front and checked."""
         known = source.tensor_type.shape[axis]
         size = self._define(Size(-1, self._numbers[source], axis, str(source)))
         comment = f"along axis {axis} of {source}"
@@ -247,10 +285,10 @@ class Values:
         if outside not in self.checks:
             self.checks.append(outside)
 
-    def differ(self, first: tuple[int, int], second: tuple[int, int]) -> None:
-        """Let the kernel find out first whether two axes of arrays have different sizes."""
+    def differ(self, first: tuple[int, int], second: tuple[int, int]) -> int:
+        """Whether two axes of arrays have different sizes."""
         sizes = tuple(self._define(Size(-1, array, axis)) for array, axis in (first, second))
-        self._check(self._integer("bool", "{0} != {1}", sizes, ""), "")
+        return self._integer("bool", "{0} != {1}", sizes, "")
 
     def _elementwise(self, position: int, node: Apply, op: Elementwise) -> int:
         dtype = node.inputs[-1].tensor_type.dtype

@@ -14,6 +14,7 @@ from esat.codegen.kernel.loop_ir import (
     LoadAt,
     Loop,
     Places,
+    Scatter,
     Size,
     Statement,
     Store,
@@ -88,6 +89,8 @@ class _Verifier:
                 self._nested(statement, scope)
             elif isinstance(statement, Store):
                 self._store(statement, scope)
+            elif isinstance(statement, Scatter):
+                self._scatter(statement, scope)
             elif isinstance(statement, Check):
                 self._check(statement, scope)
             elif isinstance(statement, Update):
@@ -129,6 +132,12 @@ class _Verifier:
         self._block(statement.body, inner)
         for accumulator in accumulators:
             scope.dtypes[accumulator.value] = accumulator.result_dtype
+
+    def _scatter(self, statement: Scatter, scope: _Scope) -> None:
+        self._index(statement.array, statement.index, scope)
+        self._require(statement.array in self.stored, f"array {statement.array} is not filled first")
+        wanted, found = self.kernel.arrays[statement.array].dtype, scope.dtypes[statement.operand]
+        self._require(wanted == found, f"a value of {found} scattered into {wanted}")
 
     def _check(self, statement: Check, scope: _Scope) -> None:
         self._require(not scope.axes and not self.stored, "a check in a loop, or behind a store")

@@ -29,6 +29,7 @@ from esat.codegen.kernel.loop_ir import (
     Load,
     LoadAt,
     Loop,
+    Scatter,
     Statement,
     Store,
     Tile,
@@ -87,6 +88,8 @@ class LoopPrinter:
                 self.print_tile(statement, names)
             elif isinstance(statement, Store):
                 self.scalars.store(statement, names)
+            elif isinstance(statement, Scatter):
+                self.scalars.scatter(statement, names)
             elif isinstance(statement, Check):
                 self.scalars.check(statement, names)
             elif isinstance(statement, Update) and statement.operand in squares:

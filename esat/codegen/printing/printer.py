@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import takes_whole_vectors, waits_for_memory
 from esat.codegen.kernel.collapse import collapse
-from esat.codegen.kernel.loop_ir import Kernel, Load, LoadAt, Loop, Statement, Store, Tile, walk
+from esat.codegen.kernel.loop_ir import Kernel, Load, LoadAt, Loop, Scatter, Statement, Store, Tile, walk
 from esat.codegen.llvm import views
 from esat.codegen.llvm.vector_width import half_vectors
 from esat.codegen.llvm.whole_vectors import whole_vectors
@@ -97,7 +97,7 @@ def print_sizes(kernel: Kernel, source: Source) -> None:
 
 def print_views(kernel: Kernel, source: Source) -> None:
     """Name the arrays in the shapes that loads and stores index."""
-    used = {one.array for one in walk(kernel.body) if isinstance(one, Load | LoadAt | Store)}
+    used = {one.array for one in walk(kernel.body) if isinstance(one, Load | LoadAt | Store | Scatter)}
     for number, array in enumerate(kernel.arrays):
         if number not in used or not is_viewed(array):
             continue

@@ -22,6 +22,7 @@ from esat.codegen.kernel.loop_ir import (
     Load,
     LoadAt,
     Places,
+    Scatter,
     Size,
     Store,
 )
@@ -190,6 +191,14 @@ class ScalarPrinter:
         place = self.element(statement.array, statement.index, names)
         self.source.line(f"{place} = {names.value(statement.operand)}", statement.comment)
 
+    def scatter(self, statement: Scatter, names: Names) -> None:
+        """Print a store, or an addition, at a place that values say."""
+        place, text = self.element(statement.array, statement.index, names), names.value(statement.operand)
+        if statement.adds:
+            dtype = self.kernel.arrays[statement.array].dtype
+            text = self.added(dtype, place, text)
+        self.source.line(f"{place} = {text}", statement.comment)
+
     def check(self, statement: Check, names: Names) -> None:
         """Print a check."""
         leave = self.source.use("leave_if", leaving.leave_if)
@@ -198,10 +207,16 @@ class ScalarPrinter:
     def combination(self, accumulator: Accumulator, gathered: str, operand: str) -> str:
         """The text that joins two partial results of an accumulator, for one that is no float sum."""
         template = "{0} + {1}" if accumulator.kind == "sum" else accumulator.template
-        if accumulator.dtype.startswith("int"):
+        return self._combined(template, accumulator.dtype, gathered, operand)
+
+    def added(self, dtype: str, first: str, second: str) -> str:
+        """The text of a sum, as ``numpy.add`` has it."""
+        return self._combined("{0} | {1}" if dtype == "bool" else "{0} + {1}", dtype, first, second)
+
+    def _combined(self, template: str, dtype: str, first: str, second: str) -> str:
+        if dtype.startswith("int"):
             template = _WRAPPING.get(template, template)
-        text = self.source.expression(template, accumulator.dtype).format(gathered, operand)
-        return self.wrapped(text, accumulator.dtype)
+        return self.wrapped(self.source.expression(template, dtype).format(first, second), dtype)
 
     def start(self, accumulator: Accumulator) -> str:
         """The text of an accumulator's first value."""

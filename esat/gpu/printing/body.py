@@ -17,6 +17,7 @@ from esat.codegen.kernel.loop_ir import (
     Literal,
     Load,
     Loop,
+    Scatter,
     Statement,
     Store,
     Tile,
@@ -187,7 +188,7 @@ class Body:
                     self.update(one, here)
                 elif isinstance(one, Store):
                     self._store(one, here, stored_later, kept)
-                elif isinstance(one, Check | Loop | Tile) or one.value not in self.varying:
+                elif isinstance(one, Scatter | Check | Loop | Tile) or one.value not in self.varying:
                     continue
                 elif one.value in held:
                     dtype = self.dtypes[one.value]

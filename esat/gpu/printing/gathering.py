@@ -7,7 +7,18 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from esat.codegen.kernel.loop_ir import Accumulator, Check, Kernel, Loop, Statement, Store, Tile, Update, walk
+from esat.codegen.kernel.loop_ir import (
+    Accumulator,
+    Check,
+    Kernel,
+    Loop,
+    Scatter,
+    Statement,
+    Store,
+    Tile,
+    Update,
+    walk,
+)
 from esat.gpu.launches import WARP
 from esat.gpu.printing.body import Body, Position, wrapped
 from esat.gpu.printing.source import from_memory, to_memory
@@ -158,7 +169,7 @@ class Gathering(Body):
                 self._loop(one, position)
             elif isinstance(one, Store):
                 self.store(one, position)
-            elif not isinstance(one, Check):
+            elif not isinstance(one, Scatter | Check):
                 self.definition(one, position)
 
     def _loop(self, one: Loop | Tile, position: Position) -> None:

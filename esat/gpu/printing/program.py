@@ -12,6 +12,7 @@ from esat.codegen.kernel.loop_ir import (
     Load,
     LoadAt,
     Loop,
+    Scatter,
     Statement,
     Store,
     Tile,
@@ -72,7 +73,7 @@ class _Program:
         self.written: set[int] = set()
 
     def run(self) -> Launches:
-        if any(isinstance(one, LoadAt | Check) for one in walk(self.kernel.body)):
+        if any(isinstance(one, LoadAt | Scatter | Check) for one in walk(self.kernel.body)):
             raise UnprintableError("parts that values choose are read by the device's library")
         statements = list(self.kernel.body)
         while statements:

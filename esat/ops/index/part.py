@@ -1,4 +1,4 @@
-"""What index arrays choose: along which axes loops run, and along which ones values say the place.
+"""Parts that index arrays choose: along which axes loops run, and along which ones values say the place.
 
 ``x[i, :, j]``, with two index arrays of one axis, has two axes: first that of the arrays, as NumPy has it
 where a slice stands between them, then that of the slice. So of the three axes of ``x`` a loop runs along the
@@ -12,7 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from esat.graph import Apply, Constant
-from esat.ops.index.advanced import AdvancedSubtensor
+from esat.graph.op import Op
+from esat.ops.index.advanced import AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.index.batches import layout_of
 from esat.ops.index.entries import ARRAY, NEW_AXIS, OPERAND, Slice
 from esat.records import record
@@ -28,45 +29,60 @@ class Chosen:
 
 @record(frozen=True)
 class Part:
-    """How the part that a node reads lies in its array.
+    """How the part that a node reads or writes lies in its array.
 
     Attributes
     ----------
+    rank
+        How many axes the part has.
+    place
+        The first of its axes that belong to index arrays.
     axes
         For each axis of the array the axis of the part that runs along it, or the place that is chosen.
     arrays
         For each operand that holds places, by its position, the axis of the part along each of its own axes.
     """
 
+    rank: int
+    place: int
     axes: tuple[int | Chosen, ...]
     arrays: Mapping[int, tuple[int, ...]]
 
 
-def can_gather(node: Apply) -> bool:
-    """Whether a node reads a part that kernels can read: by index arrays, numbers and whole slices.
+def has_kernel_form(node: Apply) -> bool:
+    """Whether a node reads or writes a part as kernels can: by index arrays, numbers and whole slices.
 
     How many elements a mask chooses is not known before it has been read.
     """
-    op = node.op
-    if not isinstance(op, AdvancedSubtensor):
+    op, array = node.op, node.inputs[0]
+    if not isinstance(op, AdvancedSubtensor | AdvancedSetSubtensor):
         return False
-    source, *operands = node.inputs
+    if isinstance(op, AdvancedSetSubtensor):
+        known = not op.inplace and node.inputs[1].tensor_type.dtype == array.tensor_type.dtype
+    else:
+        known = not (isinstance(array, Constant) and array.data.size == 1)
     return (
-        all(entry.is_full if isinstance(entry, Slice) else True for entry in op.entries)
-        and all(variable.tensor_type.dtype != "bool" for variable in operands)
-        and not (isinstance(source, Constant) and source.data.size == 1)
+        known
+        and all(entry.is_full if isinstance(entry, Slice) else True for entry in op.entries)
+        and all(variable.tensor_type.dtype != "bool" for variable in node.inputs[_first_operand(op) :])
     )
 
 
+def _first_operand(op: Op) -> int:
+    """The position of the first operand of the index: behind the array, and the value that is written."""
+    return 2 if isinstance(op, AdvancedSetSubtensor) else 1
+
+
 def part_of(node: Apply) -> Part | None:
-    """The part that a node reads; None for nodes that read whole operands."""
+    """The part that a node reads or writes; None for nodes that do no such thing, or not as kernels can."""
     op = node.op
-    if not isinstance(op, AdvancedSubtensor):
+    if not isinstance(op, AdvancedSubtensor | AdvancedSetSubtensor) or not has_kernel_form(node):
         return None
+    first = _first_operand(op)
     layout = layout_of(op.entries)
-    rank = max(variable.tensor_type.ndim for variable in node.inputs[1:])
+    rank = max(variable.tensor_type.ndim for variable in node.inputs[first:])
     others = iter((*range(layout.place), *range(layout.place + rank, layout.others + rank)))
-    operands = iter(range(1, len(node.inputs)))
+    operands = iter(range(first, len(node.inputs)))
     axes: list[int | Chosen] = []
     arrays: dict[int, tuple[int, ...]] = {}
     for entry in op.entries:
@@ -82,17 +98,26 @@ def part_of(node: Apply) -> Part | None:
         else:
             assert isinstance(entry, int)
             axes.append(Chosen(None, entry))
-    return Part(tuple(axes), arrays)
+    return Part(layout.others + rank, layout.place, tuple(axes), arrays)
 
 
-def may_broadcast(node: Apply) -> bool:
-    """Whether an index array may turn out to be stretched along an axis: types do not tell all sizes."""
+def may_misfit(node: Apply) -> bool:
+    """Whether sizes may turn out to differ that a kernel takes to be equal: types do not tell all of them.
+
+    An index array of one place is stretched to fit others; a value that is written must fit its part.
+    """
     part = part_of(node)
     if part is None:
         return False
     sizes: dict[int, list[int | None]] = {}
     for position, axes in part.arrays.items():
         for axis, size in zip(axes, node.inputs[position].tensor_type.shape, strict=True):
+            sizes.setdefault(axis, []).append(size)
+    if isinstance(node.op, AdvancedSetSubtensor):
+        for along, size in zip(part.axes, node.inputs[0].tensor_type.shape, strict=True):
+            if isinstance(along, int):
+                sizes.setdefault(along, []).append(size)
+        for axis, size in enumerate(node.inputs[1].tensor_type.shape):
             sizes.setdefault(axis, []).append(size)
     return any(None in found and len([size for size in found if size != 1]) > 1 for found in sizes.values())
 
