@@ -164,6 +164,8 @@ CODEGEN = (
     "rowwise",
     "routines",
     "parallel",
+    "native_plan",
+    "native_text",
     "native_call",
     "helpers",
     "effort",

@@ -19,8 +19,7 @@ import importlib
 import itertools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +29,10 @@ from esat.codegen.ground.builtin_function import (
     FLAGS,
     ITEMS,
     LENGTH,
-    OUT_OF_BOUNDS,
     RANK,
     REFERENCES,
     SIZES,
     TYPE,
-    BodyWriter,
     Memory,
     builtin_function,
     definition,
@@ -43,6 +40,8 @@ from esat.codegen.ground.builtin_function import (
     pointer,
     python_function,
 )
+from esat.codegen.native_plan import ArraySpecification, Step
+from esat.codegen.native_text import DONE, REFUSED, StepWriter, array_bytes
 from esat.records import record
 
 _NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282
@@ -53,66 +52,6 @@ _OUT = sys.intern("out")
 """The object that all calls name this argument by."""
 
 _numbers = itertools.count(1)
-
-
-@record(frozen=True)
-class Place:
-    """Where elements are: those of an argument or of a result, by number, or at a fixed address.
-
-    Attributes
-    ----------
-    offset
-        Bytes from there to the first element.
-    """
-
-    kind: Literal["input", "output", "fixed"]
-    number: int
-    offset: int = 0
-
-
-@record(frozen=True)
-class ArraySpecification:
-    """An argument that is admitted, or a result to be made: C-contiguous and aligned.
-
-    Attributes
-    ----------
-    bases
-        An array of objects, arrays of so many bytes or None, in which a result may be made: the last one that
-        nothing else refers to is taken. A call that finds none goes elsewhere. Without bases the memory of
-        each result is new.
-    """
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    bases: np.ndarray[Any, Any] | None = field(default=None, compare=False, repr=False)
-
-
-@record(frozen=True)
-class KernelStep:
-    """A kernel compiled by numba, called with arrays and, after them, integers.
-
-    Attributes
-    ----------
-    address
-        Of its native function.
-    arrays
-        Where each array is, and what it is like.
-    """
-
-    address: int
-    arrays: tuple[tuple[Place, ArraySpecification], ...]
-    integers: tuple[int, ...] = ()
-
-
-@record(frozen=True)
-class RoutineStep:
-    """A function that takes pointers only, as BLAS does."""
-
-    address: int
-    pointers: tuple[Place, ...]
-
-
-Step = KernelStep | RoutineStep
 
 
 def native_call(
@@ -196,7 +135,7 @@ def _function_of_numpy(place: int) -> str:
     return pointer(table[place])
 
 
-class _Text(BodyWriter):
+class _Text(StepWriter):
     """The IR of one function."""
 
     def __init__(
@@ -215,8 +154,7 @@ class _Text(BodyWriter):
         for number in range(len(outputs)):
             self.line(f"%place{number} = alloca ptr")
         self.line("%result = alloca ptr")
-        self.line("%status = alloca i32")
-        self.line("store i32 0, ptr %status")
+        self.prepare_steps(steps)
 
     def locked(self, libraries: Sequence[tuple[int, int]]) -> str:
         """The module of a function that holds the interpreter's lock."""
@@ -225,7 +163,7 @@ class _Text(BodyWriter):
         found = [self.value(f"call i32 {pointer(count)}()") for count, _ in libraries]
         for _, limit in libraries:
             self.line(f"call void {pointer(limit)}(i32 1)")
-        self._run_steps()
+        self.run_steps(self.steps)
         for threads, (_, limit) in zip(found, libraries, strict=True):
             self.line(f"call void {pointer(limit)}(i32 {threads})")
         self._return()
@@ -246,25 +184,21 @@ class _Text(BodyWriter):
         self.require([self.value(f"icmp eq i64 {in_progress}, 0")], "otherwise")
         self._take_outputs(f"store i64 1, ptr {claim}")
         self.line(f"%state = call ptr {python_function('PyEval_SaveThread')}()")
-        self._run_steps()
+        self.run_steps(self.steps)
         self.line(f"call void {python_function('PyEval_RestoreThread')}(ptr %state)")
         self.line(f"store i64 0, ptr {claim}")
         self._return()
         return self._module(f"  store i64 0, ptr {claim}\n")
 
     def _return(self) -> None:
-        """Return the results, or fail as the ordinary entry of kernels does: one had no memory.
-
-        Where a kernel has left because of an index, the call goes elsewhere.
-        """
+        """Return the results; go elsewhere where a step refused values; fail as the entry of kernels does
+        where one had no memory."""
         status = self.value("load i32, ptr %status")
         result = self.value("load ptr, ptr %result")
-        self.line(f"br i1 {self.value(f'icmp eq i32 {status}, 0')}, label %complete, label %incomplete")
+        self.line(f"br i1 {self.value(f'icmp eq i32 {status}, {DONE}')}, label %complete, label %incomplete")
         self.begin("incomplete")
         self.line(f"call void {python_function('Py_DecRef')}(ptr {result})")
-        left = self.value(f"icmp eq i32 {status}, {OUT_OF_BOUNDS}")
-        self.line(f"br i1 {left}, label %otherwise, label %lacking")
-        self.begin("lacking")
+        self.require([self.value(f"icmp ne i32 {status}, {REFUSED}")], "otherwise")
         text = pointer(self.memory.record(b"a kernel found no memory\0"))
         raising = f"call void {python_function('PyErr_SetString')}"
         self.line(f"{raising}(ptr {pointer(id(MemoryError))}, ptr {text})")
@@ -277,6 +211,7 @@ class _Text(BodyWriter):
         called = f"call ptr {python_function('PyObject_Vectorcall')}(ptr {pointer(id(self.otherwise))}"
         return (
             f"; call {next(_numbers)}\n"
+            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
             "define ptr @run(ptr %self, ptr %arguments, i64 %count, ptr %names) {\n"
             "  %nothing = alloca ptr\n"
             f"{body}\n"
@@ -288,16 +223,6 @@ class _Text(BodyWriter):
             "  ret ptr null\n"
             "}\n"
         )
-
-    def _run_steps(self) -> None:
-        for step in self.steps:
-            if isinstance(step, KernelStep):
-                self._call_kernel(step)
-            else:
-                pointers = ", ".join(f"ptr {self._address(place)}" for place in step.pointers)
-                self.line(f"call void {pointer(step.address)}({pointers})")
-        self.line("br label %ended")
-        self.begin("ended")
 
     def _check_arguments(self) -> None:
         self.require([self.value(f"icmp eq i64 %count, {len(self.inputs)}")], "otherwise")
@@ -365,14 +290,14 @@ class _Text(BodyWriter):
         kind = self.field(given, TYPE, "ptr")
         self.require([self.value(f"icmp eq ptr {kind}, {pointer(id(tuple))}")], "otherwise")
         self._check_tuple(given, len(self.outputs))
-        read = [(f"%input{number}", _bytes(wanted)) for number, wanted in enumerate(self.inputs)]
+        read = [(f"%input{number}", array_bytes(wanted)) for number, wanted in enumerate(self.inputs)]
         for number, wanted in enumerate(self.outputs):
             array = self.field(given, ITEMS + 8 * number, "ptr")
             self._check_array(array, wanted, _WRITEABLE)
             data = self.value(f"load ptr, ptr {self._data(array)}")
             for other, count in read:
-                self._check_apart(data, _bytes(wanted), other, count)
-            read.append((data, _bytes(wanted)))
+                self._check_apart(data, array_bytes(wanted), other, count)
+            read.append((data, array_bytes(wanted)))
             self.line(f"store ptr {data}, ptr %place{number}")
         result = given if len(self.outputs) != 1 else self.field(given, ITEMS, "ptr")
         self.line(f"call void {python_function('Py_IncRef')}(ptr {result})")
@@ -451,32 +376,3 @@ class _Text(BodyWriter):
             self.line(f"call void {python_function('Py_DecRef')}(ptr {one})")
         self.line("br label %failed")
         self.begin(goes_on)
-
-    def _address(self, place: Place) -> str:
-        if place.kind == "fixed":
-            return pointer(place.number + place.offset)
-        base = f"%{place.kind}{place.number}"
-        return self.value(f"getelementptr i8, ptr {base}, i64 {place.offset}") if place.offset else base
-
-    def _call_kernel(self, step: KernelStep) -> None:
-        """By numba's convention: where results and errors would go, then each array's fields one by one."""
-        arguments = ["ptr %nothing", "ptr %nothing"]
-        for place, array in step.arrays:
-            itemsize = array.dtype.itemsize
-            strides = [itemsize]
-            for size in reversed(array.shape[1:]):
-                strides.insert(0, strides[0] * size)
-            count = _bytes(array) // itemsize
-            arguments += ["ptr null", "ptr null", f"i64 {count}", f"i64 {itemsize}"]
-            arguments.append(f"ptr {self._address(place)}")
-            arguments += [f"i64 {size}" for size in array.shape]
-            arguments += [f"i64 {stride}" for stride in strides[: len(array.shape)]]
-        arguments += [f"i64 {number}" for number in step.integers]
-        status = self.value(f"call i32 {pointer(step.address)}({', '.join(arguments)})")
-        self.line(f"store i32 {status}, ptr %status")
-        # Steps after one that failed would read what it has not written.
-        self.require([self.value(f"icmp eq i32 {status}, 0")], "ended")
-
-
-def _bytes(array: ArraySpecification) -> int:
-    return int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize

@@ -20,7 +20,9 @@ from esat.ops.linalg.rows_product import RowsProduct
 from esat.phases.group import Group
 from esat.records import record
 from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
-from esat.runtime.native_steps import NativeSteps, Shape, base_of, has_one_thread, is_view, made_in, returned
+from esat.runtime.native_memory import has_one_thread, made_in, returned
+from esat.runtime.native_steps import NativeSteps, may_be_step
+from esat.runtime.native_views import Shape
 from esat.runtime.program import Program
 from esat.runtime.shared_values import with_values
 from esat.runtime.signatures import SignatureTable
@@ -105,7 +107,7 @@ class FrequentCalls:
 
 
 def may_be_direct(program: Program) -> bool:
-    """Whether calls of a program could be native: only kernels, products of matrices, and views.
+    """Whether calls of a program could be native: each of its steps has a native form.
 
     Shared variables may be read, and updated where their new values take their places.
     """
@@ -114,13 +116,11 @@ def may_be_direct(program: Program) -> bool:
         return False
     if not program.overwritten <= set(program.shared) or not program.graph.outputs:
         return False
-    results = [made_in(program, output) for output in returned(program)]
-    values = program.graph.outputs[len(results) :]
+    values = program.graph.outputs[len(returned(program)) :]
     in_place = map(program.is_in_place, program.updated, values)
-    if not all(certainty == "always" for certainty in in_place):
+    if any(certainty == "never" for certainty in in_place):
         return False
-    simple = all(_is_simple(program, group) for group in program.steps) and _can_be_repeated(program)
-    return simple and len(set(results)) == len(results) and set(results) == set(program.memory.fresh)
+    return all(may_be_step(program, group) for group in program.steps)
 
 
 def direct_call(
@@ -177,7 +177,7 @@ def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> 
     """How native functions are made for the shapes of a key, which has a record; None if none would pay."""
     known = table.records[key]
     facts = dict(zip(program.record_facts, known, strict=False))
-    if any(value for (kind, _), value in facts.items() if kind == "kernel"):
+    if any(value for (kind, _), value in facts.items() if kind == "error"):
         return None
     shapes, frames = table.shapes(key), known[-1]
     scratch = frames.plan.peak_bytes
@@ -221,7 +221,7 @@ def _chosen(
 
 def _bytes_from_outside(program: Program, shapes: Mapping[Variable, Shape]) -> int:
     """Bytes that a call reads of what it does not make, and that it returns."""
-    working = [group for group in program.steps if not is_view(group)]
+    working = [group for group in program.steps if group.kind != "view"]
     made = {output for group in working for output in group.outputs}
     read = {variable for group in working for variable in group.reads if variable not in made}
     return sum(_bytes(variable, shapes) for variable in (*read, *returned(program)))
@@ -229,7 +229,7 @@ def _bytes_from_outside(program: Program, shapes: Mapping[Variable, Shape]) -> i
 
 def _bytes_moved(program: Program, shapes: Mapping[Variable, Shape]) -> int:
     """Bytes that the steps of a call read and write, one after the other."""
-    working = [group for group in program.steps if not is_view(group)]
+    working = [group for group in program.steps if group.kind != "view"]
     return sum(_bytes(variable, shapes) for group in working for variable in (*group.reads, *group.outputs))
 
 
@@ -250,6 +250,8 @@ def _kept_memory(
     output: Variable, driver: Allocator | None, shapes: Mapping[Variable, Shape]
 ) -> np.ndarray[Any, Any] | None:
     """The bases in which an output may be made: the driver's, if its allocator makes arrays of this size."""
+    if isinstance(output, Constant):
+        return None
     own = allocator(shapes[output], output.tensor_type.numpy_dtype)
     pools = [pool for pool in map(pool_of, (driver or own, own)) if pool is not None]
     return next((pool.bases for pool in pools if pool.size == _bytes(output, shapes)), None)
@@ -265,45 +267,6 @@ def _with_values(
         for variable in program.shared
     ]
     return with_values(len(program.graph.inputs), values, lock, made, otherwise)
-
-
-def _can_be_repeated(program: Program) -> bool:
-    """Whether no kernel leaves before its end once a shared variable has been overwritten.
-
-    Such calls are the driver's to make, from the beginning.
-    """
-    overwrites = [
-        any(base_of(program, output) in program.overwritten for output in group.outputs)
-        for group in program.steps
-    ]
-    leaves = [
-        group.kind == "kernel" and program.kernels[group].instead is not None for group in program.steps
-    ]
-    return not any(any(overwrites[:number]) for number, one in enumerate(leaves) if one)
-
-
-def _is_simple(program: Program, group: Group) -> bool:
-    if group.guard:
-        return False
-    if group.kind == "kernel" or is_view(group):
-        return True
-    (node,) = group.nodes
-    if isinstance(node.op, AccumulateProduct):
-        return _is_simple_accumulation(program, node)
-    if not isinstance(node.op, MatMul | RowsProduct | RowBlocks):
-        return False
-    type = node.inputs[0].tensor_type
-    return type.dtype in ("float32", "float64") and type.ndim == 2
-
-
-def _is_simple_accumulation(program: Program, node: Apply) -> bool:
-    """Whether BLAS adds to what the program may overwrite, by scales that it does not take for nothing."""
-    target, alpha, _, _, beta = node.inputs
-    if node not in program.routines or program.needs_check(node):
-        return False
-    known = all(isinstance(scale, Constant) and float(scale.data) != 0.0 for scale in (alpha, beta))
-    own = {*program.memory.scratch, *program.memory.fresh, *program.overwritten}
-    return known and base_of(program, target) in own
 
 
 def _bytes(variable: Variable, shapes: Mapping[Variable, Shape]) -> int:

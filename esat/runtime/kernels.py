@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+import numpy as np
+
 from esat.codegen import (
     Kernel,
     Layout,
@@ -21,6 +23,7 @@ from esat.codegen import (
     print_kernel,
     without_copies,
 )
+from esat.codegen.cache import CompiledKernel
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
 from esat.codegen.helpers import with_helpers
@@ -154,23 +157,25 @@ class Kernels:
         one_order = self._exact and adds_up(group.nodes)
         # Arrays of rank 0 have one layout.
         strided = (
-            _Later(kernel, target, one_order) if any(array.rank for array in kernel.inputs) else contiguous
+            LaterVariants(kernel, target, one_order)
+            if any(array.rank for array in kernel.inputs)
+            else contiguous
         )
         threaded = None
         if is_divisible(kernel) and not one_order:
             variables = (*group.outputs, *inputs)
-            later = _Later(kernel, target)
+            later = LaterVariants(kernel, target)
             threaded = ThreadedKernel(
                 kernel, variables, contiguous, later, self._machine, target, self._threads
             )
         narrow = find_narrow(kernel)
-        fitted = None if narrow is None else _Fitted(narrow, target)
+        fitted = None if narrow is None else FittedVariants(narrow, target)
         text = partial(print_kernel, kernel, target)
         instead = Interpreted(group, inputs, taken) if may_leave(kernel) else None
         return KernelCall(inputs, contiguous, strided, text, threaded, fitted, code, instead)
 
 
-class _Fitted:
+class FittedVariants:
     """Chooses the variant of a kernel for contiguous arrays of certain shapes, and compiles it."""
 
     def __init__(self, narrow: Narrow, target: Target) -> None:
@@ -178,41 +183,74 @@ class _Fitted:
         self._sizes: set[int] = set()
 
     def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Callable[..., Any] | None:
+        code = self.code(shapes)
+        return None if code is None else code.function
+
+    def code(self, shapes: Sequence[tuple[int, ...]]) -> CompiledKernel | None:
+        """The variant for outputs and inputs of these shapes; None where the kernel for all shapes runs."""
         size = self._narrow.size_in(shapes)
         if size is None or (size not in self._sizes and len(self._sizes) == MAXIMUM_VARIANTS):
             return None
         self._sizes.add(size)
-        return compile_narrow(self._narrow, size, self._target).function
+        return compile_narrow(self._narrow, size, self._target)
 
 
-class _Later:
+class LaterVariants:
     """The variants of a kernel for other layouts, each compiled when it is first needed.
 
     Loops over scattered elements do not vectorise. Where they would compute elementary functions, it takes
     less to copy such inputs first. Where one order of additions must hold for all layouts, all are copied.
     """
 
-    __slots__ = ("_copies", "_first_input", "_functions", "_kernel", "_one_order", "_target")
+    __slots__ = ("_copies", "_first_input", "_kernel", "_kinds", "_one_order", "_target", "_variants")
 
     def __init__(self, kernel: Kernel, target: Target, one_order: bool = False) -> None:
         self._one_order = one_order
         self._target = target
         self._kernel = kernel
         self._first_input = len(kernel.outputs)
-        self._functions: dict[Layout, Callable[..., Any]] = {}
+        self._variants: dict[Layout, CompiledKernel] = {}
         reduces = any(
             isinstance(statement, Loop) and statement.accumulators for statement in walk(kernel.body)
         )
         self._copies = computes_functions(kernel) and not reduces
+        self._kinds = tuple(np.dtype(array.dtype) for array in kernel.arrays)
 
     def __call__(self, *arrays: Any) -> None:
-        layout = layout_of(arrays[self._first_input :])
-        if self._one_order or (
-            layout == "A" and self._copies and sum(array.nbytes for array in arrays) <= LARGEST_COPIED
-        ):
+        layout = self._layout(arrays)
+        if layout is None:
             arrays = tuple(one if one.flags.c_contiguous else one.copy(order="C") for one in arrays)
-            layout = "C"
-        function = self._functions.get(layout)
-        if function is None:
-            function = self._functions[layout] = compile_kernel(self._kernel, self._target, layout).function
-        function(*arrays)
+        self._compiled(layout or "C").function(*arrays)
+
+    def variant(
+        self, shapes: Sequence[tuple[int, ...]], strides: Sequence[tuple[int, ...] | None]
+    ) -> CompiledKernel | None:
+        """What runs for arrays of these shapes and strides, in bytes or None for C-contiguous ones.
+
+        None where it is the variant for contiguous inputs, with copies of the others.
+        """
+        like = [
+            _likeness(shape, kind, steps)
+            for shape, kind, steps in zip(shapes, self._kinds, strides, strict=True)
+        ]
+        layout = self._layout(like)
+        return None if layout is None else self._compiled(layout)
+
+    def _layout(self, arrays: Sequence[Any]) -> Layout | None:
+        """The layout of the inputs; None where those that are not contiguous are to be copied."""
+        layout = layout_of(arrays[self._first_input :])
+        small = layout == "A" and self._copies and sum(array.nbytes for array in arrays) <= LARGEST_COPIED
+        return None if self._one_order or small else layout
+
+    def _compiled(self, layout: Layout) -> CompiledKernel:
+        code = self._variants.get(layout)
+        if code is None:
+            code = self._variants[layout] = compile_kernel(self._kernel, self._target, layout)
+        return code
+
+
+def _likeness(shape: tuple[int, ...], kind: np.dtype[Any], strides: tuple[int, ...] | None) -> Any:
+    """An array that has a layout, and no elements that one could read."""
+    if strides is None:
+        return np.empty(shape, kind)
+    return np.lib.stride_tricks.as_strided(np.empty((), kind), shape, strides)

@@ -13,7 +13,8 @@ import threading
 import numpy as np
 import pytest
 
-from esat.codegen.native_call import ArraySpecification, KernelStep, Place, RoutineStep, native_call
+from esat.codegen.native_call import native_call
+from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep
 
 LIBRARY = ctypes.CDLL(None)
 OTHERWISE = object()

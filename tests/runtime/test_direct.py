@@ -12,7 +12,8 @@ from callers import call_at_once
 import esat
 from esat.codegen.ground.blas_library import one_thread
 from esat.codegen.ground.builtin_function import is_available
-from esat.codegen.native_call import ArraySpecification, native_call
+from esat.codegen.native_call import native_call
+from esat.codegen.native_plan import ArraySpecification
 from esat.errors import InputError, ShapeError
 from esat.runtime import direct
 from esat.runtime.buffers import POOLED_FROM
@@ -158,9 +159,7 @@ def test_large_calls_stay_with_the_driver(monkeypatch):
     assert not is_native(program)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs"), [([X], [X]), ([X], [esat.sort(X) + 1.0]), ([M], [M.T]), ([X], [esat.exp(X)] * 2)]
-)
+@pytest.mark.parametrize(("inputs", "outputs"), [([X], [esat.sort(X) + 1.0]), ([X], [esat.sum(X[X > 0.0])])])
 def test_programs_with_other_steps_stay_with_the_driver(inputs, outputs):
     assert not is_native(frequent(inputs, outputs))
 

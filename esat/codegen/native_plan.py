@@ -1,0 +1,160 @@
+"""What a native function does, as data: places, arrays, and steps."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from esat.records import record
+
+
+@record(frozen=True)
+class Place:
+    """Where elements are: those of an argument or of a result, by number, or at a fixed address.
+
+    Those of ``chosen`` are where the :class:`ChoiceStep` of this number found them.
+
+    Attributes
+    ----------
+    offset
+        Bytes from there to the first element.
+    """
+
+    kind: Literal["input", "output", "fixed", "chosen"]
+    number: int
+    offset: int = 0
+
+
+@record(frozen=True)
+class ArraySpecification:
+    """An argument that is admitted, or a result to be made: C-contiguous and aligned.
+
+    Attributes
+    ----------
+    strides
+        Bytes, of what a kernel reads; None for C-contiguous elements.
+    bases
+        An array of objects, arrays of so many bytes or None, in which a result may be made: the last one that
+        nothing else refers to is taken. A call that finds none goes elsewhere. Without bases the memory of
+        each result is new.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    bases: np.ndarray[Any, Any] | None = field(default=None, compare=False, repr=False)
+    strides: tuple[int, ...] | None = None
+
+
+@record(frozen=True)
+class KernelStep:
+    """A kernel compiled by numba, called with arrays and, after them, integers.
+
+    Attributes
+    ----------
+    address
+        Of its native function.
+    arrays
+        Where each array is, and what it is like.
+    """
+
+    address: int
+    arrays: tuple[tuple[Place, ArraySpecification], ...]
+    integers: tuple[int, ...] = ()
+
+
+@record(frozen=True)
+class RoutineStep:
+    """A function that takes pointers only, as BLAS does.
+
+    Attributes
+    ----------
+    refusal
+        Of an integer of so many bits that is 0 afterwards, unless the function refuses the values: the call
+        then goes elsewhere. None for a function that takes any.
+    """
+
+    address: int
+    pointers: tuple[Place, ...]
+    refusal: tuple[Place, int] | None = None
+
+
+@record(frozen=True)
+class MoveStep:
+    """Elements copied from one place to another, or added to what is there. The places do not overlap.
+
+    Attributes
+    ----------
+    dtype
+        Of elements; of those that are added, a number's.
+    sizes
+        Of the axes, at most four of them.
+    target_strides, source_strides
+        Bytes from element to element along each axis.
+    part
+        Elements that are copied: those of a matrix up to its diagonal or from it on; others become 0.
+    """
+
+    target: Place
+    source: Place
+    dtype: np.dtype[Any]
+    sizes: tuple[int, ...]
+    target_strides: tuple[int, ...]
+    source_strides: tuple[int, ...]
+    adds: bool = False
+    part: Literal["all", "lower", "upper"] = "all"
+
+
+@record(frozen=True)
+class CheckStep:
+    """So many bools in one piece, all of which must be true, or the call goes elsewhere."""
+
+    place: Place
+    count: int
+
+
+@record(frozen=True)
+class DeterminantStep:
+    """Sign and logarithm of a determinant from the triangular factors of ``getrf``.
+
+    Attributes
+    ----------
+    factors
+        A square matrix of so many rows.
+    pivots, info
+        What ``getrf`` said, in integers of 64 bits; where ``info`` is positive, the matrix is singular.
+    sign, logarithm
+        Where results go. Without a place for the sign, the determinant goes to the other one.
+    """
+
+    factors: Place
+    rows: int
+    pivots: Place
+    info: Place
+    sign: Place | None
+    logarithm: Place
+    dtype: np.dtype[Any]
+
+
+@record(frozen=True)
+class ChoiceStep:
+    """One of two places, by a bool: it is that of the choice of this number from then on."""
+
+    number: int
+    condition: Place
+    then: Place
+    otherwise: Place
+
+
+@record(frozen=True)
+class GuardedSteps:
+    """Steps that run where all bools of one of the alternatives are as they say."""
+
+    alternatives: tuple[tuple[tuple[Place, bool], ...], ...]
+    steps: tuple[Step, ...]
+
+
+Step: TypeAlias = (
+    KernelStep | RoutineStep | MoveStep | CheckStep | DeterminantStep | ChoiceStep | GuardedSteps
+)

@@ -1,0 +1,189 @@
+"""The steps of a native function as LLVM's text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from esat.codegen.ground.builtin_function import BodyWriter, pointer
+from esat.codegen.ground.movement import (
+    AXES,
+    all_true_function,
+    collapsed,
+    determinant_function,
+    move_function,
+    triangle_function,
+)
+from esat.codegen.native_plan import (
+    ArraySpecification,
+    CheckStep,
+    ChoiceStep,
+    DeterminantStep,
+    GuardedSteps,
+    KernelStep,
+    MoveStep,
+    Place,
+    RoutineStep,
+    Step,
+)
+
+DONE, REFUSED = 0, OUT_OF_BOUNDS
+"""What ``%status`` holds at the end: that of a kernel that failed, or that a step refused the values it met."""
+
+
+class StepWriter(BodyWriter):
+    """Writes steps. ``%status`` is a word of the function, whose block ``ended`` comes after the steps."""
+
+    def prepare_steps(self, steps: Sequence[Step]) -> None:
+        """What comes first of all in the function."""
+        self.line("%status = alloca i32")
+        self.line(f"store i32 {DONE}, ptr %status")
+        for step in steps:
+            if isinstance(step, GuardedSteps):
+                self._prepare_choices(step.steps)
+        self._prepare_choices(steps)
+
+    def _prepare_choices(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if isinstance(step, ChoiceStep):
+                self.line(f"%choice{step.number} = alloca ptr")
+
+    def run_steps(self, steps: Sequence[Step]) -> None:
+        """Write all steps, and begin the block after them."""
+        self._write(steps)
+        self.line("br label %ended")
+        self.begin("ended")
+
+    def _write(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if isinstance(step, KernelStep):
+                self._call_kernel(step)
+            elif isinstance(step, RoutineStep):
+                self._call_routine(step)
+            elif isinstance(step, MoveStep):
+                self._move(step)
+            elif isinstance(step, CheckStep):
+                arguments = f"ptr {self.address(step.place)}, i64 {step.count}"
+                self._go_on_if(self.value(f"call i1 {pointer(all_true_function())}({arguments})"))
+            elif isinstance(step, DeterminantStep):
+                self._determinant(step)
+            elif isinstance(step, ChoiceStep):
+                condition = self._bool(step.condition)
+                places = ", ".join(f"ptr {self.address(place)}" for place in (step.then, step.otherwise))
+                found = self.value(f"select i1 {condition}, {places}")
+                self.line(f"store ptr {found}, ptr %choice{step.number}")
+            else:
+                self._guarded(step)
+
+    def address(self, place: Place) -> str:
+        """A place as an operand."""
+        if place.kind == "fixed":
+            return pointer(place.number + place.offset)
+        if place.kind == "chosen":
+            base = self.value(f"load ptr, ptr %choice{place.number}")
+        else:
+            base = f"%{place.kind}{place.number}"
+        return self.value(f"getelementptr i8, ptr {base}, i64 {place.offset}") if place.offset else base
+
+    def _go_on_if(self, condition: str) -> None:
+        """End with nothing done where a condition does not hold; steps after that are left out."""
+        goes_on, refused = self.label("fine"), self.label("refused")
+        self.line(f"br i1 {condition}, label %{goes_on}, label %{refused}")
+        self.begin(refused)
+        self.line(f"store i32 {REFUSED}, ptr %status")
+        self.line("br label %ended")
+        self.begin(goes_on)
+
+    def _bool(self, place: Place) -> str:
+        return self.value(f"icmp ne i8 {self.value(f'load i8, ptr {self.address(place)}')}, 0")
+
+    def _guarded(self, step: GuardedSteps) -> None:
+        """Conditions that are not computed are some bools, beside others that do not hold then."""
+        found = []
+        for path in step.alternatives:
+            joint = "true"
+            for place, wanted in path:
+                one = self._bool(place)
+                one = one if wanted else self.value(f"xor i1 {one}, true")
+                joint = self.value(f"and i1 {joint}, {one}")
+            found.append(joint)
+        either = found[0]
+        for one in found[1:]:
+            either = self.value(f"or i1 {either}, {one}")
+        runs, after = self.label("runs"), self.label("after")
+        self.line(f"br i1 {either}, label %{runs}, label %{after}")
+        self.begin(runs)
+        self._write(step.steps)
+        self.line(f"br label %{after}")
+        self.begin(after)
+
+    def _call_routine(self, step: RoutineStep) -> None:
+        pointers = ", ".join(f"ptr {self.address(place)}" for place in step.pointers)
+        self.line(f"call void {pointer(step.address)}({pointers})")
+        if step.refusal is not None:
+            place, bits = step.refusal
+            found = self.value(f"load i{bits}, ptr {self.address(place)}")
+            self._go_on_if(self.value(f"icmp eq i{bits} {found}, 0"))
+
+    def _move(self, step: MoveStep) -> None:
+        target, source = self.address(step.target), self.address(step.source)
+        if step.part != "all":
+            numbers = (*step.sizes, *step.target_strides, *step.source_strides)
+            integers = ", ".join(f"i64 {number}" for number in numbers)
+            function = pointer(triangle_function(step.dtype, step.part))
+            self.line(f"call void {function}(ptr {target}, ptr {source}, {integers})")
+            return
+        axes = collapsed(step.sizes, step.target_strides, step.source_strides)
+        itemsize = step.dtype.itemsize
+        if not step.adds and axes[1] == axes[2] and axes[1] in ((), (itemsize,)):
+            count = axes[0][0] * itemsize if axes[0] else itemsize
+            self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {count}, i1 false)")
+            return
+        empty = [*axes[0], itemsize, itemsize] if not axes[0] else []
+        padded = [
+            [filler] * (AXES - len(values)) + list(values)
+            for values, filler in zip(axes, (1, 0, 0), strict=True)
+        ]
+        if empty:  # one element: the loop for those that follow each other
+            padded[1][-1] = padded[2][-1] = itemsize
+        integers = ", ".join(f"i64 {number}" for values in padded for number in values)
+        function = pointer(move_function(step.dtype, step.adds))
+        self.line(f"call void {function}(ptr {target}, ptr {source}, {integers})")
+
+    def _determinant(self, step: DeterminantStep) -> None:
+        sign = "null" if step.sign is None else self.address(step.sign)
+        others = [self.address(place) for place in (step.factors, step.pivots, step.info, step.logarithm)]
+        factors, pivots, info, logarithm = others
+        arguments = f"ptr {factors}, i64 {step.rows}, ptr {pivots}, ptr {info}, ptr {sign}, ptr {logarithm}"
+        self.line(f"call void {pointer(determinant_function(step.dtype))}({arguments})")
+
+    def _call_kernel(self, step: KernelStep) -> None:
+        """By numba's convention: where results and errors would go, then each array's fields one by one."""
+        arguments = ["ptr %nothing", "ptr %nothing"]
+        for place, array in step.arrays:
+            itemsize = array.dtype.itemsize
+            strides = array.strides if array.strides is not None else contiguous_strides(array)
+            count = array_bytes(array) // itemsize
+            arguments += ["ptr null", "ptr null", f"i64 {count}", f"i64 {itemsize}"]
+            arguments.append(f"ptr {self.address(place)}")
+            arguments += [f"i64 {size}" for size in array.shape]
+            arguments += [f"i64 {stride}" for stride in strides]
+        arguments += [f"i64 {number}" for number in step.integers]
+        status = self.value(f"call i32 {pointer(step.address)}({', '.join(arguments)})")
+        self.line(f"store i32 {status}, ptr %status")
+        # Steps after one that failed would read what it has not written.
+        self.require([self.value(f"icmp eq i32 {status}, 0")], "ended")
+
+
+def contiguous_strides(array: ArraySpecification) -> tuple[int, ...]:
+    """Bytes from element to element along each axis of C-contiguous elements."""
+    strides = [array.dtype.itemsize]
+    for size in reversed(array.shape[1:]):
+        strides.insert(0, strides[0] * size)
+    return tuple(strides[: len(array.shape)])
+
+
+def array_bytes(array: ArraySpecification) -> int:
+    """Bytes of all elements."""
+    return int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize

@@ -1,0 +1,221 @@
+"""What steps that are no kernels become in a native function: views, copies, and functions of libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from esat.codegen.native_plan import CheckStep, ChoiceStep, Place, Step
+from esat.graph import Apply, Constant, TensorType
+from esat.graph.op import Op
+from esat.ops.accumulate import AccumulateProduct
+from esat.ops.assume import Assume
+from esat.ops.contraction import MatMul
+from esat.ops.control import Assert, IfElse, SpecifyShape
+from esat.ops.creation import Alloc
+from esat.ops.diagonal import Diagonal
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
+from esat.ops.join import Join, Split
+from esat.ops.linalg.row_blocks import RowBlocks
+from esat.ops.linalg.rows_product import RowsProduct
+from esat.ops.vectors import MakeVector
+from esat.ops.view import Reshape
+from esat.runtime.native_memory import NativeMemory, NoNativeFormError
+from esat.runtime.native_products import product, row_blocks, rows_product
+from esat.runtime.program import Program
+
+Form: TypeAlias = Callable[[NativeMemory, Apply], list[Step]]
+"""Tells the memory where a node's results are, and gives the steps that make them."""
+
+
+def form_of(program: Program, node: Apply) -> Form | None:
+    """How a node that is no kernel runs in a native function; None where only Python runs it."""
+    tensors = all(isinstance(one.type, TensorType) for one in (*node.inputs, *node.outputs))
+    if not tensors:
+        return None
+    if node.inputs and all(isinstance(one, Constant) for one in node.inputs) and not node.op.destroy_map:
+        return _known
+    form = product if isinstance(node.op, MatMul) else _FORMS.get(type(node.op))
+    if form in (product, rows_product, row_blocks):
+        type_ = node.inputs[0].tensor_type
+        in_place = not isinstance(node.op, AccumulateProduct) or node.op.inplace
+        if type_.dtype not in ("float32", "float64") or type_.ndim != 2 or node not in program.routines:
+            return None
+        return form if in_place and not program.needs_check(node) else None
+    return form
+
+
+def _known(memory: NativeMemory, node: Apply) -> list[Step]:
+    """Results of constants: what each call would compute anew."""
+    values = node.op.perform([np.asarray(one.data) for one in node.inputs if isinstance(one, Constant)])
+    for output, value in zip(node.outputs, values, strict=True):
+        array = np.ascontiguousarray(value).reshape(np.shape(value))
+        view = memory.scratch(array.shape, array.dtype)
+        memory.own_bytes -= array.nbytes
+        memory.define(output, type(view)(memory.fixed(array), view.shape, view.strides, view.itemsize))
+    return []
+
+
+# ---- views
+
+
+def _same(memory: NativeMemory, node: Apply) -> list[Step]:
+    memory.define(node.outputs[0], memory.view(node.inputs[0]))
+    return []
+
+
+def _shuffled(memory: NativeMemory, node: Apply) -> list[Step]:
+    assert isinstance(node.op, DimShuffle)
+    memory.define(node.outputs[0], memory.view(node.inputs[0]).shuffled(node.op))
+    return []
+
+
+def _part(memory: NativeMemory, node: Apply) -> list[Step]:
+    assert isinstance(node.op, Subtensor)
+    view = memory.view(node.inputs[0]).part(node.op.entries)
+    if view is None:
+        raise NoNativeFormError
+    memory.define(node.outputs[0], view)
+    return []
+
+
+def _diagonal(memory: NativeMemory, node: Apply) -> list[Step]:
+    assert isinstance(node.op, Diagonal)
+    memory.define(node.outputs[0], memory.view(node.inputs[0]).diagonal(node.op.offset))
+    return []
+
+
+def _reshaped(memory: NativeMemory, node: Apply) -> list[Step]:
+    view, steps = memory.in_order(node.inputs[0])
+    shape = memory.shape(node.outputs[0])
+    if view.size != int(np.prod(shape, dtype=np.int64)):
+        raise NoNativeFormError
+    memory.define(node.outputs[0], view.reshaped(shape))
+    return steps
+
+
+def _split(memory: NativeMemory, node: Apply) -> list[Step]:
+    assert isinstance(node.op, Split)
+    view = memory.view(node.inputs[0])
+    for place, output in enumerate(node.outputs):
+        size = memory.shape(output)[node.op.axis]
+        memory.define(output, view.section(node.op.axis, place * size, size))
+    return []
+
+
+def _specified(memory: NativeMemory, node: Apply) -> list[Step]:
+    assert isinstance(node.op, SpecifyShape)
+    sizes = zip(memory.shape(node.inputs[0]), node.op.shape, strict=True)
+    if any(wanted not in (None, size) for size, wanted in sizes):
+        raise NoNativeFormError
+    return _same(memory, node)
+
+
+def _asserted(memory: NativeMemory, node: Apply) -> list[Step]:
+    memory.refuses()
+    steps: list[Step] = []
+    for condition in node.inputs[1:]:
+        view, copies = memory.in_order(condition)
+        steps += copies
+        if view.size:
+            steps.append(CheckStep(view.place, view.size))
+    _same(memory, node)
+    return steps
+
+
+def _chosen(memory: NativeMemory, node: Apply) -> list[Step]:
+    assert isinstance(node.op, IfElse)
+    condition = memory.view(node.inputs[0]).place
+    steps: list[Step] = []
+    for output, then, otherwise in zip(node.outputs, *node.op.branches(node.inputs), strict=True):
+        views = memory.view(then), memory.view(otherwise)
+        if views[0].shape != views[1].shape or not all(view.is_contiguous for view in views):
+            raise NoNativeFormError
+        number = memory.choice()
+        steps.append(ChoiceStep(number, condition, views[0].place, views[1].place))
+        view = views[0].reshaped(views[0].shape)
+        memory.define(output, type(view)(Place("chosen", number), view.shape, view.strides, view.itemsize))
+    return steps
+
+
+# ---- copies
+
+
+def _joined(memory: NativeMemory, node: Apply) -> list[Step]:
+    assert isinstance(node.op, Join)
+    target, dtype = memory.target(node.outputs[0]), node.outputs[0].tensor_type.numpy_dtype
+    steps: list[Step] = []
+    start = 0
+    for operand in node.inputs:
+        view = memory.view(operand)
+        size = view.shape[node.op.axis]
+        steps += memory.move(target.section(node.op.axis, start, size), view, dtype)
+        start += size
+    return steps
+
+
+def _vector(memory: NativeMemory, node: Apply) -> list[Step]:
+    target, dtype = memory.target(node.outputs[0]), node.outputs[0].tensor_type.numpy_dtype
+    steps: list[Step] = []
+    for place, operand in enumerate(node.inputs):
+        steps += memory.move(target.section(0, place, 1), memory.view(operand).reshaped((1,)), dtype)
+    return steps
+
+
+def _filled(memory: NativeMemory, node: Apply) -> list[Step]:
+    """Broadcast to the shape that further operands, which shapes decide, say."""
+    target, dtype = memory.target(node.outputs[0]), node.outputs[0].tensor_type.numpy_dtype
+    view = memory.view(node.inputs[0])
+    missing = len(target.shape) - len(view.shape)
+    if missing < 0 or any(a not in (1, b) for a, b in zip(view.shape, target.shape[missing:], strict=True)):
+        raise NoNativeFormError
+    padded = type(view)(view.place, (1,) * missing + view.shape, (0,) * missing + view.strides, view.itemsize)
+    return memory.move(target, padded.stretched(target.shape), dtype)
+
+
+def _written(memory: NativeMemory, node: Apply) -> list[Step]:
+    op, (array, value, *_) = node.op, node.inputs
+    assert isinstance(op, SetSubtensor)
+    dtype = array.tensor_type.numpy_dtype
+    if op.inplace:
+        target, steps = memory.overwritable(array)
+        memory.define(node.outputs[0], target)
+    else:
+        target = memory.target(node.outputs[0])
+        steps = memory.move(target, memory.view(array), dtype)
+    part, source = target.part(op.entries), memory.view(value)
+    if part is None or len(part.shape) != len(source.shape):
+        raise NoNativeFormError
+    if any(given not in (1, wanted) for given, wanted in zip(source.shape, part.shape, strict=True)):
+        raise NoNativeFormError
+    flags = value.tensor_type.broadcastable
+    if any(g != w and not flag for g, w, flag in zip(source.shape, part.shape, flags, strict=True)):
+        raise NoNativeFormError
+    return [*steps, *memory.move(part, source.stretched(part.shape), dtype, isinstance(op, IncSubtensor))]
+
+
+_FORMS: Mapping[type[Op], Form] = MappingProxyType(
+    {
+        DimShuffle: _shuffled,
+        Subtensor: _part,
+        Diagonal: _diagonal,
+        Reshape: _reshaped,
+        Split: _split,
+        SpecifyShape: _specified,
+        Assume: _same,
+        Assert: _asserted,
+        IfElse: _chosen,
+        Join: _joined,
+        MakeVector: _vector,
+        Alloc: _filled,
+        SetSubtensor: _written,
+        IncSubtensor: _written,
+        AccumulateProduct: product,
+        RowsProduct: rows_product,
+        RowBlocks: row_blocks,
+    }
+)

@@ -1,0 +1,119 @@
+"""Products of matrices as steps of native functions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from esat.codegen.ground.blas_library import WOKEN_FROM, Package, wakes_threads
+from esat.codegen.matmul.shared_products import SHARED_FROM
+from esat.codegen.matmul.small_products import product_pointers
+from esat.codegen.matmul.vector_products import package_of
+from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
+from esat.codegen.rowwise.gemv_pair import (
+    RowsRoutine,
+    block_of,
+    compile_rows,
+    parts_of,
+    rows_at_once,
+    stays_in_cache,
+)
+from esat.codegen.rowwise.layers import RowBlocksRoutine, new_scratch
+from esat.graph import Apply, Constant
+from esat.ops.accumulate import AccumulateProduct
+from esat.runtime.native_memory import NativeMemory, NoNativeFormError, has_one_thread
+
+
+def product(memory: NativeMemory, node: Apply) -> list[Step]:
+    """A product of matrices, through the library that the program's routine takes for it."""
+    scales, operands = (1.0, 0.0), node.inputs
+    if isinstance(node.op, AccumulateProduct):
+        _, alpha, *operands, beta = node.inputs
+        if not isinstance(alpha, Constant) or not isinstance(beta, Constant):
+            raise NoNativeFormError
+        scales = float(alpha.data), float(beta.data)
+        if 0.0 in scales:  # BLAS takes them for nothing, where they meet what is not finite
+            raise NoNativeFormError
+        memory.define(node.outputs[0], memory.view(node.inputs[0]))
+    output = memory.view(node.outputs[0])
+    dtype = node.outputs[0].tensor_type.dtype
+    left, right = map(memory.view, operands)
+    if not output.is_contiguous:
+        raise NoNativeFormError
+    (rows, inner), columns = left.shape, right.shape[1]
+    package: Package = "scipy"
+    if 1 in (rows, columns):
+        package = package_of(dtype, rows * inner * columns)
+        if package == "numpy" and scales != (1.0, 0.0):  # it adds what it has multiplied afterwards
+            raise NoNativeFormError
+    elif memory.unlocked and rows * inner * columns >= SHARED_FROM:  # it is computed in parts
+        raise NoNativeFormError
+    if wakes_threads(rows, inner, columns):
+        memory.keep_alone(package)
+    found = product_pointers(dtype, left.shape, left.strides, right.shape, right.strides, scales, package)
+    if found is None or 0 in (*left.shape, *right.shape):
+        raise NoNativeFormError
+    address, arguments, kept = found
+    memory.kept.append(kept)
+    places = {"left": left.place, "right": right.place, "output": output.place}
+    pointers = tuple(places[one] if isinstance(one, str) else Place("fixed", one) for one in arguments)
+    return [RoutineStep(address, pointers)]
+
+
+def rows_product(memory: NativeMemory, node: Apply) -> list[Step]:
+    """A product with a matrix and with its transpose in one go."""
+    matrix, operand, *others = map(memory.view, node.inputs)
+    (rows, columns), result = matrix.shape, memory.view(node.outputs[0])
+    in_order = all(view.is_contiguous for view in (matrix, operand, *others))
+    if not in_order or operand.shape != (columns, 1) or not stays_in_cache(columns, matrix.itemsize):
+        raise NoNativeFormError
+    parts = parts_of(rows, columns)
+    if parts > 1 and not has_one_thread(memory.program):
+        raise NoNativeFormError
+    routine = memory.program.routines[node]
+    assert isinstance(routine, RowsRoutine)
+    target = routine.target
+    code = compile_rows(routine.kernel, rows_at_once(columns, matrix.itemsize, target), target)
+    memory.kept.append(code)
+    dtype = node.outputs[0].tensor_type.numpy_dtype
+    vector, partial = ArraySpecification(dtype, (columns,)), ArraySpecification(dtype, (parts, columns))
+    sums = memory.written(np.empty(partial.shape, dtype)) if parts > 1 else result.place
+    arrays = [(matrix.place, ArraySpecification(dtype, matrix.shape)), (operand.place, vector)]
+    arrays.append((sums, partial))
+    arrays += [
+        (memory.view(variable).place, memory.specification(variable))
+        for variable in (*node.inputs[2:], *node.outputs[1:])
+    ]
+    arrays.append((result.place, vector))
+    integers = (block_of(columns, dtype.itemsize, target), 0, 1)
+    return [KernelStep(code.address, tuple(arrays), integers=integers)]
+
+
+def row_blocks(memory: NativeMemory, node: Apply) -> list[Step]:
+    """Layers over rows, block by block."""
+    inputs, outputs = list(map(memory.view, node.inputs)), list(map(memory.view, node.outputs))
+    routine = memory.program.routines[node]
+    assert isinstance(routine, RowBlocksRoutine)
+    sizes = routine.sizes([view.shape for view in inputs])
+    if not sizes.fits or not all(view.is_contiguous for view in (*inputs, *outputs)):
+        raise NoNativeFormError
+    if sizes.parts > 1 and not has_one_thread(memory.program):
+        raise NoNativeFormError
+    if sizes.largest_product >= WOKEN_FROM:
+        memory.keep_alone("scipy")
+    dtype = node.outputs[0].tensor_type.numpy_dtype
+    arrays = [(view.place, ArraySpecification(dtype, view.shape)) for view in inputs]
+    sums = [view for view, is_sum in zip(outputs, routine.is_sum, strict=True) if is_sum]
+    arrays += [(view.place, ArraySpecification(dtype, view.shape)) for view in outputs if view not in sums]
+    for view, size in zip(sums, sizes.sums, strict=True):
+        place = view.place
+        if sizes.parts > 1:
+            place = memory.written(np.empty((sizes.parts, size), dtype))
+        arrays.append((place, ArraySpecification(dtype, (sizes.parts, size))))
+    arrays += [
+        (view.place, ArraySpecification(dtype, (size,))) for view, size in zip(sums, sizes.sums, strict=True)
+    ]
+    scratch = new_scratch(sizes, dtype)
+    for place, array in ((memory.written(scratch), scratch), (memory.fixed(sizes.places), sizes.places)):
+        arrays.append((place, ArraySpecification(array.dtype, array.shape)))
+    memory.kept.append(routine.compiled)
+    return [KernelStep(routine.compiled.address, tuple(arrays), (*routine.numbers(sizes), 0, 1))]

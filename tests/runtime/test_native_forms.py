@@ -1,0 +1,200 @@
+"""Steps that are no kernels in native functions: the driver's results, bit for bit, and its errors."""
+
+import numpy as np
+import pytest
+from callers import call_at_once
+
+import esat
+from esat.errors import AssertionFailed, EsatError, IndexingError
+from esat.runtime import direct
+
+X, Y = esat.vector("x"), esat.vector("y")
+M, N = esat.matrix("m"), esat.matrix("n")
+T = esat.tensor("t", shape=(None, None, None), dtype="float64")
+S = esat.scalar("s")
+K = esat.vector("k", dtype="int32")
+C = esat.vector("c", dtype="complex128")
+F = esat.matrix("f", dtype="float32")
+B = esat.scalar("b", dtype="bool")
+SHAPES = {X: (5,), Y: (5,), M: (4, 5), N: (4, 5), T: (3, 4, 5), S: (), K: (6,), C: (4,), F: (4, 5), B: ()}
+
+PROGRAMS = {
+    "an input": ([X], [X]),
+    "a transpose": ([M], [M.T]),
+    "the same twice": ([X], [esat.exp(X)] * 2),
+    "a part and the whole": ([X], [esat.exp(X)[1:3], esat.exp(X)]),
+    "reversed": ([X, M], [X[::-1], M[::-2, ::3]]),
+    "a constant": ([X], [esat.concatenate([np.zeros(0), np.arange(3.0)]), X + 1.0]),
+    "joined": ([X, Y], [esat.concatenate([X * 2.0, Y[1:], X + Y])]),
+    "joined columns": ([M, N], [esat.concatenate([M.T, N.T[:, ::-1]], axis=1)]),
+    "stacked": ([M, N], [esat.stack([M, N], axis=2)]),
+    "joined integers": ([K], [esat.concatenate([K, K[::-1]])]),
+    "joined bools": ([M, N], [esat.concatenate([M > 0.0, N > 0.0], axis=1)]),
+    "joined complex numbers": ([C], [esat.concatenate([C, C[::-1]])]),
+    "joined, then used": ([X, Y], [esat.sum(esat.concatenate([X, Y[:2]]) ** 2) * Y]),
+    "stacked scalars": ([S, X], [esat.stack([S, X[0], S * X[1]])]),
+    "set": ([M, X], [esat.set_subtensor(M[1], X), esat.set_subtensor(M[:, 2], 3.0)]),
+    "set in a result": ([M, X], [esat.set_subtensor(esat.exp(M)[1:3, ::-1], X)]),
+    "added": ([M, X], [esat.inc_subtensor(M[::2], X), esat.inc_subtensor(M[1, 2], X[0])]),
+    "added float32": ([F], [esat.inc_subtensor(esat.tanh(F)[1:, :2], F[:3, 3:])]),
+    "added integers": ([K], [esat.inc_subtensor(K[:3], K[3:])]),
+    "added complex numbers": ([C], [esat.inc_subtensor(C[:2], C[:1:-1])]),
+    "overlapping parts": ([X], [esat.set_subtensor(X[1:], X[:-1]), esat.inc_subtensor(X[:-1], X[1:])]),
+    "gradient of parts": ([X], [esat.grad(esat.sum(X[1:] * X[:-1]) + X[2] ** 2, X)]),
+    "split": ([M], list(esat.split(M[:, :4], 2, axis=1))),
+    "reshaped": ([M], [esat.reshape(M.T, (2, 10)), esat.exp(esat.reshape(M, (20,)))]),
+    "axes of a tensor": ([T], [esat.transpose(T, (2, 0, 1)), esat.sum(esat.transpose(T, (2, 0, 1)), axis=1)]),
+    "strided kernels": ([M, N], [M[::2, ::2] + N[1::2, ::-2], esat.exp(M.T) * N.T]),
+    "strided sums": ([M], [esat.sum(M[:, ::2], axis=0), esat.sum(M.T, axis=1)]),
+    "diagonals": ([M], [esat.diagonal(M, 1) * 2.0, esat.diagonal(M, -2)]),
+    "asserted": ([X], [esat.assert_(X, X > -9.0) * 2.0]),
+    "specified": ([M], [esat.exp(esat.specify_shape(M, (4, None)))]),
+    "chosen": ([B, X, Y], [esat.ifelse(B, esat.concatenate([X, Y]), esat.concatenate([Y, esat.exp(X)]))]),
+    "chosen within a choice": (
+        [B, X, Y],
+        [esat.ifelse(B, esat.ifelse(X[0] > 0.0, esat.exp(X), X), Y + 1.0) * 2.0],
+    ),
+    "several chosen": ([B, X, Y], list(esat.ifelse(B, [X, esat.sin(Y)], [Y, X * 3.0]))),
+    "short rows": ([M], [esat.softmax(M[:, :3], axis=1)]),
+    "filled": ([S, M], [esat.full((2, 3), S), esat.broadcast_to(M[0], (3, 5))]),
+}
+
+
+def arrays_for(inputs, seed=0):
+    rng = np.random.default_rng(seed)
+    made = []
+    for variable in inputs:
+        dtype = variable.type.dtype
+        values = rng.standard_normal(SHAPES[variable]) * (1 if dtype[0] != "i" else 20)
+        if dtype == "bool":
+            values = seed % 2
+        elif dtype == "complex128":
+            values = values + 1j * rng.standard_normal(SHAPES[variable])
+        made.append(np.asarray(values, dtype))
+    return made
+
+
+def frequent(inputs, outputs, **named):
+    """A program that was called until its calls are native."""
+    program = esat.compile(esat.Graph(inputs, outputs, **named))
+    for _ in range(direct.CALLS + 1):
+        program(*arrays_for(inputs))
+    return program
+
+
+def is_native(program):
+    shared = getattr(program.entry, "__qualname__", "").startswith("_with_values")
+    return shared or type(program.entry).__name__ == "builtin_function_or_method"
+
+
+def as_tuple(results):
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.fixture(autouse=True)
+def few_calls(monkeypatch):
+    monkeypatch.setattr(direct, "CALLS", 3)
+    monkeypatch.setattr(direct, "RETRIED_AFTER", 2)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_native_calls_give_the_drivers_results(name):
+    inputs, outputs = PROGRAMS[name]
+    program = frequent(inputs, outputs)
+    assert is_native(program)
+    for seed in (1, 2):
+        arrays = arrays_for(inputs, seed)
+        before = [array.copy() for array in arrays]
+        wanted = as_tuple(program._calls.driver.call(*arrays))
+        found = as_tuple(program(*arrays))
+        again = as_tuple(program(*arrays))
+        out = tuple(np.zeros_like(one) for one in wanted)
+        program(*arrays, out=out if len(out) > 1 else out[0])
+        for one, other, third, given in zip(found, wanted, again, out, strict=True):
+            assert (one.dtype, one.shape, one.flags.c_contiguous) == (other.dtype, other.shape, True)
+            np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(given, other)
+            assert not np.shares_memory(one, third)
+            assert not any(np.shares_memory(one, array) for array in arrays)
+        for array, kept in zip(arrays, before, strict=True):
+            np.testing.assert_array_equal(array, kept)
+    assert is_native(program)
+
+
+def test_an_assertion_that_fails_raises_as_before_and_native_calls_go_on():
+    program = frequent([X, Y], [esat.exp(esat.assert_(X, X > -9.0, message="too small")), Y * 2.0])
+    assert is_native(program)
+    x, y = arrays_for([X, Y])
+    wrong = x.copy()
+    wrong[3] = -10.0
+    for _ in range(3):
+        with pytest.raises(AssertionFailed, match=r"too small"):
+            program(wrong, y)
+        np.testing.assert_array_equal(program(x, y)[0], program._calls.driver.call(x, y)[0])
+    assert is_native(program)
+
+
+def test_a_refusal_leaves_shared_variables_and_given_arrays_of_the_next_call_intact():
+    total = esat.shared(np.zeros(5), name="total")
+    program = frequent([X], [esat.sum(X)], updates={total: esat.assert_(total + X, X > -9.0)})
+    before = total.get_value()
+    with pytest.raises(AssertionFailed):
+        program(np.full(5, -10.0))
+    np.testing.assert_array_equal(total.get_value(), before)
+    program(np.ones(5))
+    np.testing.assert_array_equal(total.get_value(), before + 1.0)
+
+
+def test_what_may_be_refused_after_an_update_stays_with_the_driver():
+    total = esat.shared(np.zeros(5), name="total")
+    program = frequent([X], [esat.assert_(total + X, X > -9.0)], updates={total: total * 2.0 + X})
+    value = total.get_value()
+    with pytest.raises(AssertionFailed):
+        program(np.full(5, -10.0))
+    np.testing.assert_array_equal(total.get_value(), value)
+
+
+def test_parts_of_shared_variables_are_written_in_place():
+    state = esat.shared(np.zeros((3, 5)), name="state")
+    program = frequent([X], [X * 2.0], updates={state: esat.set_subtensor(state[1], X)})
+    assert is_native(program)
+    program(np.arange(5.0))
+    np.testing.assert_array_equal(state.get_value(), [np.zeros(5), np.arange(5.0), np.zeros(5)])
+
+
+def test_a_part_that_is_not_there_raises_as_before():
+    program = frequent([M], [esat.set_subtensor(M[3], 1.0)])
+    assert is_native(program)
+    for _ in range(6):
+        with pytest.raises(IndexingError):
+            program(np.ones((2, 5)))
+
+
+def test_sizes_that_do_not_fit_raise_as_before():
+    program = frequent([M, N], [esat.concatenate([M, N])])
+    wrong = [np.ones((2, 3)), np.ones((2, 4))]
+    with pytest.raises(EsatError) as by_driver:
+        program._calls.driver.call(*wrong)
+    for _ in range(6):
+        with pytest.raises(type(by_driver.value)):
+            program(*wrong)
+
+
+def test_threads_share_a_native_function():
+    program = frequent([X, Y], [esat.concatenate([esat.exp(X), Y])])
+
+    def call():
+        for number in range(300):
+            x = np.full(5, number / 300)
+            np.testing.assert_array_equal(program(x, x)[5:], x)
+
+    call_at_once(call, 4)
+
+
+def test_sides_that_are_not_chosen_are_not_computed():
+    program = frequent([B, X], [esat.ifelse(B, esat.assert_(X, X > 0.0) * 2.0, X)])
+    negative = -np.ones(5)
+    np.testing.assert_array_equal(program(np.asarray(False), negative), negative)
+    with pytest.raises(AssertionFailed):
+        program(np.asarray(True), negative)
+    assert is_native(program)
