@@ -41,7 +41,7 @@ from esat.codegen.ground.builtin_function import (
     python_function,
 )
 from esat.codegen.native_plan import ArraySpecification, Step
-from esat.codegen.native_text import DONE, REFUSED, StepWriter, array_bytes
+from esat.codegen.native_text import DONE, REFUSED, NativeStepWriter, array_bytes
 from esat.records import record
 
 _NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282
@@ -135,7 +135,7 @@ def _function_of_numpy(place: int) -> str:
     return pointer(table[place])
 
 
-class _Text(StepWriter):
+class _Text(NativeStepWriter):
     """The IR of one function."""
 
     def __init__(

@@ -29,10 +29,10 @@ from esat.codegen.native_plan import (
 )
 
 DONE, REFUSED = 0, OUT_OF_BOUNDS
-"""What ``%status`` holds at the end: that of a kernel that failed, or that a step refused the values it met."""
+"""What ``%status`` holds at the end, unless a kernel failed: that a step refused the values it met, or none."""
 
 
-class StepWriter(BodyWriter):
+class NativeStepWriter(BodyWriter):
     """Writes steps. ``%status`` is a word of the function, whose block ``ended`` comes after the steps."""
 
     def prepare_steps(self, steps: Sequence[Step]) -> None:

@@ -225,12 +225,7 @@ def _address(text: str) -> int:
     """The address of the function ``run`` of a module; its code stays as long as the process."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    machine = binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(),
-        features=binding.get_host_cpu_features().flatten(),
-        opt=_OPTIMIZATION,
-        jit=True,
-    )
+    machine = binding.Target.from_default_triple().create_target_machine(opt=_OPTIMIZATION, jit=True)
     engine = binding.create_mcjit_compiler(binding.parse_assembly(text), machine)
     engine.finalize_object()
     _engines.append(engine)
