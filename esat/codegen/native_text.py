@@ -29,7 +29,7 @@ from esat.codegen.native_plan import (
 )
 
 DONE, REFUSED = 0, OUT_OF_BOUNDS
-"""What ``%status`` holds at the end, unless a kernel failed: that a step refused the values it met, or none."""
+"""What ``%status`` holds at the end, unless a kernel failed: a step refused the values it met, or none did."""
 
 
 class NativeStepWriter(BodyWriter):
