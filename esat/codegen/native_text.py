@@ -29,7 +29,7 @@ from esat.codegen.native_plan import (
 )
 
 DONE, REFUSED = 0, OUT_OF_BOUNDS
-"""What ``%status`` holds at the end, unless a kernel failed: a step refused the values it met, or none did."""
+"""What ``%status`` holds at the end, unless a kernel failed: a step refused its values, or none did."""
 
 
 class NativeStepWriter(BodyWriter):
