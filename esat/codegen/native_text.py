@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.codegen.ground.builtin_function import BodyWriter, pointer
+from esat.codegen.ground.builtin_function import OUT_OF_BOUNDS, BodyWriter, pointer
 from esat.codegen.ground.movement import (
     AXES,
     all_true_function,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from llvmlite import binding
 
 from esat.codegen.ground.engines import engine_of, initialize
-from esat.codegen.native_call import ArraySpecification, KernelStep, NativeRecipe, Place, RoutineStep, Step
+from esat.codegen.native_call import NativeRecipe
+from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
 from esat.errors import CompileError
 from esat.records import record
 
@@ -113,14 +115,28 @@ class _Encoder:
             raise NotRecordedError("too much code")
         return [start, len(content)]
 
-    def _step(self, step: Step) -> list[Any]:
+    def _step(self, step: Step) -> dict[str, Any]:
+        """A step's fields by name; addresses of code as what they are found by."""
+        content = {one.name: self._value(getattr(step, one.name)) for one in fields(step)}
         if isinstance(step, KernelStep):
             if step.address not in self.codes:
                 raise NotRecordedError("a kernel without owner")
-            number = self.kernels.setdefault(step.address, len(self.kernels))
-            arrays = [[self._place(place), *_specification(array)] for place, array in step.arrays]
-            return ["kernel", number, arrays, list(step.integers)]
-        return ["routine", self._routine(step.address), [self._place(place) for place in step.pointers]]
+            content["address"] = self.kernels.setdefault(step.address, len(self.kernels))
+        elif isinstance(step, RoutineStep):
+            content["address"] = self._routine(step.address)
+        return {"step": type(step).__name__, "content": content}
+
+    def _value(self, value: Any) -> Any:
+        """What a step holds, as plain data."""
+        if isinstance(value, Place):
+            return {"place": self._place(value)}
+        if isinstance(value, ArraySpecification):
+            return {"array": [*_specification(value), value.strides]}
+        if isinstance(value, np.dtype):
+            return {"dtype": value.str}
+        if isinstance(value, tuple):
+            return [self._value(one) for one in value]
+        return self._step(value) if isinstance(value, Step) else value
 
     def _place(self, place: Place) -> list[Any]:
         if place.kind != "fixed":
@@ -221,7 +237,7 @@ class _Decoder:
         return NativeRecipe(
             tuple(_read_specification(*one) for one in self.content["inputs"]),
             tuple(outputs),
-            tuple(self._step(*one) for one in self.content["steps"]),
+            tuple(self._value(one) for one in self.content["steps"]),
             (tuple(self.blocks), tuple(engine for _, engine in self.kernels)),
             tuple(map(_library_functions, self.content["libraries"])),
             bool(self.content["unlocked"]),
@@ -259,11 +275,24 @@ class _Decoder:
         pool = pool_of(allocator(array.shape, array.dtype))
         return array if pool is None else ArraySpecification(array.dtype, array.shape, pool.bases)
 
-    def _step(self, kind: str, what: Any, arrays: Sequence[Any], integers: Sequence[int] = ()) -> Step:
-        if kind == "kernel":
-            passed = [(self._place(place), _read_specification(*one)) for place, *one in arrays]
-            return KernelStep(self.kernels[what][0], tuple(passed), tuple(integers))
-        return RoutineStep(_routine_address(*what), tuple(map(self._place, arrays)))
+    def _step(self, name: str, content: Mapping[str, Any]) -> Any:
+        values = {field: self._value(value) for field, value in content.items()}
+        if name == KernelStep.__name__:
+            values["address"] = self.kernels[values["address"]][0]
+        elif name == RoutineStep.__name__:
+            values["address"] = _routine_address(*values["address"])
+        return _STEPS[name](**values)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return tuple(map(self._value, value))
+        if not isinstance(value, dict):
+            return value
+        if "place" in value:
+            return self._place(value["place"])
+        if "array" in value:
+            return _read_specification(*value["array"])
+        return np.dtype(value["dtype"]) if "dtype" in value else self._step(value["step"], value["content"])
 
     def _place(self, place: Sequence[Any]) -> Place:
         kind, number, offset = place
@@ -272,12 +301,16 @@ class _Decoder:
         return Place(kind, number, offset)
 
 
+_STEPS: Mapping[str, Any] = {one.__name__: one for one in get_args(Step)}
 _shared: list[Any] = []
 """Engines with code that several kernels call, by names known to all engines: it stays."""
 
 
-def _read_specification(dtype: str, shape: Sequence[int]) -> ArraySpecification:
-    return ArraySpecification(np.dtype(dtype), tuple(shape))
+def _read_specification(
+    dtype: str, shape: Sequence[int], strides: Sequence[int] | None = None
+) -> ArraySpecification:
+    steps = None if strides is None else tuple(strides)
+    return ArraySpecification(np.dtype(dtype), tuple(shape), strides=steps)
 
 
 def _routine_address(package: Any, name: str) -> int:

@@ -12,12 +12,7 @@ from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.native_call import NativeRecipe
 from esat.codegen.threads import granted_threads, pool_address
 from esat.codegen.threads.calls import ChosenCalls
-from esat.graph import Apply, Constant, TensorType, Variable
-from esat.ops.accumulate import AccumulateProduct
-from esat.ops.contraction import MatMul
-from esat.ops.linalg.row_blocks import RowBlocks
-from esat.ops.linalg.rows_product import RowsProduct
-from esat.phases.group import Group
+from esat.graph import Constant, TensorType, Variable
 from esat.records import record
 from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
 from esat.runtime.native_memory import has_one_thread, made_in, returned

@@ -1,11 +1,14 @@
 """Steps that are no kernels in native functions: the driver's results, bit for bit, and its errors."""
 
+import json
+
 import numpy as np
 import pytest
 from callers import call_at_once
 
 import esat
 from esat.errors import AssertionFailed, EsatError, IndexingError
+from esat.recorded.content import decoded, encoded
 from esat.runtime import direct
 
 X, Y = esat.vector("x"), esat.vector("y")
@@ -119,6 +122,18 @@ def test_native_calls_give_the_drivers_results(name):
         for array, kept in zip(arrays, before, strict=True):
             np.testing.assert_array_equal(array, kept)
     assert is_native(program)
+    arrays = arrays_for(inputs, 3)
+    found = as_tuple(recorded(program, arrays)(*arrays))
+    for one, other in zip(found, as_tuple(program(*arrays)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def recorded(program, arrays):
+    """The native function that another process would find on disk."""
+    key = tuple(array.shape for array in arrays)
+    recipe = direct.recipe_in_one_thread(program._program, program._calls.table, key)
+    content, code = encoded(recipe)
+    return decoded(json.loads(json.dumps(content)), code).function(program._calls.driver.call)
 
 
 def test_an_assertion_that_fails_raises_as_before_and_native_calls_go_on():
