@@ -86,7 +86,7 @@ def frequent(inputs, outputs, **named):
 
 
 def is_native(program):
-    shared = getattr(program.entry, "__qualname__", "").startswith("_with_values")
+    shared = getattr(program.entry, "__qualname__", "").startswith("with_values")
     return shared or type(program.entry).__name__ == "builtin_function_or_method"
 
 
