@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from esat.runtime import Executable
 
 _LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "egglog", "networkx")
-_OPTIONAL = ("cupy", "numba_cuda", "graphviz", "jax", "torch", "pytensor", "onnx")
+_OPTIONAL = ("cupy", "numba_cuda", "jax", "torch")
 
 
 def doctor() -> tuple[list[str], bool]:

@@ -29,6 +29,7 @@ def test_what_is_unwanted_is_found() -> None:
     assert found["names used twice"] == ["Name: one.py, two.py"]
     assert found["questions about the machine elsewhere"] == ["esat/two.py:4: cpu_count"]
     assert found["private attributes without a reason"] == ["_hidden: one.py:4"]
+    assert set(found["requirements that nothing imports"]) == {*counts.required()} - {"numba"}
     assert set(found["reasons for private attributes that nobody uses"]) == set(counts.PRIVATE)
 
 

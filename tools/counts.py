@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import statistics
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -191,6 +193,26 @@ def _defined(tree: ast.Module) -> Iterator[str]:
             yield node.value  # a slot
 
 
+def required() -> list[str]:
+    """The packages that pyproject.toml requires."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [re.split(r"[^\w-]", line)[0] for line in project["dependencies"]]
+
+
+def named(found: list[Tree]) -> set[str]:
+    """Roots of the modules that files import, or look for by name."""
+    roots: set[str] = set()
+    for _, tree in found:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                roots |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                roots.add((node.module or "").split(".")[0])
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("find_spec"):
+                roots |= {one.value for one in node.args if isinstance(one, ast.Constant)}
+    return roots
+
+
 def unwanted(found: list[Tree]) -> dict[str, list[str]]:
     """What should not be there, by what it is."""
     private = private_attributes(found)
@@ -202,6 +224,7 @@ def unwanted(found: list[Tree]) -> dict[str, list[str]]:
             f"{name}: {', '.join(where)}" for name, where in private.items() if name not in PRIVATE
         ],
         "reasons for private attributes that nobody uses": sorted(PRIVATE.keys() - private.keys()),
+        "requirements that nothing imports": sorted(set(required()) - named(found)),
     }
 
 

@@ -7,7 +7,7 @@
 
 Carried are esat's files as they are in the work tree, and the packages that images for such machines lack:
 egglog (its native part, stripped: esat uses nothing else of it) and platformdirs. NumPy, SciPy, numba,
-numba-cuda, cupy, filelock and rich are expected there; pytest for the check; JAX and torch where they are to
+numba-cuda and cupy are expected there; pytest for the check; JAX and torch where they are to
 be compared.
 """
 
