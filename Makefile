@@ -6,13 +6,17 @@ BIN := $(VENV)/bin
 # Kernels and e-graph programs compiled by one run are taken up by the next.
 export PYTHONWARNINGS ?= default
 
-.PHONY: demo test lint kernels bench bench-peers gpu-build-check gpu-check gpu-bench gpu-carry clean
+.PHONY: demo wheel test lint kernels bench bench-peers gpu-build-check gpu-check gpu-bench gpu-carry clean
 
 demo: $(VENV)/.examples
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# A wheel, in the folder dist, that brings compiled rules: the one of `pip wheel .` compiles them when first used.
+wheel: $(VENV)/.examples
+	$(BIN)/python -m tools.wheel
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -1,7 +1,8 @@
 """How long a user waits for the first result of a process: an installed wheel beside JAX.
 
-Run ``python -m benchmarks.start [--rounds N] [--only PROGRAM ...] [--wheel PATH]``. It builds esat's wheel
-and installs it into an environment of its own, ``.peers/wheel``; JAX runs in its own, ``.peers/jax``.
+Run ``python -m benchmarks.start [--rounds N] [--only PROGRAM ...] [--wheel PATH]``. It makes esat's wheel
+(:mod:`tools.wheel`) and installs it into an environment of its own, ``.peers/wheel``; JAX runs in its own,
+``.peers/jax``.
 
 Each round starts one process a program and contender, cold and warm, in turns: cold ones find nothing on disk
 but bytecode and what the wheel brings, warm ones find what one process left before them in a cache directory;
@@ -27,9 +28,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.first_results import PROGRAMS, script
-from benchmarks.peers.client import ROOT
 from benchmarks.peers.environments import FOLDER, interpreter_of
 from esat.storage.store import DIRECTORY_VARIABLE
+from tools.wheel import make_wheel
 
 STAGES = ("import", "write", "compile", "call")
 TARGETS = {"cold": 2.0, "warm": 0.45}
@@ -47,13 +48,6 @@ class Start:
     @property
     def total(self) -> float:
         return sum(self.stages)
-
-
-def wheel(folder: Path) -> Path:
-    """A wheel of the working tree."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), "."]
-    subprocess.run(command, check=True, cwd=ROOT)
-    return next(folder.glob("esat-*.whl"))
 
 
 def installed(path: Path) -> Path:
@@ -158,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     jax = interpreter_of("jax", {})
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
-        pythons = {"esat": installed(options.wheel or wheel(Path(folder)))}
+        pythons = {"esat": installed(options.wheel or make_wheel(Path(folder)))}
         if jax is None:
             print("JAX is not installed: python -m benchmarks.peers.environments jax", file=sys.stderr)
         else:

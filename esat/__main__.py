@@ -28,6 +28,7 @@ _ENTRIES = {
     "egraph": "e-graphs",
     "accuracy": "verdicts on accuracy",
     "rules": "sets of compiled rules",
+    "program": "recorded programs",
     "choice": "choices",
     "native": "sets of the compiler's own loops",
     "cubin": "device kernels",

@@ -16,11 +16,22 @@ _ROOMS = ("egraph", "extract", "rules", "graph", "ops")
 
 
 @functools.cache
+def _sources() -> str:
+    package = Path(__file__).resolve().parent.parent
+    return digest_of(digest_of_sources(package / room) for room in _ROOMS)
+
+
+@functools.cache
 def code_digest() -> str:
     """Stands for the code of this process: esat's own, and the build of egglog."""
-    package = Path(__file__).resolve().parent.parent
-    sources = [digest_of_sources(package / room) for room in _ROOMS]
-    return digest_of([*sources, *_engine()])
+    return digest_of([_sources(), *_engine()])
+
+
+def _engine_version() -> list[str]:
+    """Stands for the release of egglog on all platforms; for its build where it is no release."""
+    module = native_module_file()
+    names = [folder.name for folder in module.parent.parent.glob("egglog-*.dist-info")]
+    return names if len(names) == 1 else _engine()
 
 
 def _engine() -> list[str]:
@@ -40,4 +51,13 @@ def _engine() -> list[str]:
 
 def program_digest(selection: RuleSelection, signature: Signature, strict: bool) -> str:
     """Stands for everything that an engine may hold before the terms of a graph."""
-    return digest_of([code_digest(), repr(strict), repr(list(signature.values())), selection.digest])
+    return digest_of([code_digest(), *_texts(selection, signature, strict)])
+
+
+def rules_digest(selection: RuleSelection, signature: Signature, strict: bool) -> str:
+    """Stands for everything that compiled rules depend on, whatever the platform: a wheel brings some."""
+    return digest_of([_sources(), *_engine_version(), *_texts(selection, signature, strict)])
+
+
+def _texts(selection: RuleSelection, signature: Signature, strict: bool) -> list[str]:
+    return [repr(strict), repr(list(signature.values())), selection.digest]

@@ -10,7 +10,7 @@ from esat.egraph.modules import Module
 from esat.egraph.rule_compiler import Chunk, CompiledRules
 from esat.records import record
 from esat.rules.rule import Rule
-from esat.storage import DiskStore, default_directory, digest_of
+from esat.storage import SHIPPED, DiskStore, default_directory, digest_of
 
 
 @record(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PreparedRules:
 
 @cache
 def _store() -> DiskStore:
-    return DiskStore(default_directory(), "rules")
+    return DiskStore(default_directory(), "rules", shipped=SHIPPED)
 
 
 def prepared_rules(

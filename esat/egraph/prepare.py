@@ -20,7 +20,7 @@ from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.fills import fills_program
-from esat.egraph.identity import program_digest
+from esat.egraph.identity import rules_digest
 from esat.egraph.joins import MatchBound, join_of
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
@@ -248,7 +248,7 @@ def _compiled(program: RuleProgram) -> CompiledRules:
     """All rules; those of the package, which are many, are compiled once for whatever a user adds."""
     files = program.selection.files
     package = RuleSelection(tuple(file for file in files if file.file.startswith(str(PACKAGE_RULES))))
-    digest = program_digest(package, program.signature, program.strict)
+    digest = rules_digest(package, program.signature, program.strict)
     known = compiled_rules(digest, package.rules, lambda: _compile(program, package))
     return known if package.files == files else _compile(program, program.selection, known)
 
@@ -294,7 +294,8 @@ def prepared(program: RuleProgram) -> PreparedProgram:
         For a rule that uses an unknown op, a wrong number of operands, or could change a type.
     """
     rules = program.selection.rules
-    return PreparedProgram(program, prepared_rules(program.digest, rules, lambda: _prepare(program)))
+    digest = rules_digest(program.selection, program.signature, program.strict)
+    return PreparedProgram(program, prepared_rules(digest, rules, lambda: _prepare(program)))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from llvmlite import binding
 from esat.errors import CompileError
 from esat.native.host import description, target_machine
 from esat.native.types import ArrayType, Record, Scalar, record_of, signature_of
-from esat.storage import DiskStore, default_directory, digest_of, digest_of_sources
+from esat.storage import SHIPPED, DiskStore, default_directory, digest_of, digest_of_sources
 
 _WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")
 
@@ -34,7 +34,7 @@ class Library:
 
     def __init__(self, functions: Sequence[Callable[..., Any]], store: DiskStore | None = None) -> None:
         self._functions = functions
-        self._store = DiskStore(default_directory(), "native") if store is None else store
+        self._store = DiskStore(default_directory(), "native", shipped=SHIPPED) if store is None else store
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The compiled form of one of the functions.
@@ -66,7 +66,7 @@ class Library:
         return engine
 
     def _key(self) -> str:
-        """Of all that object code depends on: sources, the translator, LLVM and the processor."""
+        """Of all that object code depends on: sources, the translator, LLVM and the system."""
         names = [f"{function.__module__}.{function.__qualname__}" for function in self._functions]
         packages = {Path(inspect.getfile(function)).parent for function in self._functions}
         sources = [digest_of_sources(package) for package in sorted({*packages, Path(__file__).parent})]

@@ -10,12 +10,12 @@ from typing import Any
 
 from esat.rules.reader import Position, read_forms
 from esat.rules.rule import Rule, RuleFile, Ruleset, read_rules
-from esat.storage import DiskStore, default_directory, digest_of, digest_of_sources
+from esat.storage import SHIPPED, DiskStore, default_directory, digest_of, digest_of_sources
 
 
 @cache
 def _store() -> DiskStore:
-    return DiskStore(default_directory(), "rules")
+    return DiskStore(default_directory(), "rules", shipped=SHIPPED)
 
 
 @cache
@@ -44,8 +44,8 @@ def read_files(paths: Sequence[Path], store: DiskStore | None = None) -> list[Ru
     except (OSError, UnicodeDecodeError):
         return [read_rules(path) for path in paths]  # which tells what is wrong
     kept = _store() if store is None else store
-    key = digest_of([_reader(), *map(str, paths), *texts])
-    files = kept.load(key, lambda payload: _decoded(bytes(payload)))
+    key = digest_of([_reader(), *(path.name for path in paths), *texts])
+    files = kept.load(key, lambda payload: _decoded(bytes(payload), paths))
     if files is None:
         files = [read_rules(text, file=str(path)) for path, text in zip(paths, texts, strict=True)]
         kept.save(key, _encoded(files))
@@ -62,11 +62,12 @@ def _plain(file: RuleFile) -> tuple[object, ...]:
 
     rules = [(*defaults(rule), rule.ruleset, rule.kind, rule.source) for rule in file.rules]
     declarations = [(form.source, *form.position[1:]) for form in file.declarations]
-    return file.file, rules, [defaults(ruleset) for ruleset in file.rulesets], declarations
+    return rules, [defaults(ruleset) for ruleset in file.rulesets], declarations
 
 
-def _decoded(payload: bytes) -> list[RuleFile]:
-    return [_file(*plain) for plain in json.loads(payload)]
+def _decoded(payload: bytes, paths: Sequence[Path]) -> list[RuleFile]:
+    """Files as they stand here: they may have been read elsewhere."""
+    return [_file(str(path), *plain) for path, plain in zip(paths, json.loads(payload), strict=True)]
 
 
 def _file(file: str, rules: list[Any], rulesets: list[Any], declarations: list[Any]) -> RuleFile:

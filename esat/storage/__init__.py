@@ -8,13 +8,21 @@ Keys are ``digests``. ``whole`` writes single files, such as profiles of machine
 from esat.storage.digests import digest_of, digest_of_sources, package_digest
 from esat.storage.directory import KINDS, EntryDirectory, StoredFile, UnusableDirectoryError
 from esat.storage.entry import DamagedEntryError
-from esat.storage.store import DEFAULT_LIMIT, DIRECTORY_VARIABLE, CacheWarning, DiskStore, default_directory
+from esat.storage.store import (
+    DEFAULT_LIMIT,
+    DIRECTORY_VARIABLE,
+    SHIPPED,
+    CacheWarning,
+    DiskStore,
+    default_directory,
+)
 from esat.storage.whole import write_whole
 
 __all__ = [
     "DEFAULT_LIMIT",
     "DIRECTORY_VARIABLE",
     "KINDS",
+    "SHIPPED",
     "CacheWarning",
     "DamagedEntryError",
     "DiskStore",

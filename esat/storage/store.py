@@ -17,6 +17,9 @@ from esat.storage.directory import EntryDirectory, StoredFile, UnusableDirectory
 DIRECTORY_VARIABLE = "ESAT_CACHE_DIR"
 """Environment variable that names the cache directory."""
 
+SHIPPED = Path(__file__).resolve().parent.parent / "shipped"
+"""The entries that a wheel brings, where ``make wheel`` made it: read, never written."""
+
 DEFAULT_LIMIT = 512 * 2**20
 """Bytes on disk, of entries of all kinds together."""
 
@@ -39,10 +42,15 @@ class DiskStore:
         What the entries are: a short word, the ending of their files.
     limit
         Bytes that the entries of all kinds may take on disk.
+    shipped
+        Another directory, whose entries are taken where the first has none.
     """
 
-    def __init__(self, path: Path | None, kind: str, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(
+        self, path: Path | None, kind: str, limit: int = DEFAULT_LIMIT, shipped: Path | None = None
+    ) -> None:
         self.kind = kind
+        self._shipped = shipped
         self._write_failed = False
         self._directory: EntryDirectory | None = None
         if path is not None:
@@ -63,15 +71,28 @@ class DiskStore:
         :class:`CacheWarning`. ``read`` sees bytes only that were written whole under this key.
         """
         if self._directory is None:
-            return None
+            return self._load_shipped(key, read)
         try:
             content = self._directory.read(self._name(key), entry_format.check_size)
             if content is None:
-                return None
+                return self._load_shipped(key, read)
             return read(entry_format.decode(key, self.kind, content))
         except Exception as error:  # whole entries can still name what this installation lacks
             self._warn(f"entry {key[:16]} cannot be loaded and will be made again: {error}")
             self._directory.remove(self._name(key))
+            return None
+
+    def _load_shipped(self, key: str, read: Callable[[memoryview], Content]) -> Content | None:
+        if self._shipped is None:
+            return None
+        try:
+            content = (self._shipped / self._name(key)).read_bytes()
+        except OSError:
+            return None
+        try:
+            return read(entry_format.decode(key, self.kind, content))
+        except Exception as error:
+            self._warn(f"shipped entry {key[:16]} cannot be loaded: {error}")
             return None
 
     def save(self, key: str, payload: bytes) -> None:

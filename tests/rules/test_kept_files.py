@@ -53,6 +53,16 @@ def test_the_rules_of_the_package_come_back_as_they_were(store, reads):
             assert (form.position, form.source) == (again.position, again.source)
 
 
+def test_files_that_were_read_elsewhere_stand_where_they_are(store, reads, tmp_path):
+    (path,) = [path for path in PATHS if path.name == sorted(one.name for one in PATHS)[0]]
+    (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    read_files([tmp_path / path.name], store)
+    (file,) = read_files([path], store)
+    assert len(reads) == 1
+    assert file == read_rules(path)
+    assert {rule.position.file for rule in file.rules} == {str(path)}
+
+
 def test_a_changed_file_is_read_anew(store, reads, tmp_path):
     path = tmp_path / "mine.egg"
     path.write_text('(ruleset r)\n(rewrite (Neg (Neg x)) x :ruleset r :name "twice")')

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from esat.storage import DiskStore, EntryDirectory, entry
+from esat.storage import CacheWarning, DiskStore, EntryDirectory, entry
 
 KEY = "ab" * 32
 NAME = f"{KEY}.kernel"
@@ -164,3 +164,21 @@ def test_a_file_of_another_size_is_not_read(folder, begin):
     with pytest.warns(Warning, match="will be made again"):
         assert store.load(KEY, bytes) is None
     assert not (folder / NAME).exists()
+
+
+def test_shipped_entries_stand_in_for_missing_ones(tmp_path, folder):
+    shipped = tmp_path / "shipped"
+    DiskStore(shipped, "rules").save(KEY, b"shipped")
+    for path in (folder, None):
+        store = DiskStore(path, "rules", shipped=shipped)
+        assert store.load(KEY, bytes) == b"shipped"
+        assert store.load("cd" * 32, bytes) is None
+    store = DiskStore(folder, "rules", shipped=shipped)
+    store.save(KEY, b"own")
+    assert store.load(KEY, bytes) == b"own"
+    assert DiskStore(shipped, "rules").load(KEY, bytes) == b"shipped"
+    (shipped / f"{KEY}.rules").write_bytes(b"damaged")
+    store.clear()
+    with pytest.warns(CacheWarning, match="shipped"):
+        assert store.load(KEY, bytes) is None
+    assert (shipped / f"{KEY}.rules").exists()
