@@ -163,6 +163,7 @@ class _Bench:
         call, kernel_call, matrix_call, library_call = self.overheads()
         bandwidths = self.bandwidths()
         rates = self.matrices()
+        indexed = self.indexed()
         block, structured_call = self.structured()
         return MachineProfile(
             element_rate=1.0 / plain,
@@ -173,6 +174,8 @@ class _Bench:
             ),
             reduction_rate=self.reduction(bandwidths[0]),
             transposed_rate=self.transposed(),
+            gather_rate=indexed[0],
+            scatter_rate=indexed[1],
             matrix_rate=rates[0],
             matrix_single_speedup=rates[1],
             matrix_half=rates[2],
@@ -270,6 +273,17 @@ class _Bench:
         operands = self.values(256, 256), self.values(256, 256)
         turned, plain = (partial(_compiled([x, y], sum_), *operands) for sum_ in (x + y.T, x + y))
         return 256.0 * 256.0 / _seconds_beyond(turned, plain)
+
+    def indexed(self) -> tuple[float, float]:
+        """Elements a second that are read by an index array, and that are added where it says."""
+        x, i, y = vector("x"), vector("i", dtype="int64"), vector("y")
+        places = np.random.default_rng(self.seed).integers(0, VECTOR, VECTOR)
+        array = self.values(VECTOR)
+        rates = []
+        for program in (_compiled([x, i, y], x[i] + y), _compiled([x, i, y], x.at[i].add(y))):
+            many, few = (partial(program, array, places[:count], array[:count]) for count in (VECTOR, 2))
+            rates.append((VECTOR - 2.0) / _seconds_beyond(many, few))
+        return rates[0], rates[1]
 
     def library(self) -> float:
         """Flops a second of NumPy's own loops, as the records of their ops count them."""

@@ -87,7 +87,25 @@ UNARY = [f"m.{name}(x)" for name in _UNARY_NAMES] + [
     "1 / (1 + m.exp(-x))",
     "x.astype('int8')",
 ]
+INDEXED = [
+    "x[m.asarray([0, 0, -1])]",
+    "x[..., m.asarray([[0], [-1]])]",
+    "x[m.asarray([-1, 0]), ..., m.asarray([0, 0])]",
+    "x[m.asarray([0, 1, 0]), None]",
+    "x[:, m.asarray([0, -1])] * 2",
+    "m.exp(-m.abs(x))[m.asarray([0, 0])]",
+    "x[m.asarray([0, 0, -1])].sum(axis=0)",
+    "x[m.clip(y, -1, 0).astype('int64')]",
+    "x[(y > 0).astype('uint8')]",
+    "x[..., (y > 0).astype('int64')].sum(axis=-1)",
+    "x[(y > 0).astype('int64'), m.asarray([0])] - 1",
+    "m.tanh(x[(y > 0).astype('int32')]) * y.sum()",
+]
+"""Parts that index arrays choose, computed ones too, and what is computed with them."""
 POOL = CALLS + LINALG_CALLS + UNARY * 12 + BINARY * 10
+TWO_OPERANDS = {*BINARY, *(text for text in INDEXED if "y" in text)}
+INDEXING = INDEXED * 6 + UNARY + BINARY
+"""A family of programs that read by index arrays in every other step."""
 UNSTABLE_NAMES = (
     "svd(x, False", "qr(", "eigh(", "argsort", "lu(", "linalg.svd", "slogdet", "solve_triangular",
     "logsumexp(x, 0, x",
@@ -140,7 +158,8 @@ class RandomProgram:
     is no output: a comparison of two equal numbers, what is left of a cancellation.
     """
 
-    def __init__(self, seed: int, size: int) -> None:
+    def __init__(self, seed: int, size: int, pool: Sequence[str] = POOL) -> None:
+        self.pool = pool
         self.rng = np.random.default_rng(seed)
         names = [name for name in DTYPES for _ in range(WEIGHTS.get(name, 1))]
         self.inputs = []
@@ -172,13 +191,13 @@ class RandomProgram:
         ]
 
     def grow(self) -> None:
-        text = POOL[self.rng.integers(len(POOL))]
+        text = self.pool[self.rng.integers(len(self.pool))]
         if any(name in text for name in UNSTABLE_NAMES):
             return
         recent = max(0, len(self.exact) - 4) if self.rng.random() < 0.6 else 0
         operands = tuple(
             int(self.rng.integers(recent if number == 0 else 0, len(self.exact)))
-            for number in range(2 if text in BINARY else 1)
+            for number in range(2 if text in TWO_OPERANDS else 1)
         )
         step = Step(text, operands, None)
         try:
@@ -261,7 +280,9 @@ def may_broadcast(variable: Any, array: np.ndarray) -> bool:
     return all(known == 1 for known, size in zip(variable.type.shape, array.shape, strict=True) if size == 1)
 
 
-def check_program(seed: int, size: int, choose: random.Random, compiled: int = 2) -> int:
+def check_program(
+    seed: int, size: int, choose: random.Random, compiled: int = 2, pool: Sequence[str] = POOL
+) -> int:
     """Run one program as written, alone and beside other outputs, sizes declared or not; how many ways.
 
     Raises
@@ -271,7 +292,7 @@ def check_program(seed: int, size: int, choose: random.Random, compiled: int = 2
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        program = RandomProgram(seed, size)
+        program = RandomProgram(seed, size, pool)
         if not program.outputs:
             return 0
         ways = 0

@@ -22,6 +22,7 @@ from esat.egraph.forms import op_of
 from esat.egraph.program import SUPERSEDED
 from esat.egraph.terms import RankedOp
 from esat.errors import EsatError
+from esat.extract.indexed_cost import indexed_seconds
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_counts, plan_ops, step_flops
 from esat.extract.structured_cost import normal_seconds, structured_seconds
@@ -30,6 +31,7 @@ from esat.graph import Family, Op, TensorType, Variable
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.contraction import MATMUL, MatMul
+from esat.ops.index.write import PartWrite
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.structured import PRODUCTS, StructuredProduct
 from esat.ops.reduction import REDUCERS
@@ -243,7 +245,15 @@ class CostModel:
             result = result._replace(shape=(1.0,) * _result_rank(known.op, ranked))
         return self._instance(known.op, ranked, result)
 
+    def indexed(self, op: Op, operands: Sequence[Value], result: Value) -> float | None:
+        """Seconds of reading or writing by index arrays in a kernel; None for what is no such thing."""
+        return indexed_seconds(self.machine, op, operands, result)
+
     def _instance(self, op: Op, operands: Sequence[Value], result: Value) -> float:
+        indexed = self.indexed(op, operands, result)
+        if indexed is not None:
+            # What is written is a kernel's result, what is read may be computed with.
+            return indexed + (self.machine.kernel_call if isinstance(op, PartWrite) else 0.0)
         shapes = [tuple(int(size) for size in operand.shape) for operand in operands]
         sizes = [operand.itemsize for operand in operands] + [result.itemsize]
         return _VIEW_SECONDS + self.library_seconds(

@@ -13,7 +13,7 @@ from esat.errors import ParameterError
 from esat.records import record
 from esat.storage import write_whole
 
-FORMAT = 3
+FORMAT = 4
 """Version of the stored form; a profile of another version is not read."""
 VARIABLE = "ESAT_MACHINE_PROFILE"
 """Environment variable with the path of the profile to use instead of the one in the user's cache."""
@@ -36,6 +36,9 @@ class MachineProfile:
         Elements a second that a kernel sums, in float64.
     transposed_rate
         Elements a second read against their order in memory.
+    gather_rate, scatter_rate
+        Elements a second that a kernel reads by index arrays, and that it adds to places which those say, all
+        in the core's own cache. 0 where kernels do neither.
     matrix_rate, matrix_single_speedup
         Floating-point operations a second of a large float64 matrix product; the factor of float32.
     matrix_half
@@ -73,6 +76,8 @@ class MachineProfile:
     transcendental: float = 2.8
     reduction_rate: float = 6.0e10
     transposed_rate: float = 9.0e8
+    gather_rate: float = 1.2e9
+    scatter_rate: float = 1.0e9
     matrix_rate: float = 1.0e11
     matrix_single_speedup: float = 2.0
     matrix_half: float = 12.0

@@ -104,6 +104,9 @@ class DeviceProfile:
             single_speedup=self.single_speedup,
             reduction_rate=self.element_rate,
             transposed_rate=self.transposed_rate,
+            # Its library reads and writes by index arrays.
+            gather_rate=0.0,
+            scatter_rate=0.0,
             matrix_rate=self.matrix_rate,
             matrix_single_speedup=self.matrix_single_speedup,
             matrix_half=self.matrix_half,

@@ -19,6 +19,7 @@ from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPE_NUMBER
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.part import part_of
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.sparse.record import EXPECTED_DENSITY
@@ -47,7 +48,7 @@ def group_seconds(group: Group, model: CostModel, shapes: Shapes = NO_SHAPES) ->
     if group.kind == "library":
         return _library_seconds(group.nodes[0], model, shapes)
     machine = model.machine
-    moved = sum(expected_bytes(variable, shapes) for variable in (*group.inputs, *group.outputs))
+    moved = sum(expected_bytes(variable, shapes) for variable in (*_read_whole(group), *group.outputs))
     work = sum(_work_seconds(node, model, shapes) for node in group.nodes)
     return machine.kernel_call + machine.kernel(work, moved / machine.bandwidth(moved))
 
@@ -61,8 +62,23 @@ def _work_seconds(node: Apply, model: CostModel, shapes: Shapes) -> float:
         return expected_value(operand, shapes).size / machine.transposed_rate if against else 0.0
     if node.op.constructor in REDUCING:
         return machine.fused_op + model.reducing(node.op.constructor, expected_value(operand, shapes))
+    operands = [expected_value(variable, shapes) for variable in node.inputs]
+    indexed = model.indexed(node.op, operands, expected_value(result, shapes))
+    if indexed is not None:
+        return indexed
     flops = flops_of(node.op) if node.op.family is Family.ELEMENTWISE else 1.0
     return machine.fused_op + model.arithmetic(flops, expected_value(result, shapes))
+
+
+def _read_whole(group: Group) -> list[Variable]:
+    """The inputs of a kernel, but for those of which parts alone are read or written."""
+    read = {
+        variable
+        for node in group.nodes
+        for place, variable in enumerate(node.inputs)
+        if place or part_of(node) is None
+    }
+    return [variable for variable in group.inputs if variable in read]
 
 
 def _library_seconds(node: Apply, model: CostModel, shapes: Shapes) -> float:
