@@ -314,10 +314,9 @@ def _read_specification(
 
 
 def _routine_address(package: Any, name: str) -> int:
-    from esat.codegen.ground.blas_library import numpy_function_address
-    from esat.codegen.matmul.small_products import function_address
+    from esat.codegen.matmul.small_products import address_named
 
-    address = function_address(name) if package == "scipy" else numpy_function_address(name)
+    address = address_named(name, package)
     if address is None:
         raise CompileError(f"{package} has no {name}")
     return address

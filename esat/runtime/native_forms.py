@@ -20,10 +20,21 @@ from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.join import Join, Split
+from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
+from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape
+from esat.runtime.native_linalg import (
+    cholesky,
+    determinant,
+    factor_solved,
+    inverse,
+    solved,
+    triangular_solved,
+)
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native_products import product, row_blocks, rows_product
 from esat.runtime.program import Program
@@ -215,6 +226,13 @@ _FORMS: Mapping[type[Op], Form] = MappingProxyType(
         SetSubtensor: _written,
         IncSubtensor: _written,
         AccumulateProduct: product,
+        Cholesky: cholesky,
+        Solve: solved,
+        SolveTriangular: triangular_solved,
+        CholeskySolve: factor_solved,
+        Inverse: inverse,
+        Determinant: determinant,
+        SignLogDeterminant: determinant,
         RowsProduct: rows_product,
         RowBlocks: row_blocks,
     }

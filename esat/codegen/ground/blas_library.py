@@ -169,6 +169,19 @@ def numpy_function_address(name: str) -> int | None:
     return None if found is None else ctypes.cast(cast(Any, found), ctypes.c_void_p).value
 
 
+@functools.cache
+def lapack_address(name: str, package: Package) -> int | None:
+    """The address of a function of LAPACK, such as ``dpotrf``, in the OpenBLAS of NumPy's or SciPy's wheel.
+
+    It takes pointers; integers have 64 bits in NumPy's, 32 in SciPy's. None for another library.
+    """
+    if package == "numpy":
+        return numpy_function_address(name)
+    load_blas()
+    found = _function("scipy.libs", f"scipy_{name}_", None)
+    return None if found is None else ctypes.cast(cast(Any, found), ctypes.c_void_p).value
+
+
 def core_type(
     environment: Mapping[str, str], detected: str | None, loaded: bool, is_wide: bool
 ) -> str | None:

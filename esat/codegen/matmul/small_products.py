@@ -9,7 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from esat.codegen.ground.blas_library import LETTERS, Package, blas_function, numpy_function_address
+from esat.codegen.ground.blas_library import (
+    LETTERS,
+    Package,
+    blas_function,
+    lapack_address,
+    numpy_function_address,
+)
 from esat.graph.op import Array
 
 Argument = int | Literal["left", "right", "output"]
@@ -50,7 +56,7 @@ def product_pointers(
     (rows, inner), columns = left_shape, right_shape[1]
     left: _Matrix = ("left", rows, inner, (left_strides[0], left_strides[1]))
     right: _Matrix = ("right", inner, columns, (right_strides[0], right_strides[1]))
-    numbers = _Numbers(dtype, package)
+    numbers = RoutineNumbers(dtype, package)
     if columns == 1:
         return _matrix_vector(numbers, left, right, scales, by_column=True)
     if rows == 1:
@@ -80,7 +86,7 @@ def product_pointers(
 
 
 def _matrix_vector(
-    numbers: _Numbers, matrix: _Matrix, vector: _Matrix, scales: tuple[float, float], by_column: bool
+    numbers: RoutineNumbers, matrix: _Matrix, vector: _Matrix, scales: tuple[float, float], by_column: bool
 ) -> tuple[int, tuple[Argument, ...], object] | None:
     name, rows, columns, _ = matrix
     order, address = _order(matrix), numbers.address("gemv")
@@ -130,7 +136,11 @@ def _order(matrix: _Matrix) -> tuple[Literal["C", "F"], int] | None:
     return None
 
 
-class _Numbers:
+_PRODUCTS = ("gemm", "gemv")
+_LAPACK = ("potrf", "potrs", "gesv", "getrf", "trtrs")
+
+
+class RoutineNumbers:
     """Owns the numbers that a package's BLAS is called with pointers to: they are in ``kept``."""
 
     def __init__(self, dtype: str, package: Package) -> None:
@@ -162,11 +172,18 @@ class _Numbers:
 
 @functools.cache
 def named_functions(package: Package) -> Mapping[int, str]:
-    """The addresses of the functions that products call, with their names."""
-    address = function_address if package == "scipy" else numpy_function_address
-    names = [f"{letter}{name}" for letter in LETTERS.values() for name in ("gemm", "gemv")]
-    found = {name: address(name) for name in names}
+    """The addresses of the functions that native functions call, with their names."""
+    names = [letter + name for letter in LETTERS.values() for name in _PRODUCTS]
+    names += [letter + name for letter in "sd" for name in _LAPACK]
+    found = {name: address_named(name, package) for name in names}
     return {place: name for name, place in found.items() if place is not None}
+
+
+def address_named(name: str, package: Package) -> int | None:
+    """The address of a function of a package's BLAS or LAPACK; None where it has another library."""
+    if name[1:] in _LAPACK:
+        return lapack_address(name, package)
+    return function_address(name) if package == "scipy" else numpy_function_address(name)
 
 
 @functools.cache

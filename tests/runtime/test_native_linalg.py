@@ -1,0 +1,141 @@
+"""Factorizations and systems of equations in native functions: the driver's bits, and its errors."""
+
+import json
+
+import numpy as np
+import pytest
+
+import esat
+from esat.codegen.ground.blas_library import lapack_address
+from esat.errors import LinearAlgebraError
+from esat.linalg import cho_solve, cholesky, det, inv, slogdet, solve, solve_triangular
+from esat.recorded.content import decoded, encoded
+from esat.runtime import direct
+
+pytestmark = pytest.mark.skipif(
+    None in (lapack_address("dpotrf", "numpy"), lapack_address("dtrtrs", "scipy")),
+    reason="NumPy or SciPy has another library than the OpenBLAS of its wheel",
+)
+SIZE = 6
+M = esat.matrix("m", shape=(SIZE, SIZE))
+S = esat.matrix("s", shape=(SIZE, SIZE), dtype="float32")
+B = esat.matrix("b", shape=(SIZE, 3))
+V = esat.vector("v", shape=(SIZE,))
+T = esat.tensor("t", shape=(3, SIZE, SIZE), dtype="float64")
+F = cholesky(M)
+R = esat.tensor("r", shape=(3, SIZE, 2), dtype="float64")
+
+PROGRAMS = {
+    "cholesky": ([M], [cholesky(M), cholesky(M, upper=True)]),
+    "float32": ([S], [solve_triangular(S, S.T[:, :2], lower=True)]),
+    "cholesky of a batch": ([T], [cholesky(T)]),
+    "solve": ([M, B, V], [solve(M, B), solve(M, V)]),
+    "solve a batch": ([T, R, M], [solve(T, R), solve(M, R)]),
+    "inverse": ([M], [inv(M), inv(M[::-1].T)]),
+    "determinants": ([M, T], [*slogdet(M), det(T), *slogdet(T[:2])]),
+    "triangular": (
+        [M, B, V],
+        [
+            solve_triangular(M, B, lower=True),
+            solve_triangular(M.T, V, lower=True),
+            solve_triangular(M, V, lower=False, unit_diagonal=True),
+            solve_triangular(M[::-1], B, lower=False),
+        ],
+    ),
+    "triangular batch": ([T, R], [solve_triangular(T, R, lower=True)]),
+    "from a factor": ([M, B, V], [cho_solve((M, True), B), cho_solve((M, False), V)]),
+    "a likelihood": (
+        [M, V],
+        [esat.sum(solve_triangular(F, V, lower=True) ** 2) + esat.sum(esat.log(esat.diagonal(F)))],
+    ),
+}
+
+
+def arrays_for(inputs, seed=0):
+    rng = np.random.default_rng(seed)
+    made = []
+    for variable in inputs:
+        values = rng.standard_normal(variable.type.shape)
+        if values.shape[-1] == SIZE and values.ndim > 1:
+            values = values @ np.swapaxes(values, -1, -2) + 0.3 * np.eye(SIZE)
+        made.append(values.astype(variable.type.dtype))
+    return made
+
+
+def frequent(inputs, outputs):
+    program = esat.compile(esat.Graph(inputs, outputs))
+    for _ in range(direct.CALLS + 1):
+        program(*arrays_for(inputs))
+    assert type(program.entry).__name__ == "builtin_function_or_method"
+    return program
+
+
+def as_tuple(results):
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.fixture(autouse=True)
+def few_calls(monkeypatch):
+    monkeypatch.setattr(direct, "CALLS", 3)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_native_calls_give_the_drivers_results(name):
+    inputs, outputs = PROGRAMS[name]
+    program = frequent(inputs, outputs)
+    arrays = arrays_for(inputs, 1)
+    before = [array.copy() for array in arrays]
+    recipe = direct.recipe_in_one_thread(
+        program._program, program._calls.table, tuple(array.shape for array in arrays)
+    )
+    content, code = encoded(recipe)
+    elsewhere = decoded(json.loads(json.dumps(content)), code).function(program._calls.driver.call)
+    wanted = as_tuple(program._calls.driver.call(*arrays))
+    for found in (program(*arrays), program(*arrays), elsewhere(*arrays)):
+        for one, other in zip(as_tuple(found), wanted, strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            np.testing.assert_array_equal(one, other)
+    for array, kept in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+@pytest.mark.parametrize(
+    ("output", "wrong", "reason"),
+    [
+        (lambda: cholesky(M), -np.eye(SIZE), "positive definite"),
+        (lambda: solve(M, V), np.ones((SIZE, SIZE)), "singular"),
+        (lambda: inv(M), np.zeros((SIZE, SIZE)), "singular"),
+        (lambda: solve_triangular(M, V, lower=True), np.tri(SIZE, k=-1), "singular"),
+    ],
+)
+def test_what_is_refused_raises_as_before(output, wrong, reason):
+    result = output()
+    inputs = [M] if reason != "singular" else [M, V]
+    program = frequent(inputs, [result + 0.0 * (V if len(inputs) > 1 else M)])
+    rest = arrays_for(inputs)[1:]
+    with pytest.raises(LinearAlgebraError) as by_driver:
+        program._calls.driver.call(wrong, *rest)
+    for _ in range(3):
+        with pytest.raises(LinearAlgebraError, match=reason) as found:
+            program(wrong, *rest)
+        assert str(by_driver.value) in str(found.value)
+    right = arrays_for(inputs, 2)
+    np.testing.assert_array_equal(program(*right), program._calls.driver.call(*right))
+
+
+def test_determinants_of_singular_matrices_and_nans():
+    program = frequent([M], [*slogdet(M), det(M)])
+    for matrix in (np.zeros((SIZE, SIZE)), np.full((SIZE, SIZE), np.nan), -np.eye(SIZE)):
+        for one, other in zip(program(matrix), program._calls.driver.call(matrix), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_refused_factorization_leaves_shared_variables_as_they_were():
+    state = esat.shared(np.eye(SIZE), name="state")
+    program = esat.compile(esat.Graph([M], [], updates={state: cholesky(state + M)}))
+    for _ in range(direct.CALLS + 2):
+        program(np.eye(SIZE))
+    before = state.get_value()
+    with pytest.raises(LinearAlgebraError):
+        program(-9.0 * np.eye(SIZE))
+    np.testing.assert_array_equal(state.get_value(), before)
