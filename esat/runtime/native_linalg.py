@@ -1,7 +1,7 @@
 """Factorizations and systems of equations as steps of native functions.
 
-They are the calls of LAPACK that NumPy and SciPy make, so results have the same bits, with memory that is there
-beforehand.
+They are the calls of LAPACK that NumPy and SciPy make, so that results have the same bits, with memory that
+is ready before the first call.
 """
 
 from __future__ import annotations
