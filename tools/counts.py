@@ -30,9 +30,6 @@ QUESTIONS = frozenset(
     {"get_host_cpu_name", "get_host_cpu_features", "cpu_count", "sched_getaffinity", "cpuinfo", "processor"}
 )
 ASKED = ("os", "platform", "llvm", "binding", "llvmlite.binding")
-ALLOWED_QUESTIONS = {
-    "esat/codegen/threads/placement.py": "what the process may use changes while it runs; a Target does not",
-}
 LIBRARIES = ("numba", "llvmlite")
 PRIVATE = {
     "_compile_pyfunc_with_fixup": "numba-cuda's compile_ptx has no way to tell NVVM not to contract",
@@ -144,8 +141,8 @@ def machine_questions(found: list[Tree]) -> list[str]:
         for node in ast.walk(tree):
             name = getattr(node, "attr", None) or getattr(node, "id", None)
             if isinstance(node, ast.Attribute | ast.Name) and name in QUESTIONS and _is_read(node):
-                asked.append((str(path.relative_to(ROOT)), node.lineno, name))
-    return [f"{file}:{line}: {name}" for file, line, name in asked if file not in ALLOWED_QUESTIONS]
+                asked.append(f"{path.relative_to(ROOT)}:{node.lineno}: {name}")
+    return asked
 
 
 def _is_read(node: ast.Attribute | ast.Name) -> bool:
@@ -235,14 +232,12 @@ def main() -> int:
     strict = parser.parse_args().strict
     found = trees()
     print("\n".join(sizes(found)))
-    excused = [f"{file}: {reason}" for file, reason in ALLOWED_QUESTIONS.items()]
     private = [
         f"{name} ({len(where)} places): {PRIVATE.get(name, 'no reason given')}"
         for name, where in private_attributes(found).items()
     ]
     wrong = unwanted(found)
-    listed = {"questions about the machine, with a reason": excused, "private attributes": private}
-    for title, entries in {**wrong, **listed}.items():
+    for title, entries in {**wrong, "private attributes": private}.items():
         print(f"\n{title}: {len(entries)}")
         for entry in entries:
             print(f"  {entry}")

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from esat.codegen import cache
-from esat.codegen.threads import placement
 from esat.errors import CompileError
+from esat.native.host import processor_counts
 
 PROCESSES_VARIABLE = "ESAT_COMPILE_PROCESSES"
 """Environment variable: the most processes that compile the kernels of one program; 1 for no helper."""
@@ -100,7 +100,7 @@ def _processes() -> int:
     if sys.platform != "linux":
         return 1  # elsewhere forks are slow, or libraries do not survive them
     # What this process itself has done of late is part of the load, but for the first seconds.
-    free = placement.processor_count() - os.getloadavg()[0]
+    free = processor_counts()[1] - os.getloadavg()[0]
     return min(wanted, 1 + int(free))
 
 

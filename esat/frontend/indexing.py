@@ -135,14 +135,14 @@ def _without_axes(value: Any, part: Variable, new_axes: tuple[int, ...]) -> Any:
 
 
 @record(frozen=True, slots=True)
-class At:
+class IndexUpdate:
     """``x.at[index]``: where ``set`` and ``add`` make changed copies of ``x``."""
 
     source: Variable
     index: Any = None
 
-    def __getitem__(self, index: Any) -> At:
-        return At(self.source, (index,) if not isinstance(index, tuple) else index)
+    def __getitem__(self, index: Any) -> IndexUpdate:
+        return IndexUpdate(self.source, (index,) if not isinstance(index, tuple) else index)
 
     def set(self, value: Any) -> Variable:
         """A copy with ``value`` at the index."""
@@ -157,9 +157,9 @@ class At:
         return subtensor(self.source, self.index) if basic else advanced_subtensor(self.source, self.index)
 
 
-def at(operand: Any) -> At:
+def at(operand: Any) -> IndexUpdate:
     """The places of an array, to be chosen by ``[...]`` and changed in a copy."""
-    return At(as_variable(operand))
+    return IndexUpdate(as_variable(operand))
 
 
 def take(a: Any, indices: Any, axis: Any = None, *, mode: TakeMode = "raise") -> Variable:

@@ -26,6 +26,7 @@ from esat.graph import Apply, Constant, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
 from esat.graph.registry import is_of_package
 from esat.graph.traversal import toposort
+from esat.native.host import description, processor_counts
 from esat.storage import digest_of, package_digest
 
 _PACKAGES = ("egglog", "llvmlite", "numba", "scipy")
@@ -155,10 +156,8 @@ def _process() -> str:
         f"{sys.implementation.cache_tag} {sys.version}",
         f"numpy {np.__version__} llvm {binding.llvm_version_info}",
         *map(_version, _PACKAGES),
-        binding.get_process_triple(),
-        binding.get_host_cpu_name(),
-        binding.get_host_cpu_features().flatten(),
-        repr(_processors()),
+        *description(),
+        repr(processor_counts()),
         *_settings(),
         *map(_content, (profile_path(), profile_path().with_suffix(".tuning.json"))),
         _content(Path(".numba_config.yaml")),
@@ -187,12 +186,6 @@ def _settings() -> Iterator[str]:
     for name in sorted(os.environ):
         if name.startswith(_SETTINGS) and name not in _OTHERS:
             yield f"{name}={os.environ[name]}"
-
-
-def _processors() -> tuple[int, int]:
-    """How many there are, and how many this process may use."""
-    count = os.cpu_count() or 1
-    return count, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
 
 
 def _content(path: Path) -> str:

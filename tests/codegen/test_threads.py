@@ -25,6 +25,7 @@ from esat.codegen.threads.tasks import in_parallel
 from esat.errors import CompileError
 from esat.extract.machine import MachineProfile
 from esat.graph import Variable
+from esat.native.host import processors
 from esat.ops.normalization import softmax
 from esat.ops.reduction import ARGMAX, MAX, PROD, SUM, reduce
 
@@ -62,7 +63,7 @@ def test_every_unit_is_run_once(count: cache.CompiledKernel, threads: int) -> No
 
 def test_helpers_wake_elsewhere(count: cache.CompiledKernel) -> None:
     """A helper that slept may run anywhere but on the processor that its caller was on."""
-    allowed = placement.processors()
+    allowed = processors()
     assert allowed is not None
     for _ in range(3):
         time.sleep(0.01)
@@ -97,7 +98,7 @@ def send_back(state: int) -> None:
 @pytest.mark.parametrize("at_work", [(), (1,), (2,), (1, 2)])
 def test_one_helper_that_is_late_is_called_here(at_work: tuple[int, ...]) -> None:
     """The only one at work runs where its caller sleeps; several would wait there for one another."""
-    allowed = placement.processors()
+    allowed = processors()
     assert allowed is not None
     state = pool.HelperPool(2)
     state.start(2)

@@ -13,25 +13,14 @@ time, a quarter of such waits are left.
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
+from esat.native.host import processors
+
 WORD_BITS = 64
-
-
-def processors() -> frozenset[int] | None:
-    """The processors that this thread may run on; None where the system does not say."""
-    ask = getattr(os, "sched_getaffinity", None)
-    return None if ask is None else frozenset(ask(0))
-
-
-def processor_count() -> int:
-    """How many processors this thread may run on; all of them where the system does not say."""
-    allowed = processors()
-    return len(allowed) if allowed is not None else os.cpu_count() or 1
 
 
 def functions() -> tuple[int, int]:

@@ -22,6 +22,7 @@ from numba.core import types
 
 from esat.codegen.cache import CompiledKernel, load_or_compile
 from esat.codegen.threads import memory, placement, protocol
+from esat.native.host import processor_counts, processors
 
 _ASKED_AGAIN_AFTER = 0.1
 """Seconds: asking the system takes a good part of what it takes to call a kernel."""
@@ -39,9 +40,9 @@ class _Processors:
         now = time.monotonic()
         if now > self._asked_again:
             self._asked_again = now + _ASKED_AGAIN_AFTER
-            allowed = placement.processors()
+            allowed = processors()
             if allowed is None:
-                self._count = placement.processor_count()
+                self._count = processor_counts()[1]
             elif allowed != self.allowed:
                 self.allowed, self._count = allowed, len(allowed)
         return self._count

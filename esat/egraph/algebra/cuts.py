@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from esat.egraph.algebra.coding import Coded
-from esat.egraph.algebra.parts import Part, PartReader
+from esat.egraph.algebra.parts import PartReader, PlacedParts
 from esat.egraph.algebra.pieces import UNIT, Pieces, RefusedError, positions
 from esat.egraph.algebra.reading import Integers, Reading
 from esat.egraph.terms import SCALAR, RankedOp, rank_of
@@ -99,7 +99,7 @@ class Cuts:
 
     def numbered(
         self, found: Integers
-    ) -> tuple[dict[int, tuple[int, ...]], tuple[int, ...], tuple[Part, ...], dict[int, int]]:
+    ) -> tuple[dict[int, tuple[int, ...]], tuple[int, ...], tuple[PlacedParts, ...], dict[int, int]]:
         """Pieces, lengths read from their ends, parts, and known lengths, in numbers of lengths.
 
         Parameters
@@ -116,11 +116,11 @@ class Cuts:
         return made, mirrored, parts, known
 
 
-def _pieces_of(part: Part) -> set[int]:
+def _pieces_of(part: PlacedParts) -> set[int]:
     return {piece for window in part.windows for piece in (*window.before, *window.inside)}
 
 
-def _renamed(part: Part, number: dict[int, int]) -> Part:
+def _renamed(part: PlacedParts, number: dict[int, int]) -> PlacedParts:
     def renamed(pieces: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(number[piece] for piece in pieces)
 

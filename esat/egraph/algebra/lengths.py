@@ -17,7 +17,7 @@ from esat.egraph.algebra.cuts import Cuts
 from esat.egraph.algebra.fields import Field
 from esat.egraph.algebra.forest import has_length
 from esat.egraph.algebra.numbers import mixed
-from esat.egraph.algebra.parts import PART_OPS, Part
+from esat.egraph.algebra.parts import PART_OPS, PlacedParts
 from esat.egraph.algebra.pieces import UNIT
 from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading
 from esat.egraph.algebra.structured import SQUARE, Structured, identities
@@ -195,7 +195,7 @@ class Axes:
     pieces: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     mirrored: tuple[int, ...] = ()
     is_square: NDArray[np.bool_] | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PlacedParts, ...] = ()
     structured: tuple[Structured, ...] = ()
 
     @property

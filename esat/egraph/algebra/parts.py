@@ -64,7 +64,7 @@ class Window:
 
 
 @record(frozen=True)
-class Part:
+class PlacedParts:
     """What an e-node puts where.
 
     Attributes
@@ -175,7 +175,7 @@ class PartReader:
         self._settled_leaves: dict[int, tuple[int, ...]] = {}
         self._nodes = list(_part_nodes(reading, ops))
 
-    def parts(self, keys: Sequence[int]) -> list[Part]:
+    def parts(self, keys: Sequence[int]) -> list[PlacedParts]:
         """The e-nodes of which it is known what they put where.
 
         Parameters
@@ -222,7 +222,7 @@ class PartReader:
             for key in left:
                 self._pieces.mirror(key)
 
-    def _settled(self, node: int, ranked: RankedOp) -> Part:
+    def _settled(self, node: int, ranked: RankedOp) -> PlacedParts:
         """What an e-node does; refused where its axes are not made of the same pieces."""
         for left, right, step in self._statements(node, ranked):
             leaves = self._leaves(left)
@@ -233,13 +233,13 @@ class PartReader:
         operands, op = self._reading.operands_of(node), ranked.op
         assert isinstance(op, PART_OPS)
         if isinstance(op, Join):
-            return Part(node, tuple(operands), op, _ranks(ranked), ())
+            return PlacedParts(node, tuple(operands), op, _ranks(ranked), ())
         count = 2 if isinstance(op, SetSubtensor) else 1
         windows = tuple(
             Window(self._leaves(region.before), self._leaves(region.inside), region.step, region.is_dropped)
             for region in self._regions(node, op)
         )
-        return Part(node, tuple(operands[:count]), op, _ranks(ranked)[:count], windows)
+        return PlacedParts(node, tuple(operands[:count]), op, _ranks(ranked)[:count], windows)
 
     def _leaves(self, keys: Sequence[int]) -> tuple[int, ...]:
         known = self._settled_leaves

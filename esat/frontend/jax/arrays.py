@@ -12,7 +12,7 @@ from esat.errors import DtypeError, describe
 from esat.frontend import reductions
 from esat.frontend.einsum import einsum
 from esat.frontend.indexing import set_subtensor, take_along_axis
-from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.pieces import lexsort
 from esat.frontend.shaping import broadcast_to, concatenate, flip, stack, tile
 from esat.graph.registry import op_named
@@ -26,7 +26,7 @@ from esat.ops.view import reshape, squeeze, transpose
 # ---- shapes
 
 
-def _broadcast(step: Step) -> Variable:
+def _broadcast(step: Equation) -> Variable:
     shape = step.results[0].shape
     places = step.params.get("broadcast_dimensions", ())
     sizes = [1] * len(shape)
@@ -35,7 +35,7 @@ def _broadcast(step: Step) -> Variable:
     return broadcast_to(reshape(step.first, tuple(sizes)), shape)
 
 
-def _iota(step: Step) -> Variable:
+def _iota(step: Equation) -> Variable:
     (value,), place = step.results, step.params["dimension"]
     numbers = cast(arange(value.shape[place]), value.dtype)
     sizes = [1] * len(value.shape)
@@ -43,7 +43,7 @@ def _iota(step: Step) -> Variable:
     return broadcast_to(reshape(numbers, tuple(sizes)), value.shape)
 
 
-def _numbers_in_halves(step: Step) -> list[Variable]:
+def _numbers_in_halves(step: Equation) -> list[Variable]:
     """The number of each element in C order, as the high and the low half of 64 bits."""
     shape = step.results[0].shape
     numbers = reshape(cast(arange(math.prod(shape)), "uint64"), shape)
@@ -51,7 +51,7 @@ def _numbers_in_halves(step: Step) -> list[Variable]:
     return [cast(right_shift(numbers, 32), "uint32"), cast(numbers, "uint32")]
 
 
-def _padded(step: Step) -> Variable:
+def _padded(step: Equation) -> Variable:
     """Numbers of elements before and after an axis, which are taken away if negative, and between them."""
     x, value = step.operands
     config = [tuple(int(number) for number in one) for one in step.params["padding_config"]]
@@ -69,14 +69,14 @@ def _padded(step: Step) -> Variable:
     return set_subtensor(around[tuple(places)], x[tuple(kept)])
 
 
-def _slice(step: Step) -> Variable:
+def _slice(step: Equation) -> Variable:
     starts, limits = step.params["start_indices"], step.params["limit_indices"]
     strides = step.params["strides"] or [1] * len(starts)
     bounds = zip(starts, limits, strides, strict=True)
     return step.first[tuple(slice(int(start), int(limit), int(stride)) for start, limit, stride in bounds)]
 
 
-def _split(step: Step) -> list[Variable]:
+def _split(step: Equation) -> list[Variable]:
     axis, begin, parts = step.params["axis"], 0, []
     for size in step.params["sizes"]:
         parts.append(step.first[(*[slice(None)] * axis, slice(begin, begin + int(size)))])
@@ -84,14 +84,14 @@ def _split(step: Step) -> list[Variable]:
     return parts
 
 
-def _stack(step: Step) -> Variable:
+def _stack(step: Equation) -> Variable:
     return stack(list(step.operands), step.params.get("axis", step.params.get("dimension", 0)))
 
 
 # ---- products
 
 
-def _dot(step: Step) -> Variable:
+def _dot(step: Equation) -> Variable:
     """A letter for each axis: those of both operands that go together first, then each one's own."""
     (left_sum, right_sum), (left_batch, right_batch) = step.params["dimension_numbers"]
     letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -115,23 +115,23 @@ def _dot(step: Step) -> Variable:
 
 
 def _reduction(reduce: Callable[..., Variable], **options: Any) -> Rule:
-    def rule(step: Step) -> Any:
+    def rule(step: Equation) -> Any:
         axes = tuple(int(axis) for axis in step.params["axes"])
         return reduce(step.first, axis=axes, **options) if axes else step.first
 
     return rule
 
 
-def _sum(step: Step) -> Any:
+def _sum(step: Equation) -> Any:
     return _reduction(reductions.sum, dtype=step.results[0].dtype)(step)
 
 
-def _product(step: Step) -> Any:
+def _product(step: Equation) -> Any:
     return _reduction(reductions.prod, dtype=step.results[0].dtype)(step)
 
 
 def _logical(name: str, reduce: Callable[..., Variable]) -> Rule:
-    def rule(step: Step) -> Any:
+    def rule(step: Equation) -> Any:
         if step.first.tensor_type.dtype != "bool":
             raise DtypeError(
                 describe(name, [step.first.type], "bits of integers are not reduced", step.where)
@@ -146,7 +146,7 @@ def _place(argument: Callable[..., Variable]) -> Rule:
 
 
 def _running(accumulate: Callable[[Variable, int, str], Variable]) -> Rule:
-    def rule(step: Step) -> Any:
+    def rule(step: Equation) -> Any:
         axis = int(step.params["axis"])
         x = flip(step.first, axis) if step.params["reverse"] else step.first
         found = accumulate(x, axis, step.results[0].dtype)
@@ -174,7 +174,7 @@ def _doubling(name: str) -> Callable[[Variable, int, str], Variable]:
 # ---- order
 
 
-def _sort(step: Step) -> list[Variable]:
+def _sort(step: Equation) -> list[Variable]:
     axis, keys = int(step.params["dimension"]), int(step.params["num_keys"])
     if len(step.operands) == 1:
         return [sort(step.first, axis)]
@@ -182,7 +182,7 @@ def _sort(step: Step) -> list[Variable]:
     return [take_along_axis(one, order, axis) for one in step.operands]
 
 
-def _top(step: Step) -> list[Variable]:
+def _top(step: Equation) -> list[Variable]:
     """The largest elements in descending order; of equal ones, the first."""
     x, count = step.first, int(step.params["k"])
     rank = x.tensor_type.ndim

@@ -13,7 +13,7 @@ import numpy as np
 
 from esat.errors import GraphError, describe
 from esat.frontend.creation import zeros
-from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.shaping import stack
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
@@ -28,7 +28,7 @@ def _call(param: str) -> Rule:
     return lambda step: step.inline(step.params[param], step.operands)
 
 
-def _linear_solve(step: Step) -> list[Variable]:
+def _linear_solve(step: Equation) -> list[Variable]:
     """A solution, as the jaxpr among others computes it that is for it."""
     lengths, jaxprs = step.params["const_lengths"], step.params["jaxprs"]
     begin = lengths.matvec + lengths.vecmat
@@ -37,7 +37,7 @@ def _linear_solve(step: Step) -> list[Variable]:
     return step.inline(jaxprs.solve, [*kept, *sides])
 
 
-def _choice(step: Step) -> list[Variable]:
+def _choice(step: Equation) -> list[Variable]:
     which, *operands = step.operands
     branches = step.params["branches"]
     if isinstance(which, Constant):
@@ -50,14 +50,14 @@ def _choice(step: Step) -> list[Variable]:
     return chosen
 
 
-def _platform(step: Step) -> Variable:
+def _platform(step: Equation) -> Variable:
     """Which branch is for this platform: the processor's, or the one for all others."""
     platforms = list(step.params["platforms"])
     fitting = [place for place, names in enumerate(platforms) if names is not None and "cpu" in names]
     return constant(np.int32(fitting[0] if fitting else platforms.index(None)))
 
 
-def _scan(step: Step) -> list[Variable]:
+def _scan(step: Equation) -> list[Variable]:
     params = step.params
     body, length = params["jaxpr"], int(params["length"])
     consts, carries = int(params["num_consts"]), int(params["num_carry"])
@@ -77,7 +77,7 @@ def _scan(step: Step) -> list[Variable]:
     return [*carry, *(stack(list(parts), 0) for parts in zip(*rows, strict=True))]
 
 
-def _while(step: Step) -> list[Variable]:
+def _while(step: Equation) -> list[Variable]:
     params = step.params
     asked, body = params["cond_jaxpr"], params["body_jaxpr"]
     begin = int(params["cond_nconsts"])
@@ -100,7 +100,7 @@ def _while(step: Step) -> list[Variable]:
         carry = step.inline(body, [*for_body, *carry])
 
 
-def _check_size(step: Step, body: Any, passes: int) -> None:
+def _check_size(step: Equation, body: Any, passes: int) -> None:
     equations = _equations(body) * passes
     if equations > MOST_EQUATIONS:
         reason = (

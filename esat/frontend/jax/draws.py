@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.jax.steps import Equation, Rule
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
@@ -15,7 +15,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
 
-def _threefry(step: Step) -> list[Variable]:
+def _threefry(step: Equation) -> list[Variable]:
     """Threefry-2x32 with 20 rounds, after Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
     1, 2, 3" (2011)."""
     add, xor = op_named("add"), op_named("bitwise_xor")
@@ -37,10 +37,10 @@ def _rotated(word: Variable, distance: int) -> Any:
     return op_named("bitwise_or")(high, low)
 
 
-def _of_generator(draw: Callable[[Any, Step], Callable[..., Any]]) -> Rule:
+def _of_generator(draw: Callable[[Any, Equation], Callable[..., Any]]) -> Rule:
     """What a generator of JAX's does, traced by JAX: for each key of an array of them."""
 
-    def rule(step: Step) -> list[Variable]:
+    def rule(step: Equation) -> list[Variable]:
         jax = sys.modules["jax"]
         generator = step.params.get("impl") or step.abstract[0].dtype._impl
         function = draw(generator, step)

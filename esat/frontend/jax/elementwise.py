@@ -9,7 +9,7 @@ import numpy as np
 
 from esat.errors import DtypeError, describe
 from esat.frontend import elementwise as own
-from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.searching import where
 from esat.graph.constants import constant
 from esat.graph.op import Op
@@ -45,11 +45,11 @@ def _same(op: Op) -> Rule:
     return lambda step: op(*step.operands)
 
 
-def _as_operands(step: Step) -> list[Variable]:
+def _as_operands(step: Equation) -> list[Variable]:
     return list(step.operands)
 
 
-def _div(step: Step) -> Any:
+def _div(step: Equation) -> Any:
     """Of integers, rounded towards zero."""
     left, right = step.operands
     kind = left.tensor_type.kind
@@ -63,16 +63,16 @@ def _div(step: Step) -> Any:
     return own.add(floor, cast(own.bitwise_and(inexact, apart), left.tensor_type.dtype))
 
 
-def _power(step: Step) -> Any:
+def _power(step: Equation) -> Any:
     base, exponent = step.operands
     return own.pow(base, cast(exponent, base.tensor_type.dtype))
 
 
-def _integer_power(step: Step) -> Any:
+def _integer_power(step: Equation) -> Any:
     return own.pow(step.first, int(step.params["y"]))
 
 
-def _round(step: Step) -> Any:
+def _round(step: Equation) -> Any:
     x = step.first
     if "EVEN" in str(getattr(step.params["rounding_method"], "name", step.params["rounding_method"])):
         return own.rint(x)
@@ -80,7 +80,7 @@ def _round(step: Step) -> Any:
     return where(own.ge(own.abs(own.sub(x, whole)), 0.5), own.add(whole, own.sign(x)), whole)
 
 
-def _select(step: Step) -> Any:
+def _select(step: Equation) -> Any:
     which, *cases = step.operands
     if which.tensor_type.dtype == "bool":
         return where(which, cases[1], cases[0]) if len(cases) == 2 else cases[0]
@@ -90,30 +90,30 @@ def _select(step: Step) -> Any:
     return chosen
 
 
-def _clamp(step: Step) -> Any:
+def _clamp(step: Equation) -> Any:
     low, x, high = step.operands
     return own.minimum(own.maximum(x, low), high)
 
 
-def _convert(step: Step) -> Any:
+def _convert(step: Equation) -> Any:
     x, dtype = step.first, step.results[0].dtype
     if x.tensor_type.kind == "c" and np.dtype(dtype).kind != "c":
         x = own.real(x)
     return cast(x, dtype)
 
 
-def _complex(step: Step) -> Any:
+def _complex(step: Equation) -> Any:
     real, imag = (cast(one, step.results[0].dtype) for one in step.operands)
     return own.add(real, own.mul(imag, 1j))
 
 
-def _logical_shift(step: Step) -> Any:
+def _logical_shift(step: Equation) -> Any:
     x, count = step.operands
     unsigned = x.tensor_type.dtype.removeprefix("u").replace("int", "uint")
     return own.right_shift(cast(x, unsigned), cast(count, unsigned))
 
 
-def _reduced_precision(step: Step) -> Any:
+def _reduced_precision(step: Equation) -> Any:
     x, bits = step.first, (step.params["exponent_bits"], step.params["mantissa_bits"])
     dtype = {(11, 52): "float64", (8, 23): "float32", (5, 10): "float16"}.get(bits)
     if dtype is None:
@@ -124,7 +124,7 @@ def _reduced_precision(step: Step) -> Any:
 def _total_order(compare: str) -> Rule:
     """Comparisons in which -0 comes before 0, and NaN after all others and equals itself."""
 
-    def rule(step: Step) -> Any:
+    def rule(step: Equation) -> Any:
         x, y = step.operands
         if x.tensor_type.kind != "f":
             return op_named(compare)(x, y)
@@ -148,7 +148,7 @@ _FLOATS = {"float64": (52, 1075), "float32": (23, 150), "float16": (10, 25)}
 """Bits of the fraction, and by how much the exponent of it as a whole number is less than the stored one."""
 
 
-def _bits_as_float(step: Step) -> Any:
+def _bits_as_float(step: Equation) -> Any:
     """Unsigned integers whose bits are those of floats, as the floats: exactly, by a table of powers."""
     x, dtype = step.first, step.results[0].dtype
     own_type = x.tensor_type

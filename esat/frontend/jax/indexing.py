@@ -17,7 +17,7 @@ from esat.frontend import elementwise as own
 from esat.frontend import reductions
 from esat.frontend.assembling import pad
 from esat.frontend.indexing import inc_subtensor, set_subtensor
-from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.numeric import clip
 from esat.frontend.searching import where
 from esat.frontend.shaping import broadcast_to
@@ -56,7 +56,7 @@ class Windows:
 
 
 def _windows(
-    step: Step,
+    step: Equation,
     starts: Variable,
     sizes: Sequence[int],
     dropped: Sequence[int],
@@ -117,7 +117,7 @@ def _spread(value: Variable, axes: Any, rank: int) -> Variable:
 
 
 def _begins(
-    step: Step, starts: Variable, sizes: Sequence[int], start_axes: Sequence[int]
+    step: Equation, starts: Variable, sizes: Sequence[int], start_axes: Sequence[int]
 ) -> tuple[dict[int, Variable], Variable | None]:
     """Where windows begin along each axis, moved into the array, and which were within it."""
     mode = str(getattr(step.params.get("mode"), "name", step.params.get("mode")))
@@ -145,7 +145,7 @@ def _begins(
     return begins, None if "CLIP" in mode or promised else inside
 
 
-def _gather(step: Step) -> Variable:
+def _gather(step: Equation) -> Variable:
     x, starts = step.operands
     numbers, sizes = step.params["dimension_numbers"], [int(size) for size in step.params["slice_sizes"]]
     batch_axes = getattr(numbers, "operand_batching_dims", ())
@@ -179,7 +179,7 @@ def _result_order(
     return tuple(next(in_window) if axis in offsets else next(places) for axis in range(len(shape)))
 
 
-def _fill_value(step: Step) -> Variable:
+def _fill_value(step: Equation) -> Variable:
     """What a gather gives outside: NaN, the least of signed and the largest of other integers."""
     value, dtype = step.params.get("fill_value"), step.results[0].dtype
     if value is not None:
@@ -193,13 +193,13 @@ def _fill_value(step: Step) -> Variable:
 
 
 def _scatter(how: str) -> Rule:
-    def rule(step: Step) -> Variable:
+    def rule(step: Equation) -> Variable:
         return _scattered(step, how)
 
     return rule
 
 
-def _scattered(step: Step, how: str) -> Variable:
+def _scattered(step: Equation, how: str) -> Variable:
     x, starts, updates = step.operands
     numbers = step.params["dimension_numbers"]
     window = list(numbers.update_window_dims)
@@ -227,7 +227,7 @@ def _scattered(step: Step, how: str) -> Variable:
     return transpose(_written(step, array, windows.index, updates, inside, how), back)
 
 
-def _all_places(step: Step, updates: Variable, how: str, window: Sequence[int]) -> Variable:
+def _all_places(step: Equation, updates: Variable, how: str, window: Sequence[int]) -> Variable:
     """Updates of all places for the same window, the whole array, as one."""
     axes = tuple(axis for axis in range(updates.tensor_type.ndim) if axis not in window)
     if how == "add":
@@ -242,7 +242,7 @@ def _whole(x: Variable, updates: Variable, inside: Variable | None, how: str) ->
 
 
 def _written(
-    step: Step,
+    step: Equation,
     array: Variable,
     index: tuple[Variable, ...],
     updates: Variable,
@@ -276,7 +276,7 @@ def _spread_like(inside: Variable, index: Variable) -> Variable:
     return reshape(inside, tuple(int(size or 0) for size in shape))
 
 
-def _unclear(step: Step) -> GraphError:
+def _unclear(step: Equation) -> GraphError:
     reason = (
         f"{step.name} joins updates of places that may be named several times, which esat does for sums "
         "only; say unique_indices=True if they are not"
@@ -287,13 +287,13 @@ def _unclear(step: Step) -> GraphError:
 # ---- slices
 
 
-def _dynamic_slice(step: Step) -> Variable:
+def _dynamic_slice(step: Equation) -> Variable:
     x, *starts = step.operands
     sizes = [int(size) for size in step.params["slice_sizes"]]
     return specify_shape(x[_bounds(step.shape_of(0), starts, sizes)], sizes)
 
 
-def _dynamic_update(step: Step) -> Variable:
+def _dynamic_update(step: Equation) -> Variable:
     x, updates, *starts = step.operands
     return set_subtensor(x[_bounds(step.shape_of(0), starts, step.shape_of(1))], updates)
 

@@ -8,7 +8,7 @@ from esat.frontend import linalg_functions as linalg
 from esat.frontend.assembling import pad
 from esat.frontend.creation import tril, triu
 from esat.frontend.indexing import set_subtensor
-from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.reductions import argmax
 from esat.frontend.searching import where
 from esat.frontend.shaping import stack
@@ -19,11 +19,11 @@ from esat.ops.creation import arange
 from esat.ops.view import swapaxes
 
 
-def _cholesky(step: Step) -> Variable:
+def _cholesky(step: Equation) -> Variable:
     return linalg.cholesky(step.first)
 
 
-def _triangular(step: Step) -> Variable:
+def _triangular(step: Equation) -> Variable:
     params, (matrix, sides) = step.params, step.operands
     lower, transposed = bool(params["lower"]), bool(params["transpose_a"])
     if params["conjugate_a"]:
@@ -36,7 +36,7 @@ def _triangular(step: Step) -> Variable:
     return swapaxes(found, -1, -2) if from_right else found
 
 
-def _lu(step: Step) -> list[Variable]:
+def _lu(step: Equation) -> list[Variable]:
     """Both factors in one matrix, the exchanges of rows, and the order that they lead to."""
     *_, rows, columns = step.shape_of(0)
     permutation, lower, upper = linalg.lu(step.first)
@@ -64,7 +64,7 @@ def _exchanges(order: Variable, count: int) -> Variable:
     return stack(found, -1)
 
 
-def _permutation(step: Step) -> Variable:
+def _permutation(step: Equation) -> Variable:
     """The order of rows after exchanges one after another."""
     exchanges = step.first
     size = int(step.params["permutation_size"])
@@ -78,14 +78,14 @@ def _permutation(step: Step) -> Variable:
     return order
 
 
-def _eigh(step: Step) -> list[Variable]:
+def _eigh(step: Equation) -> list[Variable]:
     if step.params.get("subset_by_index") is not None:
         raise _without_option(step, "subset_by_index")
     values, vectors = linalg.eigh(step.first, "L" if step.params["lower"] else "U")
     return [vectors, values]
 
 
-def _svd(step: Step) -> list[Variable]:
+def _svd(step: Equation) -> list[Variable]:
     if step.params.get("subset_by_index") is not None:
         raise _without_option(step, "subset_by_index")
     if not step.params["compute_uv"]:
@@ -94,17 +94,17 @@ def _svd(step: Step) -> list[Variable]:
     return [values, left, right]
 
 
-def _qr(step: Step) -> list[Variable]:
+def _qr(step: Equation) -> list[Variable]:
     if step.params.get("pivoting"):
         raise _without_option(step, "pivoting")
     return list(linalg.qr(step.first, "complete" if step.params["full_matrices"] else "reduced"))
 
 
-def _without_option(step: Step, option: str) -> DtypeError:
+def _without_option(step: Equation, option: str) -> DtypeError:
     return DtypeError(describe(step.name, [step.first.type], f"has no {option} here", step.where))
 
 
-def _transform(step: Step) -> Variable:
+def _transform(step: Equation) -> Variable:
     kind = step.params["fft_type"]
     name = str(getattr(kind, "name", kind)).rpartition(".")[2].lower()
     lengths = tuple(int(size) for size in step.params["fft_lengths"])

@@ -17,7 +17,7 @@ Inline: TypeAlias = Callable[[Any, Sequence[Variable]], list[Variable]]
 
 
 @record(frozen=True)
-class Value:
+class JaxprValue:
     """The dtype and shape of a value in a jaxpr.
 
     Attributes
@@ -36,7 +36,7 @@ class Value:
 
 
 @record(frozen=True, eq=False)
-class Step:
+class Equation:
     """An equation of a jaxpr whose operands are Variables.
 
     Attributes
@@ -62,7 +62,7 @@ class Step:
     name: str
     params: Mapping[str, Any]
     operands: tuple[Variable, ...]
-    results: tuple[Value, ...]
+    results: tuple[JaxprValue, ...]
     used: tuple[bool, ...]
     abstract: tuple[Any, ...]
     where: UserLine | None
@@ -78,11 +78,11 @@ class Step:
         return tuple(int(size or 0) for size in self.operands[place].tensor_type.shape)
 
 
-Rule: TypeAlias = Callable[[Step], Any]
+Rule: TypeAlias = Callable[[Equation], Any]
 """What builds the results of an equation: a Variable, or a sequence of as many as there are."""
 
 
-def value_of(abstract: Any, where: UserLine | None = None) -> Value:
+def value_of(abstract: Any, where: UserLine | None = None) -> JaxprValue:
     """The dtype and shape that JAX says a value has.
 
     Raises
@@ -93,8 +93,8 @@ def value_of(abstract: Any, where: UserLine | None = None) -> Value:
     dtype, shape = abstract.dtype, tuple(int(size) for size in abstract.shape)
     if str(dtype).startswith("key<"):
         words = getattr(getattr(dtype, "_impl", None), "key_shape", (2,))
-        return Value("uint32", (*shape, *words), True)
+        return JaxprValue("uint32", (*shape, *words), True)
     name = "bool" if np.dtype(dtype).names == ("float0",) else np.dtype(dtype).name
     if name not in DTYPES:
         raise DtypeError(describe("from_jax", [f"{dtype} of shape {shape}"], "esat has no such dtype", where))
-    return Value(name, shape)
+    return JaxprValue(name, shape)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import GraphError, UserLine, describe
-from esat.frontend.jax.steps import Rule, Step, Value, value_of
+from esat.frontend.jax.steps import Equation, JaxprValue, Rule, value_of
 from esat.frontend.shaping import stack
 from esat.graph.callers import built_for, is_own
 from esat.graph.constants import constant
@@ -67,14 +67,14 @@ class Translation:
             known.update(zip(equation.outvars, self._results(step), strict=True))
         return [_read(known, one) for one in body.outvars]
 
-    def _step(self, equation: Any, used: tuple[bool, ...], operands: Sequence[Variable]) -> Step:
+    def _step(self, equation: Any, used: tuple[bool, ...], operands: Sequence[Variable]) -> Equation:
         where = line_of(equation)
         results = tuple(value_of(one.aval, where) for one in equation.outvars)
         abstract = tuple(one.aval for one in equation.invars)
         name, params = equation.primitive.name, equation.params
-        return Step(name, params, tuple(operands), results, used, abstract, where, self.run)
+        return Equation(name, params, tuple(operands), results, used, abstract, where, self.run)
 
-    def _results(self, step: Step) -> list[Variable]:
+    def _results(self, step: Equation) -> list[Variable]:
         rule = self._rules.get(step.name)
         if rule is None:
             shown = [f"{one.type}" for one in step.operands]
@@ -117,7 +117,7 @@ def constant_of(value: Any) -> Variable:
     return constant(np.asarray(value))
 
 
-def _fitted(step: Step, variable: Variable, wanted: Value) -> Variable:
+def _fitted(step: Equation, variable: Variable, wanted: JaxprValue) -> Variable:
     """A result in the dtype that the jaxpr has it in, and of its shape."""
     type = variable.tensor_type
     fits = type.ndim == len(wanted.shape) and all(
@@ -130,7 +130,7 @@ def _fitted(step: Step, variable: Variable, wanted: Value) -> Variable:
     return fitted if None not in type.shape else specify_shape(fitted, wanted.shape)
 
 
-def _computed(step: Step, results: list[Variable]) -> list[Variable]:
+def _computed(step: Equation, results: list[Variable]) -> list[Variable]:
     """Results as constants, where they depend on constants alone and are small."""
     elements = sum(math.prod(value.shape) for value in step.results)
     if elements > SMALL or not all(isinstance(one, Constant) for one in step.operands):
@@ -152,21 +152,21 @@ _MOVES = frozenset(
 )  # fmt: skip
 
 
-def _moves_keys(step: Step) -> bool:
+def _moves_keys(step: Equation) -> bool:
     """Whether an equation about arrays of any kind is one about keys."""
     return step.results[0].is_key and step.name in _MOVES
 
 
-def _by_words(rule: Rule, step: Step) -> list[Variable]:
+def _by_words(rule: Rule, step: Equation) -> list[Variable]:
     """The rule for each word of the keys, put together again."""
     count = step.results[0].shape[-1]
     is_key = [one.tensor_type.dtype == "uint32" and one.tensor_type.ndim > 0 for one in step.operands]
     parts = []
     for word in range(count):
         operands = [one[..., word] if flag else one for one, flag in zip(step.operands, is_key, strict=True)]
-        results = tuple(Value(value.dtype, value.shape[:-1]) for value in step.results)
+        results = tuple(JaxprValue(value.dtype, value.shape[:-1]) for value in step.results)
         found = rule(
-            Step(step.name, step.params, tuple(operands), results, step.used, (), step.where, step.inline)
+            Equation(step.name, step.params, tuple(operands), results, step.used, (), step.where, step.inline)
         )
         parts.append([found] if isinstance(found, Variable) else list(found))
     return [stack(words, -1) for words in zip(*parts, strict=True)]
@@ -185,6 +185,6 @@ def line_of(equation: Any) -> UserLine | None:
     return None
 
 
-def input_for(value: Value, name: str | None = None) -> Variable:
+def input_for(value: JaxprValue, name: str | None = None) -> Variable:
     """An input of a graph for an argument of a jaxpr."""
     return TensorType(value.dtype, shape=value.shape).make_variable(name)

@@ -12,7 +12,7 @@ import numpy as np
 from esat.errors import ShapeError, describe
 from esat.frontend.einsum import einsum
 from esat.frontend.indexing import inc_subtensor, set_subtensor
-from esat.frontend.jax.steps import Rule, Step
+from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.reductions import argmax
 from esat.frontend.searching import where
 from esat.frontend.shaping import broadcast_to, concatenate, stack
@@ -27,7 +27,7 @@ MOST_PLACES = 1024
 """Places of a window up to which it is taken apart."""
 
 
-def _convolution(step: Step) -> Variable:
+def _convolution(step: Equation) -> Variable:
     """The parts of all windows side by side, in one product with the weights."""
     params = step.params
     groups = int(params["feature_group_count"])
@@ -102,7 +102,7 @@ def _places(
         )
 
 
-def _check_places(step: Step, window: Sequence[int]) -> None:
+def _check_places(step: Equation, window: Sequence[int]) -> None:
     if math.prod(window) > MOST_PLACES:
         reason = f"a window of {math.prod(window)} places; at most {MOST_PLACES} are taken apart"
         raise ShapeError(describe(step.name, [one.type for one in step.operands], reason, step.where))
@@ -122,7 +122,7 @@ def _identity(name: str, dtype: str) -> Any:
 def _reduced(name: str) -> Rule:
     """Sums and extrema of windows, axis by axis."""
 
-    def rule(step: Step) -> Variable:
+    def rule(step: Equation) -> Variable:
         params, x, op = step.params, step.first, op_named(name)
         dtype = x.tensor_type.dtype
         pads = zip(params["padding"], params["base_dilation"], strict=True)
@@ -142,7 +142,7 @@ def _reduced(name: str) -> Rule:
     return rule
 
 
-def _chosen_and_added(step: Step) -> Variable:
+def _chosen_and_added(step: Equation) -> Variable:
     """The cotangents of windows' extrema, each at the place of the first one in its window."""
     params, (source, x) = step.params, step.operands
     select = str(getattr(params["select_prim"], "name", params["select_prim"]))
