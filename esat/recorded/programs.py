@@ -29,7 +29,7 @@ from esat.recorded.content import (
 from esat.recorded.keys import NotKeyedError, compiler_state, graph_key
 from esat.runtime import Executable
 from esat.runtime.shared_values import with_values
-from esat.storage import DiskStore, default_directory
+from esat.storage import CacheWarning, DiskStore, default_directory
 
 if TYPE_CHECKING:
     from esat.profile import Profile
@@ -65,7 +65,7 @@ class Request:
         from esat.pipeline import compile_as
 
         executable = compile_as(make, self.graph, self.mode, self.shapes, self.message)
-        if is_unchanged():
+        if type(executable) is Executable and is_unchanged():  # one that checks each call is no plain one
             _Noting(executable, self)
         return executable
 
@@ -120,13 +120,14 @@ class RecordedExecutable(Executable):
 
     def __init__(self, request: Request, records: Sequence[NativeRecord]) -> None:
         self._request = request
-        self._records = {one.shapes: one for one in records}
+        self._records: dict[Shapes | None, NativeRecord] = {one.shapes: one for one in records}
+        self._made: dict[Shapes | None, Callable[..., Any]] = {}
         self._lock = threading.RLock()
         self.entry = self._find
 
     def __getattr__(self, name: str) -> Any:
         """What the compiler knows, once it has compiled the graph."""
-        if name.startswith("__") or name in ("_request", "_records", "_lock"):
+        if name.startswith("__") or name in ("_request", "_records", "_made", "_lock"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._compile()
         return getattr(self, name)
@@ -138,7 +139,7 @@ class RecordedExecutable(Executable):
     def _compile(self) -> None:
         """Become what the compiler makes."""
         lock, request = self._lock, self._request
-        with lock:
+        with GATE.busy(), lock:
             if type(self) is RecordedExecutable:
                 import_compiler()
                 request.compiled(self._become)
@@ -154,36 +155,51 @@ class RecordedExecutable(Executable):
         return self.entry(*arguments) if out is None else self.entry(*arguments, out=out)
 
     def _find(self, *arguments: Any, out: Any = None) -> Any:
-        """Run what is recorded for the shapes of the arguments; compile where nothing is, or it refuses."""
-        made = None
-        if all(type(argument) is np.ndarray for argument in arguments):
-            values = [variable.look() for variable in self._request.shared]
-            shapes = tuple(array.shape for array in (*arguments, *values))
-            with GATE.busy(), self._lock:
-                found = self._records.pop(shapes, None)
-                made = None if found is None else self._function(found, shapes)
+        """Run what is recorded for the shapes of the arguments; compile where nothing is."""
+        shapes = self._shapes(arguments)
+        with GATE.busy(), self._lock:
+            made = self._function(shapes)
+            if made is not None and type(self) is RecordedExecutable:
+                self.entry = made
         if made is None:
             return self._compiled(*arguments, out=out)
-        self.entry = made
         return made(*arguments) if out is None else made(*arguments, out=out)
 
-    def _function(self, found: NativeRecord, shapes: Shapes) -> Callable[..., Any] | None:
-        try:
-            with without_old_objects():
-                recipe = decoded(found.recipe, found.code)
-                shared = [self._request.shared[number] for number, _ in found.shared]
-                otherwise = self._find
-                made = recipe.function(_refuse if shared else otherwise)
-        except Exception as error:  # whatever is wrong with a record, the compiler makes another
-            warnings.warn(f"a recorded program cannot be used and is compiled: {error}", stacklevel=4)
+    def _otherwise(self, refused: Shapes, *arguments: Any, out: Any = None) -> Any:
+        """Run what the function for some shapes does not admit."""
+        run = self._compiled if self._shapes(arguments) in (refused, None) else self._find
+        return run(*arguments, out=out)
+
+    def _shapes(self, arguments: Sequence[Any]) -> Shapes | None:
+        if not all(type(argument) is np.ndarray for argument in arguments):
             return None
+        values = [variable.look() for variable in self._request.shared]
+        return tuple(array.shape for array in (*arguments, *values))
+
+    def _function(self, shapes: Shapes | None) -> Callable[..., Any] | None:
+        """The native function that is recorded for some shapes, made when it is first asked for."""
+        made, found = self._made.get(shapes), self._records.get(shapes)
+        if made is None and found is not None and shapes is not None:
+            try:
+                with without_old_objects():
+                    self._made[shapes] = made = self._native(found, shapes)
+            except Exception as error:  # whatever is wrong with a record, the compiler makes another
+                message = f"a recorded program cannot be used, and is compiled: {error}"
+                warnings.warn(message, CacheWarning, stacklevel=4)
+                del self._records[shapes]
+        return made
+
+    def _native(self, found: NativeRecord, shapes: Shapes) -> Callable[..., Any]:
+        request, otherwise = self._request, functools.partial(self._otherwise, shapes)
+        shared = [request.shared[number] for number, _ in found.shared]
+        made = decoded(found.recipe, found.code).function(_refuse if shared else otherwise)
         if shared:
             lock = GATE.lock() if found.updates else nullcontext()
             values = [
                 variable.own_value if is_overwritten else variable.look
                 for variable, (_, is_overwritten) in zip(shared, found.shared, strict=True)
             ]
-            made = with_values(len(self._request.graph.inputs), values, lock, made, otherwise)
+            made = with_values(len(request.graph.inputs), values, lock, made, otherwise)
         return made if found.wait is None else _Counted(self, made, found.wait)
 
 
