@@ -1,12 +1,14 @@
 """A rule of the rule files as a replacement that is made where it pays.
 
-A replacement destroys what it replaces. Rules that lead both ways, or that only pay off after a
-detour, would undo each other or lose ground; so a replacement is made if it makes the graph cheaper by
-the cost model, or more stable.
+A replacement destroys what it replaces. One that makes an expression smaller is always made, as in the
+documents' optimizer: such rules come to an end. Rules that lead both ways, or that only pay off after a
+detour, would undo each other or lose ground; so theirs are made if they make the graph cheaper by the cost
+model, or more stable.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from math import prod
 
 from esat.classic.local import Transformed
@@ -22,11 +24,12 @@ from esat.graph import Apply, Variable
 from esat.graph.sparse_type import SparseType
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.sparse.record import EXPECTED_DENSITY
+from esat.rules.reader import Sexp, is_number
 from esat.rules.rule import Rule
 
 
 class CheaperRule(RuleRewriter):
-    """A rule applied where it makes the graph cheaper, or where it stabilizes.
+    """A rule applied where it makes an expression smaller or the graph cheaper, or where it stabilizes.
 
     Attributes
     ----------
@@ -41,6 +44,7 @@ class CheaperRule(RuleRewriter):
         self.model = model
         self.sizes = sizes
         self.stabilizes = any(isinstance(part, tuple) and part[0] == "subsume" for part in rule.head)
+        self.shrinks = _is_smaller(self.replacement, self.pattern)
 
     def transform(self, node: Apply) -> Transformed:
         if view(node.outputs[0]) is None:
@@ -48,7 +52,10 @@ class CheaperRule(RuleRewriter):
         answer = super().transform(node)
         if not isinstance(answer, list) or answer[0] is None or self.stabilizes:
             return answer
-        return answer if self._cheaper(node.outputs[0], answer[0]) else False
+        old, new = node.outputs[0], answer[0]
+        if self.shrinks and len(_unknown_nodes(new)) <= len(_freed_nodes(old, new)):
+            return answer
+        return answer if self._cheaper(old, new) else False
 
     def _cheaper(self, old: Variable, new: Variable) -> bool:
         """Whether what would be added costs less than what would no longer be needed."""
@@ -78,6 +85,28 @@ class CheaperRule(RuleRewriter):
         if isinstance(variable.type, SparseType):
             return Value((*value.shape, EXPECTED_DENSITY * prod(value.shape)), value.dtype)
         return value
+
+
+_SHAPES = frozenset({"Fill", "K"})
+"""What stands for a number, or for many of them."""
+
+
+def _is_smaller(term: Sexp, than: Sexp) -> bool:
+    """Whether a term has fewer ops than another, and none of its variables more often."""
+    (ops, variables), (more, others) = _contents(term), _contents(than)
+    return ops < more and variables <= others
+
+
+def _contents(term: Sexp) -> tuple[int, Counter[str]]:
+    """The number of ops of a term, and how often each of its variables occurs."""
+    if isinstance(term, str):
+        return 0, Counter(() if is_number(term) else (term,))
+    ops, variables = int(term[0] not in _SHAPES), Counter[str]()
+    for part in term[1:]:
+        if isinstance(part, str) or str(part[0])[0].isupper():  # arithmetic on literals is no op
+            within, own = _contents(part)
+            ops, variables = ops + within, variables + own
+    return ops, variables
 
 
 def _unknown_nodes(variable: Variable) -> list[Apply]:

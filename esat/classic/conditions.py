@@ -12,9 +12,12 @@ from esat.egraph.known import has_fact, is_exponential, overflows, vanishes
 from esat.egraph.signature import Signature
 from esat.egraph.structure import RELATIONS, relation_of
 from esat.egraph.uniform import broadcast_of, dtype_of, value_of
-from esat.graph import Constant, Variable
+from esat.graph import Apply, Constant, Variable
 from esat.graph.types import DTYPES
 from esat.ops.assume import Assume
+from esat.ops.diagonal import DiagonalOf
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.linalg.factor import Cholesky
 from esat.ops.structure import NUMBERS, RANGES, structure_of
 from esat.rules.macros import expand, permutation_axes, permutation_input_rank
 from esat.rules.reader import Sexp, is_number
@@ -209,14 +212,31 @@ _IMPLIED = {
 
 
 def has_structure(variable: Variable, relation: str) -> bool:
-    """Whether a fact about matrices is assumed of a Variable, or shown by a Constant; ops tell nothing."""
+    """Whether a fact about matrices is assumed of a Variable, or shown by a Constant or its op."""
     node = variable.owner
     if isinstance(variable, Constant):
         facts: tuple[str, ...] = structure_of(variable.data)
-    elif node is None or not isinstance(node.op, Assume) or 1 in node.outputs[0].tensor_type.shape[-2:]:
+    elif node is None or variable.tensor_type.ndim < 2 or 1 in variable.tensor_type.shape[-2:]:
         return False
-    else:
+    elif isinstance(node.op, Assume):
         facts = node.op.facts
         if relation not in map(relation_of, facts) and has_structure(node.inputs[0], relation):
             return True
+    elif isinstance(node.op, DimShuffle) and node.op.order == (1, 0):
+        return has_structure(node.inputs[0], _TRANSPOSED.get(relation, relation))
+    else:
+        facts = _facts_of_result(node)
     return any(relation in map(relation_of, (fact, *_IMPLIED.get(fact, ()))) for fact in facts)
+
+
+_TRANSPOSED = {"lower-triangular": "upper-triangular", "upper-triangular": "lower-triangular"}
+
+
+def _facts_of_result(node: Apply) -> tuple[str, ...]:
+    """What ops say of the matrices that they make; ``structure.egg`` says more."""
+    if isinstance(node.op, DiagonalOf) and not node.op.offset:
+        definite = has_fact(node.inputs[0], "positive") and node.outputs[0].tensor_type.kind == "f"
+        return ("diagonal", "symmetric", *(("positive_definite",) if definite else ()))
+    if isinstance(node.op, Cholesky):
+        return ("upper_triangular" if node.op.upper else "lower_triangular", "square")
+    return ()

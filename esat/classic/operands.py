@@ -3,15 +3,21 @@
 A product reads a transposed view as fast as a matrix, but what a kernel computes of a transposed view is
 written against the order of memory. So transposes move from before elementwise work to behind it, next to
 the product. A scalar that would be the only reason to write a scaled copy of an operand moves to the
-result, where the kernel that reads it multiplies for nothing.
+result, where the kernel that reads it multiplies for nothing. A sign becomes that of a number which scales
+the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from esat.classic.optimizer import FromFunctionOptimizer
-from esat.graph import Apply, Family, FunctionGraph, Variable
+from esat.graph import Apply, Constant, Family, FunctionGraph, Variable
+from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle, Order, dimshuffle
@@ -55,6 +61,33 @@ def scale_products(graph: FunctionGraph) -> None:
         moved = op_named(name)(product.outputs[0], scalar)
         if moved.type == result.type:
             graph.replace(result, moved, "scale_products")
+
+
+def signs_into_numbers(graph: FunctionGraph) -> None:
+    """Let numbers have the sign of what they scale: ``-(x * 2)`` is ``x * -2``, and so are quotients."""
+    for node in graph.toposort():
+        inner = node.inputs[0].owner if node.inputs else None
+        if node.op.name != "neg" or inner is None or inner.op.name not in ("mul", "div"):
+            continue
+        if node not in graph.apply_nodes or not _has_one_client(graph, node.inputs[0]):
+            continue
+        places = [place for place, operand in enumerate(inner.inputs) if _is_real_number(operand)]
+        if places:
+            operands = list(inner.inputs)
+            operands[places[0]] = constant(-_number(operands[places[0]]))
+            scaled = inner.op.make_node(*operands)
+            scaled.where = node.where
+            if scaled.outputs[0].type == node.outputs[0].type:
+                graph.replace(node.outputs[0], scaled.outputs[0], "signs_into_numbers")
+
+
+def _is_real_number(variable: Variable) -> bool:
+    return isinstance(variable, Constant) and variable.data.size == 1 and variable.tensor_type.kind == "f"
+
+
+def _number(variable: Variable) -> NDArray[Any]:
+    assert isinstance(variable, Constant)
+    return np.asarray(variable.data)
 
 
 def _operands_of_products(graph: FunctionGraph) -> Iterator[tuple[Apply, int]]:
@@ -136,4 +169,5 @@ def _is_read_in_loops(graph: FunctionGraph, variable: Variable) -> bool:
 
 
 LIFT_TRANSPOSES = FromFunctionOptimizer(lift_transposes)
+SIGNS_INTO_NUMBERS = FromFunctionOptimizer(signs_into_numbers)
 SCALE_PRODUCTS = FromFunctionOptimizer(scale_products)

@@ -62,11 +62,14 @@ class RuleSource:
         What they are tagged with.
     rest_without
         Where given, rules that have none of these tags belong here, too.
+    again
+        A tag of rules that belong to an earlier database, and have their turn again with what was made since.
     """
 
     database: RuleDatabase
     tag: str
     rest_without: frozenset[str] | None = None
+    again: str = ""
 
     def rules(self, query: Query, options: RuleOptions) -> list[Rule]:
         """The rules a Query selects, in order of their files."""
@@ -82,7 +85,11 @@ class RuleSource:
 
     def optimizers(self, query: Query, options: RuleOptions) -> list[LocalOptimizer]:
         """Those of the rules that can be read as replacements, as local optimizers."""
-        rules = [rule for rule in self.rules(query, options) if RuleRewriter.applies_to(rule)]
+        selection = self.database.query(
+            query, soundness=options.soundness, extra=options.extra, users=options.users
+        )
+        rules = [rule for rule in selection.rules if self.has(rule) or self.again in rule.tags]
+        rules = [rule for rule in rules if RuleRewriter.applies_to(rule)]
         if not rules:
             return []
         context = RuleContext(op_signature())

@@ -6,7 +6,7 @@ from esat.classic.canonizer import Canonizer
 from esat.classic.database import EquilibriumDB, SequenceDB, registrar
 from esat.classic.marker import AddDestroyHandler, Marker
 from esat.classic.merge import MergeOptimizer, merge_optimizer
-from esat.classic.operands import LIFT_TRANSPOSES, SCALE_PRODUCTS
+from esat.classic.operands import LIFT_TRANSPOSES, SCALE_PRODUCTS, SIGNS_INTO_NUMBERS
 from esat.classic.rewriting import LOCALS
 from esat.classic.rule_phase import RuleSource
 from esat.classic.shapes_of_fills import FILLS_BY_SIZES
@@ -39,13 +39,15 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
     database.register("merge1", MergeOptimizer(), 0, *_ALWAYS, "merge", "exact", native=True)
     for name, position in EQUILIBRIA.items():
         rest_without = frozenset(EQUILIBRIA) if name == "canonicalize" else None
-        inner = EquilibriumDB(name, RuleSource(rules, name, rest_without))
+        again = "canonicalize" if name == "specialize" else ""
+        inner = EquilibriumDB(name, RuleSource(rules, name, rest_without, again))
         database.register(name, inner, position, *_ALWAYS)
     _register_locals(database)
     database.register("merge2", MergeOptimizer(), 49, *_ALWAYS, "merge", "exact", native=True)
     database.register("fills_by_sizes", FILLS_BY_SIZES, 49.005, "fast_run", "exact")
     database.register("lift_transposes", LIFT_TRANSPOSES, 49.01, "fast_run", "blas", "exact")
     database.register("scale_products", SCALE_PRODUCTS, 49.02, "fast_run", "blas")
+    database.register("signs_into_numbers", SIGNS_INTO_NUMBERS, 49.03, "fast_run", "exact")
     database.register("elemwise_fusion", Marker("elemwise_fusion"), 49.1, "fast_run", "fusion", native=True)
     database.register("gpu_transfer", Marker("gpu_transfer"), 49.2, *_ALWAYS, "gpu", "exact", native=True)
     database.register("add_destroy_handler", AddDestroyHandler(), 49.5, *_ALWAYS, "exact")

@@ -350,6 +350,14 @@ def folding_rules(record: ConstructorSignature) -> list[str]:
             f"(rule ((= e {record.pattern}) (= v (val e))) ((subsume {record.pattern}))"
             f' :ruleset esat-fold :name "constant-{record.name}")'
         ]
+    comparison = _COMPARISONS.get(record.name)
+    if comparison is not None:
+        return [
+            f"(rule ((= e {record.pattern}) (= v (val a0)) (= w (val a1)) ({operator} v w))"
+            f" ((set (val e) {truth}))"
+            f' :ruleset esat-fold :name "fold-{record.name}-{truth[0]}")'
+            for operator, truth in zip(comparison, ("1.0", "0.0"), strict=True)
+        ]
     value = FOLDING.get(record.name)
     if value is None or record.result != "same":
         return []
@@ -364,6 +372,16 @@ def folding_rules(record: ConstructorSignature) -> list[str]:
         for suffix, zero in variants.items()
     ]
 
+
+_COMPARISONS = {
+    "Eq": ("=", "!="),
+    "Ne": ("!=", "="),
+    "Lt": ("<", ">="),
+    "Le": ("<=", ">"),
+    "Gt": (">", "<="),
+    "Ge": (">=", "<"),
+}
+"""Comparison -> what numbers are compared by where it is true, and where it is false."""
 
 _CONSTANT_RULES = [
     "(rule ((= e (K v d))) ((set (dt e) d) (set (bp e) -1) (set (val e) v))"

@@ -96,6 +96,37 @@ def _alloc(operand: Variable) -> Apply | None:
     return node if node is not None and isinstance(node.op, Alloc) else None
 
 
+@local_optimizer([Elementwise, Cast])
+def local_elemwise_fill(node: Apply) -> Transformed:
+    """f(fill(a, v), x) -> f(v, x) where x has the shape anyway; f(fill(a, v), s) -> fill(a, f(v, s))."""
+    fills = [_filled(operand) for operand in node.inputs]
+    if node.op.name == "fill" or not any(fills):
+        return False
+    values = [
+        operand if source is None else source.inputs[1]
+        for operand, source in zip(node.inputs, fills, strict=True)
+    ]
+    if any(value.tensor_type.ndim != node.outputs[0].tensor_type.ndim for value in values):
+        return False
+    inner = node.op.make_node(*values).outputs[0]
+    if inner.tensor_type.broadcastable == node.outputs[0].tensor_type.broadcastable:
+        return fitting(node, inner)
+    if not all(inner.tensor_type.broadcastable):
+        return False
+    shaping = (source.inputs[0] for source in fills if source is not None)
+    like = next((one for one in shaping if _has_flags(one, node.outputs[0])), None)
+    return False if like is None else fitting(node, op_named("fill")(like, inner))
+
+
+def _filled(operand: Variable) -> Apply | None:
+    node = operand.owner
+    return node if node is not None and node.op.name == "fill" else None
+
+
+def _has_flags(variable: Variable, like: Variable) -> bool:
+    return variable.tensor_type.broadcastable == like.tensor_type.broadcastable
+
+
 @local_optimizer([Reduction])
 def local_reduce_of_filled(node: Apply) -> Transformed:
     """The sum of n equal values is n times the value, their product its n-th power, an extremum the value."""

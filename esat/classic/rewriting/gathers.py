@@ -140,7 +140,8 @@ def _slice_alone(variable: Variable, axis: int) -> tuple[int | None, int | None]
     start, stop = part.start, part.stop
     if isinstance(start, Slot) or isinstance(stop, Slot):
         return None
-    return start, stop
+    size = variable.owner.inputs[0].tensor_type.shape[axis]
+    return start, None if stop == size else stop
 
 
 def _rows(node: Apply) -> Variable | None:

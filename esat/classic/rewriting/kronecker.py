@@ -1,4 +1,4 @@
-"""Products with Kronecker products, which need not be formed: ``kron(A, B) vec(X) = vec(A X B')``."""
+"""What is computed of Kronecker products, which need not be formed: ``kron(A, B) vec(X) = vec(A X B')``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
 from esat.graph import Apply, Constant, Variable
 from esat.graph.registry import op_named
+from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL, MatMul, swap_last_axes
+from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.shape import ShapeI, size_of
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape, reshape
@@ -30,6 +34,47 @@ def local_kron_dot(node: Apply) -> Transformed:
         first, second = map(swap_last_axes, factors)
         return fitting(node, swap_last_axes(_applied(first, second, swap_last_axes(left))))
     return False
+
+
+@local_optimizer([Determinant, SignLogDeterminant, Inverse, Cholesky, Diagonal])
+def local_linalg_of_kron(node: Apply) -> Transformed:
+    """det, slogdet, inv, cholesky and the diagonal of kron(a, b) from those of a and b, which are square.
+
+    Factors must be square by type: others can make up a square matrix, too.
+    """
+    factors = _factors(node.inputs[0])
+    if factors is None or not all(map(_is_square, factors)):
+        return False
+    first, second = factors
+    if isinstance(node.op, Inverse | Cholesky):
+        return fitting(node, _kron(node.op(first), node.op(second)))
+    if isinstance(node.op, Diagonal):
+        if node.op.offset:
+            return False
+        along, across = dimshuffle(node.op(first), (0, "x")), dimshuffle(node.op(second), ("x", 0))
+        return fitting(node, reshape(op_named("mul")(along, across), [-1]))
+    sizes = [cast(size_of(factor, 0), node.outputs[-1].tensor_type.dtype) for factor in factors]
+    results = [node.op.make_node(factor).outputs for factor in factors]
+    # The determinant of a times as many as b has rows: its power.
+    found = [
+        op_named("mul")(op_named("pow")(one, sizes[1]), op_named("pow")(other, sizes[0]))
+        for one, other in zip(*results, strict=True)
+    ]
+    if isinstance(node.op, SignLogDeterminant):
+        (_, one), (_, other) = results
+        found[1] = op_named("add")(op_named("mul")(one, sizes[1]), op_named("mul")(other, sizes[0]))
+    return found
+
+
+def _kron(first: Variable, second: Variable) -> Variable:
+    spread = [dimshuffle(factor, order) for factor, order in zip((first, second), _SPREAD, strict=True)]
+    sizes = [op_named("mul")(size_of(first, axis), size_of(second, axis)) for axis in (0, 1)]
+    return reshape(op_named("mul")(*spread), sizes)
+
+
+def _is_square(matrix: Variable) -> bool:
+    rows, columns = matrix.tensor_type.shape
+    return rows is not None and rows == columns
 
 
 def _applied(first: Variable, second: Variable, operand: Variable) -> Variable:
