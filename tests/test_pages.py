@@ -1,0 +1,33 @@
+"""Pages of the documentation whose code is plain Python: it runs, all blocks of a page in turn."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import esat
+from jaxprs.peer import find_jax
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = ("functions.md", "tutorials/from_numpy.md", "tutorials/from_jax.md")
+_BLOCK = re.compile(r"(<!-- needs jax -->\n)?```python\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.filterwarnings("default::esat.errors.EsatWarning")
+def test_code_of_a_page_runs(name, capsys):
+    text = (DOCS / name).read_text(encoding="utf-8")
+    blocks = list(_BLOCK.finditer(text))
+    assert len(blocks) == text.count("```python") > 1
+    namespace = {}
+    for block in blocks:
+        if block[1] and not find_jax():
+            continue
+        line = text.count("\n", 0, block.start(2))
+        code = compile("\n" * line + block[2], str(DOCS / name), "exec")
+        exec(code, namespace)
+    printed = capsys.readouterr().out
+    if "numpy" in name:
+        line = int(re.search(r"from_numpy\.md:(\d+)", printed)[1])
+        assert "if x.sum() > 10" in text.splitlines()[line - 1]
+    assert esat is namespace["esat"]
