@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from jaxprs.peer import find_jax
 
 import esat
-from jaxprs.peer import find_jax
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = ("functions.md", "tutorials/from_numpy.md", "tutorials/from_jax.md")
@@ -28,6 +28,7 @@ def test_code_of_a_page_runs(name, capsys):
         exec(code, namespace)
     printed = capsys.readouterr().out
     if "numpy" in name:
-        line = int(re.search(r"from_numpy\.md:(\d+)", printed)[1])
-        assert "if x.sum() > 10" in text.splitlines()[line - 1]
+        lines = text.splitlines()
+        named = [lines[int(number) - 1] for number in re.findall(r"from_numpy\.md:(\d+)", printed)]
+        assert any("if x.sum() > 10" in line for line in named)
     assert esat is namespace["esat"]

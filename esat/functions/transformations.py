@@ -82,12 +82,13 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None
 
 
 def _takes_places(f: Function) -> bool:
-    """Whether all parameters of a function are given by their places."""
+    """Whether all parameters of a function are given, by their places."""
     try:
         parameters = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
         return False
-    return all(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in parameters)
+    by_place = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return all(one.kind in by_place and one.default is one.empty for one in parameters)
 
 
 def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:

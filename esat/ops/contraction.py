@@ -10,6 +10,7 @@ import numpy as np
 
 from esat.errors import ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, check_count, shapes_given
+from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.batching import aligned, bilinear
@@ -17,7 +18,9 @@ from esat.ops.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.promotion import operand_dtypes, wrap
-from esat.ops.reduction import sum_to
+from esat.ops.reduction import SUM, reduce, sum_to
+from esat.ops.shape import size_of
+from esat.ops.view import reshape
 from esat.records import record
 
 
@@ -77,6 +80,21 @@ class MatMul(Op):
         return [bilinear(self, node, tangents)]
 
     def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        """A matrix that all elements share multiplies them in one product; vectors have sums of products."""
+        left, right = inputs
+        rows, columns = left.tensor_type.shape[-2], right.tensor_type.shape[-1]
+        if all(operand.tensor_type.ndim == 2 for operand in node.inputs):
+            if not batched[1] and rows == 1:
+                return (dimshuffle(self(dimshuffle(left, (0, 2)), right), (0, "x", 1)),)
+            if not batched[1]:
+                flat = reshape(left, (-1, size_of(left, 2)))
+                return (reshape(self(flat, right), (size_of(left, 0), size_of(left, 1), size_of(right, 1))),)
+            if not batched[0] and columns == 1:
+                product = self(dimshuffle(right, (0, 1)), swap_last_axes(left))
+                return (dimshuffle(product, (0, 1, "x")),)
+            if all(batched) and rows == columns == 1 and left.tensor_type.kind in "fc":
+                products = op_named("mul")(dimshuffle(left, (0, 2)), dimshuffle(right, (0, 1)))
+                return (dimshuffle(reduce(SUM, products, 1), (0, "x", "x")),)
         return tuple(self.make_node(*aligned(inputs, batched)).outputs)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:

@@ -364,3 +364,11 @@ def test_clone_replace():
     np.testing.assert_allclose(esat.clone_replace(x + 1, {x: y * 2}).eval({y: W}), 2 * W + 1)
     with pytest.raises(GraphError, match="type"):
         esat.clone_replace(x, {x: esat.matrix()})
+
+
+def test_batches_of_functions_with_defaults():
+    def scaled(x, factor=2.0):
+        return x * factor
+
+    np.testing.assert_array_equal(jit(esat.vmap(scaled))(X), X * 2)
+    np.testing.assert_allclose(jit(esat.vmap(np.dot, in_axes=(0, None)))(X, W), X @ W)

@@ -76,6 +76,9 @@ CASES = {
     "argsort": (esat.argsort, [real(2, 3)]),
     "matmul": (esat.matmul, [real(2, 3), real(3, 4)]),
     "matmul of batches": (esat.matmul, [real(2, 3), real(5, 3, 4)]),
+    "matrix by vector": (esat.dot, [real(2, 3), real(3)]),
+    "vector by matrix": (esat.dot, [real(3), real(3, 2)]),
+    "matmul of integers": (lambda x, y: esat.dot(x.astype("int8"), y.astype("int8")), [real(3), real(3)]),
     "matmul of vectors": (esat.dot, [real(3), real(3)]),
     "convolve": (esat.convolve, [real(4), real(3)]),
     "join": (lambda x, y: esat.concatenate([x, y], axis=1), [real(2, 3), real(2, 1)]),
@@ -136,7 +139,7 @@ CASES = {
     "eye": (lambda n: esat.eye(n.shape[0]) * n, [real(3)]),
     "arange": (lambda n: esat.arange(n.shape[0]) * n, [real(3)]),
 }  # fmt: skip
-NO_TANGENT = {"repeat", "set mask"}
+NO_TANGENT = {"matmul of integers", "repeat", "set mask"}
 """Where the number of elements, or the choice of them, makes differences of no use."""
 _ROUGH = {"cast"}
 SYMMETRIC = {"cholesky", "cho_solve", "eigvalsh", "eigh"}
