@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from typing import Literal
 
 from esat.errors import GradientError, describe
@@ -40,6 +41,9 @@ def jacobian_of(y: Variable, x: Variable, direction: Direction | None = None) ->
         if variable.tensor_type.kind == "c":
             reason = f"{role} is complex; differentiate by real and imaginary parts"
             raise GradientError(describe("jacobian", [variable.type], reason))
+    if direction is not None and not (isinstance(direction, str) and direction in ("forward", "reverse")):
+        shown = f"direction={reprlib.repr(direction)}"
+        raise GradientError(describe("jacobian", [shown], 'a direction is "forward" or "reverse"'))
     if direction is None:
         direction = "forward" if _count(x) < _count(y) else "reverse"
     if direction == "reverse":

@@ -7,10 +7,11 @@ function that is being traced it takes part in that. Given Variables, it builds 
 from __future__ import annotations
 
 import importlib
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from esat.errors import GraphError, describe
+from esat.errors import CallError, GraphError, describe
 from esat.frontend import gradient
 from esat.frontend.batching import vectorize_graph
 from esat.frontend.forward import push_forward
@@ -45,6 +46,11 @@ def _of_functions(name: str) -> Any:
 
 def _is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, Variable)
+
+
+def _check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise CallError(f"{name}={reprlib.repr(value)}: it is True or False")
 
 
 def grad(
@@ -90,6 +96,7 @@ def grad(
     >>> esat.grad(lambda w, x: np.sum(np.tanh(x * w)))(np.array([0.0, 1.0]), np.array([2.0, 0.5]))
     array([2.        , 0.39322387])
     """
+    _check_flag("has_aux", has_aux)
     if _is_function(cost):
         return _of_functions("grad")(cost, argnums if wrt is None else wrt, has_aux)
     return gradient.grad(cost, wrt, disconnected)
@@ -110,6 +117,7 @@ def value_and_grad(
     GradientError
         As :func:`grad`.
     """
+    _check_flag("has_aux", has_aux)
     if _is_function(cost):
         return _of_functions("value_and_grad")(cost, argnums if wrt is None else wrt, has_aux)
     return cost, gradient.grad(cost, wrt)
@@ -234,6 +242,7 @@ def jacobian(
     array([[2., 0.],
            [0., 6.]])
     """
+    _check_flag("has_aux", has_aux)
     if _is_function(y):
         return _of_functions("jacobian")(y, argnums if x is None else x, has_aux, direction)
     return jacobian_of(as_variable(y), as_variable(x), direction)

@@ -6,6 +6,7 @@ about, builds the graph of the derivative or batch, and puts the arguments into 
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
 from esat.graph.callers import user_line
 from esat.graph.copying import clone
-from esat.graph.types import TensorType
+from esat.graph.types import LARGEST_SIZE, TensorType
 from esat.graph.variables import Variable
 from esat.ops.batching import repeated
 from esat.ops.cast import cast
@@ -169,8 +170,24 @@ def _stand_in(leaf: Any, variable: Variable) -> Any:
 
 
 def positions_of(argnums: Any) -> list[int]:
-    """Positions of arguments, given as one or several."""
-    return [int(argnums)] if not isinstance(argnums, (tuple, list)) else [int(one) for one in argnums]
+    """Positions of arguments, given as one or several.
+
+    Raises
+    ------
+    GradientError
+        For what is no integer.
+    """
+    given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    if not all(is_index(one) for one in given):
+        raise GradientError(
+            f"argnums={reprlib.repr(argnums)}: positions of arguments are an integer, or several"
+        )
+    return [int(one) for one in given]
+
+
+def is_index(value: Any) -> bool:
+    """Whether a value is an integer, and no boolean."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def value_and_gradient(
@@ -310,7 +327,7 @@ def _axes_for(name: str, value: Any, axes: Any) -> list[int | None]:
         return [one for key in value for one in _axes_for(name, value[key], axes[key])]
     if isinstance(value, (tuple, list)) and isinstance(axes, (tuple, list)) and len(value) == len(axes):
         return [one for pair in zip(value, axes, strict=True) for one in _axes_for(name, *pair)]
-    raise ShapeError(f"{name}: axes {axes!r} do not match arguments or results")
+    raise ShapeError(f"{name}: axes {reprlib.repr(axes)} do not match arguments or results")
 
 
 def _batch_first(name: str, variable: Variable, axis: int) -> Variable:
@@ -322,6 +339,8 @@ def _batch_first(name: str, variable: Variable, axis: int) -> Variable:
 def _size_of_batch(name: str, batches: Sequence[Variable], axis_size: Any) -> Variable:
     sizes = {batch.tensor_type.shape[0] for batch in batches if batch.tensor_type.shape[0] is not None}
     if axis_size is not None:
+        if not is_index(axis_size) or not 0 <= axis_size <= LARGEST_SIZE:
+            raise ShapeError(f"{name}: axis_size={reprlib.repr(axis_size)} is no number of elements")
         sizes.add(int(axis_size))
     if len(sizes) > 1:
         raise ShapeError(f"{name}: batches have the sizes {sorted(sizes)}, and not one")

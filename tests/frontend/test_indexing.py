@@ -10,6 +10,14 @@ from esat.ops.index.basic import Subtensor
 ARRAY = np.random.default_rng(34).standard_normal((3, 4))
 
 
+def test_masks_without_axes_are_compiled():
+    x = np.arange(6.0).reshape(2, 3)
+    variable = esat.tensor("x", shape=(2, 3))
+    for index in (True, False):
+        compiled = esat.compile(esat.Graph([variable], variable[index] * 2), "fast_compile")
+        np.testing.assert_array_equal(compiled(x), x[index] * 2)
+
+
 def test_the_kind_of_index_decides():
     x = esat.matrix()
     assert isinstance(x[0, 1:].owner.op, Subtensor)

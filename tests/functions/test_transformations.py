@@ -366,6 +366,19 @@ def test_clone_replace():
         esat.clone_replace(x, {x: esat.matrix()})
 
 
+def test_options_that_are_none():
+    for argnums in (1.5, None, "a", (0, "b")):
+        with pytest.raises(GradientError, match="argnums="):
+            esat.grad(loss, argnums=argnums)(W, X, Y)
+    with pytest.raises(GradientError, match="direction="):
+        esat.jacobian(loss, direction="sideways")(W, X, Y)
+    with pytest.raises(esat.CallError, match="has_aux="):
+        esat.grad(loss, has_aux=1)
+    for size in (-1, 2.5, "a"):
+        with pytest.raises(ShapeError, match="axis_size="):
+            esat.vmap(np.sin, axis_size=size)(X)
+
+
 def test_batches_of_functions_with_defaults():
     def scaled(x, factor=2.0):
         return x * factor

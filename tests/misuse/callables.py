@@ -90,6 +90,20 @@ GIVEN: dict[str, Given] = {
     "esat.vectorize_graph": {"outputs": V * 2, "replace": {V: M}},
     "esat.clone_replace": {"outputs": V + 1, "replace": {V: V * 2}},
     "esat.Mode": {"name": "fast_run"},
+    "esat.jit": {"f": np.tanh},
+    "jit.options": {"static_argnames": (), "donate": (), "shapes": "static"},
+    "jit.call": {"x": DENSE, "n": 2},
+    "jit.index": {"operand": DENSE, "index": 1},
+    "jit.static": {"x": DENSE, "n": "a"},
+    "grad.call": {"x": DENSE},
+    "grad.options": {"argnums": 0, "has_aux": False},
+    "jacobian.options": {"direction": "forward"},
+    "hessian.options": {"argnums": 0},
+    "vmap.call": {"x": DENSE},
+    "vmap.options": {"in_axes": 0, "out_axes": 0, "axis_size": None},
+    "jvp.call": {"primals": (DENSE,), "tangents": (DENSE,)},
+    "vjp.call": {"primal": DENSE, "cotangent": np.array(1.0)},
+    "linearize.call": {"primal": DENSE, "tangent": DENSE},
     "esat.Query": {"include": ["fast_run"]},
     "sparse.constant": {"value": scipy.sparse.csr_array(DENSE)},
     "sparse.shared": {"value": scipy.sparse.csr_array(DENSE)},
@@ -147,6 +161,7 @@ def public_callables() -> Iterator[tuple[str, Any]]:
     }  # fmt: skip
     for name, value in objects.items():
         yield from _methods(name, value, dir(type(value)))
+    yield from _functions_of_functions()
     yield "Executable.__call__", compiled
     yield "Executable.out", lambda out: compiled(np.ones(2), out=out)
     shared = esat.shared(np.ones(3))
@@ -154,6 +169,34 @@ def public_callables() -> Iterator[tuple[str, Any]]:
         yield f"SharedVariable.{name}", getattr(shared, name)
     for name in ("OpSub", "OpRemove", "PatternSub", "TopoOptimizer", "SeqOptimizer", "local_optimizer"):
         yield f"classic.{name}", getattr(esat.classic, name)
+
+
+def _functions_of_functions() -> Iterator[tuple[str, Any]]:
+    """``esat.jit``, what it gives, and what transformations give, called with arrays."""
+    ones = np.ones((2, 3))
+    norm = esat.jit(lambda x: esat.sum(esat.sqr(x)), mode="fast_compile")
+    yield "esat.jit", esat.jit
+    yield (
+        "jit.options",
+        lambda static_argnames, donate, shapes: esat.jit(
+            lambda x: x, static_argnames=static_argnames, donate=donate, shapes=shapes
+        )(ones),
+    )
+    yield "jit.call", esat.jit(lambda x, n: {"sum": esat.add(x, n), "n": n}, mode="fast_compile")
+    yield "jit.index", esat.jit(esat.getitem, mode="fast_compile")
+    yield "jit.static", esat.jit(lambda x, n: x, static_argnames="n", mode="fast_compile")
+    yield "grad.call", esat.grad(norm)
+    yield "grad.options", lambda argnums, has_aux: esat.grad(norm, argnums=argnums, has_aux=has_aux)(ones)
+    yield "jacobian.options", lambda direction: esat.jacobian(norm, direction=direction)(ones)
+    yield "hessian.options", lambda argnums: esat.hessian(norm, argnums=argnums)(np.ones(2))
+    yield "vmap.call", esat.vmap(norm)
+    yield (
+        "vmap.options",
+        lambda in_axes, out_axes, axis_size: esat.vmap(norm, in_axes, out_axes, axis_size)(ones),
+    )
+    yield "jvp.call", lambda primals, tangents: esat.jvp(norm, primals, tangents)
+    yield "vjp.call", lambda primal, cotangent: esat.vjp(norm, primal)[1](cotangent)
+    yield "linearize.call", lambda primal, tangent: esat.linearize(norm, primal)[1](tangent)
 
 
 def _with_entry(database: Any, optimizer: Any) -> Any:
