@@ -169,6 +169,8 @@ class Jitted(Generic[P, R]):
         name = getattr(f, "__qualname__", None) or type(f).__name__
         self._settings = Settings(mode, shapes == "symbolic", name.replace("<locals>.", ""))
         self._signature = signature
+        parameters = [] if signature is None else signature.parameters.values()
+        self._names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL]
         self._static, self._donate = frozenset(static), frozenset(donate)
         self._use, self._forget = use, forget
         self._lock = threading.RLock()
@@ -178,6 +180,8 @@ class Jitted(Generic[P, R]):
         """Forget all programs."""
         self._programs: dict[Any, Specialization] = {}
         self._known: dict[Structure, frozenset[int]] = {}
+        # Of calls in which no number's value is asked for: looking them up takes one hash.
+        self._direct: dict[Structure, Specialization] = {}
         self._last: Specialization | None = None
         if self._forget is not None:
             self._forget()
@@ -201,7 +205,7 @@ class Jitted(Generic[P, R]):
         if trace is not None:
             return trace.exchange(self._function)(*arguments, **keywords)
         structure, leaves, places = self._structure(arguments, keywords)
-        if holds_traced(leaves):
+        if any(type(leaf) is not np.ndarray and holds_traced(leaf) for leaf in leaves):
             return on_variables(self._function, structure, leaves, self._settings)
         program = self._program_for(structure, leaves, places)
         given = (*arguments, *keywords.values())
@@ -216,13 +220,7 @@ class Jitted(Generic[P, R]):
         if self._signature is not None and (keywords or self._static or self._donate):
             bound = self._signature.bind(*arguments, **keywords)
             arguments, keywords = bound.args, bound.kwargs
-        names = (
-            []
-            if self._signature is None
-            else [
-                one.name for one in self._signature.parameters.values() if one.kind is not one.VAR_POSITIONAL
-            ]
-        )
+        names = self._names
         leaves: list[Any] = []
         places: dict[str, range] = {}
         parts: list[Structure] = []
@@ -243,13 +241,16 @@ class Jitted(Generic[P, R]):
                 raise InputError(f"{self._settings.name}: {name} {reason}") from None
             return ("static", type(value), value)
         begin = len(leaves)
-        part = flatten(value, leaves, f"{self._settings.name}: {name}")
+        part = flatten(value, leaves, (self._settings.name, ": {}", name))
         places[name] = range(begin, len(leaves))
         return part
 
     def _program_for(
         self, structure: Structure, leaves: list[Any], places: dict[str, range]
     ) -> Specialization:
+        program = self._direct.get(structure)
+        if program is not None:
+            return program
         known = self._known.get(structure, frozenset())
         program = self._programs.get(_key(structure, leaves, known, self._settings.symbolic))
         if program is not None:
@@ -272,6 +273,8 @@ class Jitted(Generic[P, R]):
                 if program.executable is not None:
                     program.executable.profile.message = self._place()
                 self._programs[key] = program
+                if not known:
+                    self._direct[structure] = program
                 self._last = program
                 return program
         raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
