@@ -3,6 +3,7 @@
 ======== =======================================================================
 programs a function traced and compiled for arguments of one structure
 calls    the method that a call enters, written for a function's parameters
+guards   code written for the structure of arguments and results
 jitted   ``esat.jit``: which program a call runs
 differentiation  derivatives and batches of functions that are traced
 transformations  functions of functions

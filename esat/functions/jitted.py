@@ -16,6 +16,7 @@ from esat.frontend.tracing.convert import holds_traced
 from esat.frontend.tracing.trace import ValueAsked, current_trace
 from esat.frontend.tracing.trees import Structure, flatten
 from esat.functions.calls import Use, entry_for
+from esat.functions.guards import Guard, guard_for
 from esat.functions.programs import (
     Settings,
     Specialization,
@@ -27,6 +28,8 @@ from esat.functions.programs import (
 
 Shapes = Literal["static", "symbolic"]
 
+MOST_GUARDS = 4
+"""Structures that are known by code of their own: each is asked for in turn."""
 MOST_RETRACES = 64
 """Numbers of one call whose values may be asked for one after another."""
 
@@ -182,6 +185,7 @@ class Jitted(Generic[P, R]):
         self._known: dict[Structure, frozenset[int]] = {}
         # Of calls in which no number's value is asked for: looking them up takes one hash.
         self._direct: dict[Structure, Specialization] = {}
+        self._guards: list[tuple[Guard, Specialization]] = []
         self._last: Specialization | None = None
         if self._forget is not None:
             self._forget()
@@ -204,6 +208,11 @@ class Jitted(Generic[P, R]):
         trace = current_trace()
         if trace is not None:
             return trace.exchange(self._function)(*arguments, **keywords)
+        if not keywords:
+            for guard, program in self._guards:
+                found = guard(arguments)
+                if found is not None:
+                    return program(found)
         structure, leaves, places = self._structure(arguments, keywords)
         if any(type(leaf) is not np.ndarray and holds_traced(leaf) for leaf in leaves):
             return on_variables(self._function, structure, leaves, self._settings)
@@ -275,6 +284,7 @@ class Jitted(Generic[P, R]):
                 self._programs[key] = program
                 if not known:
                     self._direct[structure] = program
+                    self._add_guard(structure, program)
                 self._last = program
                 return program
         raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
@@ -284,6 +294,12 @@ class Jitted(Generic[P, R]):
         code = getattr(inspect.unwrap(self._function), "__code__", None)
         place = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
         return f"{self._settings.name}{place}"
+
+    def _add_guard(self, structure: Structure, program: Specialization) -> None:
+        """Let calls of this structure be known by code that is written for it."""
+        guard = None if self._static or len(self._guards) == MOST_GUARDS else guard_for(structure)
+        if guard is not None and not program.simple:
+            self._guards.append((guard, program))
 
     # ---- what is known of it
 

@@ -19,6 +19,7 @@ from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.rebinding import Rebinder
 from esat.frontend.tracing.trace import Trace, ValueAsked, tracing
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
+from esat.functions.guards import builder_for
 from esat.graph.tracing import Traced as Standing
 from esat.graph.tracing import adapting
 from esat.graph.traversal import inputs_of
@@ -122,6 +123,7 @@ class Specialization:
         self.executable = executable
         self._traced = traced
         self._takes = takes
+        self._build = builder_for(traced.structure)
         self._single = len(traced.outputs) == 1
         first = traced.results[0] if len(traced.results) == 1 else None
         self.simple = (
@@ -148,8 +150,8 @@ class Specialization:
             # Results are on the device if any argument is.
             plain = isinstance(leaves[place], np.ndarray) and not isinstance(value, np.ndarray)
             leaves[place][...] = value.get() if plain else value
-        results = iter([result.of(outputs, leaves) for result in traced.results])
-        return unflatten(traced.structure, results)
+        results = [result.of(outputs, leaves) for result in traced.results]
+        return unflatten(traced.structure, iter(results)) if self._build is None else self._build(results)
 
 
 def _check_apart(leaves: Sequence[Any], written: Sequence[tuple[int, int]], given: Sequence[Any]) -> None:

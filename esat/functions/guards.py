@@ -1,0 +1,124 @@
+"""Code written for the structure of arguments or of a result: it takes the one apart, and builds the other.
+
+To take arguments apart in general is most of what a call costs. What a program was made for is known, so the
+text of a guard asks whether arguments are that, and lists their leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from esat.frontend.tracing.trees import Structure
+
+Guard = Callable[[tuple[Any, ...]], list[Any] | None]
+Builder = Callable[[Sequence[Any]], Any]
+
+_CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
+
+
+def guard_for(structure: Structure) -> Guard | None:
+    """What gives the leaves of arguments, given by their places, that have a structure, and None of others.
+
+    Parameters
+    ----------
+    structure
+        Of a tuple of arguments, in a tuple with that of keywords.
+
+    Returns
+    -------
+    None where there are keywords, or something in the structure that takes more than a look: objects, scalars
+    of NumPy's, values that are parts of programs other than None and booleans.
+    """
+    arguments, keywords = structure[2]
+    text = _Text()
+    if keywords[2] or not text.asked("arguments", arguments):
+        return None
+    lines = [*text.lines, f"return [{', '.join(text.leaves)}]"]
+    body = "".join(f"    {line}\n" for line in lines)
+    exec(compile(f"def guard(arguments):\n{body}", "<guard>", "exec"), text.names)
+    guard: Guard = text.names["guard"]
+    return guard
+
+
+class _Text:
+    """The lines of a guard, the names in them, and which of these are leaves."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {"ndarray": np.ndarray}
+        self.lines: list[str] = []
+        self.leaves: list[str] = []
+
+    def asked(self, value: str, structure: Structure) -> bool:
+        """Add the questions for a value; whether there are such."""
+        tag = structure[0]
+        if tag == "array":
+            dtype, shape = self._name(structure[1]), self._name(structure[2])
+            self._unless(
+                f"type({value}) is ndarray and {value}.dtype is {dtype} and {value}.shape == {shape}"
+            )
+            self.leaves.append(value)
+            return True
+        if tag == "number":
+            self._unless(f"type({value}) is {structure[1].__name__}")
+            self.leaves.append(value)
+            return True
+        if tag == "static" and (structure[2] is None or isinstance(structure[2], bool)):
+            self._unless(f"{value} is {structure[2]}")
+            return True
+        keys = _keys(structure)
+        if keys is None:
+            return False
+        self._unless(f"type({value}) is {tag} and len({value}) == {len(keys)}")
+        if tag == "dict":
+            self._unless(f"tuple({value}) == {self._name(tuple(keys))}")
+        for key, part in zip(keys, structure[-1], strict=True):
+            inner = f"value_{len(self.lines)}"
+            self.lines.append(f"{inner} = {value}[{key!r}]")
+            if not self.asked(inner, part):
+                return False
+        return True
+
+    def _unless(self, condition: str) -> None:
+        self.lines.append(f"if not ({condition}): return None")
+
+    def _name(self, value: Any) -> str:
+        name = f"known_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+
+def _keys(structure: Structure) -> Sequence[Any] | None:
+    """The keys of a tuple, list or dict; None for all else, and for keys other than strings and integers."""
+    if _CONTAINERS.get(structure[0]) is not structure[1]:
+        return None
+    if structure[0] != "dict":
+        return range(len(structure[2]))
+    return structure[2] if all(type(key) in (str, int) for key in structure[2]) else None
+
+
+def builder_for(structure: Structure) -> Builder | None:
+    """What makes a value of a structure of its leaves; None where there is more in it than containers."""
+    places = iter(range(1 << 30))
+    text = _built(structure, places)
+    if text is None:
+        return None
+    builder: Builder = eval(f"lambda leaves: {text}")
+    return builder
+
+
+def _built(structure: Structure, places: Any) -> str | None:
+    if structure[0] == "traced":
+        return f"leaves[{next(places)}]"
+    keys = _keys(structure)
+    if keys is None:
+        return None
+    parts = [_built(part, places) for part in structure[-1]]
+    if None in parts:
+        return None
+    if structure[0] == "dict":
+        return "{" + ", ".join(f"{key!r}: {part}" for key, part in zip(keys, parts, strict=True)) + "}"
+    inner = "".join(f"{part}, " for part in parts)
+    return f"[{inner}]" if structure[0] == "list" else f"({inner})"
