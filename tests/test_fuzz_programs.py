@@ -12,6 +12,6 @@ def test_random_programs_compute_what_numpy_computes(seed: int) -> None:
     check_program(seed, 3 + seed % 6, random.Random(seed), compiled=1)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_programs_with_index_arrays_compute_what_numpy_computes(seed: int) -> None:
     check_program(seed, 4 + seed % 4, random.Random(seed), compiled=1, pool=INDEXING)
