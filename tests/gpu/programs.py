@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import esat
-from esat import codegen
 from esat.codegen.ground.host import host_target
 from esat.codegen.routines import routine_for
 from esat.gpu.device import Device
 from esat.gpu.kernels import CudaKernels
 from esat.gpu.link import everything_on_device, link_placed
+from esat.gpu.rules import DeviceRules
 from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
 from esat.phases.inplace import ROWS, work_in_place
@@ -35,7 +35,7 @@ def compiled_for(
     optimized = of_host(graph).optimized
     permissions = Permissions(frozenset(donated), graph.updated)
     final = work_in_place(optimized, permissions, frozenset(ROWS))
-    plan = fuse(final, codegen, permissions=permissions)
+    plan = fuse(final, DeviceRules(), permissions=permissions)
     kernels = CudaKernels(device)
     placement = everything_on_device(plan, final, kernels, device, ends or Ends(), permissions)
     routines = partial(routine_for, target=host_target(), threads=1)
