@@ -11,7 +11,7 @@ def test_every_op_is_found_by_its_name_and_constructor():
 
 
 def test_ops_over_axes_are_represented():
-    assert {op.constructor for op in OVER_AXES} == {
+    assert {op.constructor for op in OVER_AXES} >= {
         "ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceAny", "ReduceAll", "ArgMax", "ArgMin",
         "LogSumExp", "Softmax", "LogSoftmax",
     }  # fmt: skip
