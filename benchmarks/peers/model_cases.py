@@ -53,7 +53,7 @@ class Model:
     def arrays(self, size: int, dtype: str) -> tuple[np.ndarray, ...]:
         """A point; the same in every process."""
         random = np.random.default_rng(size)
-        return tuple(0.1 * random.normal(size=shape).astype(dtype) for shape in map(tuple, self.shapes))
+        return tuple(np.asarray(0.1 * random.normal(size=shape), dtype) for shape in self.shapes)
 
     def error(self, namespace: Any, found: Sequence[np.ndarray], at: Sequence[np.ndarray]) -> float:
         """How far a value and gradients are off: the value from NumPy's, the derivative in one direction from

@@ -27,8 +27,10 @@ CALLS = 200
 """Calls of a program after which its native function is made.
 
 That takes two to six milliseconds, a small part of what compiling the program took, and saves half a
-microsecond a step.
+microsecond a step; several, where Python's way to a copy or to LAPACK is left out: with such steps there are
+fewer calls before.
 """
+FEWEST_CALLS = 3
 RETRIED_AFTER = 50
 """Calls after which one looks again whether it is settled which program runs for some shapes."""
 LARGEST = 1 << 20
@@ -68,7 +70,7 @@ class FrequentCalls:
         self._table = table
         self._call = call
         self._use = use
-        self._left = CALLS
+        self._wait = self._left = _calls_before(program)
         self._made: set[tuple[Shape, ...]] = set()
         self._attempts = 0
 
@@ -76,7 +78,7 @@ class FrequentCalls:
         self._left -= 1
         results = self._call(*arguments, out=out)
         if self._left <= 0:
-            self._left = CALLS
+            self._left = self._wait
             self._replace(arguments)
         return results
 
@@ -99,6 +101,14 @@ class FrequentCalls:
             self._use(made)
         elif last:
             self._use(self._call)
+
+
+def _calls_before(program: Program) -> int:
+    """How many calls the driver runs before the native function is made."""
+    through_python = sum(
+        group.kind == "library" and group.nodes[0] not in program.routines for group in program.steps
+    )
+    return max(FEWEST_CALLS, CALLS // (1 + through_python))
 
 
 def may_be_direct(program: Program) -> bool:

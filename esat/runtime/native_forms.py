@@ -27,6 +27,7 @@ from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape
+from esat.phases.native import is_constant
 from esat.runtime.native_linalg import (
     cholesky,
     determinant,
@@ -48,9 +49,9 @@ def form_of(program: Program, node: Apply) -> Form | None:
     tensors = all(isinstance(one.type, TensorType) for one in (*node.inputs, *node.outputs))
     if not tensors:
         return None
-    if node.inputs and all(isinstance(one, Constant) for one in node.inputs) and not node.op.destroy_map:
+    if is_constant(node):
         return _known
-    form = product if isinstance(node.op, MatMul) else _FORMS.get(type(node.op))
+    form = product if isinstance(node.op, MatMul) else FORMS.get(type(node.op))
     if form in (product, rows_product, row_blocks):
         type_ = node.inputs[0].tensor_type
         in_place = not isinstance(node.op, AccumulateProduct) or node.op.inplace
@@ -209,7 +210,7 @@ def _written(memory: NativeMemory, node: Apply) -> list[Step]:
     return [*steps, *memory.move(part, source.stretched(part.shape), dtype, isinstance(op, IncSubtensor))]
 
 
-_FORMS: Mapping[type[Op], Form] = MappingProxyType(
+FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.native.NATIVE_OPS
     {
         DimShuffle: _shuffled,
         Subtensor: _part,

@@ -8,8 +8,13 @@ from callers import call_at_once
 
 import esat
 from esat.errors import AssertionFailed, EsatError, IndexingError
+from esat.extract.cost import CostModel
+from esat.extract.machine import MachineProfile
+from esat.phases.native import NATIVE_OPS, has_native_steps
+from esat.phases.price import PYTHON_SECONDS, plan_seconds
 from esat.recorded.content import decoded, encoded
 from esat.runtime import direct
+from esat.runtime.native_forms import FORMS
 
 X, Y = esat.vector("x"), esat.vector("y")
 M, N = esat.matrix("m"), esat.matrix("n")
@@ -213,3 +218,17 @@ def test_sides_that_are_not_chosen_are_not_computed():
     with pytest.raises(AssertionFailed):
         program(np.asarray(True), negative)
     assert is_native(program)
+
+
+def test_ops_with_a_form_are_those_that_prices_know():
+    assert set(FORMS) == NATIVE_OPS
+
+
+def test_predicted_times_know_what_needs_python():
+    model = CostModel(MachineProfile())
+    native = esat.compile(esat.Graph([X, Y], [esat.concatenate([X, Y])]))
+    sorting = esat.compile(esat.Graph([X, Y], [esat.concatenate([esat.sort(X), Y])]))
+    assert has_native_steps(native.steps)
+    assert not has_native_steps(sorting.steps)
+    assert plan_seconds(native.steps, model) < 1.2 * model.machine.call
+    assert plan_seconds(sorting.steps, model) > 2 * PYTHON_SECONDS

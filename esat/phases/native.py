@@ -1,0 +1,60 @@
+"""Which steps need no Python: programs of such steps alone become native functions when calls are many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from esat.graph import Apply, Constant, TensorType
+from esat.graph.op import Op
+from esat.ops.accumulate import AccumulateProduct
+from esat.ops.assume import Assume
+from esat.ops.contraction import MatMul
+from esat.ops.control import Assert, IfElse, SpecifyShape
+from esat.ops.creation import Alloc
+from esat.ops.diagonal import Diagonal
+from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
+from esat.ops.join import Join, Split
+from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.row_blocks import RowBlocks
+from esat.ops.linalg.rows_product import RowsProduct
+from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
+from esat.ops.vectors import MakeVector
+from esat.ops.view import Reshape
+from esat.phases.group import Group
+
+VIEWS: frozenset[type[Op]] = frozenset(
+    {DimShuffle, Subtensor, Diagonal, Reshape, Split, SpecifyShape, Assume, Assert, IfElse}
+)
+"""Ops whose results show their operands: in a native function they cost nothing, or nearly so."""
+COPIES: frozenset[type[Op]] = frozenset({Join, MakeVector, Alloc, SetSubtensor, IncSubtensor})
+"""Ops that move elements."""
+ROUTINES: frozenset[type[Op]] = frozenset(
+    {
+        *(AccumulateProduct, RowsProduct, RowBlocks),
+        *(Cholesky, Solve, SolveTriangular, CholeskySolve, Inverse, Determinant, SignLogDeterminant),
+    }
+)
+"""Ops that are functions of BLAS and LAPACK, or kernels with such calls, besides products of matrices."""
+NATIVE_OPS = VIEWS | COPIES | ROUTINES
+
+
+def is_constant(node: Apply) -> bool:
+    """Whether a step makes the same in each call: a native function keeps that."""
+    return (
+        bool(node.inputs)
+        and all(isinstance(one, Constant) for one in node.inputs)
+        and not node.op.destroy_map
+    )
+
+
+def has_native_steps(steps: Sequence[Group]) -> bool:
+    """Whether a program of these steps can be one native function, as far as their ops tell."""
+    return all(group.kind == "kernel" or _is_native(group.nodes[0]) for group in steps)
+
+
+def _is_native(node: Apply) -> bool:
+    if not all(isinstance(one.type, TensorType) for one in (*node.inputs, *node.outputs)):
+        return False
+    return isinstance(node.op, MatMul) or type(node.op) in NATIVE_OPS or is_constant(node)
