@@ -32,7 +32,7 @@ from esat.storage import digest_of, package_digest
 _PACKAGES = ("egglog", "llvmlite", "numba", "scipy")
 _SETTINGS = ("ESAT_", "NUMBA_", "OPENBLAS_", "GOTO_", "OMP_", "MKL_", "BLIS_", "VECLIB_")
 """How environment variables begin that may change a program."""
-_OTHERS = ("ESAT_CACHE_DIR", "ESAT_COMPILE_PROCESSES")
+_OTHERS = ("ESAT_CACHE_DIR", "ESAT_COMPILE_PROCESSES", "ESAT_EGRAPH_CACHE")
 """Those that do not."""
 LARGEST_CONSTANTS = 1 << 20
 """Bytes of constants, up to which they are read for a key."""
