@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 # Kernels and e-graph programs compiled by one run are taken up by the next.
 export PYTHONWARNINGS ?= default
 
-.PHONY: demo wheel test lint kernels bench bench-peers gpu-build-check gpu-check gpu-bench gpu-carry clean
+.PHONY: demo wheel test lint docs doctest browser-check wheel-check kernels bench bench-peers gpu-build-check \
+	gpu-check gpu-bench gpu-carry clean
 
 demo: $(VENV)/.examples
 	$(BIN)/python examples/digits.py
@@ -23,6 +24,24 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing_of_users.py
+
+# The site, in docs/_build/html: every code cell runs when its page has changed, and warnings are errors.
+docs: .docs-env/.created
+	.docs-env/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	.docs-env/bin/python tools/check_links.py docs/_build/html
+
+# Examples in docstrings, one call of each function, and the code in README and pages.
+doctest: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/test_documentation.py
+
+# Builds sdist and wheel, and tries the wheel in an empty environment.
+wheel-check: $(VENV)/.created
+	$(BIN)/python tools/check_wheel.py
+
+# The page of save_html in headless Chromium, which this installs on Debian where it is missing.
+browser-check: $(VENV)/.test
+	command -v chromium chromium-browser google-chrome || apt-get install -y --no-install-recommends chromium
+	$(BIN)/python -m pytest tests/drawing/test_browser.py
 
 # The files that tests compare the source of kernels with.
 kernels: $(VENV)/.test
@@ -75,5 +94,10 @@ $(VENV)/.bench: $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . matplotlib
 	touch $@
 
+.docs-env/.created: pyproject.toml
+	$(PYTHON) -m venv .docs-env
+	.docs-env/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs,examples]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .peers build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .docs-env docs/_build docs/reference/generated .peers build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -28,6 +28,7 @@ def write(folder: Path) -> None:
     """Write all pages; those that did not change keep their times."""
     pages = {
         "functions.md": functions_page(),
+        "api_functions.md": api_page(),
         "ops.md": ops_page(),
         "modes.md": modes_page(),
         "errors.md": errors_page(),
@@ -116,6 +117,29 @@ computed it while this page was built.
 """
 
 
+# ---- functions, by what their docstrings say
+
+
+MODULES = {"esat": esat, "esat.fft": esat.fft, "esat.linalg": esat.linalg, "esat.random": esat.random}
+
+
+def api_page() -> str:
+    """The docstrings of the functions of arrays."""
+    listed = set(
+        re.findall(r"^   (\w+)$", (Path(__file__).parent / "reference/api.md").read_text(), flags=re.M)
+    )
+    parts = ["# Functions of arrays\n"]
+    for title, module in MODULES.items():
+        names = [
+            name
+            for name in sorted(module.__all__)
+            if inspect.isfunction(getattr(module, name)) and not (module is esat and name in listed)
+        ]
+        directives = "\n".join(f".. autofunction:: {title}.{name}" for name in names)
+        parts.append(f"## {title}\n\n```{{eval-rst}}\n{directives}\n```\n")
+    return "\n".join(parts)
+
+
 # ---- ops
 
 
@@ -188,12 +212,14 @@ def _rule_page(stem: str, rules: Sequence[Rule]) -> str:
         statement = statement_of(rule)
         if statement:
             parts.append(f"```text\n{statement}\n```\n")
-        parts.append(f"```scheme\n{rule.source}\n```\n")
+        parts.append(f"```scheme\n{re.sub(' {2,}', ' ', rule.source)}\n```\n")
     return "\n".join(parts)
 
 
 _INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@", "Pow": "**", "Eq": "==", "Lt": "<",
           "Le": "<=", "Gt": ">", "Ge": ">="}  # fmt: skip
+_RANKED = ("Inv", "Det", "Solve", "MatMul", "Cholesky", "Diagonal", "SlogDet")
+"""Ops whose last operand in rules is the rank."""
 _ARROWS = {"rewrite": "->", "birewrite": "<->"}
 
 
@@ -211,6 +237,10 @@ def formula(sexp: Sexp) -> str:
         return sexp
     head, *rest = sexp
     name = str(head)
+    if name in _RANKED and len(rest) > 1:
+        rest = rest[:-1]
+    if name == "DimShuffle" and rest[1] == ("ds-transpose",):
+        return f"{formula(rest[0])}.T"
     if name in _INFIX and len(rest) >= 2:
         return f"({formula(rest[0])} {_INFIX[name]} {formula(rest[1])})"
     if name == "Neg":

@@ -40,6 +40,12 @@ def pydotprint(
     ------
     EsatError
         For a format that cannot be written.
+
+    Examples
+    --------
+    >>> import esat
+    >>> esat.pydotprint(esat.exp(esat.vector("x")), format="dot").startswith("digraph")
+    True
     """
     from esat.drawing.diagram import diagram_of
     from esat.drawing.dot import dot_text, rendered

@@ -48,6 +48,16 @@ class Graph:
     GraphError
         For a Constant or a repeated Variable as input, an unused or missing input, an update of what is
         no shared variable, or a value whose type does not fit.
+
+    Examples
+    --------
+    >>> import esat
+    >>> x, total = esat.vector("x"), esat.shared(0.0)
+    >>> add = esat.compile(esat.Graph([x], x.sum(), updates={total: total + x.sum()}))
+    >>> add([1.0, 2.0])
+    array(3.)
+    >>> total.get_value()
+    array(3.)
     """
 
     inputs: tuple[Variable, ...]

@@ -116,6 +116,12 @@ def value_and_grad(
     ------
     GradientError
         As :func:`grad`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> esat.value_and_grad(lambda x: (x**2).sum())(np.array([1.0, 2.0]))
+    (np.float64(5.0), array([2., 4.]))
     """
     _check_flag("has_aux", has_aux)
     if _is_function(cost):
@@ -198,6 +204,13 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     ------
     GradientError
         As :func:`jvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, push = esat.linearize(lambda x: x**2, np.array([1.0, 3.0]))
+    >>> push(np.array([1.0, 1.0]))
+    array([2., 6.])
     """
     result: tuple[Any, Callable[..., Any]] = _of_functions("linearize")(f, *primals)
     return result
@@ -260,6 +273,13 @@ def hessian(cost: Any, wrt: Any = None, *, argnums: int | Sequence[int] = 0) -> 
     ------
     GradientError
         As :func:`jacobian`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> esat.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 3.0]))
+    array([[6., 2.],
+           [2., 0.]])
     """
     if _is_function(cost):
         return _of_functions("hessian")(cost, argnums if wrt is None else wrt)
@@ -296,7 +316,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_size: 
     Examples
     --------
     >>> import numpy as np
-    >>> esat.vmap(np.dot, in_axes=(0, None))(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    >>> dots = esat.vmap(lambda a, b: a @ b, in_axes=(0, None))
+    >>> dots(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
     return _of_functions("vmap")(f, in_axes, out_axes, axis_size)

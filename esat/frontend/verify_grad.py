@@ -51,6 +51,10 @@ def verify_grad(
     ------
     GradientError
         Where the two differ; the message gives the input, the place and both values.
+
+    Examples
+    --------
+    >>> esat.verify_grad(esat.tanh, [[0.5, -1.0]])
     """
     rng = rng if rng is not None else np.random.default_rng(20090)
     arrays = [np.array(point) for point in points]

@@ -35,6 +35,13 @@ def evaluate(outputs: Variable | Sequence[Variable], values: Mapping[Variable, A
         When a value does not fit the type of its Variable.
     ShapeError
         When sizes met at an op that do not fit; the message names the op and the user's line.
+
+    Examples
+    --------
+    >>> import esat
+    >>> x = esat.vector("x")
+    >>> esat.evaluate(x * 2.0, {x: [1.0, 2.0]})
+    array([2., 4.])
     """
     single = isinstance(outputs, Variable)
     wanted: Sequence[Variable] = (

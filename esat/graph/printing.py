@@ -78,6 +78,16 @@ def debugprint(
         Whether to show how often each node is used (in a FunctionGraph).
     file
         Where to print, by default standard output; ``"str"`` returns the text instead.
+
+    Examples
+    --------
+    >>> import esat
+    >>> x = esat.vector("x")
+    >>> esat.debugprint(esat.exp(x) + x, types=False)
+    add
+     ├─ exp
+     │   └─ x
+     └─ x
     """
     lines: list[str] = []
     marks: dict[Apply, str] = {}

@@ -113,7 +113,7 @@ class Target:
 
     Examples
     --------
-    >>> Target.of("x86_64-unknown-linux-gnu", "+avx2,+fma").vector_bytes
+    >>> Target.of("x86_64-unknown-linux-gnu", "+avx,+avx2,+fma").vector_bytes
     32
     >>> Target.of("aarch64-unknown-linux-gnu", "+neon").tuning.interleave_count
     0

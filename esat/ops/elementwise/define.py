@@ -66,10 +66,13 @@ def elementwise(
 
     Examples
     --------
-    >>> soft = elementwise(
-    ...     "soft", lambda x: x / (1 + abs(x)), code="{0} / (const(1) + absolute({0}))", dtypes=FLOATS,
+    >>> soft_example = esat.elementwise(
+    ...     "soft_example", lambda x: x / (1 + abs(x)), code="{0} / (const(1) + absolute({0}))",
+    ...     dtypes=("float32", "float64"),
     ...     gradient=lambda inputs, output, cotangent: [cotangent / (1 + abs(inputs[0])) ** 2],
     ... )
+    >>> esat.evaluate(soft_example([1.0, -3.0]))
+    array([ 0.5 , -0.75])
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise GraphError(f"an op cannot be named {name!r}: not an identifier")
