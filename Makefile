@@ -10,6 +10,7 @@ export PYTHONWARNINGS ?= default
 	gpu-check gpu-bench gpu-carry clean
 
 demo: $(VENV)/.examples
+	$(BIN)/python examples/gaussian_process.py
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/.test
