@@ -31,12 +31,15 @@ class Box:
         What stands in it.
     about
         What a reader is told who points at it.
+    leads_to
+        The place on a page that a click leads to; empty for none.
     """
 
     key: str
     kind: BoxKind
     lines: tuple[str, ...]
     about: str = ""
+    leads_to: str = ""
 
 
 @record(frozen=True, slots=True)

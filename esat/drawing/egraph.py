@@ -8,6 +8,7 @@ from math import isfinite
 from esat.drawing.diagram import Arrow, Box, BoxKind, Diagram
 from esat.extract.explain import written
 from esat.extract.extraction import Extraction
+from esat.extract.names import names_of_classes
 from esat.graph.types import DTYPES
 from esat.records import record
 
@@ -27,12 +28,15 @@ class ENode:
         Predicted for it alone.
     chosen, replaced
         Whether the program computes it; whether a rule replaced it for good.
+    operator
+        Its name in rules.
     """
 
     text: str
     seconds: float
     chosen: bool
     replaced: bool
+    operator: str
 
 
 @record(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class EClass:
         Numbers of the classes that the chosen way reads; empty where none is chosen.
     live
         Whether the program computes it.
+    name
+        What the user's program calls it; empty if unknown.
     """
 
     number: int
@@ -58,12 +64,14 @@ class EClass:
     nodes: tuple[ENode, ...]
     operands: tuple[int, ...]
     live: bool
+    name: str = ""
 
 
 def classes_of(extraction: Extraction) -> list[EClass]:
     """The classes of an e-graph, those that the program computes first."""
     arrays, selection = extraction.graph.arrays, extraction.selection
     live = set(selection.live_classes.tolist())
+    names = names_of_classes(extraction.graph.terms, arrays.term_class.tolist())
     found = []
     for klass in sorted(range(arrays.class_count), key=lambda number: (number not in live, number)):
         chosen = int(selection.chosen[klass]) if klass in live else -1
@@ -73,6 +81,7 @@ def classes_of(extraction: Extraction) -> list[EClass]:
                 float(extraction.costs[node]),
                 node == chosen,
                 bool(extraction.penalties[node] > 0.0),
+                arrays.operator_of(node),
             )
             for node in arrays.nodes_of(klass)
             # A sum or product of the class alone says nothing.
@@ -88,7 +97,9 @@ def classes_of(extraction: Extraction) -> list[EClass]:
         operands = tuple(dict.fromkeys(arrays.operands_of(chosen).tolist())) if chosen >= 0 else ()
         if nodes:
             type = "" if value is None else f"{DTYPES[value.dtype]} {sizes}"
-            found.append(EClass(klass, type, tuple(first.values()), operands, klass in live))
+            found.append(
+                EClass(klass, type, tuple(first.values()), operands, klass in live, names.get(klass, ""))
+            )
     return found
 
 
@@ -103,9 +114,14 @@ def class_diagram(classes: Sequence[EClass], roots: Sequence[int]) -> Diagram:
         more = len(shown) - SHOWN_NODES
         shown = [*shown[:SHOWN_NODES], *([f"  and {more} more"] if more > 0 else [])]
         kind: BoxKind = "output" if one.number in roots else "apply"
-        diagram.boxes[key] = Box(key, kind, (f"{key}: {one.type}", *shown))
+        diagram.boxes[key] = Box(key, kind, (f"{key}: {title(one)}", *shown), "", f"class{one.number}")
         diagram.arrows += [Arrow(f"c{operand}", key, "read") for operand in one.operands]
     return diagram
+
+
+def title(one: EClass) -> str:
+    """The type of a class, and its name if it has one."""
+    return f"{one.name}, {one.type}" if one.name else one.type
 
 
 def cost_text(node: ENode) -> str:

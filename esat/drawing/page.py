@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from esat.drawing.diagram import diagram_of
-from esat.drawing.egraph import EClass, class_diagram, classes_of, cost_text
+from esat.drawing.egraph import EClass, class_diagram, classes_of, cost_text, title
 from esat.drawing.highlight import highlighted
 from esat.drawing.svg import svg_text, xml_text
+from esat.rules import RULES
+from esat.rules.reader import head_of
+from esat.rules.rule import Rule
 
 MOST_CLASSES = 2000
 """Classes that the table of an e-graph lists."""
@@ -17,46 +22,27 @@ MOST_CLASSES = 2000
 MOST_DRAWN = 400
 """Classes up to which an e-graph is drawn."""
 
-_STYLE = """
-body { font: 14px/1.45 system-ui, sans-serif; margin: 0; color: #223; background: #fff; }
-header { padding: 12px 20px; background: #f3f4f8; border-bottom: 1px solid #d8dae4; }
-h1 { font-size: 17px; margin: 0 0 4px; font-family: monospace; }
-nav { padding: 0 20px; border-bottom: 1px solid #d8dae4; position: sticky; top: 0; background: #fff; }
-nav a { display: inline-block; padding: 8px 14px 6px; color: #345; text-decoration: none; }
-nav a:hover { background: #f3f4f8; }
-section { padding: 10px 20px 26px; }
-h2 { font-size: 16px; margin: 10px 0; }
-h3 { font: bold 13px monospace; margin: 16px 0 4px; scroll-margin-top: 44px; }
-pre { background: #f8f8fb; border: 1px solid #e4e5ee; padding: 8px 10px; overflow: auto; font-size: 12px; }
-.figure { overflow: auto; max-height: 85vh; border: 1px solid #e4e5ee; resize: vertical; }
-table { border-collapse: collapse; font: 12px monospace; }
-td, th { text-align: left; vertical-align: top; padding: 3px 10px; border-bottom: 1px solid #e4e5ee; }
-.chosen { font-weight: bold; color: #185; }
-.dead { color: #889; }
-.keyword { color: #93c; } .builtin { color: #06a; } .number { color: #b50; }
-.string { color: #285; } .comment { color: #889; font-style: italic; }
-"""
+_ASSETS = Path(__file__).parent / "assets"
+"""Style and scripts; ``d3-zoom.min.js`` are modules of d3; their licence is beside them."""
 
-_ZOOM = """
-for (const box of document.querySelectorAll('.figure')) {
-  const picture = box.querySelector('svg'), width = picture.width.baseVal.value;
-  const height = picture.height.baseVal.value, slider = box.previousElementSibling.querySelector('input');
-  slider.oninput = () => {
-    picture.setAttribute('width', width * slider.value / 100);
-    picture.setAttribute('height', height * slider.value / 100);
-  };
-}
-"""
+MOST_MAKERS = 8
+"""Rules that a class names."""
+
+_MADE_AS = {"Add": "NarySum", "Sub": "NarySum", "Neg": "NarySum", "Mul": "NaryProd", "Div": "NaryProd"}
+"""Ops of rules that become sums and products of any length."""
 
 
 def html_text(graph: Any) -> str:
     """The page of a compiled function; of a graph that is not compiled, its picture alone."""
     parts = [("graph", "Graph", _figure(svg_text(diagram_of(graph))))]
     if hasattr(graph, "source"):
-        parts.append(("kernels", "Driver and kernels", _sources(graph.source())))
+        parts.append(("kernels", "Driver and kernels", _sources(graph.source(), _measured(graph))))
     extraction = getattr(getattr(graph, "report", None), "extraction", None)
     if extraction is not None:
-        parts.append(("egraph", "E-graph", _egraph(classes_of(extraction), extraction.graph.roots)))
+        fired = _fired(graph.report.rules)
+        classes = classes_of(extraction)
+        parts.append(("egraph", "E-graph", _egraph(classes, extraction.graph.roots, _makers(fired))))
+        parts.append(("rules", "Rules that fired", _rule_texts(fired, graph.report.rules)))
     report = getattr(graph, "report", None)
     if report is not None:
         text = str(report) if extraction is None else f"{report}\n\n{graph.explain()}"
@@ -68,63 +54,115 @@ def html_text(graph: Any) -> str:
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in parts)
     sections = "".join(f'<section id="{key}"><h2>{title}</h2>{body}</section>' for key, title, body in parts)
     heading = escape(xml_text(repr(graph)))
+    style, library, script = (
+        (_ASSETS / name).read_text(encoding="utf-8") for name in ("page.css", "d3-zoom.min.js", "page.js")
+    )
+    search = '<input type="search" placeholder="search (Enter: next)"/><output></output>'
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><title>{heading}</title>'
-        f"<style>{_STYLE}</style></head>\n<body><header><h1>{heading}</h1>{_summary(graph)}</header>\n"
-        f"<nav>{links}</nav>\n{sections}\n<script>{_ZOOM}</script></body></html>\n"
+        f"<style>{style}</style></head>\n<body><header><h1>{heading}</h1>{_summary(graph)}</header>\n"
+        f'<nav>{links}{search}<button id="dark">dark</button></nav>\n{sections}\n'
+        f"<script>{library}</script><script>{script}</script></body></html>\n"
     )
 
 
 def _summary(graph: Any) -> str:
+    """What was gained: measured beside predicted."""
     report = getattr(graph, "report", None)
     if report is None:
         return ""
-    text = f"{report.nodes_before} nodes before optimization, {report.nodes_after} after"
-    if report.cost_before:
-        text += f"; predicted {report.cost_before * 1e6:.1f} us a call before,"
-        text += f" {report.cost_after * 1e6:.1f} us after"
-    return f"<div>{escape(text)}</div>"
+    nodes = f"{report.nodes_before} nodes before optimization, {report.nodes_after} after"
+    return "".join(f"<div>{escape(xml_text(line))}</div>" for line in [*report.gain_lines(), nodes])
 
 
 def _figure(picture: str) -> str:
-    slider = '<label>size <input type="range" min="10" max="200" value="100"/></label>'
-    return f'<div>{slider}</div><div class="figure">{picture}</div>'
+    names = ("whole", "+", "\N{MINUS SIGN}", "collapse kernels" if "data-members" in picture else "")
+    buttons = "".join(f"<button{'' if name else ' hidden'}>{name}</button>" for name in names)
+    return f'<div>{buttons}</div><div class="figure">{picture}</div>'
 
 
 def _preformatted(text: str) -> str:
     return f"<pre>{escape(xml_text(text))}</pre>"
 
 
-def _sources(source: str) -> str:
+def _measured(graph: Any) -> dict[str, str]:
+    """Kernel -> its time in measured calls."""
+    steps = enumerate(getattr(getattr(graph, "profile", None), "steps", ()))
+    return {
+        f"kernel_{number}": f"{step.seconds / step.calls * 1e6:.2f} us a call, measured"
+        for number, step in steps
+        if step.calls
+    }
+
+
+def _sources(source: str, measured: Mapping[str, str]) -> str:
     """The driver, then each kernel under its name, which the picture links to."""
     driver, *kernels = source.split("\n\n# kernel_")
     pieces = [f'<h3 id="driver">driver</h3><pre>{highlighted(xml_text(driver))}</pre>']
     for kernel in kernels:
         number, _, text = kernel.partition("\n")
         name = f"kernel_{number.strip()}"
-        pieces.append(f'<h3 id="{name}">{name}</h3><pre>{highlighted(xml_text(text))}</pre>')
+        time = f" <small>{measured[name]}</small>" if name in measured else ""
+        pieces.append(f'<h3 id="{name}">{name}{time}</h3><pre>{highlighted(xml_text(text))}</pre>')
     return "".join(pieces)
 
 
-def _egraph(classes: Sequence[EClass], roots: Sequence[int]) -> str:
+def _fired(matches: Mapping[str, int]) -> dict[str, tuple[Rule, ...]]:
+    """The rules that fired, as far as they are rules of the database."""
+    known: dict[str, list[Rule]] = {}
+    for rule in RULES.list():
+        known.setdefault(rule.report_name, []).append(rule)
+        if rule.name != rule.report_name:
+            known.setdefault(rule.name, []).append(rule)
+    return {name: tuple(known[name]) for name in matches if name in known}
+
+
+def _makers(fired: Mapping[str, Sequence[Rule]]) -> dict[str, list[str]]:
+    """Operator -> names of the rules that fired and make forms of it."""
+    makers: dict[str, list[str]] = {}
+    for name, rules in fired.items():
+        for action in (action for rule in rules for action in rule.head):
+            for side in action[1:] if head_of(action) == "union" else ():
+                made = head_of(side) if isinstance(side, tuple) else ""
+                operator = _MADE_AS.get(made, made)
+                if operator and name not in makers.setdefault(operator, []):
+                    makers[operator].append(name)
+    return makers
+
+
+def _rule_texts(fired: Mapping[str, Sequence[Rule]], matches: Mapping[str, int]) -> str:
+    pieces = []
+    for name, rules in fired.items():
+        text = re.sub(" {2,}", " ", rules[0].source)
+        times = f"<small>{rules[0].soundness}, {matches[name]} matches</small>"
+        pieces.append(f'<h3 id="rule-{escape(name)}">{escape(name)} {times}</h3>{_preformatted(text)}')
+    return "".join(pieces)
+
+
+def _egraph(classes: Sequence[EClass], roots: Sequence[int], makers: Mapping[str, Sequence[str]]) -> str:
     nodes = sum(len(one.nodes) for one in classes)
     live = sum(one.live for one in classes)
     about = f"<p>{len(classes)} classes of {nodes} e-nodes; {live} are computed, by the e-nodes marked ▸.</p>"
     picture = ""
     if live <= MOST_DRAWN:
         picture = _figure(svg_text(class_diagram(classes, roots), legend=False, name="egraph"))
-    rows = [_row(one) for one in classes[:MOST_CLASSES]]
+    rows = [_row(one, makers) for one in classes[:MOST_CLASSES]]
     left_out = len(classes) - len(rows)
     rest = f"<p>{left_out} more are not listed.</p>" if left_out else ""
     head = "<tr><th>class</th><th>type</th><th>e-nodes, with their predicted times</th></tr>"
     return f"{about}{picture}<h3>all classes</h3><table>{head}{''.join(rows)}</table>{rest}"
 
 
-def _row(one: EClass) -> str:
+def _row(one: EClass, makers: Mapping[str, Sequence[str]]) -> str:
     lines = []
     for node in one.nodes:
         text = escape(xml_text(f"{'▸ ' if node.chosen else ''}{node.text}  {cost_text(node)}"))
         lines.append(f'<span class="chosen">{text}</span>' if node.chosen else text)
+    rules = dict.fromkeys(name for node in one.nodes for name in makers.get(node.operator, ()))
+    if len(one.nodes) > 1 and rules:
+        shown = [f'<a href="#rule-{escape(name)}">{escape(name)}</a>' for name in [*rules][:MOST_MAKERS]]
+        lines.append(f'<span class="rules">made by some of: {", ".join(shown)}</span>')
     kind = "" if one.live else ' class="dead"'
-    name = f'<a id="class{one.number}">c{one.number}</a>'
-    return f"<tr{kind}><td>{name}</td><td>{escape(one.type)}</td><td>{'<br/>'.join(lines)}</td></tr>"
+    name = f"c{one.number}"
+    cells = f"<td>{name}</td><td>{escape(xml_text(title(one)))}</td><td>{'<br/>'.join(lines)}</td>"
+    return f'<tr id="class{one.number}"{kind}>{cells}</tr>'

@@ -115,7 +115,7 @@ def _add_head(definitions: Element, name: str, colour: str) -> None:
 
 
 def _add_box(page: Element, box: Box, where: Rectangle) -> None:
-    group = SubElement(page, "g", {"id": box.key})
+    group = SubElement(page, "g", {"id": box.key, **({"data-class": box.leads_to} if box.leads_to else {})})
     if box.about:
         SubElement(group, "title").text = xml_text(box.about)
     corner = _ROUNDED.get(box.kind, 2)
@@ -127,7 +127,7 @@ def _add_box(page: Element, box: Box, where: Rectangle) -> None:
 
 
 def _add_cluster(page: Element, cluster: Cluster, where: Rectangle) -> None:
-    group = SubElement(page, "g", {"id": cluster.key})
+    group = SubElement(page, "g", {"id": cluster.key, "data-members": " ".join(cluster.members)})
     _add_rectangle(group, where, "box cluster", 6)
     corner = (where.x - where.width / 2 + 6, where.y - where.height / 2 + HEADING - 5)
     link = SubElement(group, "a", {"href": f"#{cluster.label.partition(' ')[0]}"})
@@ -150,7 +150,8 @@ def _add_text(parent: Element, where: Point, text: str, kind: str, anchor: str) 
 
 
 def _add_line(page: Element, line: Line, head: str) -> None:
-    path = SubElement(page, "path", {"class": f"line {line.arrow.kind}"})
+    ends = {"data-tail": line.arrow.tail, "data-head": line.arrow.head}
+    path = SubElement(page, "path", {"class": f"line {line.arrow.kind}", **ends})
     path.set("d", " ".join(_curve(leg) for leg in line.legs))
     path.set("marker-end", f"url(#{head})")
     if line.arrow.mark:
