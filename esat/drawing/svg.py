@@ -150,8 +150,7 @@ def _add_text(parent: Element, where: Point, text: str, kind: str, anchor: str) 
 
 
 def _add_line(page: Element, line: Line, head: str) -> None:
-    ends = {"data-tail": line.arrow.tail, "data-head": line.arrow.head}
-    path = SubElement(page, "path", {"class": f"line {line.arrow.kind}", **ends})
+    path = SubElement(page, "path", {"class": f"line {line.arrow.kind}"})
     path.set("d", " ".join(_curve(leg) for leg in line.legs))
     path.set("marker-end", f"url(#{head})")
     if line.arrow.mark:

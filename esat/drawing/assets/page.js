@@ -39,15 +39,17 @@ for (const figure of document.querySelectorAll(".figure")) {
 
 // ---- kernels that are collapsed to their frames
 
+// A collapsed frame is painted last, over what it holds; arrows end at its border then.
 function collapse(frame, on) {
+  if (on === frame.classList.contains("collapsed")) return;
   frame.classList.toggle("collapsed", on);
-  const members = new Set(frame.dataset.members.split(" "));
-  const picture = frame.closest("svg");
-  for (const box of picture.querySelectorAll("g[id]")) {
-    if (members.has(box.id)) box.style.display = on ? "none" : "";
-  }
-  for (const line of picture.querySelectorAll("[data-tail]")) {
-    if (members.has(line.dataset.tail) && members.has(line.dataset.head)) line.style.display = on ? "none" : "";
+  if (on) {
+    const mark = document.createComment("");
+    frame.replaceWith(mark);
+    mark.parentNode.append(frame);
+    frame.mark = mark;
+  } else {
+    frame.mark.replaceWith(frame);
   }
 }
 
