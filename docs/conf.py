@@ -32,7 +32,7 @@ nb_execution_cache_path = os.environ.get("ESAT_DOCS_CACHE", str(HERE / "_build" 
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
