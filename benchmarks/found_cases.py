@@ -144,7 +144,7 @@ FINDABLES: tuple[Findable, ...] = (
         ("one part", "a", lambda np, a: np.concatenate([np.exp(a)])),
         (
             "joins of joins",
-            "ABA",
+            "aba",
             lambda np, a, b, c: np.concatenate([a, np.concatenate([b, c])]).sum(axis=0),
         ),
         ("sum of a join", "ab", lambda np, a, b: np.concatenate([np.exp(a), np.exp(b)]).sum()),
