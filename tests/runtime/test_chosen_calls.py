@@ -37,7 +37,7 @@ class Told:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     choice = Told()
-    monkeypatch.setattr(calls_module, "Choice", lambda: choice)
+    monkeypatch.setattr(calls_module, "ThreadingChoice", lambda: choice)
     return choice
 
 
@@ -96,7 +96,7 @@ def alternating(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             self.way = not together
 
     monkeypatch.setattr(direct, "CALLS", CALLS)
-    monkeypatch.setattr(calls_module, "Choice", Alternating)
+    monkeypatch.setattr(calls_module, "ThreadingChoice", Alternating)
     return ways
 
 
