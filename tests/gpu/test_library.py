@@ -15,7 +15,6 @@ import esat.ops
 from esat.gpu.device import Device
 from esat.gpu.library import former_of
 from esat.graph.op import Op
-from esat.ops.index.advanced import AdvancedIncSubtensor
 from tests.gpu.programs import compiled_for, numbers, of_host
 
 
@@ -101,19 +100,6 @@ def test_forms_compute_what_the_host_does(name: str, device: Device) -> None:
         found = function(data)
         assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
         np.testing.assert_allclose(found, wanted, **tolerance)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_floats_are_added_to_elements_on_the_host(dtype: str, device: Device) -> None:
-    """The device adds in any order: results would be others from call to call."""
-    x = esat.tensor("x", dtype=dtype, shape=(None, None))
-    graph = esat.Graph([x], [esat.inc_subtensor(esat.exp(x)[PLACES], esat.exp(x)[PLACES[::-1]])])
-    function, data = compiled_for(device, graph), numbers(4, 6, dtype=dtype)
-    adding = [step.side for step in function.steps if isinstance(step.nodes[0].op, AdvancedIncSubtensor)]
-    assert adding == ["host"]
-    wanted = of_host(graph)(data)
-    for _ in range(2):
-        np.testing.assert_allclose(function(data), wanted, rtol=2e-6 if dtype == "float32" else 1e-12)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 from esat.errors import IndexingError, describe
 from esat.gpu.device import Device, DeviceArray
 from esat.gpu.forms.form import DeviceForm, Former, from_place
+from esat.gpu.scatter import SCATTERED, Scatter
 from esat.graph import Apply
 from esat.graph.op import Op
 from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSetSubtensor, AdvancedSubtensor
@@ -33,8 +34,7 @@ def _part_write(op: SetSubtensor, device: Device, node: Apply) -> DeviceForm:
 
 
 ADDED = frozenset(["int32", "int64", "uint32", "uint64"])
-"""Dtypes of which a device adds to elements that index arrays may name several times. It adds in any order:
-sums of floats would be others from call to call."""
+"""Dtypes whose sums do not tell in which order a device adds."""
 
 
 def _index_numbers(op: Any, first: int) -> frozenset[int]:
@@ -61,16 +61,25 @@ def _advanced_read(op: AdvancedSubtensor, device: Device, node: Apply) -> Device
 
 def _advanced_write(op: AdvancedSetSubtensor, device: Device, node: Apply) -> DeviceForm | None:
     arrays = [variable for variable in node.inputs[2:] if variable.tensor_type.ndim]
-    adds = isinstance(op, AdvancedIncSubtensor)
-    if not adds and any(variable.tensor_type.dtype != "bool" for variable in arrays):
-        return None  # of several values for one element the last one stays: the device writes in any order
-    if adds and node.outputs[0].tensor_type.dtype not in ADDED:
+    adds, dtype = isinstance(op, AdvancedIncSubtensor), node.outputs[0].tensor_type.dtype
+    by_mask = all(variable.tensor_type.dtype == "bool" for variable in arrays)
+    in_any_order = dtype in ADDED if adds else by_mask
+    if not in_any_order and (dtype not in SCATTERED or (adds and dtype == "bool")):
         return None
+    scatter = None if in_any_order else Scatter(device, dtype, adds)
+    listed = len(op.entries) - _whole_at_the_end(op.entries)
 
     def compute(operands: Sequence[Any]) -> Sequence[Any]:
         target, value, *rest = operands
         index = numpy_index(op.entries, rest)
         _check_index(op, device, target, index)
+        if scatter is not None:
+            result = target if op.inplace and target.flags.c_contiguous else target.copy(order="C")
+            taken = sum(_axes_of(entry, item) for entry, item in zip(op.entries[:listed], index, strict=False))
+            scatter.write(result, index[:listed], value.astype(result.dtype, copy=False), target.ndim - taken)
+            if op.inplace and result is not target:
+                target[...] = result
+            return (target if op.inplace else result,)
         result = target if op.inplace else target.copy()
         if adds:
             device.add_at(result, index, value)
@@ -81,21 +90,35 @@ def _advanced_write(op: AdvancedSetSubtensor, device: Device, node: Apply) -> De
     return DeviceForm(compute, _index_numbers(op, 2), is_recordable=False)
 
 
+def _whole_at_the_end(entries: Sequence[Any]) -> int:
+    """How many of the last entries take whole axes."""
+    whole = 0
+    for entry in reversed(entries):
+        if not (isinstance(entry, Slice) and entry.is_full):
+            break
+        whole += 1
+    return whole
+
+
+def _axes_of(entry: Any, item: Any) -> int:
+    """How many axes of the array an entry takes."""
+    if entry is NEW_AXIS:
+        return 0
+    return int(item.ndim) if entry is ARRAY and item.dtype.kind == "b" else 1
+
+
 def _check_index(op: Any, device: Device, array: DeviceArray, index: tuple[Any, ...]) -> None:
     """Raise IndexingError for an element out of range, which the device would take from elsewhere."""
     shown = [f"shape {array.shape}", f"[{entries_text(op.entries)}]"]
     axis = 0
     for entry, item in zip(op.entries, index, strict=False):
-        if entry is NEW_AXIS:
-            continue
-        taken = 1
+        taken = _axes_of(entry, item)
         if isinstance(item, int) and not -array.shape[axis] <= item < array.shape[axis]:
             reason = f"index {item} is out of bounds for axis {axis} with size {array.shape[axis]}"
             raise IndexingError(describe(op.name, shown, reason))
         if entry is ARRAY:
             size = array.shape[axis]
             if item.dtype.kind == "b":
-                taken = item.ndim
                 if tuple(item.shape) != tuple(array.shape[axis : axis + taken]):
                     reason = f"a mask of shape {item.shape} does not fit"
                     raise IndexingError(describe(op.name, shown, reason))
