@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+from esat.egraph.algebra.additions import MADE
 from esat.egraph.clearing import with_twins
 from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.core import core_program
@@ -180,13 +181,21 @@ class PreparedProgram:
         return tuple(sorted(name for name in self.tables if "/" in name))
 
     def relevant(self, tables: Collection[str]) -> tuple[int, ...]:
-        """Numbers of the modules that can matter where these tables, constructors or facts, have rows."""
+        """Numbers of the modules that can matter where these tables, constructors or facts, have rows.
+
+        What the algebra makes terms of is declared in any case.
+        """
         given = frozenset(tables)
         known = self.closures.get(given)
         if known is None:
-            known = self.closures[given] = self.relevance.of(given)
+            numbers = {*self.relevance.of(given), *(() if self.program.strict else self._made)}
+            known = self.closures[given] = tuple(sorted(numbers))
             _bound(self.closures)
         return known
+
+    @cached_property
+    def _made(self) -> tuple[int, ...]:
+        return tuple(number for number, module in enumerate(self.modules) if module.declares in MADE)
 
     @cached_property
     def relevance(self) -> Relevance:

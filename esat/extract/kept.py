@@ -1,15 +1,16 @@
 """Saturated e-graphs on disk: what a process found, the next one need not search for again.
 
-An e-graph is a function of what its engine is told, the rules and the budgets, if the clock decided nothing.
-The key covers all of that by its text. Sizes, constants, costs and the machine are not part of it: extraction
-is done anew each time. Kept is plain data, and only numbers and names are read back.
+An e-graph is a function of what its engine is told, the rules and the budgets, if the clock decided nothing,
+and of what the algebra reads of the terms beside that. The key covers all of it by its text. Costs, the
+machine and the elements of real constants are not part of it: extraction is done anew each time. Kept is
+plain data, and only numbers and names are read back.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import cache
 from typing import Any
@@ -20,6 +21,7 @@ from esat.egraph.algebra.findings import Finding
 from esat.egraph.program import RuleProgram
 from esat.egraph.report import RuleStatistics, SaturationReport
 from esat.egraph.schedule import Budgets
+from esat.egraph.terms import TermGraph
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays
 from esat.storage import DiskStore, default_directory, digest_of
@@ -66,9 +68,29 @@ def kept_graphs() -> KeptGraphs | None:
     return KeptGraphs(DiskStore(default_directory(), "egraph"))
 
 
-def graph_key(program: RuleProgram, budgets: Budgets, texts: Iterable[str]) -> str:
-    """The key of the e-graph that saturation makes of a program and texts loaded into its engine."""
-    return digest_of([program.digest, repr(budgets), *texts])
+def graph_key(program: RuleProgram, budgets: Budgets, texts: Iterable[str], terms: TermGraph) -> str:
+    """The key of the e-graph that saturation makes of a program and texts loaded into its engine.
+
+    Parameters
+    ----------
+    program, budgets
+        The rules, and how far they go.
+    texts
+        What the engine is told of the terms.
+    terms
+        These: the algebra takes parts of arrays and lengths of axes from them.
+    """
+    beside = () if program.strict else _read_by_algebra(terms)
+    return digest_of([program.digest, repr(budgets), *texts, *beside])
+
+
+def _read_by_algebra(terms: TermGraph) -> Iterator[str]:
+    """Lengths, what parts ops take, and complex constants (:class:`esat.egraph.algebra.lengths.Symbols`)."""
+    yield repr([type.shape for type in terms.types])
+    yield repr([(str(opaque.op), opaque.operand_ranks) for opaque in terms.opaque])
+    for number, constant in enumerate(terms.arrays):
+        if constant.data.dtype.kind == "c":
+            yield f"{number} {constant.data.shape} {constant.data.tobytes().hex()}"
 
 
 def _encoded(arrays: EGraphArrays, report: SaturationReport) -> bytes:

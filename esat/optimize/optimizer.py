@@ -136,7 +136,7 @@ def saturated(
     if kept is not None:
         with stage("e-graph cache"):
             declarations = (record.declaration for record in undeclared)
-            key = graph_key(program, budgets, [*declarations, *told.all_texts()])
+            key = graph_key(program, budgets, [*declarations, *told.all_texts()], terms)
             known = kept.load(key)
         if known is not None:
             if known[1].warning:

@@ -19,6 +19,7 @@ from esat.egraph.schedule import Budgets
 from esat.errors import CompileError
 from esat.extract import kept
 from esat.extract.kept import KeptGraphs, graph_key
+from esat.graph.evaluate import evaluate
 from esat.optimize import saturation
 from esat.optimize.optimizer import optimize, saturated
 from esat.rules import RULES
@@ -95,10 +96,52 @@ def test_the_key_covers_all_that_the_engine_is_told(program):
     users = [
         program_for(RULES.query(Query(include=("fast_run",)), extra=[file])) for file in (reworded, same_name)
     ]
-    keys = [graph_key(one, Budgets(), ["a", "b"]) for one in (program, strict, fewer, *users)]
-    keys.append(graph_key(program, Budgets(rounds=1), ["a", "b"]))
-    keys.append(graph_key(program, Budgets(), ["ab"]))
+    terms = encode(a_graph())
+    keys = [graph_key(one, Budgets(), ["a", "b"], terms) for one in (program, strict, fewer, *users)]
+    keys.append(graph_key(program, Budgets(rounds=1), ["a", "b"], terms))
+    keys.append(graph_key(program, Budgets(), ["ab"], terms))
     assert len(set(keys)) == len(keys)
+
+
+def _part_set(shape: int | None, part: slice):
+    x = esat.tensor("x", dtype="float64", shape=(shape,))
+    return [x], esat.set_subtensor(x[part], 7.0)
+
+
+def _sum_of_join(axis: int):
+    x, y = esat.matrix("x"), esat.matrix("y")
+    return [x, y], esat.concatenate([x, y], axis=axis).sum()
+
+
+def _length(axis: int):
+    x = esat.matrix("x")
+    return [x], x.sum() / x.shape[axis]
+
+
+def _scaled_twice(factor: complex):
+    z, by = esat.tensor("z", dtype="complex128", shape=(3,)), esat.constant(np.full(3, factor))
+    return [z], z * by * by
+
+
+@pytest.mark.parametrize(
+    ("build", "cases"),
+    [
+        (_part_set, [(None, slice(None, None, -1)), (None, slice(0, 2, 2)), (5, slice(5)), (None, slice(5))]),
+        (_sum_of_join, [(0,), (1,)]),
+        (_length, [(0,), (1,)]),
+        (_scaled_twice, [(1j,), (2j,), (0.5 + 1j,)]),
+    ],
+)
+def test_programs_that_the_algebra_alone_tells_apart(build, cases, graphs, program):
+    for case in (*cases, *cases):
+        inputs, output = build(*case)
+        graph = esat.Graph(inputs, [output]).function_graph()
+        result, _ = optimize(graph, program, Budgets(), kept=graphs)
+        given = [np.arange(1.0, 1 + 5**v.ndim).reshape((5,) * v.ndim) for v in inputs]
+        given = [array[: v.type.shape[0]].astype(v.dtype) for array, v in zip(given, inputs, strict=True)]
+        found = evaluate(result.outputs[0], dict(zip(result.inputs, given, strict=True)))
+        wanted = evaluate(output, dict(zip(inputs, given, strict=True)))
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=str(case))
 
 
 def test_what_the_clock_decided_is_not_kept(graphs, program, tmp_path):

@@ -20,6 +20,9 @@ from esat.egraph.engine import Engine
 from esat.egraph.loader import nary_action, term_action
 from esat.egraph.rows import COLUMNS, TermRows
 
+MADE = frozenset(["Fill", "K", "MatMul", "DimShuffle", "NarySum", "NaryProd"])
+"""Constructors of terms that are added to a graph whether it has others of them or not."""
+
 _FIRST = "algebra-first"
 _RULES = "esat-algebra"
 _PROGRAM = f"""

@@ -75,7 +75,9 @@ def _advanced_write(op: AdvancedSetSubtensor, device: Device, node: Apply) -> De
         _check_index(op, device, target, index)
         if scatter is not None:
             result = target if op.inplace and target.flags.c_contiguous else target.copy(order="C")
-            taken = sum(_axes_of(entry, item) for entry, item in zip(op.entries[:listed], index, strict=False))
+            taken = sum(
+                _axes_of(entry, item) for entry, item in zip(op.entries[:listed], index, strict=False)
+            )
             scatter.write(result, index[:listed], value.astype(result.dtype, copy=False), target.ndim - taken)
             if op.inplace and result is not target:
                 target[...] = result

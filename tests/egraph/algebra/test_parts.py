@@ -5,7 +5,13 @@ import pytest
 from egraph.algebra.proving import proved
 
 import esat
+from esat.egraph.algebra.additions import MADE
 from esat.egraph.algebra.pieces import MOST_POSITIONS, UNIT, Pieces, RefusedError
+from esat.egraph.encode import encode
+from esat.egraph.prepare import prepared
+from esat.egraph.program import program_for
+from esat.rules import RULES
+from esat.rules.query import Query
 
 
 def known(name, *shape):
@@ -167,3 +173,13 @@ def test_lengths_that_contradict_each_other_are_refused() -> None:
             pieces.equate([0], parts)
     with pytest.raises(RefusedError):
         pieces.equate([2], [UNIT] * (MOST_POSITIONS + 1))
+
+
+def test_what_the_algebra_makes_is_declared_for_every_graph():
+    terms = encode(esat.Graph([a], [esat.set_subtensor(a[::-1], 7.0)]).function_graph())
+    rules = prepared(program_for(RULES.query(Query(include=("fast_run",)))))
+    numbers = rules.relevant({one.constructor for one in terms.terms})
+    loaded = {rules.modules[number].declares for number in numbers}
+    assert loaded >= MADE & {module.declares for module in rules.modules}
+    set_all = esat.compile(esat.Graph([a], [esat.set_subtensor(a[::-1], 7.0)]))
+    np.testing.assert_array_equal(set_all([1.0, 2.0]), [7.0, 7.0])
