@@ -68,7 +68,7 @@ def _launch(dtype: str, adds: bool) -> Launch:
     return Launch("scatter_add" if adds else "scatter_set", text, arguments, _BLOCK, grid)
 
 
-class Scatter:
+class DeviceScatter:
     """Writes to the elements of arrays of one dtype.
 
     Parameters

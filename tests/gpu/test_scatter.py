@@ -10,7 +10,7 @@ import pytest
 
 import esat
 from esat.gpu.device import Device
-from esat.gpu.scatter import SCATTERED, Scatter
+from esat.gpu.scatter import SCATTERED, DeviceScatter
 from esat.ops.index.advanced import AdvancedSetSubtensor
 from tests.gpu.programs import compiled_for, numbers
 
@@ -58,9 +58,18 @@ def test_every_dtype(dtype: str, adds: bool, device: Device) -> None:
     target, value = (numbers(*shape, dtype="float64") * 90 for shape in ((4, 3), (12, 3)))
     wanted, value = (np.abs(array).astype(dtype) for array in (target, value))
     on_device = device.upload(wanted)
-    Scatter(device, dtype, adds).write(on_device, (device.upload(PLACES),), device.upload(value), 1)
+    DeviceScatter(device, dtype, adds).write(on_device, (device.upload(PLACES),), device.upload(value), 1)
     if adds:
         np.add.at(wanted, PLACES, value)
     else:
         wanted[PLACES] = value
     np.testing.assert_array_equal(device.download(on_device), wanted)
+
+
+def test_gradients_of_chosen_elements_stay_on_the_device(device: Device) -> None:
+    x = esat.vector("x", dtype="float64")
+    gradient = esat.grad(esat.sum(esat.exp(x)[PLACES] ** 2), x)
+    function, data = compiled_for(device, esat.Graph([x], [gradient])), numbers(4, dtype="float64")
+    assert {step.side for step in function.steps if step.kind != "transfer"} == {"device"}
+    counts = np.bincount(PLACES % 4, minlength=4)
+    np.testing.assert_allclose(function(data), 2 * counts * np.exp(2 * data), rtol=1e-12)

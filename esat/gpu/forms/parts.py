@@ -8,7 +8,7 @@ from typing import Any
 from esat.errors import IndexingError, describe
 from esat.gpu.device import Device, DeviceArray
 from esat.gpu.forms.form import DeviceForm, Former, from_place
-from esat.gpu.scatter import SCATTERED, Scatter
+from esat.gpu.scatter import SCATTERED, DeviceScatter
 from esat.graph import Apply
 from esat.graph.op import Op
 from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSetSubtensor, AdvancedSubtensor
@@ -66,7 +66,7 @@ def _advanced_write(op: AdvancedSetSubtensor, device: Device, node: Apply) -> De
     in_any_order = dtype in ADDED if adds else by_mask
     if not in_any_order and (dtype not in SCATTERED or (adds and dtype == "bool")):
         return None
-    scatter = None if in_any_order else Scatter(device, dtype, adds)
+    scatter = None if in_any_order else DeviceScatter(device, dtype, adds)
     listed = len(op.entries) - _whole_at_the_end(op.entries)
 
     def compute(operands: Sequence[Any]) -> Sequence[Any]:
