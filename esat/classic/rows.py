@@ -56,7 +56,7 @@ ROWS: tuple[Listed, ...] = (
         "steps on the GPU, by Mode(device=...)",
     ),
     Listed("shape promotion", _RUN, ("local_shape_lift",), "sizes without the values"),
-    Listed("fill cut", _RUN, ("fill",), "fills inside elementwise ops"),
+    Listed("fill cut", _RUN, ("fill", "local_elemwise_fill"), "fills inside elementwise ops"),
     Listed("inc_subtensor srlz.", _RUN, ("local_IncSubtensor_serialize",), "increments one after another"),
     Listed("reshape_chain", _RUN, ("local_reshape_chain", "reshape-reshape"), "one reshape for two"),
     Listed(
