@@ -179,8 +179,9 @@ def _structural(unit: Unit, places: Places, exact: bool) -> Operation | None:
             None if exact else lambda xs, ts: _wide_product(_ranked(xs, rank), _ranked(ts, rank), weight),
             not exact,
         )
-    mask = int(unit.attributes[0])
-    over = tuple(axis for axis in range(mask.bit_length()) if mask >> axis & 1)
+    mask, shape = int(unit.attributes[0]), places.shapes[first]
+    reduced = (axis for axis in range(mask.bit_length()) if mask >> axis & 1)
+    over = tuple(axis for axis in reduced if not shape or axis < len(shape))  # single elements may have more
     rank, weight = mask.bit_length(), _weight(places, first, over)
     axes = tuple(axis + LEAD for axis in over)
     function = _FUNCTIONS[unit.name]

@@ -23,14 +23,21 @@ def fills_by_sizes(graph: FunctionGraph) -> None:
         shaping, value = node.inputs
         if not _is_computed(graph, shaping) or not _is_only_a_shape(graph, shaping):
             continue
-        flags = shaping.tensor_type.broadcastable
-        sizes = [
-            constant(1, "int64") if flag else traced_size(shaping, axis) for axis, flag in enumerate(flags)
-        ]
+        sizes = [_size(shaping, value, axis) for axis in range(shaping.tensor_type.ndim)]
         if all(_is_known(graph, size) for size in sizes):
             filled = ALLOC(value, *sizes)
             if filled.type == node.outputs[0].type:
                 graph.replace(node.outputs[0], filled, "fills_by_sizes")
+
+
+def _size(shaping: Variable, value: Variable, axis: int) -> Variable:
+    """That of an axis of a fill, which stretches either operand."""
+    own = axis - shaping.tensor_type.ndim + value.tensor_type.ndim
+    if not shaping.tensor_type.broadcastable[axis]:
+        return traced_size(shaping, axis)
+    if own < 0 or value.tensor_type.broadcastable[own]:
+        return constant(1, "int64")
+    return traced_size(value, own)
 
 
 def _is_computed(graph: FunctionGraph, variable: Variable) -> bool:

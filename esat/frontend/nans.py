@@ -103,7 +103,8 @@ def nanvar(
         center: Any = nanmean(variable, axis, None, True, where=where)
     else:
         center = mean_of("nanvar", variable, mean)
-    distance = switch(known, sub(variable, center), 0)
+    # As NumPy takes the mean away in place, its dtype does not count.
+    distance = switch(known, cast(sub(variable, center), variable.tensor_type.dtype), 0)
     if variable.tensor_type.kind == "c":
         squares = op_named("add")(sqr(op_named("real")(distance)), sqr(op_named("imag")(distance)))
     else:

@@ -211,12 +211,13 @@ def histogram(
     Parameters
     ----------
     a
-        Real numbers, of any shape; they must be some where neither ``range`` nor bounds are given.
+        Real numbers, of any shape.
     bins
         The number of bins of one width, or a vector of ascending bounds. A bin has its lower bound, the last
         one its upper bound too.
     range
-        Bounds of the first and the last bin; by default the smallest and the largest element.
+        Bounds of the first and the last bin; by default the smallest and the largest element, 0 and 1 where
+        there is none.
     density
         Whether to divide the counts by their sum and the widths of the bins.
     weights
@@ -315,14 +316,22 @@ def _bounds(name: str, values: Variable, bins: Any, range: tuple[Any, Any] | Non
         raise ParameterError(
             describe(name, [f"bins={bins!r}"], "bins are a positive number or a vector of bounds")
         )
-    lowest, highest = range or (reductions.min(values), reductions.max(values))
-    dtype = common_dtype(name, [lowest, highest, values])
+    dtype = common_dtype(name, [*(range or ()), values])
     if np.dtype(dtype).kind in "biu":
         dtype = "float64"
-    lowest, highest = cast(lowest, dtype), cast(highest, dtype)
+    lowest, highest = (cast(bound, dtype) for bound in range or _extremes(cast(values, dtype)))
     half = op_named("switch")(op_named("eq")(lowest, highest), np.asarray(0.5, dtype), 0)
     spaced: Variable = linspace(lowest - half, highest + half, int(bins) + 1)
     return spaced
+
+
+def _extremes(values: Variable) -> tuple[Variable, Variable]:
+    """The smallest and the largest of some floats; 0 and 1 where there are none."""
+    if values.tensor_type.shape[0]:
+        return reductions.min(values), reductions.max(values)
+    lowest, highest = reductions.min(values, initial=np.inf), reductions.max(values, initial=-np.inf)
+    missing, switch = op_named("gt")(lowest, highest), op_named("switch")
+    return switch(missing, 0, lowest), switch(missing, 1, highest)
 
 
 def interp(

@@ -177,3 +177,12 @@ def test_digits_are_those_of_the_dtype(dtype: str, place: float) -> None:
         np.testing.assert_allclose(
             result.astype(float), [float(r) for r in right], rtol=4 * np.finfo(dtype).eps
         )
+
+
+def test_sums_along_axes_that_single_elements_lack_are_judged():
+    """Of the sum of a vector, which is a single element, a sum along further axes is one of the vector."""
+    x = esat.vector("x")
+    outer = esat.tensordot(x, x, 0)
+    highest = esat.max(esat.max(x, keepdims=True)[:, None], axis=(0, 1))
+    first, second = esat.compile(esat.Graph([x], [outer.sum(), highest + esat.sum(x)]))(np.arange(3.0))
+    assert (float(first), float(second)) == (9.0, 5.0)

@@ -135,3 +135,12 @@ def test_integer_division_is_left_alone():
     (result,) = evaluate(graph.outputs, {graph.inputs[0]: np.array([0, 3])})
     assert np.isnan(result[0])
     assert result[1] == 2.0
+
+
+def test_a_fill_that_stretches_its_value_and_is_stretched_has_the_sizes_of_both():
+    column = esat.tensor("column", dtype="bool", shape=(3, 1))
+    zeros = esat.zeros_like(column, dtype="float64") * 1.0
+    covariance = esat.cov(column, ddof=0)
+    compiled = esat.compile(esat.Graph([column], [covariance, zeros]), esat.Mode("greedy", variants=0))
+    values = np.array([[True], [False], [True]])
+    np.testing.assert_array_equal(compiled(values)[0], np.cov(values, ddof=0))

@@ -108,6 +108,7 @@ ALONG = [
 OTHERS = """
 m.sum(x, dtype="float32") | m.sum(x, 0, "int8") | m.prod(x, dtype="uint8") | m.mean(x, dtype="float32")
 m.mean(x, 0, "int64") | m.var(x, ddof=1) | m.var(x, correction=1) | m.std(x, 0, None, ddof=2)
+m.nanvar(x, mean=0.5) | m.nanstd(x, mean=2)
 m.var(x, dtype="float32") | m.nanvar(x, ddof=1) | m.nanstd(x, 0, correction=1) | m.std(x, axis=0, ddof=0.5)
 m.average(x, weights=m.ones_like(x)) | m.average(x, 0, [1.0, 2]) | m.average(x, -1, returned=True)
 m.average(x, (0, 1), x) | m.average(x, returned=True, keepdims=True) | m.average(x, weights=[1, 2, 3, 4, 5])

@@ -175,12 +175,21 @@ def test_histograms_of_pairs(options):
         )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("name", ["nanvar", "nanstd", "var", "std"])
+def test_a_mean_of_another_dtype(name, dtype):
+    ours, theirs = getattr(esat, name), getattr(np, name)
+    x, mean = MATRIX[:, :2].astype(dtype), np.array([1.0, 2.0])
+    agree(lambda x: ours(x, axis=-1, mean=mean), lambda x: theirs(x, axis=-1, mean=mean), x)
+
+
 def test_histograms():
     for options in (
         {"bins": 5, "range": (-1, 2)}, {"bins": 4, "density": True}, {"bins": 3, "weights": np.arange(6.0)},
     ):  # fmt: skip
         agree(lambda x, o=options: esat.histogram(x, **o), lambda x, o=options: np.histogram(x, **o), VECTOR)
-    agree(lambda x: esat.histogram(x, 4), lambda x: np.histogram(x, 4), np.ones(3))
+    for values in (np.ones(3), np.zeros(0), np.zeros(0, "int8"), np.zeros(0, "float32")):
+        agree(lambda x: esat.histogram(x, 4), lambda x: np.histogram(x, 4), values)
     agree(
         lambda x: esat.histogram(x, 2, (0, 1)),
         lambda x: np.histogram(x, 2, (0, 1)),
