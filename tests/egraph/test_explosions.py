@@ -14,6 +14,7 @@ from esat.egraph.encode import encode
 from esat.egraph.program import program_for
 from esat.egraph.schedule import Budgets
 from esat.graph.evaluate import evaluate
+from esat.graph.traversal import inputs_of
 from esat.optimize.optimizer import optimize, saturated
 from esat.rules import RULES
 from esat.rules.query import Query
@@ -300,3 +301,25 @@ def test_products_with_zeros_are_no_factors_of_others(program):
     assert_proportional(program, [a, b], [x])
     m = np.random.default_rng(1).normal(size=(6, 6))
     assert_same_values(program, [a, b], [x], [m @ m.T + 6 * np.eye(6), np.ones(6)])
+
+
+A, B, W = esat.matrix("A"), esat.matrix("B"), esat.matrix("W")
+SQUARES = {
+    "half": (x, lambda: 0.5 * ((A @ x - y) ** 2).sum()),
+    "by two": (x, lambda: ((A @ x - y) ** 2).sum() / 2),
+    "mean": (x, lambda: 0.5 * ((A @ x - y) ** 2).mean()),
+    "scaled by an input": (x, lambda: s * ((A @ x - y) ** 2).sum() / 2),
+    "ridge": (x, lambda: 0.5 * ((A @ x - y) ** 2).sum() + 0.5 * s * (x**2).sum()),
+    "of matrices": (W, lambda: 0.5 * ((A @ W - B) ** 2).sum()),
+    "two layers": (W, lambda: 0.5 * ((A @ W @ B - y) ** 2).sum()),
+}
+
+
+@pytest.mark.parametrize("name", SQUARES)
+def test_scales_do_not_go_in_and_out_of_products(program, name):
+    """The 1/2 and the 2 that cancel each other make multiples of the operands, which make further ones."""
+    by, build = SQUARES[name]
+    loss = build()
+    outputs = [loss, esat.grad(loss, by)]
+    inputs = [one for one in inputs_of(outputs) if not isinstance(one, esat.Constant)]
+    assert_proportional(program, inputs, outputs)
