@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -45,14 +46,23 @@ def fold(node: Apply, inputs: Sequence[Variable]) -> tuple[Constant, ...] | None
         return None
     if any(not isinstance(variable.type, TensorType) for variable in (*inputs, *node.outputs)):
         return None
+    given = sum(constant.data.nbytes for constant in constants)
     try:
+        if _least_bytes(node, constants) > given + GROWTH_LIMIT:
+            return None
         results = node.op.perform([constant.data for constant in constants])
     except (EsatError, ValueError, ArithmeticError, IndexError):
         return None
-    given = sum(constant.data.nbytes for constant in constants)
     if sum(result.nbytes for result in results) > given + GROWTH_LIMIT:
         return None
     return tuple(
         Constant(TensorType(output.tensor_type.dtype, shape=np.shape(result)), result, output.name)
         for output, result in zip(node.outputs, results, strict=True)
     )
+
+
+def _least_bytes(node: Apply, constants: Sequence[Constant]) -> int:
+    """How much memory the results need, as far as their types tell: they are not to be made to find out."""
+    types = [type for type in node.op.infer_types(constants) if isinstance(type, TensorType)]
+    sizes = [type.numpy_dtype.itemsize * prod(size or 0 for size in type.shape) for type in types]
+    return sum(sizes)

@@ -4,6 +4,7 @@ from oracle import agree, value
 
 import esat
 from esat.errors import DtypeError, ShapeError
+from esat.graph.folding import fold
 
 
 def test_alloc():
@@ -78,3 +79,10 @@ def test_eye_and_tri(arguments):
     np.testing.assert_array_equal(value(esat.eye(n, k=n), {n: 2}), np.eye(2, k=2))
     with pytest.raises(ShapeError):
         esat.eye(-1)
+
+
+@pytest.mark.parametrize("made", [esat.arange(2**40), esat.eye(2**20), esat.zeros(2**40)])
+def test_what_is_too_large_to_keep_is_not_made_to_find_that_out(made):
+    node = made.owner
+    assert fold(node, node.inputs) is None
+    assert fold(esat.arange(5).owner, esat.arange(5).owner.inputs)[0].data.tolist() == [0, 1, 2, 3, 4]
