@@ -23,7 +23,7 @@ from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPES
 from esat.ops.cast import Cast, cast
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
-from esat.ops.reduction import Reduction, restore_axes
+from esat.ops.reduction import Reduction
 
 Literal = int | float
 
@@ -39,8 +39,26 @@ class KeepReducedAxes(Optimizer):
                 kept = Reduction(node.op.reducer, node.op.axes, keepdims=True)(node.inputs[0])
                 rank = kept.tensor_type.ndim
                 order = tuple(axis for axis in range(rank) if axis not in node.op.axes)
-                fgraph.replace(node.outputs[0], dimshuffle(kept, order), self.name)
+                self._view_at_once(fgraph, node.outputs[0], kept, node.op.axes)
+                if node in fgraph.apply_nodes:  # something else reads it, too
+                    fgraph.replace(node.outputs[0], dimshuffle(kept, order), self.name)
         return None
+
+    def _view_at_once(
+        self, fgraph: FunctionGraph, dropped: Variable, kept: Variable, axes: Sequence[int]
+    ) -> None:
+        """Let views of a reduction be views of the one that keeps its axes: no rule is to do it each time."""
+        order = [axis for axis in range(kept.tensor_type.ndim) if axis not in axes]
+        for user, _ in list(fgraph.clients[dropped]):
+            if user == "output" or not isinstance(user.op, DimShuffle):
+                continue
+            shown: list[int | str] = [axis if axis == "x" else order[int(axis)] for axis in user.op.order]
+            new = [place for place, axis in enumerate(shown) if axis == "x"]
+            if len(new) == len(axes) and len(shown) == kept.tensor_type.ndim:
+                for place, axis in zip(new, axes, strict=True):
+                    shown[place] = axis
+            same_axes = shown == list(range(kept.tensor_type.ndim))
+            fgraph.replace(user.outputs[0], kept if same_axes else dimshuffle(kept, shown), self.name)
 
 
 class DropReducedAxes(Optimizer):
@@ -56,8 +74,11 @@ class DropReducedAxes(Optimizer):
             op = reduction.op
             if isinstance(op, Reduction) and op.keepdims and len(fgraph.clients[node.inputs[0]]) == 1:
                 dropped = Reduction(op.reducer, op.axes, keepdims=False)(reduction.inputs[0])
-                shown = restore_axes(dropped, op.axes, node.op.input_rank)
-                result = dropped if node.op.dropped == op.axes else dimshuffle(shown, node.op.order)
+                rank = node.op.input_rank
+                places = iter(range(rank))
+                shown = ["x" if axis in op.axes else next(places) for axis in range(rank)]
+                order = ["x" if axis == "x" else shown[int(axis)] for axis in node.op.order]
+                result = dropped if node.op.dropped == op.axes else dimshuffle(dropped, order)
                 if result.tensor_type.ndim == node.outputs[0].tensor_type.ndim:
                     fgraph.replace(node.outputs[0], result, self.name)
         return None
