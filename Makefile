@@ -28,7 +28,7 @@ lint: $(VENV)/.test
 
 # The site, in docs/_build/html: every code cell runs when its page has changed, and warnings are errors.
 docs: .docs-env/.created
-	.docs-env/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	PYTHONWARNINGS=ignore::PendingDeprecationWarning .docs-env/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	.docs-env/bin/python tools/check_links.py docs/_build/html
 
 # Examples in docstrings, one call of each function, and the code in README and pages.

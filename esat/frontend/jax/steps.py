@@ -94,7 +94,11 @@ def value_of(abstract: Any, where: UserLine | None = None) -> JaxprValue:
     if str(dtype).startswith("key<"):
         words = getattr(getattr(dtype, "_impl", None), "key_shape", (2,))
         return JaxprValue("uint32", (*shape, *words), True)
-    name = "bool" if np.dtype(dtype).names == ("float0",) else np.dtype(dtype).name
+    try:
+        known = np.dtype(dtype)
+        name = "bool" if known.names == ("float0",) else known.name
+    except TypeError:  # one of a package that NumPy was not told of
+        name = str(dtype)
     if name not in DTYPES:
         raise DtypeError(describe("from_jax", [f"{dtype} of shape {shape}"], "esat has no such dtype", where))
     return JaxprValue(name, shape)
