@@ -9,13 +9,13 @@ PROGRAM = """
 import json, sys
 import numpy as np
 import esat
-from esat import codegen
 
 x, y, z = (esat.vector(name) for name in "xyz")
 function = esat.compile(esat.Graph([x, y, z], [esat.tanh(x) * y + esat.exp(-z * z / 2)]))
 values = np.linspace(-1.0, 1.0, 9)
 assert np.allclose(function(values, values, values), np.tanh(values) * values + np.exp(-values * values / 2))
-print(json.dumps([codegen.cache.misses(), sorted(sys.modules)]))
+cache = sys.modules.get("esat.codegen.cache")  # which programs that are recorded whole do without
+print(json.dumps([cache.misses() if cache else 0, sorted(sys.modules)]))
 """
 
 ENGINE = ("egglog", "esat.egraph.engine", "esat.egraph.prepare", "esat.egraph.rule_compiler")

@@ -22,6 +22,7 @@ from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.join import Join, Split
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
@@ -235,6 +236,7 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         Determinant: determinant,
         SignLogDeterminant: determinant,
         RowsProduct: rows_product,
+        NormalProduct: rows_product,
         RowBlocks: row_blocks,
     }
 )

@@ -44,7 +44,7 @@ def runs_natively(program):
     """Whether the program has a native function, and no other thread needs the driver for it."""
     run = program.entry
     name = getattr(run, "__qualname__", "")
-    return name.startswith("_with_") or type(run).__name__ == "builtin_function_or_method"
+    return name.startswith("with_values") or type(run).__name__ == "builtin_function_or_method"
 
 
 def columns(dtype):
