@@ -19,6 +19,7 @@ ORDER = (
     "native",
     "progress",
     "forks",
+    "interrupts",
     "collection",
     "graph",
     "ops",

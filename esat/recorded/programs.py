@@ -17,6 +17,7 @@ from esat.collection import without_old_objects
 from esat.forks import GATE
 from esat.frontend.graph import Graph
 from esat.graph import Variable
+from esat.interrupts import delayed_interrupts
 from esat.recorded.content import (
     NativeRecord,
     NotRecordedError,
@@ -109,7 +110,8 @@ def _plain_state() -> tuple[Any, ...]:
 
 def import_compiler() -> None:
     """Import the compiler, and remember what it is like before anybody can change it."""
-    import esat.pipeline  # noqa: F401
+    with delayed_interrupts():
+        import esat.pipeline  # noqa: F401
 
     if _began_plain():
         _plain_state()

@@ -22,11 +22,11 @@ from esat.codegen.cache.compiled_kernel import (
     signature_text,
 )
 from esat.codegen.cache.fingerprint import kernel_key
-from esat.codegen.cache.interrupts import delayed_interrupts
 from esat.codegen.cache.machine_code import MachineCode
 from esat.codegen.ground.host import host_target, runs_here
 from esat.errors import CompileError
 from esat.forks import GATE
+from esat.interrupts import delayed_interrupts
 from esat.records import record
 from esat.storage import DEFAULT_LIMIT, DiskStore
 

@@ -8,9 +8,9 @@ import threading
 from concurrent.futures import Future
 from pathlib import Path
 
-from esat.codegen.cache.interrupts import delayed_interrupts
 from esat.gpu.launches import Launch
 from esat.gpu.toolchain.interface import Cubin, Toolchain
+from esat.interrupts import delayed_interrupts
 from esat.storage import DEFAULT_LIMIT, DiskStore, default_directory, digest_of, digest_of_sources
 
 

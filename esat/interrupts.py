@@ -1,4 +1,4 @@
-"""Ctrl-C while numba compiles: its tables are whole only between compilations."""
+"""Ctrl-C while numba is imported or compiles: its modules and tables are whole only before and after."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from types import FrameType
 def delayed_interrupts() -> Iterator[None]:
     """A Ctrl-C within the block takes effect at its end, some tenths of a second later.
 
-    An exception at any place leaves numba with generators that have ended, so that it compiles nothing more.
+    An exception at any place leaves numba with generators that have ended, or with modules that import each
+    other and are there in part, so that it compiles nothing more.
     Python runs handlers of signals in its main thread: elsewhere there is nothing to delay.
     """
     handler = signal.getsignal(signal.SIGINT)
