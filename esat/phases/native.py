@@ -17,6 +17,7 @@ from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.join import Join, Split
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
@@ -32,7 +33,7 @@ COPIES: frozenset[type[Op]] = frozenset({Join, MakeVector, Alloc, SetSubtensor, 
 """Ops that move elements."""
 ROUTINES: frozenset[type[Op]] = frozenset(
     {
-        *(AccumulateProduct, RowsProduct, RowBlocks),
+        *(AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
         *(Cholesky, Solve, SolveTriangular, CholeskySolve, Inverse, Determinant, SignLogDeterminant),
     }
 )

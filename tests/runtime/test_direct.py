@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 from callers import call_at_once
+from native_calls import as_tuple, way_of
 
 import esat
 from esat.codegen.ground.blas_library import one_thread
@@ -61,12 +62,7 @@ def frequent(inputs, outputs):
 
 
 def is_native(program):
-    """Whether a native function runs it, or what chooses one for one thread or for several."""
-    return type(program.entry).__name__ in ("builtin_function_or_method", "ChosenCalls")
-
-
-def as_tuple(results):
-    return results if isinstance(results, tuple) else (results,)
+    return way_of(program) in ("native", "chosen")
 
 
 @pytest.fixture(autouse=True)
@@ -164,12 +160,12 @@ def test_programs_with_other_steps_stay_with_the_driver(inputs, outputs):
     assert not is_native(frequent(inputs, outputs))
 
 
-def test_updates_stay_with_the_driver():
+def test_updates_read_and_write_the_shared_variable_in_each_call():
     shared = esat.shared(np.zeros(5))
     program = esat.compile(esat.Graph([X], [shared * X], updates={shared: shared + X}))
     for _ in range(10):
         program(np.ones(5))
-    assert not is_native(program)
+    assert is_native_with_shared(program)
     np.testing.assert_array_equal(shared.get_value(), np.full(5, 10.0))
 
 
@@ -319,7 +315,7 @@ def training():
 
 
 def is_native_with_shared(program):
-    return getattr(program.entry, "__qualname__", "").startswith("with_values")
+    return way_of(program) == "native with shared"
 
 
 def test_updates_in_native_calls():

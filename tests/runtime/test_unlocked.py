@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 from callers import call_at_once
+from native_calls import way_of
 
 import esat
 from esat.codegen.ground.blas_library import one_thread
@@ -40,13 +41,6 @@ def frequent(program, *arrays):
     return program
 
 
-def runs_natively(program):
-    """Whether the program has a native function, and no other thread needs the driver for it."""
-    run = program.entry
-    name = getattr(run, "__qualname__", "")
-    return name.startswith("with_values") or type(run).__name__ == "builtin_function_or_method"
-
-
 def columns(dtype):
     """``a' (b (a' y))`` and its operands, which libraries multiply in the way they do large ones."""
     a, b = (esat.matrix(name, dtype=dtype) for name in "ab")
@@ -61,7 +55,7 @@ def test_results_are_new_arrays_as_before():
     program = compiled([X, Y], [X * Y + 1.0, esat.maximum(X, Y)])
     x, y = np.random.default_rng(0).standard_normal((2, SIZE))
     frequent(program, x, y)
-    assert runs_natively(program)
+    assert way_of(program) in ("native", "native with shared")
     first, second = program(x, y)
     third, fourth = program(y, x)
     np.testing.assert_array_equal(first, x * y + 1.0)
@@ -77,7 +71,7 @@ def test_other_arguments_go_to_the_driver():
     program = compiled([X, Y], X * Y + 1.0)
     x, y = np.random.default_rng(0).standard_normal((2, SIZE))
     frequent(program, x, y)
-    assert runs_natively(program)
+    assert way_of(program) in ("native", "native with shared")
     wanted = x * y + 1.0
     np.testing.assert_array_equal(program(list(x), y), wanted)
     np.testing.assert_array_equal(program(np.repeat(x, 2)[::2], y), wanted)
@@ -95,7 +89,7 @@ def test_other_arguments_go_to_the_driver():
 def test_chains_of_products_give_the_drivers_bits(dtype, single_threads):
     inputs, output, arrays = columns(dtype)
     program = frequent(compiled(inputs, output), *arrays)
-    assert type(program.entry).__name__ == "builtin_function_or_method"
+    assert way_of(program) in ("native", "native with shared")
     np.testing.assert_array_equal(program(*arrays), program._calls.driver.call(*arrays))
     arrays[2][3] = np.nan
     assert np.isnan(program(*arrays)).all()
@@ -122,7 +116,7 @@ def test_products_of_normal_equations_are_steps(dtype, rows, single_threads):
     program = compiled([a, y], a.T @ (a @ y), shapes={a: (rows, 800), y: (800, 1)})
     assert [node.op.name for node in program.graph.toposort()] == ["normal_matmul"]
     frequent(program, *arrays)
-    assert type(program.entry).__name__ == "builtin_function_or_method"
+    assert way_of(program) in ("native", "native with shared")
     np.testing.assert_array_equal(program(*arrays), program._calls.driver.call(*arrays))
 
 
@@ -131,7 +125,7 @@ def test_updates_of_large_shared_variables():
     program = compiled([X], [X * 2.0], updates={total: total + X})
     x = np.arange(float(SIZE))
     frequent(program, x)
-    assert runs_natively(program)
+    assert way_of(program) in ("native", "native with shared")
     np.testing.assert_array_equal(program(x), x * 2.0)
     np.testing.assert_array_equal(total.get_value(), (direct.CALLS + 2) * x)
     with pytest.raises(ShapeError):
@@ -145,7 +139,7 @@ def test_calls_by_several_threads_at_once(single_threads):
     """Each thread's results are its own, though steps write to memory at fixed addresses."""
     inputs, output, arrays = columns("float64")
     program = frequent(compiled(inputs, [output, esat.sum(output)]), *arrays)
-    assert runs_natively(program)
+    assert way_of(program) in ("native", "native with shared")
     numbers = iter(range(4))
     lock = threading.Lock()
 
@@ -165,7 +159,7 @@ def test_calls_that_take_long_stay_with_the_driver(monkeypatch):
     monkeypatch.setattr(direct, "LARGEST_UNLOCKED", 24 * SIZE - 1)
     program = compiled([X, Y], X * Y + 1.0)
     x, y = np.zeros((2, SIZE))
-    assert not runs_natively(frequent(program, x, y))
+    assert way_of(frequent(program, x, y)) == "driver"
 
 
 def test_memory_of_results_is_reused_when_nobody_sees_it():
