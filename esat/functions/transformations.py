@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 from esat.errors import GradientError
@@ -15,6 +14,7 @@ from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.trees import flatten, unflatten
 from esat.functions import differentiation
 from esat.functions.jitted import Jitted, jit
+from esat.graph.scoped import Scoped
 from esat.ops.gradients import WithGradient
 
 Function = Callable[..., Any]
@@ -141,7 +141,7 @@ class CustomGradient:
         self._forward: Function | None = None
         self._backward: Function | None = None
         # A gradient's forward function may call the function itself, which is then the plain one.
-        self._runs: ContextVar[bool] = ContextVar("runs", default=False)
+        self._runs = Scoped[bool]("runs")
 
     def defvjp(self, forward: Function, backward: Function) -> None:
         """Say what the gradient is.
@@ -171,11 +171,8 @@ class CustomGradient:
             return _jitted(self._function)(*arguments)
         if self._runs.get():
             return differentiation.called(self._function, arguments, {})
-        token = self._runs.set(True)
-        try:
+        with self._runs.set(True):
             return self._traced(arguments)
-        finally:
-            self._runs.reset(token)
 
     def _traced(self, arguments: Sequence[Any]) -> Any:
         assert self._forward is not None

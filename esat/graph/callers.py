@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 
 from esat.errors import CallLine, UserLine
+from esat.graph.scoped import Block, Scoped
 
 PACKAGE = str(Path(__file__).resolve().parent.parent)
 
@@ -31,18 +29,13 @@ def user_line() -> UserLine | None:
     return None
 
 
-_BUILT_FOR: ContextVar[tuple[UserLine | None] | None] = ContextVar("built_for", default=None)
+_BUILT_FOR = Scoped[tuple[UserLine | None]]("built_for")
 """During compilation: the line that new nodes stand for, which is not the line that asked for it."""
 
 
-@contextmanager
-def built_for(line: UserLine | None) -> Iterator[None]:
+def built_for(line: UserLine | None) -> Block[tuple[UserLine | None]]:
     """Let nodes that are built meanwhile have this line, that of what they replace; None where unknown."""
-    before = _BUILT_FOR.set((line,))
-    try:
-        yield
-    finally:
-        _BUILT_FOR.reset(before)
+    return _BUILT_FOR.set((line,))
 
 
 def node_line() -> UserLine | None:

@@ -8,9 +8,6 @@ false, the truth value of one is an error, except within optimizers: see :func:`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
@@ -18,6 +15,7 @@ from weakref import WeakValueDictionary
 from esat.errors import DtypeError, EsatError, describe
 from esat.graph.callers import user_line
 from esat.graph.registry import function_named, op_named
+from esat.graph.scoped import Block, Scoped
 from esat.graph.sparse_type import holds_sparse
 
 if TYPE_CHECKING:
@@ -26,21 +24,16 @@ if TYPE_CHECKING:
 Asked: TypeAlias = WeakValueDictionary[int, "Variable"]
 """Comparisons of two Variables, by their identity."""
 
-_asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
+_asked = Scoped[Asked]("asked")
 
 
-@contextmanager
-def comparing_nodes() -> Iterator[None]:
+def comparing_nodes() -> Block[Asked]:
     """Within, ``if y == a:`` asks whether two Variables are the same node, as optimizers of Theano's do.
 
     The comparison itself is elementwise still, so that optimizers can build graphs of it; only its truth
     value, an error elsewhere, is that of ``y is a``.
     """
-    token = _asked.set(WeakValueDictionary())
-    try:
-        yield
-    finally:
-        _asked.reset(token)
+    return _asked.set(WeakValueDictionary())
 
 
 def same_node(comparison: Operators) -> bool | None:

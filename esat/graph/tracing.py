@@ -7,10 +7,10 @@ function calls are given Variables and hand out such objects again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from esat.graph.scoped import Block, Scoped
 
 if TYPE_CHECKING:
     from esat.graph.variables import Variable
@@ -55,17 +55,12 @@ class WeakNumber(Traced):
 Adapter: TypeAlias = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 """Calls a function with Variables in place of what stands for them, and hands out what stands for results."""
 
-_adapter: ContextVar[Adapter | None] = ContextVar("adapter", default=None)
+_adapter = Scoped[Adapter]("adapter")
 
 
-@contextmanager
-def adapting(adapter: Adapter) -> Iterator[None]:
+def adapting(adapter: Adapter) -> Block[Adapter]:
     """Let public functions that are called from outside the package be called through ``adapter``."""
-    token = _adapter.set(adapter)
-    try:
-        yield
-    finally:
-        _adapter.reset(token)
+    return _adapter.set(adapter)
 
 
 def current_adapter() -> Adapter | None:

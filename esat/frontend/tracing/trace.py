@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +12,7 @@ import numpy as np
 from esat.errors import DtypeError, EsatWarning, UserLine, describe
 from esat.graph.callers import user_line
 from esat.graph.evaluate import evaluate
+from esat.graph.scoped import Block, Scoped
 from esat.graph.traversal import inputs_of
 from esat.graph.variables import Constant, Variable
 
@@ -66,17 +65,12 @@ class Trace:
     warned: set[int] = field(default_factory=set)
 
 
-_current: ContextVar[Trace | None] = ContextVar("trace", default=None)
+_current = Scoped[Trace]("trace")
 
 
-@contextmanager
-def tracing(trace: Trace) -> Iterator[None]:
+def tracing(trace: Trace) -> Block[Trace]:
     """Let a trace be the current one."""
-    token = _current.set(trace)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return _current.set(trace)
 
 
 def current_trace() -> Trace | None:
