@@ -9,12 +9,15 @@ import numpy as np
 
 from esat.records import record
 
+Part: TypeAlias = Literal["all", "lower", "unit lower", "upper"]
+
 
 @record(frozen=True)
 class Place:
     """Where elements are: those of an argument or of a result, by number, or at a fixed address.
 
-    Those of ``chosen`` are where the :class:`ChoiceStep` of this number found them.
+    Those of ``chosen`` are where the :class:`ChoiceStep` of this number found them, or where the
+    :class:`RepeatedSteps` with this number has got to.
 
     Attributes
     ----------
@@ -93,7 +96,8 @@ class MoveStep:
     target_strides, source_strides
         Bytes from element to element along each axis.
     part
-        Elements that are copied: those of a matrix up to its diagonal or from it on; others become 0.
+        Elements that are copied: those of a matrix up to its diagonal, before it, or from it on; others
+        become 0, and 1 on the diagonal of ``unit lower``.
     """
 
     target: Place
@@ -103,7 +107,7 @@ class MoveStep:
     target_strides: tuple[int, ...]
     source_strides: tuple[int, ...]
     adds: bool = False
-    part: Literal["all", "lower", "upper"] = "all"
+    part: Part = "all"
 
 
 @record(frozen=True)
@@ -138,6 +142,28 @@ class DeterminantStep:
 
 
 @record(frozen=True)
+class PermutationStep:
+    """The matrix that exchanges rows as ``getrf`` did, transposed.
+
+    Attributes
+    ----------
+    target
+        Of so many rows and columns, C-contiguous, of a real dtype.
+    pivots
+        So many integers of 32 bits, which ``getrf`` gave.
+    order
+        Room for an integer of 64 bits for each row.
+    """
+
+    target: Place
+    rows: int
+    pivots: Place
+    count: int
+    order: Place
+    dtype: np.dtype[Any]
+
+
+@record(frozen=True)
 class ChoiceStep:
     """One of two places, by a bool: it is that of the choice of this number from then on."""
 
@@ -155,6 +181,30 @@ class GuardedSteps:
     steps: tuple[Step, ...]
 
 
+@record(frozen=True)
+class RepeatedSteps:
+    """Steps that run once for each index of axes of these sizes, none of which is 0.
+
+    Attributes
+    ----------
+    cursors
+        Of each place that moves on: the number by which steps name it, the first one, and bytes along each
+        axis.
+    """
+
+    sizes: tuple[int, ...]
+    cursors: tuple[tuple[int, Place, tuple[int, ...]], ...]
+    steps: tuple[Step, ...]
+
+
 Step: TypeAlias = (
-    KernelStep | RoutineStep | MoveStep | CheckStep | DeterminantStep | ChoiceStep | GuardedSteps
+    KernelStep
+    | RoutineStep
+    | MoveStep
+    | CheckStep
+    | DeterminantStep
+    | PermutationStep
+    | ChoiceStep
+    | GuardedSteps
+    | RepeatedSteps
 )

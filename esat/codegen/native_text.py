@@ -13,6 +13,7 @@ from esat.codegen.ground.movement import (
     collapsed,
     determinant_function,
     move_function,
+    permutation_function,
     triangle_function,
 )
 from esat.codegen.native_plan import (
@@ -23,7 +24,9 @@ from esat.codegen.native_plan import (
     GuardedSteps,
     KernelStep,
     MoveStep,
+    PermutationStep,
     Place,
+    RepeatedSteps,
     RoutineStep,
     Step,
 )
@@ -39,15 +42,17 @@ class NativeStepWriter(BodyWriter):
         """What comes first of all in the function."""
         self.line("%status = alloca i32")
         self.line(f"store i32 {DONE}, ptr %status")
-        for step in steps:
-            if isinstance(step, GuardedSteps):
-                self._prepare_choices(step.steps)
         self._prepare_choices(steps)
 
     def _prepare_choices(self, steps: Sequence[Step]) -> None:
         for step in steps:
+            if isinstance(step, GuardedSteps | RepeatedSteps):
+                self._prepare_choices(step.steps)
             if isinstance(step, ChoiceStep):
                 self.line(f"%choice{step.number} = alloca ptr")
+            elif isinstance(step, RepeatedSteps):
+                for number, *_ in step.cursors:
+                    self.line(f"%choice{number} = alloca ptr")
 
     def run_steps(self, steps: Sequence[Step]) -> None:
         """Write all steps, and begin the block after them."""
@@ -68,11 +73,15 @@ class NativeStepWriter(BodyWriter):
                 self._go_on_if(self.value(f"call i1 {pointer(all_true_function())}({arguments})"))
             elif isinstance(step, DeterminantStep):
                 self._determinant(step)
+            elif isinstance(step, PermutationStep):
+                self._permutation(step)
             elif isinstance(step, ChoiceStep):
                 condition = self._bool(step.condition)
                 places = ", ".join(f"ptr {self.address(place)}" for place in (step.then, step.otherwise))
                 found = self.value(f"select i1 {condition}, {places}")
                 self.line(f"store ptr {found}, ptr %choice{step.number}")
+            elif isinstance(step, RepeatedSteps):
+                self._repeat(step, [self.address(place) for _, place, _ in step.cursors])
             else:
                 self._guarded(step)
 
@@ -118,6 +127,35 @@ class NativeStepWriter(BodyWriter):
         self.line(f"br label %{after}")
         self.begin(after)
 
+    def _repeat(self, step: RepeatedSteps, places: Sequence[str], axis: int = 0) -> None:
+        """One loop in another; ``places`` is where cursors are at the start of this one."""
+        if axis == len(step.sizes):
+            for (number, *_), place in zip(step.cursors, places, strict=True):
+                self.line(f"store ptr {place}, ptr %choice{number}")
+            self._write(step.steps)
+            return
+        before, again, after = (self.label(name) for name in ("before", "again", "after"))
+        next_label = self.label("once_more")
+        index, following = f"%{again}_index", f"%{again}_next"
+        self.line(f"br label %{before}")
+        self.begin(before)
+        self.line(f"br label %{again}")
+        self.begin(again)
+        self.line(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{next_label} ]")
+        inner = []
+        for (_, _, strides), place in zip(step.cursors, places, strict=True):
+            moved = self.value(f"mul i64 {index}, {strides[axis]}")
+            inner.append(self.value(f"getelementptr i8, ptr {place}, i64 {moved}"))
+        self._repeat(step, inner, axis + 1)
+        self.line(f"br label %{next_label}")
+        self.begin(next_label)
+        self.line(f"{following} = add i64 {index}, 1")
+        self.line(
+            f"br i1 {self.value(f'icmp eq i64 {following}, {step.sizes[axis]}')},"
+            f" label %{after}, label %{again}"
+        )
+        self.begin(after)
+
     def _call_routine(self, step: RoutineStep) -> None:
         pointers = ", ".join(f"ptr {self.address(place)}" for place in step.pointers)
         self.line(f"call void {pointer(step.address)}({pointers})")
@@ -157,6 +195,11 @@ class NativeStepWriter(BodyWriter):
         factors, pivots, info, logarithm = others
         arguments = f"ptr {factors}, i64 {step.rows}, ptr {pivots}, ptr {info}, ptr {sign}, ptr {logarithm}"
         self.line(f"call void {pointer(determinant_function(step.dtype))}({arguments})")
+
+    def _permutation(self, step: PermutationStep) -> None:
+        target, pivots, order = map(self.address, (step.target, step.pivots, step.order))
+        arguments = f"ptr {target}, i64 {step.rows}, ptr {pivots}, i64 {step.count}, ptr {order}"
+        self.line(f"call void {pointer(permutation_function(step.dtype))}({arguments})")
 
     def _call_kernel(self, step: KernelStep) -> None:
         """By numba's convention: where results and errors would go, then each array's fields one by one."""

@@ -15,12 +15,13 @@ from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.join import Join, Split
-from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.factor import LU, QR, Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
+from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape
 from esat.phases.group import Group
@@ -35,6 +36,7 @@ ROUTINES: frozenset[type[Op]] = frozenset(
     {
         *(AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
         *(Cholesky, Solve, SolveTriangular, CholeskySolve, Inverse, Determinant, SignLogDeterminant),
+        *(Eigenvectors, Eigenvalues, SVD, SingularValues, QR, LU),
     }
 )
 """Ops that are functions of BLAS and LAPACK, or kernels with such calls, besides products of matrices."""

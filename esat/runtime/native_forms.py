@@ -20,15 +20,22 @@ from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.join import Join, Split
-from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.factor import LU, QR, Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
+from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape
 from esat.phases.native import is_constant
+from esat.runtime.native_factors import (
+    eigenvectors,
+    orthogonal_factors,
+    singular_values,
+    triangular_factors,
+)
 from esat.runtime.native_linalg import (
     cholesky,
     determinant,
@@ -56,7 +63,7 @@ def form_of(program: Program, node: Apply) -> Form | None:
     if form in (product, rows_product, row_blocks):
         type_ = node.inputs[0].tensor_type
         in_place = not isinstance(node.op, AccumulateProduct) or node.op.inplace
-        if type_.dtype not in ("float32", "float64") or type_.ndim != 2 or node not in program.routines:
+        if type_.dtype not in ("float32", "float64") or node not in program.routines:
             return None
         return form if in_place and not program.needs_check(node) else None
     return form
@@ -235,6 +242,12 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         Inverse: inverse,
         Determinant: determinant,
         SignLogDeterminant: determinant,
+        Eigenvectors: eigenvectors,
+        Eigenvalues: eigenvectors,
+        SVD: singular_values,
+        SingularValues: singular_values,
+        QR: orthogonal_factors,
+        LU: triangular_factors,
         RowsProduct: rows_product,
         NormalProduct: rows_product,
         RowBlocks: row_blocks,

@@ -6,7 +6,7 @@ import numpy as np
 
 from esat.codegen.ground.blas_library import WOKEN_FROM, Package, wakes_threads
 from esat.codegen.matmul.shared_products import SHARED_FROM
-from esat.codegen.matmul.small_products import product_pointers
+from esat.codegen.matmul.small_products import order_of, product_pointers
 from esat.codegen.matmul.vector_products import package_of
 from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
 from esat.codegen.rowwise.gemv_pair import (
@@ -20,7 +20,9 @@ from esat.codegen.rowwise.gemv_pair import (
 from esat.codegen.rowwise.layers import RowBlocksRoutine, new_scratch
 from esat.graph import Apply, Constant
 from esat.ops.accumulate import AccumulateProduct
+from esat.runtime.native_lapack import element, matrices
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError, has_one_thread
+from esat.runtime.native_views import NativeView
 
 
 def product(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -34,21 +36,51 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
         if 0.0 in scales:  # BLAS takes them for nothing, where they meet what is not finite
             raise NoNativeFormError
         memory.define(node.outputs[0], memory.view(node.inputs[0]))
-    output = memory.view(node.outputs[0])
-    dtype = node.outputs[0].tensor_type.dtype
-    left, right = map(memory.view, operands)
+    left, right, output = map(memory.view, (*operands, node.outputs[0]))
+    if len(output.shape) == 2:
+        return _one_product(memory, left, right, output, scales)
+    if right.size == int(np.prod(right.shape[-2:])) and left.is_contiguous and right.size:
+        # One matrix for all: their rows are those of one matrix.
+        rows = left.reshaped((left.size // left.shape[-1], left.shape[-1]))
+        flat = output.reshaped((rows.shape[0], right.shape[-1]))
+        return _one_product(memory, rows, element(right, 2), flat, scales)
+
+    def one(left: NativeView, right: NativeView, output: NativeView) -> list[Step]:
+        return _one_product(memory, left, right, output, package="numpy")
+
+    return matrices(memory, node, one)
+
+
+def _one_product(
+    memory: NativeMemory,
+    left: NativeView,
+    right: NativeView,
+    output: NativeView,
+    scales: tuple[float, float] = (1.0, 0.0),
+    package: Package = "scipy",
+) -> list[Step]:
     if not output.is_contiguous:
         raise NoNativeFormError
+    dtype, steps = f"float{8 * output.itemsize}", list[Step]()
     (rows, inner), columns = left.shape, right.shape[1]
-    package: Package = "scipy"
-    if 1 in (rows, columns):
+    if 1 in (rows, columns) and package == "scipy":
         package = package_of(dtype, rows * inner * columns)
         if package == "numpy" and scales != (1.0, 0.0):  # it adds what it has multiplied afterwards
             raise NoNativeFormError
+    elif rows == columns == 1 and package == "numpy":
+        raise NoNativeFormError  # NumPy's sum of products is another function
     elif memory.unlocked and rows * inner * columns >= SHARED_FROM:  # it is computed in parts
         raise NoNativeFormError
     if wakes_threads(rows, inner, columns):
         memory.keep_alone(package)
+    operands = []
+    for operand in (left, right):
+        copy = operand
+        if order_of(operand.shape, operand.strides) is None:
+            copy = memory.scratch(operand.shape, np.dtype(dtype))
+            steps += memory.move(copy, operand, np.dtype(dtype))
+        operands.append(copy)
+    left, right = operands
     found = product_pointers(dtype, left.shape, left.strides, right.shape, right.strides, scales, package)
     if found is None or 0 in (*left.shape, *right.shape):
         raise NoNativeFormError
@@ -56,7 +88,7 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
     memory.kept.append(kept)
     places = {"left": left.place, "right": right.place, "output": output.place}
     pointers = tuple(places[one] if isinstance(one, str) else Place("fixed", one) for one in arguments)
-    return [RoutineStep(address, pointers)]
+    return [*steps, RoutineStep(address, pointers)]
 
 
 def rows_product(memory: NativeMemory, node: Apply) -> list[Step]:

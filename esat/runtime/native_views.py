@@ -21,12 +21,15 @@ class NativeView:
     ----------
     strides
         In elements; those of axes of size 1 mean nothing.
+    within
+        All elements among which the view moves, of one in a loop; None for others.
     """
 
     place: Place
     shape: Shape
     strides: tuple[int, ...]
     itemsize: int
+    within: NativeView | None = None
 
     @property
     def is_contiguous(self) -> bool:
@@ -99,6 +102,8 @@ class NativeView:
 
     def may_overlap(self, other: NativeView) -> bool:
         """Whether two views of one program may have elements in common."""
+        if self.within is not None or other.within is not None:
+            return (self.within or self).may_overlap(other.within or other)
         if "chosen" in (self.place.kind, other.place.kind):
             return True
         if self.place.kind != other.place.kind or (

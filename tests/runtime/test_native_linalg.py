@@ -9,7 +9,21 @@ from native_calls import way_of
 import esat
 from esat.codegen.ground.blas_library import lapack_address
 from esat.errors import LinearAlgebraError
-from esat.linalg import cho_solve, cholesky, det, inv, slogdet, solve, solve_triangular
+from esat.linalg import (
+    cho_solve,
+    cholesky,
+    det,
+    eigh,
+    eigvalsh,
+    inv,
+    lu,
+    qr,
+    slogdet,
+    solve,
+    solve_triangular,
+    svd,
+    svdvals,
+)
 from esat.recorded.content import decoded, encoded
 from esat.runtime import direct
 
@@ -24,7 +38,13 @@ B = esat.matrix("b", shape=(SIZE, 3))
 V = esat.vector("v", shape=(SIZE,))
 T = esat.tensor("t", shape=(3, SIZE, SIZE), dtype="float64")
 F = cholesky(M)
+M3, FIVE = np.arange(4.0 * SIZE).reshape(4, SIZE), np.cos(np.arange(30.0)).reshape(2, 3, 5, 1)
+SINGLES = esat.tensor("singles", shape=(7, SIZE, SIZE), dtype="float32")
+ONES = np.ones((SIZE, 1))
 R = esat.tensor("r", shape=(3, SIZE, 2), dtype="float64")
+TALL = esat.matrix("tall", shape=(SIZE, 4))
+WIDE = esat.tensor("wide", shape=(2, 3, 3, 5), dtype="float64")
+MANY = esat.tensor("many", shape=(40, 1, SIZE, SIZE), dtype="float64")
 
 PROGRAMS = {
     "cholesky": ([M], [cholesky(M), cholesky(M, upper=True)]),
@@ -45,6 +65,29 @@ PROGRAMS = {
     ),
     "triangular batch": ([T, R], [solve_triangular(T, R, lower=True)]),
     "from a factor": ([M, B, V], [cho_solve((M, True), B), cho_solve((M, False), V)]),
+    "broadcast batches": (
+        [MANY, R],
+        [solve(MANY, R), solve(MANY[:, 0], ONES), cholesky(MANY), *slogdet(MANY[:, 0]), inv(MANY)],
+    ),
+    "eigenvectors": ([M, T], [*eigh(M), *eigh(T, "U"), eigvalsh(M), eigvalsh(T[:, ::-1])]),
+    "singular values": (
+        [TALL, WIDE, M],
+        [*svd(TALL), *svd(WIDE, full_matrices=False), *svd(M.T), svdvals(WIDE), svdvals(TALL)],
+    ),
+    "orthogonal factors": (
+        [TALL, WIDE, M],
+        [*qr(TALL), *qr(TALL, "complete"), qr(TALL, "r"), *qr(WIDE), *qr(WIDE[0], "complete"), qr(M, "r")],
+    ),
+    "products": (
+        [MANY, WIDE, T, R],
+        [MANY @ T, T @ R, MANY[:, 0] @ R[0], M3 @ T, esat.swapaxes(T, 1, 2) @ T, T[:, ::-1] @ R, WIDE @ FIVE],
+    ),
+    "products with vectors": (
+        [MANY, T, R],
+        [MANY @ R[0, :, 0], T[:, :1] @ R, T @ R[..., :1], T[:, 1:] @ R[..., 1:]],
+    ),
+    "float32 products": ([SINGLES], [SINGLES @ SINGLES, SINGLES @ SINGLES[0]]),
+    "lu": ([TALL, WIDE, M, S], [*lu(TALL), *lu(WIDE), *lu(M.T), *lu(S)]),
     "a likelihood": (
         [M, V],
         [esat.sum(solve_triangular(F, V, lower=True) ** 2) + esat.sum(esat.log(esat.diagonal(F)))],

@@ -107,14 +107,15 @@ def _next(name: str, index: str, count: str, again: str, after: str) -> list[str
 
 
 @functools.cache
-def triangle_function(dtype: np.dtype[Any], part: Literal["lower", "upper"]) -> int:
+def triangle_function(dtype: np.dtype[Any], part: Literal["lower", "unit lower", "upper"]) -> int:
     """The address of ``(target, source, rows, columns, two target strides, two source strides)``.
 
-    Elements beyond the diagonal become 0.
+    Elements beyond the diagonal become 0; the diagonal of ``unit lower`` becomes 1, for real dtypes.
     """
     kind = _WORDS[dtype.itemsize]
     align = min(dtype.itemsize if dtype.kind != "c" else dtype.itemsize // 2, _ALIGNMENT)
-    inside = "ule" if part == "lower" else "uge"
+    inside = {"lower": "ule", "unit lower": "ult", "upper": "uge"}[part]
+    others = "%elsewhere" if part == "unit lower" else "zeroinitializer"
     integers = ", ".join(f"i64 %{name}" for name in ("rows", "columns", "a0", "a1", "b0", "b1"))
     lines = [
         f"define void @run(ptr noalias %t, ptr noalias %s, {integers}) {{",
@@ -131,7 +132,9 @@ def triangle_function(dtype: np.dtype[Any], part: Literal["lower", "upper"]) -> 
         *_offset("s1", "%s0", "%b1", "%j"),
         f"  %there = load {kind}, ptr %s1, align {align}",
         f"  %inside = icmp {inside} i64 %j, %i",
-        f"  %kept = select i1 %inside, {kind} %there, {kind} zeroinitializer",
+        "  %diagonal = icmp eq i64 %j, %i",
+        f"  %elsewhere = select i1 %diagonal, {kind} {_one(dtype)}, {kind} zeroinitializer",
+        f"  %kept = select i1 %inside, {kind} %there, {kind} {others}",
         f"  store {kind} %kept, ptr %t1, align {align}",
         *_next("j_next", "%j", "%columns", "inner", "ended"),
         "ended:",
@@ -139,6 +142,58 @@ def triangle_function(dtype: np.dtype[Any], part: Literal["lower", "upper"]) -> 
         "done:",
         "  ret void",
         "}",
+    ]
+    return _address("\n".join(lines))
+
+
+def _one(dtype: np.dtype[Any]) -> str:
+    """The bits of 1 as an integer, of a real dtype."""
+    word = np.ones((), dtype).view(f"u{dtype.itemsize}") if dtype.kind == "f" else 0
+    return str(int(word)) if dtype.itemsize < 16 else "zeroinitializer"
+
+
+@functools.cache
+def permutation_function(dtype: np.dtype[Any]) -> int:
+    """The address of ``(target, rows, pivots, count, order)``: see :class:`PermutationStep`."""
+    kind = _NUMBERS[dtype.name]
+    lines = [
+        "define void @run(ptr %target, i64 %rows, ptr %pivots, i64 %count, ptr %order) {",
+        "entry:",
+        f"  %row_bytes = mul i64 %rows, {dtype.itemsize}",
+        "  %bytes = mul i64 %row_bytes, %rows",
+        "  call void @llvm.memset.p0.i64(ptr %target, i8 0, i64 %bytes, i1 false)",
+        "  br label %number",
+        "number:",
+        "  %i = phi i64 [ 0, %entry ], [ %i_next, %number ]",
+        "  %own = getelementptr i64, ptr %order, i64 %i",
+        "  store i64 %i, ptr %own",
+        *_next("i_next", "%i", "%rows", "number", "exchange"),
+        "exchange:",
+        "  %j = phi i64 [ 0, %number ], [ %j_next, %exchange ]",
+        "  %pivot_place = getelementptr i32, ptr %pivots, i64 %j",
+        "  %pivot = load i32, ptr %pivot_place",
+        "  %one_based = sext i32 %pivot to i64",
+        "  %other = sub i64 %one_based, 1",
+        "  %first = getelementptr i64, ptr %order, i64 %j",
+        "  %second = getelementptr i64, ptr %order, i64 %other",
+        "  %x = load i64, ptr %first",
+        "  %y = load i64, ptr %second",
+        "  store i64 %y, ptr %first",
+        "  store i64 %x, ptr %second",
+        *_next("j_next", "%j", "%count", "exchange", "mark"),
+        "mark:",
+        "  %k = phi i64 [ 0, %exchange ], [ %k_next, %mark ]",
+        "  %row_place = getelementptr i64, ptr %order, i64 %k",
+        "  %row = load i64, ptr %row_place",
+        "  %start = mul i64 %row, %rows",
+        "  %place = add i64 %start, %k",
+        f"  %element = getelementptr {kind}, ptr %target, i64 %place",
+        f"  store {kind} 1.0, ptr %element",
+        *_next("k_next", "%k", "%rows", "mark", "done"),
+        "done:",
+        "  ret void",
+        "}",
+        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
     ]
     return _address("\n".join(lines))
 

@@ -41,15 +41,15 @@ def product_routine(node: Apply, threads: int | None) -> Routine:
     letter = LETTERS.get(left.dtype)
     if letter is None:
         return _numpy_product
+    if left.ndim == 2 and left.broadcastable[0] and not right.broadcastable[1]:
+        return functools.partial(_row_times, blas_function(f"{letter}gemv"), threads)
+    if right.broadcastable[-1]:
+        multiply = functools.partial(times_column, blas_function(f"{letter}gemv"), threads)
+    else:
+        multiply = functools.partial(_product, blas_function(f"{letter}gemm"), threads)
     if left.ndim == 2:
-        if right.broadcastable[1]:
-            return functools.partial(times_column, blas_function(f"{letter}gemv"), threads)
-        if left.broadcastable[0]:
-            return functools.partial(_row_times, blas_function(f"{letter}gemv"), threads)
-        return functools.partial(_product, blas_function(f"{letter}gemm"), threads)
-    if all(right.broadcastable[:-2]):
-        return functools.partial(_stacked_product, blas_function(f"{letter}gemm"), threads)
-    return _numpy_product
+        return multiply
+    return functools.partial(_stacked_product, multiply) if all(right.broadcastable[:-2]) else _numpy_product
 
 
 def accumulate_product(
@@ -171,12 +171,12 @@ def _row_times(gemv: Routine, threads: int | None, left: Array, right: Array, ou
     times_column(gemv, threads, right.T, left, output)
 
 
-def _stacked_product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
+def _stacked_product(multiply: Routine, left: Array, right: Array, output: Array) -> None:
     """A batch of matrices times one matrix: where the batch lies in one piece, one product."""
     inner, columns = right.shape[-2:]
     if left.flags.c_contiguous and inner and columns:
         flat = output.reshape(-1, columns)
-        _product(gemm, threads, left.reshape(-1, inner), right.reshape(inner, columns), flat)
+        multiply(left.reshape(-1, inner), right.reshape(inner, columns), flat)
     else:
         _numpy_product(left, right, output)
 

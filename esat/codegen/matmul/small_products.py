@@ -123,12 +123,17 @@ def order_in_memory(matrix: Array) -> tuple[Literal["C", "F"], int] | None:
     (rows, columns), (down, across), width = matrix.shape, matrix.strides, matrix.itemsize
     if down % width or across % width:
         return None
-    return _order(("left", rows, columns, (down // width, across // width)))
+    return order_of((rows, columns), (down // width, across // width))
 
 
 def _order(matrix: _Matrix) -> tuple[Literal["C", "F"], int] | None:
-    """In which order a matrix lies in memory, and the distance of its rows or columns."""
-    _, rows, columns, (down, across) = matrix
+    return order_of(matrix[1:3], matrix[3])
+
+
+def order_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[Literal["C", "F"], int] | None:
+    """In which order a matrix lies in memory, and the distance of its rows or columns; strides are in
+    elements."""
+    (rows, columns), (down, across) = shape, strides
     if (columns == 1 or across == 1) and (rows == 1 or down >= columns):
         return "C", columns if rows == 1 else down
     if (rows == 1 or down == 1) and (columns == 1 or across >= rows):
@@ -137,7 +142,7 @@ def _order(matrix: _Matrix) -> tuple[Literal["C", "F"], int] | None:
 
 
 _PRODUCTS = ("gemm", "gemv")
-_LAPACK = ("potrf", "potrs", "gesv", "getrf", "trtrs")
+_LAPACK = ("potrf", "potrs", "gesv", "getrf", "trtrs", "syevd", "gesdd", "geqrf", "orgqr")
 
 
 class RoutineNumbers:

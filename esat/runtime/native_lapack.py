@@ -1,0 +1,155 @@
+"""Functions of LAPACK as steps of native functions, and loops over batches of matrices."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from esat.codegen.ground.blas_library import Package, lapack_address
+from esat.codegen.matmul.lapack import SHARED_FROM, WOKEN_FROM
+from esat.codegen.matmul.small_products import RoutineNumbers
+from esat.codegen.native_plan import MoveStep, Part, Place, RepeatedSteps, RoutineStep, Step
+from esat.graph import Apply
+from esat.runtime.native_memory import NativeMemory, NoNativeFormError, has_one_thread
+from esat.runtime.native_views import NativeView
+
+
+class LapackStep:
+    """LAPACK of NumPy or SciPy for one step: its functions, numbers, and threads.
+
+    A step that may refuse values is part of a native function only while nothing lasting has changed.
+    """
+
+    def __init__(self, memory: NativeMemory, node: Apply, package: Package, functions: Sequence[str]) -> None:
+        matrix = node.inputs[0]
+        # NumPy computes float32 in float64.
+        if matrix.tensor_type.dtype not in ("float64", "float32")[: 1 + (package == "scipy")]:
+            raise NoNativeFormError
+        self.memory, self.package = memory, package
+        self.dtype = matrix.tensor_type.numpy_dtype
+        self.numbers = RoutineNumbers(self.dtype.name, package)
+        memory.kept.append(self.numbers)
+        letter = "s" if self.dtype.itemsize == 4 else "d"
+        found = {name: lapack_address(letter + name, package) for name in functions}
+        self.addresses = {name: address for name, address in found.items() if address is not None}
+        shapes = [memory.shape(one) for one in (*node.inputs, *node.outputs)]
+        if len(self.addresses) < len(found) or any(0 in shape for shape in shapes):
+            raise NoNativeFormError
+        work = max(rows * columns * min(rows, columns) for *_, rows, columns in shapes[: len(node.inputs)])
+        if work >= SHARED_FROM and not has_one_thread(memory.program):
+            raise NoNativeFormError  # it has the library's threads
+        if work >= WOKEN_FROM:
+            memory.keep_alone(package)
+        memory.refuses()
+
+    def integers(self, *values: int) -> list[Place]:
+        """Integers as the library takes them."""
+        return [Place("fixed", self.numbers.integer(value)) for value in values]
+
+    def letters(self, text: str) -> list[Place]:
+        """Letters, one a place."""
+        return [Place("fixed", self.numbers.letter(letter)) for letter in text]
+
+    @property
+    def integer(self) -> type[np.signedinteger[Any]]:
+        """The library's integers."""
+        return np.int32 if self.package == "scipy" else np.int64
+
+    def room(self, count: int, dtype: Any = None) -> Place:
+        """Room for what the library returns: integers, unless another dtype is given."""
+        return self.memory.written(np.zeros(count, dtype or self.integer))
+
+    def workspaces(
+        self, name: str, pointers: Sequence[Place], dtypes: Sequence[Any], last: Sequence[Place] = ()
+    ) -> list[Place]:
+        """Workspaces of the sizes that a function asks for, each with its length after it.
+
+        Parameters
+        ----------
+        pointers
+            What the function takes before its workspaces.
+        dtypes
+            Of the workspaces.
+        last
+            What it takes after them, before ``info``.
+        """
+        unread = np.zeros(1)
+        known = [
+            one.number + one.offset if one.kind == "fixed" else unread.ctypes.data
+            for one in (*pointers, *last)
+        ]
+        sizes = [np.zeros(1, dtype) for dtype in dtypes]
+        asked, info = np.array([-1], self.integer), np.zeros(1, self.integer)
+        pairs = [address for one in sizes for address in (one.ctypes.data, asked.ctypes.data)]
+        arguments = [*known[: len(pointers)], *pairs, *known[len(pointers) :], info.ctypes.data]
+        function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arguments))(self.addresses[name])
+        function(*arguments)
+        counts = [max(1, int(one[0])) for one in sizes]
+        rooms = [self.room(count, dtype) for count, dtype in zip(counts, dtypes, strict=True)]
+        lengths = self.integers(*counts)
+        return [place for pair in zip(rooms, lengths, strict=True) for place in pair]
+
+    def step(self, name: str, pointers: Sequence[Place], info: Place, refuses: bool = True) -> RoutineStep:
+        """A call whose last argument is ``info``."""
+        refusal = (info, 32 if self.package == "scipy" else 64) if refuses else None
+        return RoutineStep(self.addresses[name], (*pointers, info), refusal)
+
+    def column_major(self, view: NativeView) -> tuple[NativeView, list[Step]]:
+        """A copy of a matrix in Fortran's order."""
+        copy = self.memory.scratch(view.shape, self.dtype, "F")
+        return copy, self.memory.move(copy, view, self.dtype)
+
+    def part(self, target: NativeView, source: NativeView, part: Part) -> MoveStep:
+        """A copy of a triangle of a matrix."""
+        strides = target.byte_strides, source.byte_strides
+        return MoveStep(target.place, source.place, self.dtype, target.shape, *strides, part=part)
+
+
+def matrices(
+    memory: NativeMemory,
+    node: Apply,
+    steps: Callable[..., list[Step]],
+    ranks: Sequence[int] | None = None,
+) -> list[Step]:
+    """What a node does with each matrix of its batches.
+
+    Parameters
+    ----------
+    steps
+        Gives the steps for one of each operand and each result, as views.
+    ranks
+        How many last axes of each of these are no batch's; two of all where they are not given.
+    """
+    views = [memory.view(one) for one in node.inputs] + [memory.target(one) for one in node.outputs]
+    numbers = [2] * len(views) if ranks is None else ranks
+    first = len(node.inputs)
+    batch = views[first].shape[: len(views[first].shape) - numbers[first]]
+    if int(np.prod(batch, dtype=np.int64)) == 1:
+        return steps(*(element(view, rank) for view, rank in zip(views, numbers, strict=True)))
+    cursors, elements = [], []
+    for view, rank in zip(views, numbers, strict=True):
+        missing = len(batch) + rank - len(view.shape)
+        padded = replace(view, shape=(1,) * missing + view.shape, strides=(0,) * missing + view.strides)
+        strides = padded.stretched((*batch, *padded.shape[len(batch) :])).byte_strides[: len(batch)]
+        one = element(view, rank)
+        if any(strides):
+            number = memory.choice()
+            cursors.append((number, view.place, strides))
+            one = replace(one, place=Place("chosen", number), within=view)
+        elements.append(one)
+    return [RepeatedSteps(batch, tuple(cursors), tuple(steps(*elements)))]
+
+
+def element(view: NativeView, rank: int) -> NativeView:
+    """The first matrix of a batch."""
+    batch = len(view.shape) - rank
+    return replace(view, shape=view.shape[batch:], strides=view.strides[batch:])
+
+
+def transposed(matrix: NativeView) -> NativeView:
+    """A matrix with its axes exchanged."""
+    return replace(matrix, shape=matrix.shape[::-1], strides=matrix.strides[::-1])
