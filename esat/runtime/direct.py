@@ -185,6 +185,8 @@ def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> 
     if any(value for (kind, _), value in facts.items() if kind == "error"):
         return None
     shapes, frames = table.shapes(key), known[-1]
+    if not _are_known(program, shapes):
+        return None
     scratch = frames.plan.peak_bytes
     unlocked = _bytes_from_outside(program, shapes) + scratch > LARGEST
     if unlocked and (_bytes_moved(program, shapes) > LARGEST_UNLOCKED or scratch > LARGEST_SCRATCH):
@@ -222,6 +224,15 @@ def _chosen(
         return run(*arguments, **named)
 
     return ChosenCalls(program.threads, alone, together, program.threaded[next(iter(large))], otherwise)
+
+
+def _are_known(program: Program, shapes: Mapping[Variable, Shape]) -> bool:
+    """Whether the shapes of the arguments decide all others, which they do not for ``x[:n]``."""
+    return all(
+        isinstance(variable, Constant) or not isinstance(variable.type, TensorType) or variable in shapes
+        for group in program.steps
+        for variable in (*group.reads, *group.outputs)
+    )
 
 
 def _bytes_from_outside(program: Program, shapes: Mapping[Variable, Shape]) -> int:

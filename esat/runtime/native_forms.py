@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 
 from esat.codegen.native_plan import CheckStep, ChoiceStep, Place, Step
-from esat.graph import Apply, Constant, TensorType
+from esat.graph import Apply, Constant, TensorType, Variable
 from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.assume import Assume
@@ -19,6 +19,7 @@ from esat.ops.creation import Alloc
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
+from esat.ops.index.entries import Entry, constant_numbers, with_numbers
 from esat.ops.join import Join, Split
 from esat.ops.linalg.factor import LU, QR, Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
@@ -96,11 +97,21 @@ def _shuffled(memory: NativeMemory, node: Apply) -> list[Step]:
 
 def _part(memory: NativeMemory, node: Apply) -> list[Step]:
     assert isinstance(node.op, Subtensor)
-    view = memory.view(node.inputs[0]).part(node.op.entries)
+    view = memory.view(node.inputs[0]).part(_entries(memory, node.op.entries, node.inputs[1:]))
     if view is None:
         raise NoNativeFormError
     memory.define(node.outputs[0], view)
     return []
+
+
+def _entries(
+    memory: NativeMemory, entries: tuple[Entry, ...], operands: Sequence[Variable]
+) -> tuple[Entry, ...]:
+    """The entries of an index with the numbers that the shapes decide."""
+    values = [memory.values.get(one) for one in operands]
+    constants = constant_numbers(operands)
+    known = (one if value is None else int(value.item()) for value, one in zip(values, constants, strict=True))
+    return with_numbers(entries, known)
 
 
 def _diagonal(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -198,7 +209,7 @@ def _filled(memory: NativeMemory, node: Apply) -> list[Step]:
 
 
 def _written(memory: NativeMemory, node: Apply) -> list[Step]:
-    op, (array, value, *_) = node.op, node.inputs
+    op, (array, value, *numbers) = node.op, node.inputs
     assert isinstance(op, SetSubtensor)
     dtype = array.tensor_type.numpy_dtype
     if op.inplace:
@@ -207,7 +218,7 @@ def _written(memory: NativeMemory, node: Apply) -> list[Step]:
     else:
         target = memory.target(node.outputs[0])
         steps = memory.move(target, memory.view(array), dtype)
-    part, source = target.part(op.entries), memory.view(value)
+    part, source = target.part(_entries(memory, op.entries, numbers)), memory.view(value)
     if part is None or len(part.shape) != len(source.shape):
         raise NoNativeFormError
     if any(given not in (1, wanted) for given, wanted in zip(source.shape, part.shape, strict=True)):

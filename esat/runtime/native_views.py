@@ -61,7 +61,7 @@ class NativeView:
         """The part that known numbers choose; None where one is out of bounds, or not known."""
         first, shape, strides = 0, [], []
         for entry, size, stride in zip(entries, self.shape, self.strides, strict=True):
-            if isinstance(entry, Slice) and entry.is_static:
+            if isinstance(entry, Slice) and entry.is_static and entry.step != 0:
                 chosen = range(*slice(*entry.parts()).indices(size))
                 shape.append(len(chosen))
                 strides.append(stride * chosen.step)

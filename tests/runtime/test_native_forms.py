@@ -11,6 +11,7 @@ import esat
 from esat.errors import AssertionFailed, EsatError, IndexingError
 from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
+from esat.graph.evaluate import evaluate
 from esat.phases.native import NATIVE_OPS, has_native_steps
 from esat.phases.price import PYTHON_SECONDS, plan_seconds
 from esat.recorded.content import decoded, encoded
@@ -50,6 +51,8 @@ PROGRAMS = {
     "added complex numbers": ([C], [esat.inc_subtensor(C[:2], C[:1:-1])]),
     "overlapping parts": ([X], [esat.set_subtensor(X[1:], X[:-1]), esat.inc_subtensor(X[:-1], X[1:])]),
     "gradient of parts": ([X], [esat.grad(esat.sum(X[1:] * X[:-1]) + X[2] ** 2, X)]),
+    "rolled": ([X, M], [esat.roll(X, 2), esat.roll(M, -1, axis=1)]),
+    "halves": ([M], [M[: M.shape[0] // 2] + M[M.shape[0] // 2 :]]),
     "split": ([M], list(esat.split(M[:, :4], 2, axis=1))),
     "reshaped": ([M], [esat.reshape(M.T, (2, 10)), esat.exp(esat.reshape(M, (20,)))]),
     "axes of a tensor": ([T], [esat.transpose(T, (2, 0, 1)), esat.sum(esat.transpose(T, (2, 0, 1)), axis=1)]),
@@ -88,7 +91,7 @@ def arrays_for(inputs, seed=0):
 
 def frequent(inputs, outputs, **named):
     """A program that was called until its calls are native."""
-    program = esat.compile(esat.Graph(inputs, outputs, **named))
+    program = esat.compile(esat.Graph(inputs, outputs, **named), esat.Mode("fast_run", variants=0))
     for _ in range(direct.CALLS + 1):
         program(*arrays_for(inputs))
     return program
@@ -134,6 +137,18 @@ def recorded(program, arrays):
     recipe = direct.recipe_in_one_thread(program._program, program._calls.table, key)
     content, code = encoded(recipe)
     return decoded(json.loads(json.dumps(content)), code).function(program._calls.driver.call)
+
+
+@pytest.mark.parametrize("part", [lambda n: X[:n], lambda n: X[n:] * 2.0, lambda n: X[:n].sum()])
+def test_parts_of_sizes_that_shapes_do_not_decide_stay_with_the_driver(part):
+    n = esat.scalar("n", dtype="int64")
+    program = esat.compile(esat.Graph([X, n], [part(n)]))
+    values = np.arange(5.0)
+    for call in range(12):
+        size = np.int64(call % 6)
+        known = {X: values, n: np.asarray(size)}
+        np.testing.assert_array_equal(program(values, size), evaluate([part(n)], known)[0])
+    assert way_of(program) == "driver"
 
 
 def test_an_assertion_that_fails_raises_as_before_and_native_calls_go_on():

@@ -21,11 +21,13 @@ from esat.ops.index.entries import (
     OPERAND,
     Entry,
     Slice,
+    constant_numbers,
     entries_text,
     make_entry,
     numpy_index,
     select,
     split_index,
+    with_numbers,
 )
 from esat.ops.index.write import Adding, Replacing
 from esat.ops.promotion import wrap
@@ -170,7 +172,7 @@ def chosen_shape(
     shape: list[int | None] = []
     index_shapes: list[tuple[int | None, ...]] = []
     places: list[tuple[int, int]] = []
-    for position, entry in enumerate(entries):
+    for position, entry in enumerate(with_numbers(entries, constant_numbers(operands))):
         if entry is NEW_AXIS:
             shape.append(1)
             continue

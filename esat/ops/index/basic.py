@@ -19,11 +19,13 @@ from esat.ops.index.entries import (
     NEW_AXIS,
     Entry,
     Slice,
+    constant_numbers,
     entries_text,
     is_array_item,
     make_entry,
     select,
     split_index,
+    with_numbers,
 )
 from esat.ops.index.write import Adding, Replacing, mismatch
 from esat.ops.promotion import wrap
@@ -51,7 +53,7 @@ class Subtensor(Op):
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type
-        return (source.with_shape(region_shape(self.name, self.entries, source)),)
+        return (source.with_shape(region_shape(self.name, self.entries, source, inputs[1:])),)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (select(self.name, self.entries, inputs[0], inputs[1:]),)
@@ -94,7 +96,7 @@ class SetSubtensor(Replacing):
     traffic = 2
 
     def part_shape(self, target: TensorType, indices: Sequence[Variable]) -> tuple[int | None, ...]:
-        return region_shape(self.name, self.entries, target)
+        return region_shape(self.name, self.entries, target, indices)
 
     def part_of(self, array: Variable, indices: Sequence[Variable]) -> Variable:
         part: Variable = Subtensor(self.entries)(array, *indices)
@@ -127,13 +129,19 @@ class IncSubtensor(Adding, SetSubtensor):
         np.add(part, value, out=part)
 
 
-def region_shape(name: str, entries: Sequence[Entry], source: TensorType) -> tuple[int | None, ...]:
-    """The static shape of the part that integers and slices choose."""
+def region_shape(
+    name: str, entries: Sequence[Entry], source: TensorType, numbers: Sequence[Variable] = ()
+) -> tuple[int | None, ...]:
+    """The static shape of the part that integers and slices choose.
+
+    ``numbers`` are the operands of the entries; those that are constants say how long slices are.
+    """
     if len(entries) != source.ndim:
         raise ShapeError(describe(name, [source], f"{len(entries)} indices for {source.ndim} axes"))
+    known = with_numbers(entries, constant_numbers(numbers)) if numbers else entries
     return tuple(
         entry.length(size)
-        for entry, size in zip(entries, source.shape, strict=True)
+        for entry, size in zip(known, source.shape, strict=True)
         if isinstance(entry, Slice)
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import operator
 import reprlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,7 +71,7 @@ class Slice:
         """Number of elements it takes from an axis of ``size``; None where that is not known."""
         if self.is_full:
             return size
-        if size is None or not self.is_static:
+        if size is None or not self.is_static or self.step == 0:
             return None
         start, stop, step = slice(*self.parts()).indices(size)
         return len(range(start, stop, step))
@@ -206,6 +206,35 @@ def _bound(name: str, value: Any, operands: list[Variable]) -> Bound:
     except TypeError as error:
         reason = "an index is an integer, a slice, None, an ellipsis, or an array of integers or booleans"
         raise DtypeError(describe(name, [repr(value)], reason)) from error
+
+
+def with_numbers(entries: Sequence[Entry], numbers: Iterable[int | None]) -> tuple[Entry, ...]:
+    """The entries with numbers in the places of their operands; None keeps an operand in its place."""
+    remaining = iter(numbers)
+
+    def filled(bound: Bound) -> Bound:
+        number = next(remaining) if bound is OPERAND else bound
+        return OPERAND if number is None and bound is OPERAND else number
+
+    known: list[Entry] = []
+    for entry in entries:
+        if isinstance(entry, Slice):
+            known.append(Slice(*map(filled, entry.parts())))
+        elif entry is OPERAND:
+            number = next(remaining)
+            known.append(OPERAND if number is None else number)
+        else:
+            known.append(entry)
+            if entry is ARRAY:
+                next(remaining)
+    return tuple(known)
+
+
+def constant_numbers(operands: Iterable[Variable]) -> list[int | None]:
+    """The numbers that the operands of an index are: None for those that are not constant, and for arrays."""
+    return [
+        int(one.data) if isinstance(one, Constant) and one.tensor_type.ndim == 0 else None for one in operands
+    ]
 
 
 def numpy_index(entries: Sequence[Entry], operands: Sequence[np.ndarray[Any, Any]]) -> tuple[Any, ...]:
