@@ -9,6 +9,7 @@ from esat.graph.registry import register_functions
 from esat.graph.traversal import toposort
 from esat.graph.variables import Variable
 from esat.ops.batching import by_element, repeated
+from esat.ops.control import After
 from esat.ops.index import batches as _registered  # noqa: F401
 from esat.ops.shape import ShapeI, size_of
 
@@ -50,7 +51,7 @@ def vectorize(
         if isinstance(node.op, ShapeI) and flags[0]:
             found[node.outputs[0]] = ShapeI(node.op.axis + 1)(operands[0])
             continue
-        if not any(flags):
+        if not any(flags) or (isinstance(node.op, After) and not flags[0]):
             found.update(zip(node.outputs, node.op.make_node(*operands).outputs, strict=True))
             continue
         for output, result in zip(node.outputs, node.op.batch(node, operands, flags), strict=True):

@@ -12,7 +12,7 @@ from esat.errors import GradientError, describe
 from esat.frontend.stable import stable_form
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
-from esat.graph.registry import op_named
+from esat.graph.registry import op_named, register_functions
 from esat.graph.sparse_type import SparseType
 from esat.graph.traversal import toposort
 from esat.graph.types import TensorType
@@ -253,3 +253,6 @@ def _sizes_fit(left: TensorType, right: TensorType) -> bool:
     return left.ndim == right.ndim and all(
         None in pair or pair[0] == pair[1] for pair in zip(left.shape, right.shape, strict=True)
     )
+
+
+register_functions({"tangent_type": tangent_type, "vjp": vjp})

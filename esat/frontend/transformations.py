@@ -24,6 +24,7 @@ from esat.graph.variables import Variable
 from esat.ops.gradients import stop_gradient
 
 __all__ = [
+    "checkpoint",
     "clone_replace",
     "custom_vjp",
     "grad",
@@ -345,6 +346,40 @@ def custom_vjp(f: Callable[..., Any]) -> Any:
     array([1., 1.])
     """
     return _of_functions("CustomGradient")(f)
+
+
+def checkpoint(f: Callable[..., Any]) -> Any:
+    """A function whose gradient computes anew what it needs, in place of keeping it.
+
+    Gradients need much of what was computed on the way to a value. Of a function that is checkpointed only
+    the arguments are kept, and what does not depend on them; the gradient runs the function once more. That
+    takes time, and less memory: of a chain of functions, each checkpointed, the insides of one are there at
+    a time. Values and gradients are the same.
+
+    Parameters
+    ----------
+    f
+        A function of arrays, or of Variables; it may be a method.
+
+    Returns
+    -------
+    A function of the same arguments. Numbers among them are kept.
+
+    Raises
+    ------
+    GraphError
+        When it is called, where the function writes to its arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @esat.checkpoint
+    ... def layer(w, x):
+    ...     return np.tanh(np.exp(w * x))
+    >>> esat.grad(lambda w: layer(w, layer(w, 1.0)))(0.5).round(6)
+    np.float64(0.110577)
+    """
+    return _of_functions("checkpoint")(f)
 
 
 def clone_replace(outputs: Any, replace: Mapping[Variable, Any]) -> Any:

@@ -14,6 +14,7 @@ from esat.frontend.tracing.namespace import register_tracing
 from esat.functions.jitted import Jitted, jit
 from esat.functions.transformations import (
     CustomGradient,
+    checkpoint,
     grad,
     hessian,
     jacobian,
@@ -25,8 +26,8 @@ from esat.functions.transformations import (
 )
 
 __all__ = [
-    "CustomGradient", "Jitted", "grad", "hessian", "jacobian", "jit", "jvp", "linearize", "value_and_grad",
-    "vjp", "vmap",
+    "CustomGradient", "Jitted", "checkpoint", "grad", "hessian", "jacobian", "jit", "jvp", "linearize",
+    "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 register_tracing()

@@ -14,6 +14,7 @@ import numpy as np
 
 from esat.errors import GradientError, GraphError, ShapeError, describe
 from esat.frontend.batching import vectorize
+from esat.frontend.checkpoints import checkpointed
 from esat.frontend.forward import push_forward
 from esat.frontend.gradient import vjp
 from esat.frontend.jacobians import jacobian_of
@@ -25,6 +26,7 @@ from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
 from esat.graph.callers import user_line
 from esat.graph.copying import clone
+from esat.graph.tracing import Traced
 from esat.graph.types import LARGEST_SIZE, TensorType
 from esat.graph.variables import Variable
 from esat.ops.batching import repeated
@@ -272,6 +274,38 @@ def jacobians(
         whole.append(tree if isinstance(argnums, (tuple, list)) else tree[0])
     result = found.result.rebuilt(whole)
     return (result, found.aux_placed()) if has_aux else result
+
+
+def recomputed(name: str, function: Function, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """What a function returns, of which the gradient computes anew what it needs.
+
+    Raises
+    ------
+    GraphError
+        When the function writes to an argument.
+    """
+    tree = Tree.of((tuple(arguments), keywords), name)
+    stands = list(tree.leaves)
+    given: dict[Variable, Variable] = {}
+    for place, leaf in enumerate(tree.leaves):
+        if type(leaf) is TracedArray and isinstance(leaf.value, Variable):
+            stand_in = leaf.value.type.make_variable()
+            given[stand_in] = leaf.value
+            stands[place] = TracedArray(stand_in, is_scalar=leaf.is_scalar)
+    result = called(function, *tree.rebuilt(stands))
+    if any(type(stand) is TracedArray and stand.version for stand in stands):
+        raise GraphError(f"{name}: the function writes to its argument; return the new value, or take a copy")
+    found = Tree.of(result, "the result")
+    traced = [place for place, leaf in enumerate(found.leaves) if isinstance(leaf, Traced)]
+    outputs = checkpointed([as_symbol(found.leaves[place]) for place in traced], given)
+    leaves = list(found.leaves)
+    for place, output in zip(traced, outputs, strict=True):
+        leaf = leaves[place]
+        number = type(leaf) is TracedNumber
+        leaves[place] = (
+            TracedNumber(output, leaf.kind) if number else TracedArray(output, is_scalar=is_scalar(leaf))
+        )
+    return found.rebuilt(leaves)
 
 
 # ---- batches

@@ -91,6 +91,15 @@ def _takes_places(f: Function) -> bool:
     return all(one.kind in by_place and one.default is one.empty for one in parameters)
 
 
+def checkpoint(f: Function) -> Jitted[..., Any]:
+    """A function whose gradient computes anew what it needs; see :func:`esat.checkpoint`."""
+
+    def again(*arguments: Any, **keywords: Any) -> Any:
+        return differentiation.recomputed("checkpoint", f, arguments, keywords)
+
+    return _made("checkpoint", f, again)
+
+
 def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """The value of a function, and what makes cotangents of arguments of one of the value."""
 

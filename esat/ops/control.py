@@ -99,6 +99,34 @@ def _failure(place: int, condition: Array) -> str:
 
 
 @record(frozen=True, eq=False, repr=False)
+class After(_Pass):
+    """The first operand, of any type, as what is there once all further ones are computed.
+
+    Nothing sees through it: what is computed of its result is another value than what is computed of its
+    operand, and neither is taken for the other.
+    """
+
+    name: str = field(default="after", init=False)
+    constructor: str = field(default="After", init=False)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        return (inputs[0].type,)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return (inputs[0],)
+
+    def jvp(self, node: Apply, tangents: Sequence[Variable | None]) -> list[Variable | None]:
+        return [tangents[0]]
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        value = inputs[0] if batched[0] else repeated(inputs[0], batch_size(inputs, batched))
+        return tuple(self.make_node(value, *inputs[1:]).outputs)
+
+
+AFTER = After()
+
+
+@record(frozen=True, eq=False, repr=False)
 class SpecifyShape(_Pass):
     """An array of the given shape, which is checked at run time.
 

@@ -9,7 +9,7 @@ from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.assume import Assume
 from esat.ops.contraction import MatMul
-from esat.ops.control import Assert, IfElse, SpecifyShape
+from esat.ops.control import After, Assert, IfElse, SpecifyShape
 from esat.ops.creation import Alloc
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle
@@ -27,7 +27,7 @@ from esat.ops.view import Reshape
 from esat.phases.group import Group
 
 VIEWS: frozenset[type[Op]] = frozenset(
-    {DimShuffle, Subtensor, Diagonal, Reshape, Split, SpecifyShape, Assume, Assert, IfElse}
+    {DimShuffle, Subtensor, Diagonal, Reshape, Split, SpecifyShape, Assume, After, Assert, IfElse}
 )
 """Ops whose results show their operands: in a native function they cost nothing, or nearly so."""
 COPIES: frozenset[type[Op]] = frozenset({Join, MakeVector, Alloc, SetSubtensor, IncSubtensor})

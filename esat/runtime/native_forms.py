@@ -14,7 +14,7 @@ from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.assume import Assume
 from esat.ops.contraction import MatMul
-from esat.ops.control import Assert, IfElse, SpecifyShape
+from esat.ops.control import After, Assert, IfElse, SpecifyShape
 from esat.ops.creation import Alloc
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle
@@ -238,6 +238,7 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         Split: _split,
         SpecifyShape: _specified,
         Assume: _same,
+        After: _same,
         Assert: _asserted,
         IfElse: _chosen,
         Join: _joined,

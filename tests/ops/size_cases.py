@@ -12,6 +12,7 @@ import scipy.special
 import esat
 from esat.graph import FunctionGraph
 from esat.ops.accumulate import AccumulateProduct
+from esat.ops.control import AFTER
 from esat.ops.gradients import WithGradient
 from esat.ops.linalg.inverse import COFACTORS
 from esat.ops.linalg.normal import NORMAL_PRODUCT
@@ -141,6 +142,7 @@ VIEWS = {
         lambda x: esat.split(esat.concatenate([x, x + 1]), 2)[1],
         lambda x: np.split(np.concatenate([x, x + 1]), 2)[1],
     ),
+    "after": (lambda x: AFTER(x, x.sum()) * x, lambda x: x * x),
     "checked": (lambda x: esat.assert_(x, x.shape[0] < 9), lambda x: x),
     "flip": both(lambda np, x: np.flip(x, 0)),
     "roll": both(lambda np, x: np.roll(x, 1, axis=1)),

@@ -19,6 +19,7 @@ from esat.graph.op import Op
 from esat.graph.traversal import ancestors, toposort
 from esat.graph.types import TensorType
 from esat.ops.accumulate import AccumulateProduct
+from esat.ops.control import AFTER
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.gradients import WithGradient
 from esat.ops.index.along import set_along_axis
@@ -89,6 +90,7 @@ CASES = {
     "make_vector": (lambda x, y: make_vector([x, y, 2.0]), [real(), real()]),
     "shape": (lambda x: x * x.shape[0] / x.size, [real(2, 3)]),
     "assert": (lambda x, y: esat.assert_(x, y > 0), [real(2, 3), real()]),
+    "after": (AFTER, [real(2, 3), real()]),
     "specify_shape": (lambda x: esat.specify_shape(x, (2, None)), [real(2, 3)]),
     "assume": (lambda x: esat.assume(x, "positive"), [real(2, 3)]),
     "ifelse": (esat.ifelse, [np.array([True, False, True]), real(3), real(3)]),

@@ -6,7 +6,7 @@ that depends on constants alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from esat.frontend.shaping import stack
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.graph.variables import Constant, Variable
-from esat.ops.control import ifelse
+from esat.ops.control import AFTER, ifelse
 
 MOST_EQUATIONS = 4096
 """Equations of all passes of a loop together that a loop is unrolled into."""
@@ -26,6 +26,26 @@ MOST_EQUATIONS = 4096
 
 def _call(param: str) -> Rule:
     return lambda step: step.inline(step.params[param], step.operands)
+
+
+def _barrier(step: Equation) -> list[Variable]:
+    return _after_each_other(step.operands, (True,) * len(step.operands))
+
+
+def _after_each_other(operands: Sequence[Variable], flags: Sequence[bool]) -> list[Variable]:
+    """Operands, those with a flag as what is there once all of those are computed."""
+    together = [one for one, flag in zip(operands, flags, strict=True) if flag]
+    return [
+        AFTER(one, *(other for other in together if other is not one)) if flag else one
+        for one, flag in zip(operands, flags, strict=True)
+    ]
+
+
+def _again(step: Equation) -> list[Variable]:
+    """What a gradient computes once more: it waits for the cotangents, which are among its operands."""
+    prevent = step.params["prevent_cse"] if step.params["differentiated"] else False
+    flags = prevent if isinstance(prevent, tuple) else (prevent,) * len(step.operands)
+    return step.inline(step.params["jaxpr"], _after_each_other(step.operands, flags))
 
 
 def _linear_solve(step: Equation) -> list[Variable]:
@@ -135,8 +155,9 @@ RULES: dict[str, Rule] = {
     "custom_vjp_call": _call("call_jaxpr"),
     "custom_vmap_call": _call("call"),
     "jit": _call("jaxpr"),
+    "optimization_barrier": _barrier,
     "platform_index": _platform,
-    "remat2": _call("jaxpr"),
+    "remat2": _again,
     "scan": _scan,
     "while": _while,
 }

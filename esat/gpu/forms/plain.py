@@ -13,7 +13,8 @@ from esat.graph import Apply
 from esat.graph.op import Op
 from esat.ops.assume import Assume
 from esat.ops.cast import Cast
-from esat.ops.control import SpecifyShape
+from esat.ops.checkpoint import Checkpoint
+from esat.ops.control import After, SpecifyShape
 from esat.ops.convolution import Convolution
 from esat.ops.cumulative import Cumulative
 from esat.ops.elementwise.record import Elementwise
@@ -144,6 +145,8 @@ PLAIN: Mapping[type[Op], Former] = {
     Fourier: _fourier,
     SpecifyShape: _same,
     Assume: _same,
+    After: _same,
+    Checkpoint: _same,
     StopGradient: _same,
     WithGradient: _same,
 }
