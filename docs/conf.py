@@ -10,6 +10,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 import site_pages  # noqa: E402
 
 import esat  # noqa: E402
+from esat.rules import RULES  # noqa: E402
 
 project = "esat"
 author = "the authors of esat"
@@ -48,5 +49,5 @@ rst_prolog = ""
 
 def setup(app):
     """Write the pages that are made from the package before anything is read."""
-    site_pages.write(HERE / "reference" / "generated")
+    site_pages.write(HERE / "reference" / "generated", RULES.list(), HERE / "_build")
     return {"parallel_read_safe": True}

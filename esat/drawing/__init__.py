@@ -69,9 +69,10 @@ def pydotprint(
 def save_html(graph: Any, outfile: str | os.PathLike[str]) -> None:
     """Write a page about a compiled function: one file, which needs no network.
 
-    It shows the graph as :func:`pydotprint` draws it, the source of the driver and of each kernel, the
-    e-graph (its classes, the ways to compute each, their predicted times, which were chosen), what the
-    optimizer did, and the profile. Of a graph that is not compiled it shows the picture alone.
+    It shows the graph as :func:`pydotprint` draws it, the steps of a call with their predicted times, and
+    beside them what they took in calls after ``graph.measure()``, the source of the driver and of each
+    kernel, the e-graph (its classes, the ways to compute each, their predicted times, which were chosen),
+    what the optimizer did, and the profile. Of a graph that is not compiled it shows the picture alone.
 
     Parameters
     ----------

@@ -12,6 +12,7 @@ from esat.drawing.diagram import diagram_of
 from esat.drawing.egraph import EClass, class_diagram, classes_of, cost_text, title
 from esat.drawing.highlight import highlighted
 from esat.drawing.svg import svg_text, xml_text
+from esat.optimize.report import time_text
 from esat.rules import RULES
 from esat.rules.reader import head_of
 from esat.rules.rule import Rule
@@ -36,7 +37,9 @@ def html_text(graph: Any) -> str:
     """The page of a compiled function; of a graph that is not compiled, its picture alone."""
     parts = [("graph", "Graph", _figure(svg_text(diagram_of(graph))))]
     if hasattr(graph, "source"):
-        parts.append(("kernels", "Driver and kernels", _sources(graph.source(), _measured(graph))))
+        times = _times(graph)
+        parts.append(("steps", "Steps", _steps(graph, times)))
+        parts.append(("kernels", "Driver and kernels", _sources(graph.source(), times)))
     extraction = getattr(getattr(graph, "report", None), "extraction", None)
     if extraction is not None:
         fired = _fired(graph.report.rules)
@@ -85,24 +88,46 @@ def _preformatted(text: str) -> str:
     return f"<pre>{escape(xml_text(text))}</pre>"
 
 
-def _measured(graph: Any) -> dict[str, str]:
-    """Kernel -> its time in measured calls."""
-    steps = enumerate(getattr(getattr(graph, "profile", None), "steps", ()))
-    return {
-        f"kernel_{number}": f"{step.seconds / step.calls * 1e6:.2f} us a call, measured"
-        for number, step in steps
-        if step.calls
-    }
+def _times(graph: Any) -> list[tuple[float | None, float | None]]:
+    """Seconds that each step takes in a call: measured, and predicted; None where that is not known."""
+    steps = graph.profile.steps
+    measured = (step.seconds / step.calls if step.calls else None for step in steps)
+    return list(zip(measured, graph.predicted_seconds(), strict=True))
 
 
-def _sources(source: str, measured: Mapping[str, str]) -> str:
+def _steps(graph: Any, times: Sequence[tuple[float | None, float | None]]) -> str:
+    """A table of the steps in their order: what they took beside what was predicted."""
+    titles = ("step", "what it is", "measured", "predicted", "measured / predicted", "of the time")
+    whole = sum(measured or 0.0 for measured, _ in times)
+    rows = []
+    for number, (group, step, (measured, predicted)) in enumerate(
+        zip(graph.steps, graph.profile.steps, times, strict=True)
+    ):
+        name = f'<a href="#kernel_{number}">kernel_{number}</a>' if group.kind == "kernel" else group.kind
+        cells = [name, escape(xml_text(step.name)), _time_cell(measured), _time_cell(predicted)]
+        cells.append(f"{measured / predicted:.2f}" if measured is not None and predicted else "")
+        cells.append(f"{measured / whole:.0%}" if measured is not None and whole else "")
+        rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    about = "" if whole else "<p>Steps are measured by calls after <code>f.measure()</code>.</p>"
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    return f"{about}<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _time_cell(seconds: float | None) -> str:
+    return "" if seconds is None else time_text(seconds)
+
+
+def _sources(source: str, times: Sequence[tuple[float | None, float | None]]) -> str:
     """The driver, then each kernel under its name, which the picture links to."""
     driver, *kernels = source.split("\n\n# kernel_")
     pieces = [f'<h3 id="driver">driver</h3><pre>{highlighted(xml_text(driver))}</pre>']
     for kernel in kernels:
         number, _, text = kernel.partition("\n")
         name = f"kernel_{number.strip()}"
-        time = f" <small>{measured[name]}</small>" if name in measured else ""
+        measured, predicted = times[int(number)] if number.strip().isdecimal() else (None, None)
+        told = [f"{time_text(measured)} a call, measured"] if measured is not None else []
+        told += [f"{time_text(predicted)} predicted"] if predicted is not None else []
+        time = f" <small>{'; '.join(told)}</small>" if told else ""
         pieces.append(f'<h3 id="{name}">{name}{time}</h3><pre>{highlighted(xml_text(text))}</pre>')
     return "".join(pieces)
 

@@ -202,6 +202,26 @@ class Executable:
             self._timed_driver = self._calls.timed(self.profile.steps)
         self._use(self._timed_driver if on and self._timed_driver is not None else self._calls.driver)
 
+    def predicted_seconds(self) -> tuple[float | None, ...]:
+        """What the cost model says of each step: seconds of a call, None for a step on a device.
+
+        At the sizes that came last among those not seen before, and for as many threads as a measured step
+        ran in; where there was no call, axes of unknown size count as the model expects them.
+        """
+        from esat.extract.cost import CostModel
+        from esat.extract.machine import machine_profile
+        from esat.phases.price import NO_SHAPES, group_seconds
+
+        table = self._calls.table
+        known = next(reversed(tuple(table.records)), None)
+        shapes = NO_SHAPES if known is None else table.shapes(known)
+        return tuple(
+            group_seconds(group, CostModel(machine_profile().in_threads(step.threads)), shapes)
+            if group.side == "host"
+            else None
+            for group, step in zip(self.steps, self.profile.steps, strict=True)
+        )
+
     def source(self) -> str:
         """The driver's source, then that of each kernel, and of its variant for several threads."""
         from esat.codegen.rowwise.gemv_pair import RowsRoutine

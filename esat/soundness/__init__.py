@@ -10,6 +10,6 @@ of a saturated e-graph with the values of its classes.
 """
 
 from esat.soundness.check import check
-from esat.soundness.report import Failure, RuleVerdict, SoundnessReport
+from esat.soundness.report import Failure, RuleVerdict, SampledPoint, SoundnessReport
 
-__all__ = ["Failure", "RuleVerdict", "SoundnessReport", "check"]
+__all__ = ["Failure", "RuleVerdict", "SampledPoint", "SoundnessReport", "check"]

@@ -42,7 +42,7 @@ from esat.soundness.derivation import derived_facts
 from esat.soundness.dtype_plans import dtype_plans
 from esat.soundness.evaluation import Outcome, dense, outcomes, plain
 from esat.soundness.judging import Verdict, exact, first, real
-from esat.soundness.report import Failure, RuleVerdict, SoundnessReport
+from esat.soundness.report import Failure, RuleVerdict, SampledPoint, SoundnessReport
 from esat.soundness.situation import Situation, SituationSampler
 from esat.soundness.statement import Statement, operators_for, statement_of
 from esat.soundness.values import Array, Population, draw, holds, satisfied, scattered, well_conditioned
@@ -112,6 +112,7 @@ class _RuleTrial:
     dtypes: dict[str, None] = field(default_factory=dict)
     failures: dict[tuple[str, tuple[str, ...]], Failure] = field(default_factory=dict)
     obstacles: list[str] = field(default_factory=list)
+    samples: dict[tuple[str, tuple[str, ...]], SampledPoint] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         name = f"{self.seed} {self.statement.rule.name}"
@@ -134,7 +135,13 @@ class _RuleTrial:
                 untested = f"no sample satisfies its patterns and guards{reasons}"
         failures = tuple(self.failures.values())[:MOST_FAILURES]
         return RuleVerdict(
-            self.statement.rule, self.situations, self.points, tuple(self.dtypes), failures, untested
+            self.statement.rule,
+            self.situations,
+            self.points,
+            tuple(self.dtypes),
+            failures,
+            untested,
+            tuple(self.samples.values()),
         )
 
     def _drawn(self, plan: Mapping[str, str]) -> Iterator[Situation]:
@@ -230,6 +237,7 @@ class _RuleTrial:
             same = ours.shape == theirs.shape
             verdict = exact(ours, theirs) if same else _shapes_differ(ours.shape, theirs.shape)
             self._note(verdict, situation, leaves, (ours, theirs))
+            self._keep(verdict, situation, leaves, population, (ours, theirs))
             return
         rounded = {variable for fact, variable in situation.required if fact in RELATIONS} & leaves.keys()
         one, other = outcomes([left, right], leaves, self.generator, rounded)
@@ -241,6 +249,7 @@ class _RuleTrial:
         safe = soundness == "real"
         verdict = real(one, other, ordinary=population == "ordinary", must_be_defined=safe)
         self._note(verdict, situation, leaves, (ours, theirs))
+        self._keep(verdict, situation, leaves, population, (ours, theirs))
         if safe and population == "ordinary" and verdict.wrong is None and ours.dtype.kind == "f":
             self._judge_leaks(situation, leaves, (left, one), (right, other))
 
@@ -295,15 +304,27 @@ class _RuleTrial:
             self.dtypes.update(dict.fromkeys(situation.dtypes))
         if verdict.wrong is None:
             return
-        shape = sides[0].shape
-        operands = [
-            f"{variable.name} = {_shown(leaves[variable], verdict.wrong, shape)}"
-            for variable, _ in situation.leaves.values()
-        ]
+        operands = _operands(situation, leaves, verdict.wrong, sides[0].shape)
         values = ""
         if sides[0].shape == sides[1].shape:
             values = f"left {sides[0][verdict.wrong]}, right {sides[1][verdict.wrong]}"
-        self._fail(verdict.reason, situation.dtypes, ", ".join(operands), values)
+        self._fail(verdict.reason, situation.dtypes, operands, values)
+
+    def _keep(
+        self,
+        verdict: Verdict,
+        situation: Situation,
+        leaves: Leaves,
+        population: Population,
+        sides: tuple[Array, Array],
+    ) -> None:
+        """Remember a point at which the rule held, one for each kind of numbers and dtypes."""
+        kind = population, situation.dtypes
+        if verdict.right is None or kind in self.samples:
+            return
+        operands = _operands(situation, leaves, verdict.right, sides[0].shape)
+        left, right = (side[verdict.right] for side in sides)
+        self.samples[kind] = SampledPoint(population, situation.dtypes, operands, left, right)
 
     def _fail(self, reason: str, dtypes: tuple[str, ...], operands: str = "", values: str = "") -> None:
         self.failures.setdefault((reason, dtypes), Failure(reason, dtypes, operands, values))
@@ -341,13 +362,21 @@ def _reshaped(outcome: Outcome, shape: tuple[int, ...]) -> Outcome:
     )
 
 
+def _operands(situation: Situation, leaves: Leaves, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """The operands of a point, as text."""
+    return ", ".join(
+        f"{variable.name} = {_shown(leaves[variable], index, shape)}"
+        for variable, _ in situation.leaves.values()
+    )
+
+
 def _shown(array: Array, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """The element of an operand that belongs to an element of the result, or the operand's shape."""
     array = dense(array)
-    if array.ndim == 0:
-        return repr(array.item())
+    if array.size == 1:
+        return str(array.item())
     try:
         stretched = np.broadcast_to(array, shape)
     except ValueError:
-        return f"an array of shape {array.shape}"
-    return f"{stretched[index]!r} of shape {array.shape}"
+        return f"an array of {array.shape}"
+    return f"{stretched[index]} of {array.shape}"

@@ -25,11 +25,15 @@ class Verdict:
         Index of the first point where the sides differ more than their class allows; None if nowhere.
     reason
         What is wrong there.
+    right
+        Index of a point that decided something, of a number other than zero where there is one; None if
+        none did.
     """
 
     points: int
     wrong: tuple[int, ...] | None = None
     reason: str = ""
+    right: tuple[int, ...] | None = None
 
 
 def first(mask: NDArray[np.bool_]) -> tuple[int, ...] | None:
@@ -42,7 +46,8 @@ def first(mask: NDArray[np.bool_]) -> tuple[int, ...] | None:
 def exact(left: Array, right: Array) -> Verdict:
     """Bitwise equality, but any NaN equals any other, in each part of a complex number."""
     different = ~same_bits(left, right)
-    return Verdict(left.size, first(different), "the sides differ in their bits")
+    telling = _telling(~different, left)
+    return Verdict(left.size, first(different), "the sides differ in their bits", telling)
 
 
 def same_bits(left: Array, right: Array) -> NDArray[np.bool_]:
@@ -71,7 +76,8 @@ def real(left: Outcome, right: Outcome, *, ordinary: bool, must_be_defined: bool
     if left.value.dtype.kind not in "fc":
         judged = left.steady & right.steady & ~left.tainted & ~right.tainted
         wrong = judged & (left.value != right.value)
-        return Verdict(int(judged.sum()), first(wrong), "the sides differ")
+        telling = _telling(judged & ~wrong, left.value)
+        return Verdict(int(judged.sum()), first(wrong), "the sides differ", telling)
     sound = left.steady & ~left.tainted
     if ordinary and must_be_defined:
         lost = sound & np.isnan(right.value)
@@ -84,7 +90,12 @@ def real(left: Outcome, right: Outcome, *, ordinary: bool, must_be_defined: bool
         scale = np.maximum(np.abs(_wide(left.value)), np.abs(_wide(right.value)))
         wrong = judged & (difference > allowed)
         decided = judged & ((allowed <= WELL_CONDITIONED * scale) | (difference == 0))
-    return Verdict(int(decided.sum()), first(wrong), "the sides differ by more than rounding explains")
+    reason = "the sides differ by more than rounding explains"
+    return Verdict(int(decided.sum()), first(wrong), reason, _telling(decided & ~wrong, left.value))
+
+
+def _telling(right: NDArray[np.bool_], value: Array) -> tuple[int, ...] | None:
+    return first(right & (value != 0)) or first(right)
 
 
 def _wide(array: Array) -> Array:

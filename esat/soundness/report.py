@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from esat.records import record
 from esat.rules.rule import Rule
 
@@ -35,6 +37,37 @@ class Failure:
 
 
 @record(frozen=True)
+class SampledPoint:
+    """A point at which a rule was tried, and held.
+
+    Attributes
+    ----------
+    numbers
+        Which numbers were drawn: ``ordinary``, ``finite`` or ``special``.
+    dtypes
+        Of the rule's variables.
+    operands
+        What the variables were, as text: values at the point, or shapes.
+    left, right
+        The two sides there.
+    """
+
+    numbers: str
+    dtypes: tuple[str, ...]
+    operands: str
+    left: np.generic
+    right: np.generic
+
+    @property
+    def difference(self) -> float:
+        """How far the sides are apart, as a part of the left one; 0 where they are equal, or both NaN."""
+        left, right = (complex(side) for side in (self.left, self.right))
+        if left == right or (np.isnan(left) and np.isnan(right)):
+            return 0.0
+        return abs(left - right) / abs(left) if left else abs(right)
+
+
+@record(frozen=True)
 class RuleVerdict:
     """The gate's judgement of one rule.
 
@@ -52,6 +85,8 @@ class RuleVerdict:
         Samples on which it is wrong, at most a few.
     untested
         Why it could not be tested; empty where it was.
+    samples
+        One point at which it held for each kind of numbers and dtypes.
     """
 
     rule: Rule
@@ -60,6 +95,7 @@ class RuleVerdict:
     dtypes: tuple[str, ...]
     failures: tuple[Failure, ...] = ()
     untested: str = ""
+    samples: tuple[SampledPoint, ...] = ()
 
     @property
     def sound(self) -> bool:

@@ -4,6 +4,7 @@ These tests run where Chromium is; ``make browser-check`` installs it.
 """
 
 import json
+import re
 import shutil
 import subprocess
 
@@ -45,6 +46,10 @@ window.addEventListener("load", () => {
   found.expanded = frame.parentNode.lastElementChild !== frame;
   click(frame.querySelector("a text"));
   found.kernel = document.querySelector(".shown").id;
+  const rows = [...document.querySelectorAll("#steps tr")].slice(1);
+  found.steps = rows.map((row) => [...row.cells].map((cell) => cell.textContent));
+  click(rows.find((row) => row.querySelector("a")).querySelector("a"));
+  found.stepped = document.querySelector(".shown").id;
   click(egraph.querySelector("[data-class] text"));
   found.row = document.querySelector(".shown").id;
   click(document.querySelector(".rules a"));
@@ -75,7 +80,7 @@ def test_the_page_opens_and_can_be_used(tmp_path) -> None:
     f(np.ones((3, 2)), np.ones(2))
     f.save_html(tmp_path / "f.html")
     page = (tmp_path / "f.html").read_text(encoding="utf-8")
-    assert "us a call, measured" in page
+    assert re.search(r"us a call, measured; \S+ us predicted", page)
     begin, end = page.index("<body>") + len("<body>"), page.index("</body>")
     probed = tmp_path / "probed.html"
     probed.write_text(page[:begin] + PROBE + page[begin:end] + ACTIONS + page[end:], encoding="utf-8")
@@ -89,6 +94,13 @@ def test_the_page_opens_and_can_be_used(tmp_path) -> None:
     assert found["collapsed"]
     assert found["expanded"]
     assert found["kernel"].startswith("kernel_")
+    assert len(found["steps"]) == len(f.steps)
+    for _, _, measured, predicted, ratio, share in found["steps"]:
+        assert measured.endswith(" us")
+        assert predicted.endswith(" us")
+        assert float(ratio) > 0.0
+        assert share.endswith("%")
+    assert found["stepped"].startswith("kernel_")
     assert found["row"].startswith("class")
     assert found["rule"].startswith("rule-")
     assert found["boxes"] > 0

@@ -13,6 +13,7 @@ from esat.drawing.diagram import diagram_of
 from esat.drawing.dot import dot_text
 from esat.drawing.egraph import classes_of
 from esat.errors import EsatError
+from esat.optimize.report import time_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</title><script>alert('1')</script>&\"\x00\x1b\ud800 ünï <!-- ]]>"
@@ -226,3 +227,21 @@ def test_no_class_of_the_e_graph_lists_a_form_twice():
     for one in classes_of(function.report.extraction):
         texts = [node.text for node in one.nodes]
         assert len(texts) == len(set(texts)), texts
+
+
+def test_steps_are_shown_with_their_predicted_times_and_measured_where_they_were(step, tmp_path):
+    expected = step.predicted_seconds()
+    assert len(expected) == len(step.steps)
+    step.save_html(tmp_path / "before.html")
+    assert "Steps are measured by calls after" in (tmp_path / "before.html").read_text(encoding="utf-8")
+    step(np.ones((2, 4)), np.ones(2))
+    small = step.predicted_seconds()
+    step(np.ones((100_000, 4)), np.ones(100_000))
+    large = step.predicted_seconds()
+    assert sum(large) > 10 * sum(small)
+    step.save_html(tmp_path / "step.html")
+    text = (tmp_path / "step.html").read_text(encoding="utf-8")
+    for number, (group, seconds) in enumerate(zip(step.steps, large, strict=True)):
+        if group.kind == "kernel":
+            assert f'<a href="#kernel_{number}">kernel_{number}</a>' in text
+            assert f"kernel_{number} <small>{time_text(seconds)} predicted</small>" in text

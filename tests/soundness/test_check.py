@@ -1,9 +1,10 @@
 """The gate lets true rules pass, and catches rules that are wrong in every way we know of."""
 
+import numpy as np
 import pytest
 
 from esat.errors import RuleError
-from esat.soundness import check
+from esat.soundness import SampledPoint, check
 
 TRUE = {
     "odd function": "(rewrite (Tanh (Neg x)) (Neg (Tanh x)) :when ((<= (dt x) 11)) :soundness exact)",
@@ -136,3 +137,32 @@ def test_malformed_rules_are_errors(text, message):
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(RuleError, match="cannot read"):
         check(tmp_path / "missing.egg")
+
+
+@pytest.mark.parametrize("soundness", ["exact", "real"])
+def test_points_at_which_a_rule_held_are_reported(soundness):
+    text = f"(rewrite (Tanh (Neg x)) (Neg (Tanh x)) :soundness {soundness} :name {{}})"
+    reports = [check(text.format(f'"odd-{soundness}"')) for _ in range(2)]
+    one, again = ([str(sample) for sample in report.verdicts[0].samples] for report in reports)
+    assert one == again
+    (verdict,) = reports[0].verdicts
+    assert {sample.dtypes[0] for sample in verdict.samples} == set(verdict.dtypes)
+    assert {sample.numbers for sample in verdict.samples} == {
+        "ordinary",
+        "special" if soundness == "exact" else "finite",
+    }
+    for sample in verdict.samples:
+        assert sample.operands.startswith("x = ")
+        np.testing.assert_allclose(sample.left, sample.right, rtol=1e-3)
+        assert sample.difference < 1e-3
+    assert any(sample.left not in (0, 1) for sample in verdict.samples)
+
+
+def test_how_far_points_are_apart():
+    def apart(left, right):
+        return SampledPoint("finite", ("float64",), "", np.float64(left), np.float64(right)).difference
+
+    assert apart(2.0, 2.5) == 0.25
+    assert apart(0.0, 0.5) == 0.5
+    assert apart(np.nan, np.nan) == apart(np.inf, np.inf) == 0.0
+    assert np.isnan(apart(np.nan, 1.0))
