@@ -105,7 +105,8 @@ class NativeRecipe:
     """What a native function does, as data: the parameters of :func:`native_call`.
 
     All memory and code that steps refer to by address belongs to something in ``kept`` or ``scratch``, or is
-    a function of BLAS. A call writes what is in ``scratch`` before it reads it.
+    a function of BLAS, or of :mod:`esat.codegen.matmul.unrolled_products`. A call writes what is in
+    ``scratch`` before it reads it.
     """
 
     inputs: tuple[ArraySpecification, ...]

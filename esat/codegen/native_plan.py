@@ -69,7 +69,7 @@ class KernelStep:
 
 @record(frozen=True)
 class RoutineStep:
-    """A function that takes pointers only, as BLAS does.
+    """A function that takes pointers and, after them, integers of 64 bits; pointers only, of BLAS.
 
     Attributes
     ----------
@@ -81,6 +81,7 @@ class RoutineStep:
     address: int
     pointers: tuple[Place, ...]
     refusal: tuple[Place, int] | None = None
+    integers: tuple[int, ...] = ()
 
 
 @record(frozen=True)

@@ -157,8 +157,9 @@ class NativeStepWriter(BodyWriter):
         self.begin(after)
 
     def _call_routine(self, step: RoutineStep) -> None:
-        pointers = ", ".join(f"ptr {self.address(place)}" for place in step.pointers)
-        self.line(f"call void {pointer(step.address)}({pointers})")
+        arguments = [f"ptr {self.address(place)}" for place in step.pointers]
+        arguments += [f"i64 {number}" for number in step.integers]
+        self.line(f"call void {pointer(step.address)}({', '.join(arguments)})")
         if step.refusal is not None:
             place, bits = step.refusal
             found = self.value(f"load i{bits}, ptr {self.address(place)}")

@@ -53,4 +53,4 @@ def routine_for(
         return sparse_quadratic_routine(node.outputs[0].tensor_type.dtype, target, threads)
     if isinstance(node.op, SparseBilinear | SquaresAndBilinear):
         return sparse_sum_routine(node.op, node.outputs[0].tensor_type.dtype, target, threads)
-    return product_routine(node, threads) if isinstance(node.op, MatMul) else None
+    return product_routine(node, threads, target) if isinstance(node.op, MatMul) else None

@@ -26,6 +26,8 @@ LARGEST = 1 << 21
 _BOUNDARY = 64
 """Memory is as far from a cache line's boundary as it was: results do not depend on it, but times do."""
 _PACKAGES = ("scipy", "numpy")
+_OWN = "esat"
+"""Whose functions products of small matrices are."""
 
 
 class NotRecordedError(Exception):
@@ -146,9 +148,13 @@ class _Encoder:
                 return ["fixed", number, place.number - start + place.offset]
         raise NotRecordedError("memory without owner")
 
-    def _routine(self, address: int) -> list[str]:
+    def _routine(self, address: int) -> list[Any]:
         from esat.codegen.matmul.small_products import named_functions
+        from esat.codegen.matmul.unrolled_products import product_at
 
+        product = product_at(address)
+        if product is not None:
+            return [_OWN, [getattr(product, one.name) for one in fields(product)]]
         for package in _PACKAGES:
             name = named_functions(package).get(address)
             if name is not None:
@@ -313,9 +319,12 @@ def _read_specification(
     return ArraySpecification(np.dtype(dtype), tuple(shape), strides=steps)
 
 
-def _routine_address(package: Any, name: str) -> int:
+def _routine_address(package: Any, name: Any) -> int:
     from esat.codegen.matmul.small_products import address_named
+    from esat.codegen.matmul.unrolled_products import UnrolledProduct
 
+    if package == _OWN:
+        return UnrolledProduct(*name).address()
     address = address_named(name, package)
     if address is None:
         raise CompileError(f"{package} has no {name}")

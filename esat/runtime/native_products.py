@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from esat.codegen.ground.blas_library import WOKEN_FROM, Package, wakes_threads
+from esat.codegen.matmul.blas import ProductRoutine
 from esat.codegen.matmul.shared_products import SHARED_FROM
 from esat.codegen.matmul.small_products import order_of, product_pointers
+from esat.codegen.matmul.unrolled_products import UnrolledProduct, unrolled_product
 from esat.codegen.matmul.vector_products import package_of
 from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
 from esat.codegen.rowwise.gemv_pair import (
@@ -37,6 +39,13 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
             raise NoNativeFormError
         memory.define(node.outputs[0], memory.view(node.inputs[0]))
     left, right, output = map(memory.view, (*operands, node.outputs[0]))
+    routine = memory.program.routines[node]
+    small = None
+    if isinstance(routine, ProductRoutine):
+        small = _unrolled(element(left, 2), element(right, 2), routine.largest_unrolled)
+    if small is not None and 0 not in output.shape:
+        address = small.address()
+        return matrices(memory, node, lambda *views: [_unrolled_step(address, *views)])
     if len(output.shape) == 2:
         return _one_product(memory, left, right, output, scales)
     if right.size == int(np.prod(right.shape[-2:])) and left.is_contiguous and right.size:
@@ -49,6 +58,16 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
         return _one_product(memory, left, right, output, package="numpy")
 
     return matrices(memory, node, one)
+
+
+def _unrolled(left: NativeView, right: NativeView, largest: int) -> UnrolledProduct | None:
+    """The product of two matrices as code of its own."""
+    dtype = f"float{8 * left.itemsize}"
+    return unrolled_product(dtype, left.shape, left.strides, right.shape, right.strides, largest)
+
+
+def _unrolled_step(address: int, *views: NativeView) -> RoutineStep:
+    return RoutineStep(address, tuple(view.place for view in views), integers=(1, 0, 0))
 
 
 def _one_product(

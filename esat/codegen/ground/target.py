@@ -106,6 +106,8 @@ class Target:
         Whether rounding to an integer takes no longer than an addition; elsewhere it takes as long as two.
     tiles_products
         Whether products of small matrices are made in tiles of registers, not by BLAS.
+    unrolled_product
+        Multiplications up to which a product of matrices is code of its own: BLAS takes as long to choose.
     caches
         Sizes of caches.
     tuning
@@ -128,6 +130,7 @@ class Target:
     selects_by_masks: bool
     rounds_at_once: bool
     tiles_products: bool
+    unrolled_product: int
     caches: Caches
     tuning: TuningNumbers
 
@@ -150,6 +153,7 @@ class Target:
             rounds_at_once=is_wide or family == _ARM,
             # OpenBLAS's kernels for AVX-512 are as good.
             tiles_products=has >= {"avx2", "fma"} and not is_wide,
+            unrolled_product=512 if "avx" in has or family == _ARM else 128,
             caches=sizes,
             tuning=_default_tuning(vector_bytes, sizes),
         )

@@ -20,23 +20,53 @@ from esat.codegen.ground.blas_library import (
     one_thread,
     scipy_is_faster,
 )
+from esat.codegen.ground.target import Target
 from esat.codegen.matmul.shared_products import share_product, share_vector_product
 from esat.codegen.matmul.structured import Routine
+from esat.codegen.matmul.unrolled_products import multiply_unrolled
 from esat.codegen.matmul.vector_products import HANDED_TO_NUMPY, multiply_vector
 from esat.codegen.threads import granted_threads
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
+from esat.records import record
 
 _AS_IT_IS = nullcontext()
 
 
-def product_routine(node: Apply, threads: int | None) -> Routine:
+@record(frozen=True, eq=False)
+class ProductRoutine:
     """The routine ``(left, right, output)`` of a product of matrices, or of batches of them.
 
-    The types decide which: a matrix times a matrix, a column or a row; batches of them; a batch times one
-    matrix, which is one product of the stacked rows.
+    Attributes
+    ----------
+    multiply
+        What does it for large matrices.
+    largest_unrolled
+        Multiplications up to which a product is code of its own.
     """
+
+    multiply: Routine
+    largest_unrolled: int
+
+    def __call__(self, left: Array, right: Array, output: Array) -> None:
+        if not multiply_unrolled(self.largest_unrolled, left, right, output):
+            self.multiply(left, right, output)
+
+
+def product_routine(node: Apply, threads: int | None, target: Target) -> Routine:
+    """The routine ``(left, right, output)`` of a product of matrices, or of batches of them.
+
+    Sizes are seen at each call: small products are code of their own. For others the types decide: a matrix
+    times a matrix, a column or a row; batches of them; a batch times one matrix, which is one product of the
+    stacked rows.
+    """
+    if node.inputs[0].tensor_type.dtype not in ("float32", "float64"):
+        return _library_routine(node, threads)
+    return ProductRoutine(_library_routine(node, threads), target.unrolled_product)
+
+
+def _library_routine(node: Apply, threads: int | None) -> Routine:
     left, right = (variable.tensor_type for variable in node.inputs)
     letter = LETTERS.get(left.dtype)
     if letter is None:
