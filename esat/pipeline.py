@@ -57,7 +57,7 @@ from esat.runtime.kernels import Kernels, compile_kernels
 from esat.runtime.program import Program, Routine, library_routines
 from esat.runtime.row_blocks import InBlocks
 from esat.runtime.tuning import Tuner
-from esat.runtime.variants import FurtherPrograms, Variants
+from esat.runtime.variants import Variants
 
 if TYPE_CHECKING:
     from esat.gpu.device import Device
@@ -226,7 +226,7 @@ def _linked(
         kernels = compile_kernels(memory, source)
     with profile.stage("driver", "linker"):
         program = Program(final, memory, facts, kernels, routines, mode.threads)
-        calls = drive(program, FurtherPrograms(variants, second))
+        calls = drive(program, variants, second)
     executable = kind(calls, profile)
     executable.optimized = optimized
     executable.again = _link_again, (optimized, mode, permissions, in_blocks)

@@ -1,5 +1,7 @@
 """Which way the calls of a program go."""
 
+from esat.runtime.driver import make_driver
+
 
 def way_of(program):
     """``native`` for a native function, ``chosen`` for what chooses one for one thread or for several,
@@ -9,6 +11,12 @@ def way_of(program):
     if getattr(run, "__qualname__", "").startswith("with_values."):
         return "native with shared"
     return {"builtin_function_or_method": "native", "ChosenCalls": "chosen"}.get(type(run).__name__, "driver")
+
+
+def by_driver(program, *arguments, out=None):
+    """What the steps of the driver give, whatever runs calls of these shapes."""
+    calls = program._calls
+    return make_driver(calls.program, calls.table, calls.checks).call(*arguments, out=out)
 
 
 def as_tuple(results):

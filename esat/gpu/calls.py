@@ -11,9 +11,9 @@ from esat.profile import StepProfile
 from esat.records import record
 from esat.runtime.calls import Calls, signature_table
 from esat.runtime.checks import InputCheck
+from esat.runtime.dispatch import Dispatch
 from esat.runtime.driver import Driver, title
 from esat.runtime.signatures import SignatureTable
-from esat.runtime.variants import FIRST_ALONE
 
 
 @record(frozen=True, eq=False)
@@ -28,10 +28,6 @@ class DeviceCalls(Calls):
 
     placed: PlacedProgram
 
-    @property
-    def may_be_direct(self) -> bool:
-        return False
-
     def timed(self, steps: Sequence[StepProfile]) -> Driver:
         """A driver that adds the time of each step to its record, and waits for the device after each."""
         return _driver(self.placed, self.checks, self.table, steps)
@@ -43,7 +39,7 @@ def calls_of(placed: PlacedProgram) -> DeviceCalls:
     checks = tuple(InputCheck(place, variable) for place, variable in enumerate(program.graph.inputs))
     table = signature_table(program, checks)
     driver = _driver(placed, checks, table)
-    return DeviceCalls(program, checks, table, driver, FIRST_ALONE, placed)
+    return DeviceCalls(program, checks, table, driver, Dispatch(), placed)
 
 
 _numbers = itertools.count(1)

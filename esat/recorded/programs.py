@@ -29,6 +29,7 @@ from esat.recorded.content import (
 )
 from esat.recorded.keys import NotKeyedError, compiler_state, graph_key
 from esat.runtime import Executable
+from esat.runtime.dispatch import CallsLeft, Counted
 from esat.runtime.shared_values import with_values
 from esat.storage import CacheWarning, DiskStore, default_directory
 
@@ -159,10 +160,12 @@ class RecordedExecutable(Executable):
     def _find(self, *arguments: Any, out: Any = None) -> Any:
         """Run what is recorded for the shapes of the arguments; compile where nothing is."""
         shapes = self._shapes(arguments)
-        with GATE.busy(), self._lock:
-            made = self._function(shapes)
-            if made is not None and type(self) is RecordedExecutable:
-                self.entry = made
+        made = self._made.get(shapes)
+        if made is None:
+            with GATE.busy(), self._lock:
+                made = self._function(shapes)
+                if made is not None and type(self) is RecordedExecutable:
+                    self.entry = made
         if made is None:
             return self._compiled(*arguments, out=out)
         return made(*arguments) if out is None else made(*arguments, out=out)
@@ -202,20 +205,11 @@ class RecordedExecutable(Executable):
                 for variable, (_, is_overwritten) in zip(shared, found.shared, strict=True)
             ]
             made = with_values(len(request.graph.inputs), values, lock, made, otherwise)
-        return made if found.wait is None else _Counted(self, made, found.wait)
-
-
-class _Counted:
-    """Calls a function so many times; then the compiler looks for a better program."""
-
-    def __init__(self, owner: RecordedExecutable, function: Callable[..., Any], calls: int) -> None:
-        self._owner, self._function, self._left = owner, function, calls
-
-    def __call__(self, *arguments: Any, out: Any = None) -> Any:
-        self._left -= 1
-        if self._left < 0:
-            return self._owner._compiled(*arguments, out=out)
-        return self._function(*arguments) if out is None else self._function(*arguments, out=out)
+        if found.wait is None:
+            return made
+        return Counted(
+            CallsLeft(found.wait + 1), made, self._compiled
+        )  # which looks for a better program then
 
 
 def _refuse(*_arguments: Any, **_named: Any) -> Any:
@@ -250,7 +244,6 @@ class _Noting:
         if not all(type(argument) is np.ndarray for argument in arguments):
             return
         from esat.runtime.direct import recipe_in_one_thread
-        from esat.runtime.variants import calls_to_wait
 
         calls = self._executable._calls
         program = calls.program
@@ -259,7 +252,7 @@ class _Noting:
             return
         own = tuple(array.shape for array in (*arguments, *(one.look() for one in program.shared)))
         known = calls.table.records.get(own)
-        wait = None if known is None else calls_to_wait(known[-1])
+        wait = None if known is None else calls.dispatch.calls_to_wait(known[-2])
         recipe = None if wait is None else recipe_in_one_thread(program, calls.table, own)
         if recipe is None:
             return

@@ -134,16 +134,13 @@ class ScratchFrames:
     ----------
     idle
         Frames that no call uses; a call pops one, or makes one, and appends it when it is done.
-    elsewhere
-        What is called in place of the program for these shapes; None for the program itself.
     """
 
-    __slots__ = ("_arrays", "elsewhere", "idle", "plan")
+    __slots__ = ("_arrays", "idle", "plan")
 
     def __init__(self, plan: BufferPlan, arrays: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> None:
         self.plan = plan
         self._arrays = tuple(arrays)
-        self.elsewhere: Callable[..., Any] | None = None
         self.idle: deque[tuple[Array, ...]] = deque()
 
     @property

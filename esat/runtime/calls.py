@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from esat.profile import StepProfile
 from esat.records import record
 from esat.runtime.checks import InputCheck
-from esat.runtime.direct import may_be_direct
+from esat.runtime.direct import NativeFunctions, may_be_direct
+from esat.runtime.dispatch import Dispatch, Run
 from esat.runtime.driver import Driver, make_driver
 from esat.runtime.program import Program
+from esat.runtime.row_blocks import InBlocks
 from esat.runtime.signatures import Leaf, SignatureTable
-from esat.runtime.variants import FIRST_ALONE, FurtherPrograms
+from esat.runtime.variants import Variants
 
 
 @record(frozen=True, eq=False)
@@ -29,46 +30,48 @@ class Calls:
         What is known of input shapes that were seen.
     driver
         Runs the program, without measuring it.
-    further
-        Further programs for sizes that arrive.
+    dispatch
+        Decides what runs for sizes that arrive.
     """
 
     program: Program
     checks: tuple[InputCheck, ...]
     table: SignatureTable
     driver: Driver
-    further: FurtherPrograms
-
-    @property
-    def may_be_direct(self) -> bool:
-        """Whether native code may take over calls that come often."""
-        return may_be_direct(self.program)
+    dispatch: Dispatch
 
     def timed(self, steps: Sequence[StepProfile]) -> Driver:
         """A driver that adds the time of each step to its record."""
-        return make_driver(self.program, self.table, self.checks, steps, bool(self.further))
+        return make_driver(self.program, self.table, self.checks, steps, bool(self.dispatch))
 
-    def attach(self, first: Callable[..., Any]) -> None:
-        """Tell the further programs what runs the first one."""
-        if self.further:
-            self.further.attach(self.program.graph.inputs, self.program.leaves, first, self.table.forget)
+    def attach(self, driver: Run, use: Callable[[Run], None]) -> None:
+        """Tell what decides about calls what runs them, and whom to tell of native functions."""
+        program = self.program
+        self.dispatch.attach(program.graph.inputs, program.leaves, driver, self.table.forget, use)
 
 
-def drive(program: Program, further: FurtherPrograms = FIRST_ALONE) -> Calls:
+def drive(program: Program, variants: Variants | None = None, in_blocks: InBlocks | None = None) -> Calls:
     """Write and compile the driver of a program.
 
     Parameters
     ----------
     program
         Steps with their code, and where results live.
-    further
-        Further programs for sizes that arrive.
+    variants
+        Programs that other rules make; None for none.
+    in_blocks
+        The program with layers over rows in blocks; None where it has no such layers.
     """
     checks = tuple(InputCheck(place, variable) for place, variable in enumerate(program.graph.inputs))
     table = signature_table(program, checks)
-    if further:
-        table.choose = further.choose
-    return Calls(program, checks, table, make_driver(program, table, checks, variants=bool(further)), further)
+    is_native = may_be_direct(program)
+    dispatches = is_native or variants is not None or in_blocks is not None
+    driver = make_driver(program, table, checks, dispatches=dispatches)
+    native = NativeFunctions(program, table, driver.call) if is_native else None
+    dispatch = Dispatch(variants, in_blocks, native)
+    if dispatch:
+        table.begin = dispatch.begin
+    return Calls(program, checks, table, driver, dispatch)
 
 
 def signature_table(program: Program, checks: Sequence[InputCheck]) -> SignatureTable:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from esat.codegen.threads.calls import ChosenCalls
 from esat.graph import Constant, TensorType, Variable
 from esat.records import record
 from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
+from esat.runtime.dispatch import CallsLeft, Run, Way
 from esat.runtime.native_memory import has_one_thread, made_in, returned
 from esat.runtime.native_steps import NativeSteps, may_be_step
 from esat.runtime.native_views import Shape
@@ -31,8 +33,6 @@ microsecond a step; several, where Python's way to a copy or to LAPACK is left o
 fewer calls before.
 """
 FEWEST_CALLS = 3
-RETRIED_AFTER = 50
-"""Calls after which one looks again whether it is settled which program runs for some shapes."""
 LARGEST = 1 << 20
 """Bytes that a call reads and writes up to which it holds the interpreter's lock."""
 LARGEST_UNLOCKED = 1 << 29
@@ -44,63 +44,52 @@ MAXIMUM_FUNCTIONS = 4
 MAXIMUM_ATTEMPTS = 8
 
 
-class FrequentCalls:
-    """Runs a program, counts, and puts a native function in its own place when calls are many.
+class NativeFunctions:
+    """The native functions of a program: one for each combination of shapes that comes often.
 
-    That function admits one combination of shapes; others come back here and are counted as well.
+    The one that was made last is tried before the driver; others are reached by the record of their shapes.
+
+    Attributes
+    ----------
+    last
+        The function that was made last; None before.
+    use
+        Told of it.
 
     Parameters
     ----------
     program, table
         The program and its records.
-    call
-        Its driver.
-    use
-        Told what to call from now on.
+    driver
+        Runs its calls, and those that a function does not admit.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        table: SignatureTable,
-        call: Callable[..., Any],
-        use: Callable[[Callable[..., Any]], None],
-    ) -> None:
-        self._program = program
-        self._table = table
-        self._call = call
-        self._use = use
-        self._wait = self._left = _calls_before(program)
-        self._made: set[tuple[Shape, ...]] = set()
-        self._attempts = 0
+    def __init__(self, program: Program, table: SignatureTable, driver: Run) -> None:
+        self._program, self._table, self._driver = program, table, driver
+        self._between = _calls_before(program)
+        self._wait = CallsLeft(self._between)
+        self._made = self._attempts = 0
+        self.last: Run | None = None
+        self.use: Callable[[Run], None] = _nobody
 
-    def __call__(self, *arguments: Any, out: Any = None) -> Any:
-        self._left -= 1
-        results = self._call(*arguments, out=out)
-        if self._left <= 0:
-            self._left = self._wait
-            self._replace(arguments)
-        return results
-
-    def _replace(self, arguments: Sequence[Any]) -> None:
-        arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
-        arrays += [variable.look() for variable in self._program.shared]
-        key = tuple(array.shape for array in arrays)
-        if key in self._made:  # it sends calls here that it does not admit: of arrays in another order, say
-            return
-        record = self._table.records.get(key)
-        if record is not None and record[-1].elsewhere is not None:
-            # Another program runs for these shapes, or it is not settled yet which one does.
-            self._left = RETRIED_AFTER
-            return
+    def offer(self, way: Way) -> Run | CallsLeft | None:
+        """The function for these shapes, once calls are many; None where there is none, or too many are."""
+        if self._made == MAXIMUM_FUNCTIONS or self._attempts == MAXIMUM_ATTEMPTS:
+            return None
+        if self._wait.calls > 0 or way.key not in self._table.records:
+            return self._wait
+        self._wait.calls = self._between
         self._attempts += 1
-        last = len(self._made) + 1 == MAXIMUM_FUNCTIONS or self._attempts >= MAXIMUM_ATTEMPTS
-        made = direct_call(self._program, self._table, key, self._call if last else self)
+        made = direct_call(self._program, self._table, way.key, partial(way.by_driver, self._driver))
         if made is not None:
-            self._made.add(key)
-            self._use(made)
-        elif last:
-            self._use(self._call)
+            self._made += 1
+            self.last, way.is_native = made, True
+            self.use(made)
+        return made
+
+
+def _nobody(_function: Run) -> None:
+    pass
 
 
 def _calls_before(program: Program) -> int:
@@ -131,10 +120,7 @@ def may_be_direct(program: Program) -> bool:
 def direct_call(
     program: Program, table: SignatureTable, key: tuple[Shape, ...], otherwise: Callable[..., Any]
 ) -> Callable[..., Any] | None:
-    """The native function of a program for the shapes of a key; None where it would not pay."""
-    known = table.records.get(key)
-    if known is None or known[-1].elsewhere is not None:
-        return None
+    """The native function of a program for the shapes of a key with a record; None where it would not pay."""
     making = _making(program, table, key)
     if making is None:
         return None

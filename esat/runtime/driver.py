@@ -72,7 +72,7 @@ def make_driver(
     table: SignatureTable,
     checks: Sequence[InputCheck],
     profile: Sequence[StepProfile] | None = None,
-    variants: bool = False,
+    dispatches: bool = False,
 ) -> Driver:
     """Write and compile the driver of a program.
 
@@ -86,14 +86,17 @@ def make_driver(
         One an input.
     profile
         One record a step, where to add up times; None for a driver that does not measure.
-    variants
-        Whether a record may name another program for its shapes.
+    dispatches
+        Whether a record may name something else that runs for its shapes; see :class:`~.dispatch.Way`.
     """
     writer = Writer(program.graph.inputs)
     _write_inputs(writer, program, checks)
     _write_shared(writer, program)
     _write_gifts(writer, program)
-    _write_lookup(writer, program, table, variants)
+    _write_lookup(writer, program, table)
+    if dispatches:
+        _write_dispatch(writer, program, profile is not None)
+    _write_buffers(writer, program)
     _write_steps(writer, program, profile)
     _write_results(writer, program)
     head = ["def call(*arguments, out=None):"]
@@ -160,8 +163,8 @@ def _write_gifts(writer: Writer, program: Program) -> None:
             writer.line(f"{name} = {checked}")
 
 
-def _write_lookup(writer: Writer, program: Program, table: SignatureTable, variants: bool) -> None:
-    """Find what the shapes decide, and a frame of scratch buffers that no other call uses."""
+def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> None:
+    """Find what the shapes decide."""
     read = {variable for call in program.kernels.values() for variable in call.inputs}
     # What is overwritten is contiguous and aligned already.
     flagged = [writer.names[v] for v in program.leaves if v in read and v not in program.overwritten]
@@ -175,12 +178,20 @@ def _write_lookup(writer: Writer, program: Program, table: SignatureTable, varia
     writer.line(f"key = {tuple_text([f'{writer.names[variable]}.shape' for variable in program.leaves])}")
     known = writer.bind("signature", table.records.get)
     add = writer.bind("new_signature", table.add)
-    targets = [*map(writer.fact, program.record_facts), "frames"]
+    targets = [*map(writer.fact, program.record_facts), "way", "frames"]
     writer.line(f"{targets_text(targets)} = {known}(key) or {add}(key)")
-    if variants:
-        arguments = "".join(f"{writer.names[variable]}, " for variable in program.graph.inputs)
-        writer.line("if frames.elsewhere is not None:")
-        writer.line(f"    return frames.elsewhere({arguments}out=out)")
+
+
+def _write_dispatch(writer: Writer, program: Program, measures: bool) -> None:
+    """Let something else run where the record says so; a native function has no steps to measure."""
+    names = [writer.names[variable] for variable in program.graph.inputs]
+    writer.line(f"if way.run is not None{' and not way.is_native' if measures else ''}:")
+    plain, placed = ", ".join(names), ", ".join([*names, "out=out"])
+    writer.line(f"    return way.run({plain}) if out is None else way.run({placed})")
+
+
+def _write_buffers(writer: Writer, program: Program) -> None:
+    """Find a frame of scratch buffers that no other call uses, and check the arrays given for outputs."""
     _write_out_check(writer, program)
     if program.memory.scratch:
         writer.line("try:")

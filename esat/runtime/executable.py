@@ -116,7 +116,7 @@ class Executable:
         self.profile.steps = [StepProfile(title(group), len(group.nodes)) for group in self.steps]
         self._timed_driver: Driver | None = None
         self._chooser: Chooser | None = None
-        calls.attach(self._run_present)
+        calls.attach(self._run_present, self._replacing())
         self._use(calls.driver)
 
     def __call__(self, *arguments: Any, **named: Any) -> Results:
@@ -275,7 +275,7 @@ class Executable:
     @property
     def in_blocks(self) -> Executable | None:
         """The program that takes layers over rows in blocks, for sizes where that is faster."""
-        second = self._calls.further.in_blocks
+        second = self._calls.dispatch.in_blocks
         return None if second is None else second.executable
 
     @property
@@ -284,7 +284,8 @@ class Executable:
 
         ``Mode(..., variants=0)`` has none. A call decides between them by its shapes.
         """
-        return () if self._calls.further.variants is None else self._calls.further.variants.programs
+        variants = self._calls.dispatch.variants
+        return () if variants is None else variants.programs
 
     @property
     def placements(self) -> Mapping[Any, Executable]:
@@ -359,12 +360,9 @@ class Executable:
         self._driver = driver
         if driver is not self._calls.driver:
             self._enter(self._clocked(driver.call))
-        elif self._calls.may_be_direct:
-            from esat.runtime.direct import FrequentCalls
-
-            self._enter(FrequentCalls(self._program, self._calls.table, driver.call, self._replacing()))
         else:
-            self._enter(driver.call)
+            native = self._calls.dispatch.native
+            self._enter(driver.call if native is None or native.last is None else native.last)
 
     def _enter(self, function: Callable[..., Any]) -> None:
         """Let calls run a function, or what the chooser says."""

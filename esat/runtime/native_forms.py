@@ -110,7 +110,9 @@ def _entries(
     """The entries of an index with the numbers that the shapes decide."""
     values = [memory.values.get(one) for one in operands]
     constants = constant_numbers(operands)
-    known = (one if value is None else int(value.item()) for value, one in zip(values, constants, strict=True))
+    known = (
+        one if value is None else int(value.item()) for value, one in zip(values, constants, strict=True)
+    )
     return with_numbers(entries, known)
 
 

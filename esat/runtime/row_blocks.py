@@ -16,7 +16,7 @@ from esat.errors import ShapeError
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.phases.shape_values import ShapeFacts
-from esat.runtime.buffers import ScratchFrames
+from esat.runtime.dispatch import Run, Way
 from esat.runtime.shapes import ShapeRules
 
 if TYPE_CHECKING:
@@ -60,10 +60,9 @@ class InBlocks:
         own = dict(zip(inputs, self.graph.inputs, strict=True))
         self._leaves = tuple(own.get(leaf, leaf) for leaf in leaves)
 
-    def choose(self, key: tuple[Shape, ...], frames: ScratchFrames) -> None:
-        """Let this program run for shapes where nothing else shall run in place of the first one."""
-        if frames.elsewhere is None and self.suits(key):
-            frames.elsewhere = self.executable.run
+    def offer(self, way: Way) -> Run | None:
+        """The function of the program, for shapes where it is faster."""
+        return self.executable.run if self.suits(way.key) else None
 
     def suits(self, key: tuple[Shape, ...]) -> bool:
         """Whether blocks are faster for such shapes."""

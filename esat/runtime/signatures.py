@@ -16,6 +16,7 @@ from esat.phases.memory import MemoryPlan, plan_buffers
 from esat.records import record
 from esat.runtime.buffers import ScratchFrames, allocator
 from esat.runtime.checks import InputCheck
+from esat.runtime.dispatch import Way
 from esat.runtime.shapes import Shape, ShapeRules, ShapeWalk
 from esat.runtime.threads import ThreadedKernel
 
@@ -43,7 +44,7 @@ class Leaf:
 class SignatureTable:
     """Records by the shapes of inputs and shared variables.
 
-    A record is a tuple: the facts asked for, in order, and last the scratch frames.
+    A record is a tuple: the facts asked for, in order, the way of such calls, and last the scratch frames.
 
     Attributes
     ----------
@@ -51,8 +52,8 @@ class SignatureTable:
         Key -> record. The key is the tuple of the leaves' shapes.
     peak_bytes
         Bytes of scratch and output buffers of the largest signature so far.
-    choose
-        Told of shapes seen for the first time and their frames; may set what runs for them.
+    begin
+        Told of the way of shapes seen for the first time; may set what runs for them.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ class SignatureTable:
     ) -> None:
         self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
         self.peak_bytes = 0
-        self.choose: Callable[[tuple[Shape, ...], ScratchFrames], None] | None = None
+        self.begin: Callable[[Way], None] | None = None
         self._leaves = tuple(leaves)
         self._memory = memory
         self._rules = ShapeRules(nodes, value_nodes, lazy)
@@ -109,9 +110,10 @@ class SignatureTable:
             {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}
         )
         frames = self._make_frames(walk)
-        record = (*(self._fact(fact, walk) for fact in self._facts), frames)
-        if self.choose is not None:
-            self.choose(key, frames)
+        way = Way(key)
+        record = (*(self._fact(fact, walk) for fact in self._facts), way, frames)
+        if self.begin is not None:
+            self.begin(way)
         with self._lock:
             self._remember(key, record, frames, walk)
         return record
@@ -121,11 +123,11 @@ class SignatureTable:
         given = {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}
         return self._rules.apply(given).shapes
 
-    def forget(self, condition: Callable[[ScratchFrames], bool]) -> None:
-        """Drop the records whose frames fit a condition: their shapes count as not seen."""
+    def forget(self, condition: Callable[[Way], bool]) -> None:
+        """Drop the records whose way fits a condition: their shapes count as not seen."""
         with self._lock:
             for key, record in list(self.records.items()):
-                if condition(record[-1]):
+                if condition(record[-2]):
                     del self.records[key]
                     self._frames.remove(record[-1])
 

@@ -1,30 +1,26 @@
 """Variants: further programs of one compiled function, each faster for some sizes.
 
-Every program is right for every legal shape; which one runs decides only how fast. The choice is made where
-shapes are seen for the first time and stands in the record of these shapes, so that a later call pays one
-test. Looking for a better program, and compiling it, wait until calls of these sizes have cost as much as
-that would ("ski rental": at most twice the cost of knowing in advance how many calls there will be). The
-costs are predictions, not times, so that the same calls lead to the same programs.
+They are candidates for the ways of calls (:mod:`esat.runtime.dispatch`). Looking for a better program, and
+compiling it, wait until calls of these sizes have cost as much as that would ("ski rental": at most twice the
+cost of knowing in advance how many calls there will be). The costs are predictions, not times, so that the
+same calls lead to the same programs.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from esat.errors import ShapeError
 from esat.extract.extraction import Extraction
 from esat.extract.resize import Resizing, SizeClass, cost_under, shapes_text
 from esat.extract.shapes import Expected
 from esat.extract.values import Hints
-from esat.forks import GATE
 from esat.graph import FunctionGraph, TensorType, Variable
 from esat.records import record
-from esat.runtime.buffers import ScratchFrames
-from esat.runtime.row_blocks import InBlocks
+from esat.runtime.dispatch import CallsLeft, Run, Way
 
 if TYPE_CHECKING:
     from esat.runtime.executable import Executable
@@ -39,7 +35,6 @@ LEAST_RATIO = 1.1
 """Predicted time of the present program against a new one's, from which on this is believed to be faster."""
 KNOWN_CLASSES = 256
 
-Key = tuple[tuple[int, ...], ...]
 Build = Callable[[FunctionGraph], "Executable"]
 
 
@@ -88,44 +83,11 @@ class _Sizes:
     def __init__(self, expected: Expected, hints: Hints) -> None:
         self.expected = expected
         self.hints = hints
-        self.wait = 0
+        self.wait = CallsLeft()
         self.first_seconds = 0.0
         self.found: Extraction | None = None
         self.settled = False
         self.variant: Variant | None = None
-
-
-class _Counted:
-    """Stands in for the first program while calls of its sizes are counted."""
-
-    __slots__ = ("_frames", "_key", "_owner", "_sizes")
-
-    def __init__(self, owner: Variants, sizes: _Sizes, frames: ScratchFrames, key: Key) -> None:
-        self._owner = owner
-        self._sizes = sizes
-        self._frames = frames
-        self._key = key
-
-    @property
-    def calls_left(self) -> int:
-        """Calls until the next step pays, the next one included."""
-        return max(self._sizes.wait, 1)
-
-    def __call__(self, *arguments: Any, out: Any = None) -> Any:
-        sizes, frames = self._sizes, self._frames
-        sizes.wait -= 1
-        if sizes.wait <= 0:
-            self._owner.decide(sizes)
-        if sizes.settled:
-            frames.elsewhere = None if sizes.variant is None else sizes.variant.executable.run
-            if sizes.variant is None and self._owner.in_blocks is not None:
-                self._owner.in_blocks.choose(self._key, frames)
-            return self._owner.first(*arguments, out=out)
-        frames.elsewhere = None
-        try:
-            return self._owner.first(*arguments, out=out)
-        finally:
-            frames.elsewhere = self
 
 
 class Variants:
@@ -139,28 +101,20 @@ class Variants:
         Compiles them.
     limit
         Programs kept beside the first; the one that was chosen longest ago is dropped for a new one.
-
-    Attributes
-    ----------
-    in_blocks
-        What may run where the first program is the best.
     """
 
     def __init__(self, resizing: Resizing, build: Build, limit: int) -> None:
-        self.in_blocks: InBlocks | None = None
         self._resizing = resizing
         self._build = build
         self._limit = limit
         self._classes: dict[SizeClass, _Sizes] = {}
         self._programs: list[Variant] = []
-        self._lock = threading.RLock()
 
     def attach(
         self,
         inputs: Sequence[Variable],
         leaves: Sequence[Variable],
-        first: Callable[..., Any],
-        forget: Callable[[Callable[[ScratchFrames], bool]], None],
+        forget: Callable[[Callable[[Way], bool]], None],
     ) -> None:
         """Tell of the first program.
 
@@ -168,12 +122,9 @@ class Variants:
         ----------
         inputs, leaves
             Its inputs, and the variables whose shapes make a key.
-        first
-            Runs it, or what stands in for it.
         forget
-            Drops the records of shapes whose frames fit a test.
+            Drops the records of shapes whose way fits a test.
         """
-        self.first = first
         self._forget = forget
         places = {variable: place for place, variable in enumerate(leaves)}
         self._places = [
@@ -185,23 +136,22 @@ class Variants:
         """The programs compiled and kept, least recently chosen first."""
         return tuple(self._programs)
 
-    def choose(self, key: Key, frames: ScratchFrames) -> None:
-        """Decide for shapes seen for the first time what runs in place of the first program, if anything."""
-        expected = tuple(None if place is None else key[place] for place in self._places)
+    def offer(self, way: Way) -> Run | CallsLeft | None:
+        """The program for these shapes, where another one than the first is better."""
+        expected = tuple(None if place is None else way.key[place] for place in self._places)
         try:
             hints = self._resizing.hints(expected)
         except ShapeError:
             # Sizes that the graph needs equal differ: they may, in a branch that is not taken.
-            return
-        with self._lock:
-            sizes = self._sizes(expected, hints)
-            if not sizes.settled and sizes.wait <= 0:
-                self.decide(sizes)
-            if not sizes.settled:
-                frames.elsewhere = _Counted(self, sizes, frames, key)
-            elif sizes.variant is not None:
-                self._touch(sizes.variant)
-                frames.elsewhere = sizes.variant.executable.run
+            return None
+        sizes = self._sizes(expected, hints)
+        self._decide(sizes)
+        if not sizes.settled:
+            return sizes.wait
+        if sizes.variant is None:
+            return None
+        self._touch(sizes.variant)
+        return sizes.variant.executable.run
 
     def _sizes(self, expected: Expected, hints: Hints) -> _Sizes:
         size_class = self._resizing.size_class(hints)
@@ -214,21 +164,20 @@ class Variants:
                 known.settled = True
             elif known.first_seconds < inf:
                 extraction = EXTRACT_SECONDS * self._resizing.first.graph.arrays.node_count
-                known.wait = int(extraction / known.first_seconds)
+                known.wait.calls = int(extraction / known.first_seconds)
             while len(self._classes) >= KNOWN_CLASSES:
                 del self._classes[next(iter(self._classes))]
         self._classes[size_class] = known
         return known
 
-    def decide(self, sizes: _Sizes) -> None:
+    def _decide(self, sizes: _Sizes) -> None:
         """Take the next step for sizes whose calls have paid for it: look for a program, then compile it."""
-        with GATE.busy(), self._lock:
-            if sizes.settled or sizes.wait > 0:
-                return
-            if sizes.found is None:
-                self._look(sizes)
-            if sizes.found is not None and sizes.wait <= 0 and not sizes.settled:
-                self._compile(sizes, sizes.found)
+        if sizes.settled or sizes.wait.calls > 0:
+            return
+        if sizes.found is None:
+            self._look(sizes)
+        if sizes.found is not None and sizes.wait.calls <= 0 and not sizes.settled:
+            self._compile(sizes, sizes.found)
 
     def _look(self, sizes: _Sizes) -> None:
         """Extract again; settle if a program that is there will do, else say how many calls to wait."""
@@ -243,7 +192,7 @@ class Variants:
             seconds, best = known[0]
         if self._is_worth_it(seconds, found.seconds):
             sizes.found = found
-            sizes.wait = int(COMPILE_SECONDS / (seconds - found.seconds))
+            sizes.wait.calls = int(COMPILE_SECONDS / (seconds - found.seconds))
         else:
             sizes.settled, sizes.variant = True, best
 
@@ -265,63 +214,10 @@ class Variants:
             if sizes.variant is variant:
                 del self._classes[key]
                 sizes.variant = None
-        self._forget(lambda frames: frames.elsewhere == variant.executable.run)
+        self._forget(lambda way: way.run == variant.executable.run)
 
     def _touch(self, variant: Variant) -> None:
         self._programs = [*(one for one in self._programs if one is not variant), variant]
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self._programs)) or "no further program"
-
-
-def calls_to_wait(frames: ScratchFrames) -> int | None:
-    """Calls with the shapes of some frames after which a better program is looked for.
-
-    0 where the first one runs for good, None where another one runs.
-    """
-    if frames.elsewhere is None:
-        return 0
-    return frames.elsewhere.calls_left if isinstance(frames.elsewhere, _Counted) else None
-
-
-@record(frozen=True, eq=False)
-class FurtherPrograms:
-    """What can run in place of the first program of an Executable.
-
-    Attributes
-    ----------
-    variants
-        Programs that other rules make; None for none.
-    in_blocks
-        The first program with layers over rows in blocks; None where it has no such layers.
-    """
-
-    variants: Variants | None = None
-    in_blocks: InBlocks | None = None
-
-    def __bool__(self) -> bool:
-        return self.variants is not None or self.in_blocks is not None
-
-    def attach(
-        self,
-        inputs: Sequence[Variable],
-        leaves: Sequence[Variable],
-        first: Callable[..., Any],
-        forget: Callable[[Callable[[ScratchFrames], bool]], None],
-    ) -> None:
-        """Tell of the first program; see :meth:`Variants.attach`."""
-        if self.variants is not None:
-            self.variants.attach(inputs, leaves, first, forget)
-            self.variants.in_blocks = self.in_blocks
-        if self.in_blocks is not None:
-            self.in_blocks.attach(inputs, leaves)
-
-    def choose(self, key: Key, frames: ScratchFrames) -> None:
-        """Decide for shapes seen for the first time what runs in place of the first program, if anything."""
-        if self.variants is not None:
-            self.variants.choose(key, frames)
-        if self.in_blocks is not None:
-            self.in_blocks.choose(key, frames)
-
-
-FIRST_ALONE = FurtherPrograms()

@@ -104,7 +104,7 @@ def called_often(outputs: list[Variable], inputs: list[Variable], arrays: list[n
     function = compiled(inputs, outputs, 3)
     for _ in range(CALLS):
         function(*arrays)
-    assert not isinstance(function.entry, direct.FrequentCalls)
+    assert isinstance(function.entry, ChosenCalls)
     return function
 
 

@@ -4,11 +4,12 @@ import gc
 import sys
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 from callers import call_at_once
-from native_calls import as_tuple, way_of
+from native_calls import as_tuple, by_driver, way_of
 
 import esat
 from esat.codegen.ground.blas_library import one_thread
@@ -18,6 +19,7 @@ from esat.codegen.native_plan import ArraySpecification
 from esat.errors import InputError, ShapeError
 from esat.runtime import direct
 from esat.runtime.buffers import POOLED_FROM
+from esat.runtime.dispatch import CallsLeft
 
 X, Y, Z = (esat.vector(name) for name in "xyz")
 M, W = esat.matrix("m"), esat.matrix("w")
@@ -68,7 +70,6 @@ def is_native(program):
 @pytest.fixture(autouse=True)
 def few_calls(monkeypatch):
     monkeypatch.setattr(direct, "CALLS", 3)
-    monkeypatch.setattr(direct, "RETRIED_AFTER", 2)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -78,7 +79,7 @@ def test_native_calls_give_the_drivers_results(name):
     assert is_native(program)
     arrays = arrays_for(inputs, seed=1)
     before = [array.copy() for array in arrays]
-    wanted = as_tuple(program._calls.driver.call(*arrays))
+    wanted = as_tuple(by_driver(program, *arrays))
     found = as_tuple(program(*arrays))
     again = as_tuple(program(*arrays))
     for one, other, third in zip(found, wanted, again, strict=True):
@@ -140,7 +141,7 @@ def test_shapes_take_turns_until_functions_are_no_longer_made():
     for size in range(1, 20):
         data = np.linspace(0, 1, size)
         for _ in range(5):
-            np.testing.assert_array_equal(program(data), program._calls.driver.call(data))
+            np.testing.assert_array_equal(program(data), by_driver(program, data))
             if is_native(program):
                 functions.add(program.entry)
     assert 1 <= len(functions) <= direct.MAXIMUM_FUNCTIONS
@@ -239,13 +240,13 @@ def test_a_part_that_is_not_there_raises_as_before():
 def test_the_collector_of_cycles_takes_no_native_function_apart():
     program = frequent([X, Y], [X * Y + 0.75])
     tracked = [one for one in gc.get_referents(program.entry.__self__) if gc.is_tracked(one)]
-    assert [type(one) for one in tracked] == [direct.FrequentCalls]
+    assert [type(one) for one in tracked] == [partial]
 
 
 def test_threads_share_a_native_function():
     program = frequent([M], [(M - esat.mean(M, axis=0)) @ M.T])
     data = [np.random.default_rng(seed).standard_normal((5, 5)) for seed in range(4)]
-    wanted = [program._calls.driver.call(one) for one in data]
+    wanted = [by_driver(program, one) for one in data]
     wrong = []
 
     def work(number):
@@ -273,27 +274,65 @@ def test_arrays_of_this_interpreter_are_laid_out_as_expected():
 
 
 def test_native_functions_wait_until_programs_are_settled_and_no_longer(monkeypatch):
-    monkeypatch.setattr(direct, "CALLS", 20)
+    offers = [CallsLeft(50), lambda *_arguments, out=None: np.zeros(5), None]
+
+    class Undecided:
+        def offer(self, way):
+            return offers[0]
+
     program = esat.compile(esat.Graph([X], esat.exp(X) + 0.5))
+    dispatch = program._calls.dispatch
+    dispatch.candidates = (Undecided(), *dispatch.candidates)
     (data,) = arrays_for([X])
-    program(data)
-    frames = program._calls.table.records[(data.shape,)][-1]
-    others = []
-
-    def elsewhere(*arguments, out=None):
-        others.append(arguments)
-        return np.zeros(5)
-
-    frames.elsewhere = elsewhere
-    for _ in range(direct.CALLS * (direct.MAXIMUM_ATTEMPTS + 2)):
-        program(data)
-    assert others
+    for _ in range(40):
+        np.testing.assert_allclose(program(data), np.exp(data) + 0.5, rtol=1e-15)
     assert not is_native(program)
-    frames.elsewhere = None
-    for _ in range(direct.RETRIED_AFTER + 1):
-        program(data)
+    del offers[0]  # another program runs
+    shown = [program(data) for _ in range(10 + direct.CALLS)]
+    np.testing.assert_array_equal(shown[-1], np.zeros(5))
+    assert not is_native(program)
+    del offers[0]
+    longer = np.linspace(0.0, 1.0, 9)
+    for _ in range(direct.CALLS):
+        np.testing.assert_allclose(program(longer), np.exp(longer) + 0.5, rtol=1e-15)
     assert is_native(program)
-    np.testing.assert_allclose(program(data), np.exp(data) + 0.5, rtol=1e-15)
+
+
+def test_functions_of_several_shapes_are_all_reached():
+    program = esat.compile(esat.Graph([X], [esat.exp(X), X - 1.0]))
+    sizes = range(2, 2 + direct.MAXIMUM_FUNCTIONS)
+    for size in sizes:
+        for _ in range(direct.CALLS):
+            program(np.ones(size))
+    records = program._calls.table.records
+    ways = [records[(size,),][-2] for size in sizes]
+    assert all(way.is_native for way in ways)
+    assert program.entry is ways[-1].run
+    assert len({way.run for way in ways}) == len(ways)
+    for way, size in zip(ways, sizes, strict=True):
+        ran = []
+        way.run = lambda *arguments, out=None, run=way.run, ran=ran: (ran.append(1), run(*arguments))[1]
+        data = np.linspace(-1.0, 1.0, size)
+        strided = np.repeat(data, 2)[::2]  # which the function does not admit
+        for given in (data, strided):
+            found = program(given)
+            np.testing.assert_allclose(found[0], np.exp(data), rtol=1e-15)
+            np.testing.assert_array_equal(found[1], data - 1.0)
+        assert ran or way is ways[-1]
+    program(np.ones(50))
+    assert records[((50,),)][-2].run is None
+
+
+def test_measured_calls_run_the_drivers_steps():
+    program = frequent([X, Y], [esat.exp(X) * Y])
+    arrays = arrays_for([X, Y])
+    entry = program.entry
+    program.measure()
+    for _ in range(3):
+        np.testing.assert_array_equal(program(*arrays), by_driver(program, *arrays))
+    assert [step.calls for step in program.profile.steps] == [3]
+    program.measure(False)
+    assert program.entry is entry
 
 
 def training():

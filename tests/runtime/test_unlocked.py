@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 from callers import call_at_once
-from native_calls import way_of
+from native_calls import by_driver, way_of
 
 import esat
 from esat.codegen.ground.blas_library import one_thread
@@ -90,7 +90,7 @@ def test_chains_of_products_give_the_drivers_bits(dtype, single_threads):
     inputs, output, arrays = columns(dtype)
     program = frequent(compiled(inputs, output), *arrays)
     assert way_of(program) in ("native", "native with shared")
-    np.testing.assert_array_equal(program(*arrays), program._calls.driver.call(*arrays))
+    np.testing.assert_array_equal(program(*arrays), by_driver(program, *arrays))
     arrays[2][3] = np.nan
     assert np.isnan(program(*arrays)).all()
 
@@ -117,7 +117,7 @@ def test_products_of_normal_equations_are_steps(dtype, rows, single_threads):
     assert [node.op.name for node in program.graph.toposort()] == ["normal_matmul"]
     frequent(program, *arrays)
     assert way_of(program) in ("native", "native with shared")
-    np.testing.assert_array_equal(program(*arrays), program._calls.driver.call(*arrays))
+    np.testing.assert_array_equal(program(*arrays), by_driver(program, *arrays))
 
 
 def test_updates_of_large_shared_variables():
@@ -146,7 +146,7 @@ def test_calls_by_several_threads_at_once(single_threads):
     def work():
         with lock:
             operand = arrays[2] * (1.0 + next(numbers))
-        wanted, total = program._calls.driver.call(*arrays[:2], operand)
+        wanted, total = by_driver(program, *arrays[:2], operand)
         for _ in range(100):
             found, added = program(*arrays[:2], operand)
             np.testing.assert_array_equal(found, wanted)

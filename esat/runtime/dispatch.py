@@ -1,0 +1,177 @@
+"""Which code runs a call: one table, from the shapes of a call to its way, and candidates asked in turn.
+
+Every way is right for every legal call; which one runs decides only how fast. What is decided for a
+combination of shapes stands in their record (:mod:`esat.runtime.signatures`), which the driver looks up
+anyway: a later call pays one test. Candidates are, in this order, the programs of other rules
+(:mod:`esat.runtime.variants`), the program with layers over rows in blocks
+(:mod:`esat.runtime.row_blocks`), and a native function of the program (:mod:`esat.runtime.direct`). Each says
+what runs, or after how many calls it wants to be asked again, or that it has nothing for these shapes. Where
+none has, the driver's own steps run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from esat.forks import GATE
+
+if TYPE_CHECKING:
+    from esat.graph import Variable
+    from esat.runtime.direct import NativeFunctions
+    from esat.runtime.row_blocks import InBlocks
+    from esat.runtime.variants import Variants
+
+Key: TypeAlias = tuple[tuple[int, ...], ...]
+"""The shapes of inputs and shared variables."""
+Run: TypeAlias = Callable[..., Any]
+
+
+class CallsLeft:
+    """Calls until a candidate is asked again; calls of several combinations of shapes may count it down."""
+
+    __slots__ = ("calls",)
+
+    def __init__(self, calls: int = 0) -> None:
+        self.calls = calls
+
+
+class Offering(Protocol):
+    """A kind of code that may run in place of the driver's steps."""
+
+    def offer(self, way: Way, /) -> Run | CallsLeft | None:
+        """What runs calls of these shapes, when to ask again, or None for nothing."""
+
+
+class Way:
+    """The way of the calls of one combination of shapes.
+
+    Attributes
+    ----------
+    key
+        The shapes.
+    run
+        Called in place of the driver's steps; None for these.
+    is_native
+        Whether that is the driver's steps, as a native function.
+    left
+        Candidates that were not asked, or wait.
+    """
+
+    __slots__ = ("is_native", "key", "left", "run")
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.run: Run | None = None
+        self.is_native = False
+        self.left: tuple[Offering, ...] = ()
+
+    def by_driver(self, driver: Run, *arguments: Any, out: Any = None) -> Any:
+        """Call the driver, which runs its own steps for these shapes, and for others what is their way."""
+        run, self.run = self.run, None
+        try:
+            return driver(*arguments, out=out)
+        finally:
+            if self.run is None:
+                self.run = run
+
+
+class Counted:
+    """Runs one function for so many calls, and another one from then on."""
+
+    __slots__ = ("_run", "_then", "wait")
+
+    def __init__(self, wait: CallsLeft, run: Run, then: Run) -> None:
+        self.wait, self._run, self._then = wait, run, then
+
+    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+        self.wait.calls -= 1
+        run = self._run if self.wait.calls > 0 else self._then
+        return run(*arguments) if out is None else run(*arguments, out=out)
+
+
+class Dispatch:
+    """Decides about the ways of one program's calls.
+
+    Parameters
+    ----------
+    variants, in_blocks, native
+        The candidates; None for those that there are not.
+    """
+
+    def __init__(
+        self,
+        variants: Variants | None = None,
+        in_blocks: InBlocks | None = None,
+        native: NativeFunctions | None = None,
+    ) -> None:
+        self.variants, self.in_blocks, self.native = variants, in_blocks, native
+        every: tuple[Offering | None, ...] = (variants, in_blocks, native)
+        self.candidates = tuple(one for one in every if one is not None)
+        self._lock = threading.RLock()
+
+    def __bool__(self) -> bool:
+        return bool(self.candidates)
+
+    def attach(
+        self,
+        inputs: Sequence[Variable],
+        leaves: Sequence[Variable],
+        driver: Run,
+        forget: Callable[[Callable[[Way], bool]], None],
+        use: Callable[[Run], None],
+    ) -> None:
+        """Tell of the program.
+
+        Parameters
+        ----------
+        inputs, leaves
+            Its inputs, and the variables whose shapes make a key.
+        driver
+            Runs its calls.
+        forget
+            Drops the records of shapes whose way fits a test: they count as not seen.
+        use
+            Told of a native function that the next calls shall try first.
+        """
+        self._driver = driver
+        if self.variants is not None:
+            self.variants.attach(inputs, leaves, forget)
+        if self.in_blocks is not None:
+            self.in_blocks.attach(inputs, leaves)
+        if self.native is not None:
+            self.native.use = use
+
+    def begin(self, way: Way) -> None:
+        """Decide for shapes that are seen for the first time."""
+        way.left = self.candidates
+        self._settle(way)
+
+    def _settle(self, way: Way) -> None:
+        """Ask the candidates that are left, until one has something to run, or wants to wait."""
+        with GATE.busy(), self._lock:
+            way.run = None
+            while way.left:
+                offer = way.left[0].offer(way)
+                if isinstance(offer, CallsLeft):
+                    way.run = Counted(
+                        offer, partial(way.by_driver, self._driver), partial(self._decide_and_run, way)
+                    )
+                    return
+                way.left = () if offer is not None else way.left[1:]
+                way.run = offer
+
+    def _decide_and_run(self, way: Way, *arguments: Any, out: Any = None) -> Any:
+        if isinstance(way.run, Counted) or way.left:  # else another thread has decided
+            self._settle(way)
+        if isinstance(way.run, Counted):
+            return way.by_driver(self._driver, *arguments, out=out)
+        return self._driver(*arguments, out=out)
+
+    def calls_to_wait(self, way: Way) -> int | None:
+        """Calls after which another program is looked for; 0 for never, None where another one runs."""
+        if isinstance(way.run, Counted):
+            return 0 if way.left[0] is self.native else max(way.run.wait.calls, 1)
+        return 0 if way.run is None or way.is_native else None
