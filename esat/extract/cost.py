@@ -34,6 +34,7 @@ from esat.ops.contraction import MATMUL, MatMul
 from esat.ops.index.write import PartWrite
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.structured import PRODUCTS, StructuredProduct
+from esat.ops.normalization import ELEMENTWISE, FLOPS, NORMALIZATIONS
 from esat.ops.reduction import REDUCERS
 
 Sizes = tuple[int, ...]
@@ -43,31 +44,18 @@ _LEAVES, _VIEWS = ("In", "K", "Array"), ("DimShuffle", "Output")
 PRICED_WITHOUT_ATTRIBUTES = frozenset({*_LEAVES, *_VIEWS})
 """Constructors whose prices do not depend on their attributes."""
 _VIEW_SECONDS = 2.0e-8
-# Operations an element, in additions.
-REDUCTION_FLOPS = {
-    reducer.constructor: reducer.flops for reducer in REDUCERS if reducer.constructor != "LogSumExp"
+REDUCING = {
+    **{reducer.constructor: (reducer.flops, reducer.elementwise) for reducer in REDUCERS},
+    **dict.fromkeys(NORMALIZATIONS.values(), (FLOPS, ELEMENTWISE)),
 }
-# An exponential, a maximum, a sum, and the quotient or difference.
-_NORMALIZATIONS = ("Softmax", "LogSoftmax", "LogSumExp")
-REDUCING = frozenset({*REDUCTION_FLOPS, *_NORMALIZATIONS})
-"""Constructors of what kernels compute by loops over an operand, besides elementwise ops."""
-_EXPONENTIAL_FLOPS = 10.0
+"""Constructors of what kernels compute by loops over an operand, besides elementwise ops -> additions an
+element, and those of what is computed of each besides."""
 _WITH_BLAS = ("float32", "float64", "complex64", "complex128")
 _WITHOUT_KERNELS = ("float16", "complex64", "complex128")
 _SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against kernels
 # A routine works in blocks if it does more operations on each of n numbers than this times log2(n).
 _BLOCKED_FLOPS = 1.5
 _BLOCKED_SHARE = 0.15  # of the rate of matrix products that factorizations and the like reach
-# Of the rate of kernels, what products of a sparse matrix with a dense one reach.
-_SPARSE_SHARES = {
-    "StructuredDot": 0.25,
-    "Usmm": 0.25,
-    "UsmmProduct": 0.25,
-    "SparseBilinear": 0.25,
-    "SquaresAndBilinear": 0.25,
-    "SquaresAndQuadratic": 0.25,
-    "SampledValues": 0.08,
-}
 _SPARSE_CALL = 1.0e-5  # seconds that SciPy takes to look at a sparse matrix and to make one, besides
 _BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
 # The shorter the axes, the further a product stays below its rate; a batch of short ones at most so far.
@@ -164,9 +152,8 @@ class CostModel:
     def reducing(self, constructor: str, operand: Value) -> float:
         """Seconds to reduce or normalize an operand that is in cache."""
         rate = self.machine.reduction_rate * self._speedup(operand.itemsize)
-        if constructor in _NORMALIZATIONS:
-            return 2.0 * operand.size / rate + self.arithmetic(_EXPONENTIAL_FLOPS, operand)
-        return operand.size * REDUCTION_FLOPS[constructor] / rate
+        flops, elementwise = REDUCING[constructor]
+        return operand.size * flops / rate + (self.arithmetic(elementwise, operand) if elementwise else 0.0)
 
     def _speedup(self, itemsize: int) -> float:
         """Elements a second against those of 8 bytes."""
@@ -279,8 +266,8 @@ class CostModel:
         numbers = work.bytes / 8.0
         blocked = work.flops > _BLOCKED_FLOPS * numbers * log2(max(numbers, 2.0))
         rate = _BLOCKED_SHARE * machine.matrix_rate if blocked else machine.library_rate
-        if op.constructor in _SPARSE_SHARES:
-            rate = _SPARSE_SHARES[op.constructor] * machine.element_rate
+        if work.share:
+            rate = work.share * machine.element_rate
         memory = work.bytes / machine.bandwidth(work.bytes)
         fixed = machine.library_call + (_SPARSE_CALL if op.family is Family.SPARSE and work.bytes else 0.0)
         return work.calls * fixed + work.flops / rate + memory

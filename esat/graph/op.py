@@ -48,11 +48,15 @@ class Work:
         Bytes that must move between memory and the processor.
     calls
         Calls into a library or the interpreter, each with its own overhead.
+    share
+        Share of the rate of kernels that the operations reach, where a routine was measured against that; 0
+        for the rates of libraries.
     """
 
     flops: float
     bytes: float
     calls: int = 0
+    share: float = 0.0
 
 
 class Op:

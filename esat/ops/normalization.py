@@ -21,6 +21,8 @@ from esat.records import record
 
 NORMALIZATIONS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
 """Name in the tensor API -> constructor."""
+FLOPS, ELEMENTWISE = 2.0, 10.0
+"""Cost of one element in additions: of a maximum and a sum, and of an exponential, by vectors."""
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -111,7 +113,7 @@ class Normalization(Op):
     ) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(outputs[0], dtype=np.float64))
-        return Work(flops=20.0 * size, bytes=general.bytes, calls=1)
+        return Work(flops=(FLOPS + ELEMENTWISE) * size, bytes=general.bytes, calls=1)
 
     def __str__(self) -> str:
         return f"{self.name}{{{','.join(map(str, self.axes))}}}"

@@ -48,6 +48,8 @@ class Reducer:
         ``reduce``, or ``argreduce`` for an int64 index.
     flops
         Cost of one element in additions.
+    elementwise
+        Cost of what is computed of each element besides, by vectors.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Reducer:
     gradient: Gradient | None = None
     typing: str = "reduce"
     flops: float = 1.0
+    elementwise: float = 0.0
 
     def __reduce__(self) -> str:
         """Pickled as the constant of this module that it is: it holds functions."""
@@ -159,7 +162,8 @@ class Reduction(Op):
     ) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(inputs[0], dtype=np.float64))
-        return Work(flops=self.reducer.flops * size, bytes=general.bytes, calls=0)
+        flops = self.reducer.flops + self.reducer.elementwise
+        return Work(flops=flops * size, bytes=general.bytes, calls=0)
 
     def __str__(self) -> str:
         axes = ",".join(map(str, self.axes))
@@ -323,7 +327,8 @@ LOGSUMEXP = Reducer(
     None,
     lambda dtype: -np.inf,
     _logsumexp_gradient,
-    flops=20.0,
+    flops=2.0,
+    elementwise=10.0,  # an exponential
 )
 
 REDUCERS = (SUM, PROD, MAX, MIN, ANY, ALL, ARGMAX, ARGMIN, LOGSUMEXP)

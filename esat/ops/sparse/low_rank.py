@@ -19,7 +19,7 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.contraction import MATMUL, swap_last_axes
 from esat.ops.reduction import SUM, reduce
 from esat.ops.sparse.products import STRUCTURED_DOT, USMM, ProductOp
-from esat.ops.sparse.record import Kind, bytes_of, count, dense_type, match
+from esat.ops.sparse.record import WITH_DENSE, Kind, bytes_of, count, dense_type, match
 from esat.ops.sparse.structure import Cotangents
 from esat.ops.sparse.sums import DTYPES, SPARSE_BILINEAR, SQUARES_AND_BILINEAR
 from esat.records import record
@@ -149,6 +149,7 @@ def _work(
         flops=flops,
         bytes=sum(bytes_of(shape, size) for shape, size in zip(moved, itemsizes, strict=False)),
         calls=1,
+        share=WITH_DENSE,
     )
 
 

@@ -18,6 +18,7 @@ from esat.ops.contraction import swap_last_axes
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.reduction import SUM, reduce
 from esat.ops.sparse.record import (
+    WITH_DENSE,
     Kind,
     SparseOp,
     count,
@@ -106,7 +107,7 @@ class StructuredDot(ProductOp):
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
     ) -> Work:
         general = SparseOp.work(self, inputs, outputs, itemsizes)
-        return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1])
+        return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1], share=WITH_DENSE)
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -151,7 +152,8 @@ class SampledValues(ProductOp):
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
     ) -> Work:
         general = SparseOp.work(self, inputs, outputs, itemsizes)
-        return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1])
+        # Columns of the second factor are read one after the other.
+        return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1], share=0.08)
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -315,7 +317,8 @@ class Usmm(ProductOp):
         general = SparseOp.work(self, inputs, outputs, itemsizes)
         # What is added is read in passing, as by the fused sum that would stand there instead.
         added = itemsizes[3] * float(np.prod(inputs[3], dtype=np.float64))
-        return replace(general, flops=2.0 * count(inputs[1]) * inputs[2][1], bytes=general.bytes - added)
+        flops = 2.0 * count(inputs[1]) * inputs[2][1]
+        return replace(general, flops=flops, bytes=general.bytes - added, share=WITH_DENSE)
 
 
 STRUCTURED_DOT = StructuredDot()

@@ -21,6 +21,8 @@ EXPECTED_DENSITY = 0.01
 Kind: TypeAlias = int | Literal["sparse"]
 """What an operand is: a sparse matrix, or a dense array of so many axes."""
 
+WITH_DENSE = 0.25
+"""Share of the rate of kernels that products of a sparse matrix with a dense one reach."""
 INDEX_BYTES = 4
 """Of the row or column that SciPy stores with each value."""
 

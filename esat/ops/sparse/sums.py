@@ -18,7 +18,7 @@ from esat.ops.sparse.products import (
     STRUCTURED_DOT,
     ProductOp,
 )
-from esat.ops.sparse.record import Kind, bytes_of, count, dense_type, match
+from esat.ops.sparse.record import WITH_DENSE, Kind, bytes_of, count, dense_type, match
 from esat.ops.sparse.sampling import sampled
 from esat.ops.sparse.structure import SPARSE_TRANSPOSE, STORED_VALUES, Cotangents
 from esat.records import record
@@ -81,7 +81,8 @@ class SparseBilinear(ProductOp):
     ) -> Work:
         moved = sum(bytes_of(shape, size) for shape, size in zip(inputs, itemsizes, strict=False))
         # What follows a row's product takes no time of its own: the next row's values are on their way.
-        return Work(flops=2.0 * count(inputs[0]) * inputs[1][1], bytes=moved, calls=1)
+        flops = 2.0 * count(inputs[0]) * inputs[1][1]
+        return Work(flops, moved, calls=1, share=WITH_DENSE)
 
 
 @record(frozen=True, eq=False, repr=False)
