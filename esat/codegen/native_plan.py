@@ -76,12 +76,15 @@ class RoutineStep:
     refusal
         Of an integer of so many bits that is 0 afterwards, unless the function refuses the values: the call
         then goes elsewhere. None for a function that takes any.
+    returns_status
+        Whether it returns an integer of 32 bits, which is 0 unless it could not do its work.
     """
 
     address: int
     pointers: tuple[Place, ...]
     refusal: tuple[Place, int] | None = None
     integers: tuple[int, ...] = ()
+    returns_status: bool = False
 
 
 @record(frozen=True)

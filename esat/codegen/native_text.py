@@ -159,7 +159,11 @@ class NativeStepWriter(BodyWriter):
     def _call_routine(self, step: RoutineStep) -> None:
         arguments = [f"ptr {self.address(place)}" for place in step.pointers]
         arguments += [f"i64 {number}" for number in step.integers]
-        self.line(f"call void {pointer(step.address)}({', '.join(arguments)})")
+        called = f"{pointer(step.address)}({', '.join(arguments)})"
+        if step.returns_status:
+            self._go_on_if(self.value(f"icmp eq i32 {self.value(f'call i32 {called}')}, 0"))
+        else:
+            self.line(f"call void {called}")
         if step.refusal is not None:
             place, bits = step.refusal
             found = self.value(f"load i{bits}, ptr {self.address(place)}")

@@ -11,6 +11,7 @@ from esat.ops.assume import Assume
 from esat.ops.contraction import MatMul
 from esat.ops.control import After, Assert, IfElse, SpecifyShape
 from esat.ops.creation import Alloc
+from esat.ops.cumulative import Cumulative
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
@@ -22,6 +23,8 @@ from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
+from esat.ops.searching import SearchSorted
+from esat.ops.sorting import Sort
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape
 from esat.phases.group import Group
@@ -36,10 +39,11 @@ ROUTINES: frozenset[type[Op]] = frozenset(
     {
         *(AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
         *(Cholesky, Solve, SolveTriangular, CholeskySolve, Inverse, Determinant, SignLogDeterminant),
+        *(Sort, Cumulative, SearchSorted),
         *(Eigenvectors, Eigenvalues, SVD, SingularValues, QR, LU),
     }
 )
-"""Ops that are functions of BLAS and LAPACK, or kernels with such calls, besides products of matrices."""
+"""Ops that are functions of libraries, or kernels with such calls, besides products of matrices."""
 NATIVE_OPS = VIEWS | COPIES | ROUTINES
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from llvmlite import binding
 
 from esat.codegen.ground.engines import engine_of, initialize
+from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
+from esat.codegen.ground.machine_text import function_at
 from esat.codegen.native_call import NativeRecipe
 from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
 from esat.errors import CompileError
@@ -26,8 +28,6 @@ LARGEST = 1 << 21
 _BOUNDARY = 64
 """Memory is as far from a cache line's boundary as it was: results do not depend on it, but times do."""
 _PACKAGES = ("scipy", "numpy")
-_OWN = "esat"
-"""Whose functions products of small matrices are."""
 
 
 class NotRecordedError(Exception):
@@ -150,11 +150,10 @@ class _Encoder:
 
     def _routine(self, address: int) -> list[Any]:
         from esat.codegen.matmul.small_products import named_functions
-        from esat.codegen.matmul.unrolled_products import product_at
 
-        product = product_at(address)
-        if product is not None:
-            return [_OWN, [getattr(product, one.name) for one in fields(product)]]
+        function = function_at(address)
+        if function is not None:
+            return [type(function).__name__, [getattr(function, one.name) for one in fields(function)]]
         for package in _PACKAGES:
             name = named_functions(package).get(address)
             if name is not None:
@@ -323,8 +322,9 @@ def _routine_address(package: Any, name: Any) -> int:
     from esat.codegen.matmul.small_products import address_named
     from esat.codegen.matmul.unrolled_products import UnrolledProduct
 
-    if package == _OWN:
-        return UnrolledProduct(*name).address()
+    for kind in (UnrolledProduct, StableSort, RunningLine, SortedSearch):
+        if package == kind.__name__:
+            return kind(*name).address()
     address = address_named(name, package)
     if address is None:
         raise CompileError(f"{package} has no {name}")

@@ -16,6 +16,7 @@ from esat.ops.assume import Assume
 from esat.ops.contraction import MatMul
 from esat.ops.control import After, Assert, IfElse, SpecifyShape
 from esat.ops.creation import Alloc
+from esat.ops.cumulative import Cumulative
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
@@ -28,6 +29,8 @@ from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
+from esat.ops.searching import SearchSorted
+from esat.ops.sorting import Sort
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape
 from esat.phases.native import is_constant
@@ -45,6 +48,7 @@ from esat.runtime.native_linalg import (
     solved,
     triangular_solved,
 )
+from esat.runtime.native_lines import running_lines, searched, sorted_lines
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native_products import product, row_blocks, rows_product
 from esat.runtime.program import Program
@@ -256,6 +260,9 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         Inverse: inverse,
         Determinant: determinant,
         SignLogDeterminant: determinant,
+        Sort: sorted_lines,
+        Cumulative: running_lines,
+        SearchSorted: searched,
         Eigenvectors: eigenvectors,
         Eigenvalues: eigenvectors,
         SVD: singular_values,

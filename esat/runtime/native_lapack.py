@@ -128,6 +128,20 @@ def matrices(
     numbers = [2] * len(views) if ranks is None else ranks
     first = len(node.inputs)
     batch = views[first].shape[: len(views[first].shape) - numbers[first]]
+    return each(memory, views, numbers, batch, steps)
+
+
+def each(
+    memory: NativeMemory,
+    views: Sequence[NativeView],
+    numbers: Sequence[int],
+    batch: Sequence[int],
+    steps: Callable[..., list[Step]],
+) -> list[Step]:
+    """What is done with each element of batches, which are broadcast to the axes of ``batch``, none empty.
+
+    ``numbers`` says how many last axes of each view are no batch's.
+    """
     if int(np.prod(batch, dtype=np.int64)) == 1:
         return steps(*(element(view, rank) for view, rank in zip(views, numbers, strict=True)))
     cursors, elements = [], []
@@ -141,7 +155,7 @@ def matrices(
             cursors.append((number, view.place, strides))
             one = replace(one, place=Place("chosen", number), within=view)
         elements.append(one)
-    return [RepeatedSteps(batch, tuple(cursors), tuple(steps(*elements)))]
+    return [RepeatedSteps(tuple(batch), tuple(cursors), tuple(steps(*elements)))]
 
 
 def element(view: NativeView, rank: int) -> NativeView:

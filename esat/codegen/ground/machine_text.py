@@ -1,4 +1,4 @@
-"""Functions written as LLVM's text, compiled for this machine when they are first needed."""
+"""Functions in machine code that descriptions make: their addresses, and descriptions by these."""
 
 from __future__ import annotations
 
@@ -7,12 +7,37 @@ from typing import Any
 from llvmlite import binding
 
 from esat.native.host import target_machine
+from esat.records import record
 
 _engines: list[Any] = []
+_addresses: dict[HostFunction, int] = {}
 
 
-def host_function(text: str) -> int:
-    """The address of the function ``run`` of a module; its code stays as long as the process."""
+@record(frozen=True)
+class HostFunction:
+    """Base of frozen records that describe a function, which is made when it is first needed.
+
+    Another process finds the same function by the name of the record's class and its fields.
+    """
+
+    def make(self) -> int:
+        """The address of the function, which stays as long as the process."""
+        raise NotImplementedError
+
+    def address(self) -> int:
+        """The address of the function; always the same."""
+        if self not in _addresses:
+            _addresses[self] = self.make()
+        return _addresses[self]
+
+
+def function_at(address: int) -> HostFunction | None:
+    """What describes the function at an address; None for others."""
+    return next((function for function, place in _addresses.items() if place == address), None)
+
+
+def compiled(text: str) -> int:
+    """The address of the function ``run`` of a module of LLVM's text; its code stays."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(text), target_machine())

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.ground.machine_text import host_function
+from esat.codegen.ground.machine_text import HostFunction, compiled
 from esat.graph.op import Array
 from esat.records import record
 
@@ -25,8 +25,12 @@ _KINDS = {"float32": "float", "float64": "double"}
 
 
 @record(frozen=True)
-class UnrolledProduct:
+class UnrolledProduct(HostFunction):
     """A product ``(rows, inner) @ (inner, columns)`` of matrices with strides in elements.
+
+    The function takes pointers to the first elements of the two matrices and of the result, which lies in C
+    order and shares memory with neither; a number of such products, which is not 0; and the bytes from one
+    matrix to the next, of each of the two. Results follow one another.
 
     Attributes
     ----------
@@ -40,21 +44,8 @@ class UnrolledProduct:
     right: tuple[int, int]
     swapped: bool = False
 
-    def address(self) -> int:
-        """Of a function that takes pointers to the first elements of the two matrices and of the result,
-        which lies in C order and shares memory with neither; a number of such products, which is not 0; and
-        the bytes from one matrix to the next, of each of the two. Results follow one another."""
-        if self not in _addresses:
-            _addresses[self] = host_function(_text(self))
-        return _addresses[self]
-
-
-_addresses: dict[UnrolledProduct, int] = {}
-
-
-def product_at(address: int) -> UnrolledProduct | None:
-    """The product whose function has this address."""
-    return next((product for product, place in _addresses.items() if place == address), None)
+    def make(self) -> int:
+        return compiled(_text(self))
 
 
 def multiply_unrolled(largest: int, left: Array, right: Array, output: Array) -> bool:

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from esat.codegen.matmul.unrolled_products import multiply_unrolled, product_at, unrolled_product
+from esat.codegen.ground.machine_text import function_at
+from esat.codegen.matmul.unrolled_products import multiply_unrolled, unrolled_product
 
 SIZES = [
     (1, 1, 1),
@@ -83,6 +84,6 @@ def test_others_are_left_alone():
 
 def test_addresses_are_known():
     product = unrolled_product("float64", (2, 2), (2, 1), (2, 2), (2, 1), 512)
-    assert product_at(product.address()) is product
+    assert function_at(product.address()) is product
     assert product.address() == product.address()
-    assert product_at(0) is None
+    assert function_at(0) is None
