@@ -18,7 +18,7 @@ from esat.errors import ModeError
 from esat.gpu.device import Device, DeviceArray, cuda_device
 from esat.gpu.emulator import run_launches
 from esat.gpu.launches import VECTOR_BYTES, Launches, LaunchVariant
-from esat.gpu.printing import UnprintableError, print_launches, sizes_in, variant_for
+from esat.gpu.printing import UnprintableError, is_printable, print_launches, sizes_in, variant_for
 from esat.gpu.printing.source import stored
 from esat.gpu.stand_in import StandIn, launched
 from esat.gpu.toolchain import default_toolchain
@@ -162,8 +162,12 @@ class CudaKernels:
         return None
 
     def overwritable(self, group: Group) -> Sequence[tuple[Variable, Variable]]:
-        """Pairs of an output and an input whose memory it may take: only the thread that writes has read."""
-        return self._lowered.overwritable(group)
+        """Pairs of an output and an input whose memory it may take: nothing reads it after that."""
+        return [
+            (output, source)
+            for output, source in self._lowered.overwritable(group)
+            if is_printable(self._lowered.in_place(group, {output: source}))
+        ]
 
     def compile(self, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
         """The kernel of a group, whose functions take arrays of the device."""

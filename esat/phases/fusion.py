@@ -28,6 +28,8 @@ from esat.records import record
 UNKNOWN_SIZE = 256
 """Assumed size of an axis whose size the type does not tell."""
 _FREE_GROWTH = 8
+BETWEEN = 32
+"""Nodes that a group may have which is made of all that lies between two nodes."""
 REPEATED_FLOPS = 4.0
 """Cost, in additions an element, of what may be computed again for each outer iteration."""
 
@@ -225,6 +227,9 @@ class _Fusion:
                     continue
                 verdict = self._judge(candidate, first, second)
                 merged = self.partition.merge(first, second) if verdict else None
+                if verdict and merged is None:
+                    merged = self._merge_between(candidate)
+                    limit = max(limit, BETWEEN)
                 if merged is not None:
                     limits[merged] = limit
                 elif verdict is not False:
@@ -233,12 +238,50 @@ class _Fusion:
                 return
             candidates = later
 
-    def _edges(self) -> Iterator[_Candidate]:
-        for position, node in enumerate(self.nodes):
+    def _merge_between(self, candidate: _Candidate) -> int | None:
+        """Merge two groups with all that lies between them, if that can be one kernel.
+
+        Of ``y = f(x)`` and ``y / norm(y)`` the way over the norm is merged first. In their turn, edges that
+        carry little come last: the quotient is part of another kernel by then, which reads ``y`` again.
+        """
+        assert self.rules is not None
+        find, limits = self.partition.find, self.rules.limits
+        between = self.partition.between(find(candidate.first), find(candidate.second))
+        groups = [find(candidate.first), *(between or ()), find(candidate.second)]
+        members = sorted(member for group in groups for member in self.partition.members[group])
+        if not between or len(members) > min(BETWEEN, limits.nodes):
+            return None
+        nodes = [self.nodes[member] for member in members]
+        if any(self.kinds[member] in ("library", "view") for member in members):
+            return None
+        if sum(map(len, self._boundary(members))) > limits.arrays or _flops(nodes) > limits.flops:
+            return None
+        if not self.rules.can_fuse(nodes):
+            return None
+        inside = sorted(self._edges(members), key=lambda edge: (-edge.saved, edge.first, edge.second))
+        merged: int | None = 0
+        while merged is not None and find(candidate.first) != find(candidate.second):
+            merged = next((made for made in map(self._merge, inside) if made is not None), None)
+        return find(candidate.first) if find(candidate.first) == find(candidate.second) else None
+
+    def _merge(self, candidate: _Candidate) -> int | None:
+        """Merge the groups of two nodes, where they are two and may be one."""
+        first, second = self.partition.find(candidate.first), self.partition.find(candidate.second)
+        if first == second or not self._judge(candidate, first, second):
+            return None
+        return self.partition.merge(first, second)
+
+    def _edges(self, readers: Sequence[int] | None = None) -> Iterator[_Candidate]:
+        """Edges within a set of nodes, by default all."""
+        among = None if readers is None else set(readers)
+        for position in range(len(self.nodes)) if readers is None else readers:
+            node = self.nodes[position]
             for variable in dict.fromkeys(node.inputs):
                 if variable not in self.computed or variable.owner is None:
                     continue
                 source = self.number[variable.owner]
+                if among is not None and source not in among:
+                    continue
                 kinds = self.kinds[source], self.kinds[position]
                 if "library" in kinds or "view" in kinds:
                     continue

@@ -66,6 +66,15 @@ class AcyclicPartition:
             self._rank[group] = rank
         return merged
 
+    def between(self, first: int, second: int) -> list[int] | None:
+        """The groups on paths from one group to another, without either; None when a search is too long."""
+        low, high = self._rank[first], self._rank[second]
+        behind = self._between(first, second, self.after, low, high)
+        ahead = self._between(second, first, self.before, low, high)
+        if behind is None or ahead is None:
+            return None
+        return sorted(set(behind) & set(ahead), key=self._rank.__getitem__)
+
     def _between(
         self, start: int, other: int, neighbours: Sequence[set[int]], low: int, high: int
     ) -> list[int] | None:

@@ -202,3 +202,17 @@ def test_calls_that_wait_for_values_are_not_recorded(device: Device) -> None:
     for _ in range(6):
         close(function(numbers(9)), np.exp(numbers(9)[numbers(9) > 0]))
     assert _replays(function) == [False]
+
+
+def test_numbers_that_are_written_over_have_been_read(device: Device) -> None:
+    """Loops that follow read a number again: it may not be overwritten before them."""
+    a, b = esat.scalar("a", dtype="float64"), esat.scalar("b", dtype="float64")
+    x = esat.vector("x", dtype="float64")
+    ends = Ends(frozenset(range(3)), "device")
+    for outputs in ([a + b, a * b], [a + x.sum(), x * a, b - a]):
+        used = [one for one in (a, b, x) if one is not x or len(outputs) == 3]
+        wanted = of_host(esat.Graph(used, outputs))(*[np.arange(3.0) if one is x else 2.5 for one in used])
+        function = compiled_for(device, esat.Graph(used, outputs), ends=ends, donated=(0, 1))
+        given = [device.upload(np.arange(3.0) if one is x else np.array(2.5)) for one in used]
+        for one, other in zip(function(*given), wanted, strict=True):
+            close(device.download(one), np.asarray(other))

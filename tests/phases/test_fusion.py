@@ -5,6 +5,7 @@ import pytest
 from effort import assert_near_linear
 
 from esat.errors import CompileError
+from esat.gpu.rules import DeviceRules
 from esat.graph import Apply, Family, FunctionGraph, TensorType, Variable
 from esat.graph.registry import op_named
 from esat.ops.contraction import matmul
@@ -50,6 +51,22 @@ def test_a_softmax_is_one_kernel(rules: Any) -> None:
     shifted = exp(x - reduce(MAX, x, 1, keepdims=True))
     softmax = shifted / reduce(SUM, shifted, 1, keepdims=True)
     assert ops_of([x], [softmax], rules) == [("kernel", ["max", "sub", "exp", "sum", "div"])]
+
+
+def test_what_reads_an_array_twice_comes_before_what_reads_its_result_elsewhere() -> None:
+    """A device gathers rows and columns apart: the quotient is part of the kernel that has the row."""
+    x = matrix("x")
+    y = exp(x)
+    quotient = y / reduce(SUM, y, 1, keepdims=True)
+    groups = ops_of([x], [quotient - reduce(SUM, quotient, 0, keepdims=True)], DeviceRules())
+    assert groups == [("kernel", ["exp", "sum", "div"]), ("kernel", ["sum", "sub"])]
+
+
+def test_what_lies_between_stays_apart_where_it_is_no_kernel(rules: Any) -> None:
+    x, w = matrix("x"), matrix("w")
+    y = exp(x)
+    groups = ops_of([x, w], [y + matmul(y, w)], rules)
+    assert groups == [("kernel", ["exp"]), ("library", ["matmul"]), ("kernel", ["add"])]
 
 
 def test_reductions_of_one_operand_share_a_kernel(rules: Any) -> None:

@@ -49,3 +49,11 @@ def test_random_merges_never_make_a_circle() -> None:
             for source in sources:
                 ends = partition.find(source), partition.find(node)
                 assert ends[0] == ends[1] or order[ends[0]] < order[ends[1]]
+
+
+def test_what_lies_between_two_groups_is_on_paths_from_one_to_the_other() -> None:
+    # 0 -> 1 -> 2 -> 4 and 0 -> 3; 5 alone
+    partition = AcyclicPartition([[], [0], [1], [0], [2], []])
+    assert partition.between(0, 4) == [1, 2]
+    assert partition.between(0, 1) == []
+    assert partition.between(3, 5) == []

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-import numpy as np
-
 from esat.codegen.kernel.loop_ir import (
     Accumulator,
     Check,
@@ -71,8 +69,8 @@ class Gathering(Body):
         apart = accumulator.value in self.kept_lanes
         with self.source.block_if(apart, f"for lane in range({self.lanes})"):
             self.write_state(accumulator, gathered, dtype, text)
-            for name, _ in place:
-                self.write_state(accumulator, name, "int64", f"int64({np.iinfo(np.int64).max})")
+            for name, _ in place:  # of the first element, which no other beats where all are the start
+                self.write_state(accumulator, name, "int64", "int64(0)")
 
     def update(self, one: Update, position: Position) -> None:
         """Take an element in."""
@@ -81,9 +79,10 @@ class Gathering(Body):
         if accumulator.kind in ("argmax", "argmin"):
             for axis in loop.axes:
                 place = position[axis] if not place else f"({place}) * n{axis} + {position[axis]}"
-        self._take(accumulator, self.value(one.operand), f"int64({place})")
+        self._take(accumulator, self.value(one.operand), f"int64({place})", ascending=True)
 
-    def _take(self, accumulator: Accumulator, operand: str, place: str) -> None:
+    def _take(self, accumulator: Accumulator, operand: str, place: str, ascending: bool = False) -> None:
+        """Take a value in; ``ascending`` where its place is behind all that the thread has seen."""
         if accumulator.kind not in ("argmax", "argmin"):
             self._combine(accumulator, operand)
             return
@@ -93,11 +92,15 @@ class Gathering(Body):
             self.read_state(accumulator, best_name, dtype),
             self.read_state(accumulator, place_name, "int64"),
         )
+        is_float = accumulator.dtype.startswith("float")
         beats, ties = f"{operand} {order} {best}", f"{operand} == {best}"
-        if accumulator.dtype.startswith("float"):  # the first NaN wins
+        if is_float and ascending:  # the first NaN wins
+            behind = "<=" if order == ">" else ">="
+            beats = f"{best} == {best} and not ({operand} {behind} {best})"
+        elif is_float:
             beats += f" or ({operand} != {operand} and {best} == {best})"
             ties = f"({ties} or ({operand} != {operand} and {best} != {best}))"
-        with source.block(f"if {beats} or ({ties} and {place} < {mine})"):
+        with source.block(f"if {beats}" + ("" if ascending else f" or ({ties} and {place} < {mine})")):
             self.write_state(accumulator, best_name, dtype, operand)
             self.write_state(accumulator, place_name, "int64", place)
 

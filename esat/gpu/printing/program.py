@@ -77,10 +77,11 @@ class _Program:
             raise UnprintableError("parts that values choose are read by the device's library")
         statements = list(self.kernel.body)
         while statements:
-            one = statements.pop(0)
-            if not isinstance(one, Loop | Tile):
-                self._alone(one, statements)
+            if alone := _leading(statements):
+                self._alone(alone)
                 continue
+            one = statements.pop(0)
+            assert isinstance(one, Loop | Tile)
             nest = nest_of(one)
             if nest.family == "full":
                 self._full(nest, statements)
@@ -89,17 +90,17 @@ class _Program:
             self.written |= {part.array for part in walk((one,)) if isinstance(part, Store)}
         return Launches(tuple(self.launches), self.workspaces)
 
-    def _alone(self, one: Statement, rest: list[Statement]) -> None:
-        """A statement outside of loops: a definition is kept in mind, stores are one launch of a thread."""
-        if not isinstance(one, Store):
-            self.known += definitions_in((one,))
-            return
-        body = Gathering(self.kernel, None, 1, self.variant.strided)
-        self._begin(body, (one,))
-        with body.source.block("if cuda.threadIdx.x == 0"):
-            body.store(one, {})
-        self._add(body, "points", 32, "1")
-        self.written.add(one.array)
+    def _alone(self, statements: Sequence[Statement]) -> None:
+        """Statements outside of loops: definitions are kept in mind, stores are one launch of a thread."""
+        stores = [one for one in statements if isinstance(one, Store)]
+        if stores:
+            body = Gathering(self.kernel, None, 1, self.variant.strided)
+            self._begin(body, statements)
+            with body.source.block("if cuda.threadIdx.x == 0"):
+                body.sequence(statements, {})
+            self._add(body, "points", 32, "1")
+            self.written |= {one.array for one in stores}
+        self.known += definitions_in(statements)
 
     def _begin(self, body: Body, statements: Sequence[Statement]) -> None:
         """What statements need of the definitions outside of loops."""
@@ -182,9 +183,7 @@ class _Program:
         grid, workspaces = print_partial(partial, nest)
         self.workspaces |= workspaces
         self._add(partial, "full", BLOCK, grid)
-        following: list[Statement] = []
-        while rest and not isinstance(rest[0], Loop | Tile):
-            following.append(rest.pop(0))
+        following = _leading(rest)
         results = {part.value: part.result_dtype for part in nest.accumulators}
         later = {operand for one in walk((*following, *rest)) for operand in operands_of(one)}
         final = Gathering(self.kernel, nest.inner, lanes, strided)
@@ -195,3 +194,11 @@ class _Program:
         self.gathered |= results
         self.known += definitions_in(following)
         self.written |= {one.array for one in following if isinstance(one, Store)}
+
+
+def _leading(statements: list[Statement]) -> list[Statement]:
+    """Take away the statements before the first loop."""
+    count = next((place for place, one in enumerate(statements) if isinstance(one, Loop | Tile)), None)
+    found = statements[:count]
+    del statements[:count]
+    return found

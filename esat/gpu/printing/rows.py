@@ -19,8 +19,11 @@ ROW_CLASSES = (8, 32, 128, 512, 1024, 2048, 4096, 8192, 10240, 16384)
 """Elements up to which a kernel is printed for rows that it holds; each loop reads longer ones again."""
 ROW_THREADS = ((1, 16), (8, 16), (32, 16), (128, 32), (256, 32), (512, 40))
 """Threads that share a row, and how many words of 4 bytes each may hold in registers."""
-LONG_ROW_THREADS = 512
-"""Threads that share a row that they do not hold."""
+UNHELD_ROW_THREADS = ((1, 16), (8, 32), (32, 128), (128, 128))
+"""The same where nothing is held: how many words each may read. Fewer threads wait less for each other."""
+LONG_ROW_THREADS = 1024
+"""Threads that share a row too long to be held: few rows at a time, which the last-level cache still has when
+they are read again."""
 
 
 @record(frozen=True)
@@ -47,7 +50,8 @@ def plan_rows(kernel: Kernel, nest: Nest, lanes: int, longest: int) -> RowPlan:
     plain = all(one.axes == (nest.inner,) for one in nest.body if isinstance(one, Loop))
     again = _read_again(nest) if plain else {}
     words = _words_held(kernel, nest, again)
-    for threads, held in ROW_THREADS if longest else ():
+    table = ROW_THREADS if words else UNHELD_ROW_THREADS
+    for threads, held in table if longest else ():
         parts = -(-longest // (threads * lanes))
         if parts * lanes * max(words, 1) <= held:
             return RowPlan(threads, parts, again)

@@ -15,8 +15,8 @@ from esat.gpu.launches import WARP
 from esat.gpu.printing.body import Body, Position
 from esat.gpu.printing.nests import Nest
 
-LINES = 8
-"""Rows of threads in a block."""
+LINES = 4
+"""Rows of threads in a block; with more of them, each has too few loads on the way."""
 STEPS = WARP // LINES
 """Rows of a square that each thread takes."""
 
