@@ -18,11 +18,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 
@@ -32,10 +31,13 @@ from benchmarks.peers.esat_contender import executable
 from esat import Mode
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.gpu import kernels as device_kernels
+from esat.gpu.device import Device
 from esat.gpu.launches import STORED_AS, VECTOR_BYTES, Launch, LaunchVariant
 from esat.gpu.printing import print_launches
 from esat.gpu.stand_in import StandIn
 from esat.gpu.toolchain import Cubin, Toolchain, default_toolchain
+from esat.phases.group import Group
+from esat.runtime.kernels import LoweredGroups
 
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 LOOKED_INTO = (9, 0)
@@ -118,28 +120,22 @@ def vector_bits(launch: Launch, name: str) -> int:
     return max((8 * int(lanes) * np.dtype(dtypes[array]).itemsize for lanes, array in found), default=0)
 
 
-@contextmanager
-def watched() -> Iterator[list[Kernel]]:
-    """All kernels that are lowered for a device meanwhile."""
-    lower, found = device_kernels.lower, []
-
-    def watching(group):
-        kernel = lower(group)
-        if kernel not in found:
-            found.append(kernel)
-        return kernel
-
-    device_kernels.lower = watching
-    try:
-        yield found
-    finally:
-        device_kernels.lower = lower
-
-
 def kernels(case: Case, dtype: str) -> list[Kernel]:
     """The kernels of a program for a device, which needs to be none: nothing is run."""
-    sys.modules["cupy"] = cast(Any, StandIn())
-    with watched() as found:
+    found: list[Kernel] = []
+
+    class Watching(LoweredGroups):
+        def kernel(self, group: Group) -> Kernel:
+            kernel = super().kernel(group)
+            if kernel not in found:
+                found.append(kernel)
+            return kernel
+
+    device = Device(StandIn())
+    with (
+        patch.object(device_kernels, "LoweredGroups", Watching),
+        patch.object(device_kernels, "usable_device", lambda or_emulated=False: device),
+    ):
         executable(case, dtype, Mode("fast_run", device="cuda"))
     return found
 
