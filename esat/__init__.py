@@ -71,13 +71,16 @@ from esat.errors import (
 )
 from esat.frontend import activations as _activations
 from esat.frontend import assembling as _assembling
+from esat.frontend import bits as _bits
 from esat.frontend import creation as _creation
 from esat.frontend import elementwise as _elementwise
+from esat.frontend import histograms as _histograms
 from esat.frontend import linear as _linear
 from esat.frontend import names as _names
 from esat.frontend import nans as _nans
 from esat.frontend import numeric as _numeric
 from esat.frontend import pieces as _pieces
+from esat.frontend import places as _places
 from esat.frontend import polynomials as _polynomials
 from esat.frontend import reductions as _reductions
 from esat.frontend import running as _running
@@ -90,10 +93,12 @@ from esat.frontend import tensor as _tensor
 from esat.frontend import transformations as _transformations
 from esat.frontend.activations import *  # noqa: F403
 from esat.frontend.assembling import *  # noqa: F403
+from esat.frontend.bits import *  # noqa: F403
 from esat.frontend.creation import *  # noqa: F403
 from esat.frontend.einsum import einsum
 from esat.frontend.elementwise import *  # noqa: F403
 from esat.frontend.graph import Graph
+from esat.frontend.histograms import *  # noqa: F403
 from esat.frontend.indexing import getitem, inc_subtensor, set_subtensor, take, take_along_axis
 from esat.frontend.linear import *  # noqa: F403
 from esat.frontend.methods import astype, shape, size, trace
@@ -103,6 +108,7 @@ from esat.frontend.nans import *  # noqa: F403
 from esat.frontend.numeric import *  # noqa: F403
 from esat.frontend.numpy_calls import register_numpy_calls as _register_numpy_calls
 from esat.frontend.pieces import *  # noqa: F403
+from esat.frontend.places import *  # noqa: F403
 from esat.frontend.polynomials import *  # noqa: F403
 from esat.frontend.reductions import *  # noqa: F403
 from esat.frontend.running import *  # noqa: F403
@@ -179,9 +185,9 @@ __all__ = [
     "take_along_axis", "trace", "verify_grad",
 ]  # fmt: skip
 for _part in (
-    _activations, _assembling, _creation, _elementwise, _linear, _names, _nans, _numeric, _pieces,
-    _polynomials, _reductions, _running, _searching, _sequences, _sets, _shaping, _statistics,
-    _tensor, _transformations,
+    _activations, _assembling, _bits, _creation, _elementwise, _histograms, _linear, _names, _nans, _numeric,
+    _pieces, _places, _polynomials, _reductions, _running, _searching, _sequences, _sets, _shaping,
+    _statistics, _tensor, _transformations,
 ):  # fmt: skip
     _shadowed = {*__all__}.intersection(_part.__all__)
     if _shadowed:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from esat.frontend import eigenvalues as _eigenvalues
 from esat.frontend import linalg_functions as _functions
 from esat.frontend import matrices as _matrices
 from esat.frontend import norms as _norms
+from esat.frontend import tensor_equations as _tensor_equations
+from esat.frontend.eigenvalues import *  # noqa: F403
 from esat.frontend.linalg_functions import *  # noqa: F403
 from esat.frontend.linear import kron, matmul
 from esat.frontend.matrices import *  # noqa: F403
 from esat.frontend.norms import *  # noqa: F403
 from esat.frontend.shaping import matrix_transpose
+from esat.frontend.tensor_equations import *  # noqa: F403
 
 __all__ = ["kron", "matmul", "matrix_transpose"]
-__all__ += _functions.__all__ + _matrices.__all__ + _norms.__all__
+__all__ += _eigenvalues.__all__ + _functions.__all__ + _matrices.__all__ + _norms.__all__
+__all__ += _tensor_equations.__all__

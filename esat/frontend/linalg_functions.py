@@ -13,6 +13,7 @@ import numpy as np
 
 from esat.errors import CallError, DtypeError, MatrixShapeError, ParameterError, ShapeError, describe
 from esat.frontend import reductions
+from esat.frontend.eigenvalues import eigh, eigvalsh
 from esat.frontend.linear import dot, matmul
 from esat.frontend.shaping import expand_dims, flip, swapaxes
 from esat.graph.arguments import elements_of
@@ -29,7 +30,7 @@ from esat.ops.linalg.functions import BLOCK_DIAGONAL, EXPONENTIAL
 from esat.ops.linalg.inverse import DETERMINANT, INVERSE, SLOGDET, PseudoInverse
 from esat.ops.linalg.record import check_matrices, check_square, inexact_operands
 from esat.ops.linalg.solve import SOLVE, CholeskySolve, SolveTriangular
-from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues, Triangle
+from esat.ops.linalg.spectral import SVD, SingularValues
 from esat.ops.shape import size_of
 from esat.ops.sorting import argsort, sort
 
@@ -38,8 +39,6 @@ __all__ = [
     "cho_solve",
     "cholesky",
     "det",
-    "eigh",
-    "eigvalsh",
     "expm",
     "inv",
     "lstsq",
@@ -171,13 +170,6 @@ class SlogdetResult(NamedTuple):
     logabsdet: Variable
 
 
-class EighResult(NamedTuple):
-    """Ascending eigenvalues, and orthonormal eigenvectors in columns."""
-
-    eigenvalues: Variable
-    eigenvectors: Variable
-
-
 class SVDResult(NamedTuple):
     """Left singular vectors in columns, descending singular values, right singular vectors in rows."""
 
@@ -267,21 +259,6 @@ def det(a: Any) -> Variable:
 def slogdet(a: Any) -> SlogdetResult:
     """Sign and natural logarithm of the absolute value of the determinant; 0 and -inf where singular."""
     return SlogdetResult(*SLOGDET(a))
-
-
-def eigh(a: Any, UPLO: Triangle = "L") -> EighResult:  # noqa: N803
-    """Ascending eigenvalues ``(..., n)`` and orthonormal eigenvectors, in columns, of Hermitian matrices.
-
-    Only the triangle ``UPLO`` is read. The gradient is the one along Hermitian changes; that by vectors
-    takes distinct eigenvalues.
-    """
-    return EighResult(*Eigenvectors(UPLO)(a))
-
-
-def eigvalsh(a: Any, UPLO: Triangle = "L") -> Variable:  # noqa: N803
-    """Ascending eigenvalues ``(..., n)`` of Hermitian matrices, of which the triangle ``UPLO`` is read."""
-    result: Variable = Eigenvalues(UPLO)(a)
-    return result
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:

@@ -30,9 +30,9 @@ from esat.ops.reduction import ALL, reduce
 from esat.ops.shape import sizes_of
 
 __all__ = [
-    "allclose", "angle", "around", "array_equal", "clip", "divmod", "expit", "fabs", "fix", "float_power",
-    "heaviside", "isclose", "iscomplex", "isneginf", "isposinf", "isreal", "modf", "nan_to_num", "round",
-    "select", "sinc",
+    "allclose", "angle", "around", "array_equal", "array_equiv", "clip", "divmod", "expit", "fabs",
+    "fix", "float_power", "heaviside", "isclose", "iscomplex", "isneginf", "isposinf", "isreal", "modf",
+    "nan_to_num", "round", "select", "sinc",
 ]  # fmt: skip
 
 
@@ -114,6 +114,22 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Variable:
         equal = logical_or(equal, logical_and(ne(first, first), ne(second, second)))
     whole = reduce(ALL, equal)
     result: Variable = ifelse(functools.reduce(logical_and, same), whole, False) if same else whole
+    return result
+
+
+def array_equiv(a1: Any, a2: Any) -> Variable:
+    """Whether two arrays broadcast to one shape and have equal elements there; a bool scalar.
+
+    Raises
+    ------
+    ShapeError
+        At run time, where sizes that are not known when the graph is built differ.
+    """
+    first, second = as_variable(a1), as_variable(a2)
+    pairs = zip(reversed(first.tensor_type.shape), reversed(second.tensor_type.shape), strict=False)
+    if any(None not in pair and 1 not in pair and pair[0] != pair[1] for pair in pairs):
+        return as_variable(False)
+    result: Variable = reduce(ALL, eq(first, second))
     return result
 
 

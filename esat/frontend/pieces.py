@@ -9,9 +9,10 @@ import numpy as np
 
 from esat.errors import AxisError, CallError, ParameterError, ShapeError, describe
 from esat.frontend.assembling import unstack
+from esat.frontend.creation import zeros
 from esat.frontend.indexing import take_along_axis
 from esat.frontend.searching import where
-from esat.frontend.shaping import broadcast_arrays, concatenate, moveaxis, reshape, stack
+from esat.frontend.shaping import broadcast_arrays, concatenate, moveaxis, ravel, reshape, stack
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import LARGEST_SIZE
@@ -19,17 +20,24 @@ from esat.graph.variables import Variable
 from esat.ops.axes import normalize_axis
 from esat.ops.broadcasting import pad_rank
 from esat.ops.cast import cast
+from esat.ops.creation import arange
+from esat.ops.shape import size_of
 from esat.ops.sorting import argsort, sort
+from esat.ops.vectors import as_sizes
+from esat.ops.view import expand_dims
 
 __all__ = [
     "apply_along_axis",
+    "apply_over_axes",
     "argpartition",
     "block",
     "choose",
     "lexsort",
     "partition",
     "piecewise",
+    "resize",
     "rollaxis",
+    "sort_complex",
 ]
 
 
@@ -250,3 +258,61 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Variable:
         reason = f"there is no axis {start} to move before"
         raise AxisError(describe("rollaxis", [variable.type], reason))
     return moveaxis(variable, place, before - 1 if place < before else before)
+
+
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Variable:
+    """A function ``func(array, axis)`` applied along several axes, one after another, which stay with size 1.
+
+    Raises
+    ------
+    ShapeError
+        When the function leaves neither as many axes nor one less.
+    """
+    result = as_variable(a)
+    given = axes if isinstance(axes, (tuple, list)) else (axes,)
+    for one in given:
+        axis = normalize_axis("apply_over_axes", one, result.ndim)
+        found = as_variable(func(result, axis))
+        if found.ndim == result.ndim - 1:
+            found = expand_dims(found, axis)
+        if found.ndim != result.ndim:
+            reason = "the function gives an array of as many axes, or of one less"
+            raise ShapeError(describe("apply_over_axes", [result.type, found.type], reason))
+        result = found
+    return result
+
+
+def resize(a: Any, new_shape: Any) -> Variable:
+    """An array of another shape, of the elements in order, from the beginning again where there are too few.
+
+    Parameters
+    ----------
+    a
+        A Variable or array, not empty.
+    new_shape
+        An integer, or several, or scalar Variables.
+    """
+    flat = ravel(a)
+    sizes = as_sizes("resize", new_shape)
+    if flat.tensor_type.shape[0] == 0:
+        return zeros(tuple(sizes), flat.dtype)
+    count: Any = as_variable(np.int64(1))
+    for size in sizes:
+        count = count * size
+    places = op_named("mod")(arange(count), size_of(flat, 0))
+    return reshape(flat[places], tuple(sizes))
+
+
+def sort_complex(a: Any) -> Variable:
+    """The elements in ascending order along the last axis, as complex numbers.
+
+    Raises
+    ------
+    AxisError
+        For a scalar.
+    """
+    ordered = sort(a)
+    if ordered.tensor_type.kind == "c":
+        return ordered
+    small = ordered.dtype in ("int8", "int16", "uint8", "uint16")
+    return cast(ordered, "complex64" if small else "complex128")

@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 
 from esat.errors import ParameterError, ShapeError, describe
+from esat.frontend.eigenvalues import eigvals
+from esat.frontend.indexing import inc_subtensor
 from esat.frontend.linalg_functions import lstsq
 from esat.frontend.sequences import convolve, vander
-from esat.frontend.shaping import atleast_1d, concatenate
+from esat.frontend.shaping import atleast_1d, concatenate, stack
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 
-__all__ = ["polyadd", "polyder", "polyfit", "polyint", "polymul", "polysub"]
+__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "roots"]
 
 
 def _coefficients(name: str, p: Any) -> tuple[Variable, int]:
@@ -29,6 +31,92 @@ def _coefficients(name: str, p: Any) -> tuple[Variable, int]:
 def polymul(a1: Any, a2: Any) -> Variable:
     """The product of two polynomials."""
     return convolve(_coefficients("polymul", a1)[0], _coefficients("polymul", a2)[0])
+
+
+def polydiv(u: Any, v: Any) -> tuple[Variable, Variable]:
+    """The quotient of two polynomials, and what remains.
+
+    The remainder has one coefficient less than the divisor, or one, where NumPy leaves out leading zeros.
+    """
+    name = "polydiv"
+    (dividend, m), (divisor, n) = _coefficients(name, u), _coefficients(name, v)
+    dtype = np.result_type(dividend.dtype, divisor.dtype)
+    if dtype.kind not in "fc":
+        dtype = np.dtype("float64")
+    rest, divisor = cast(dividend, dtype), cast(divisor, dtype)
+    if m < n:
+        return as_variable(np.zeros(1, dtype)), rest
+    scale = op_named("reciprocal")(divisor[0])
+    quotient = []
+    for place in range(m - n + 1):
+        quotient.append(scale * rest[place])
+        rest = inc_subtensor(rest[place : place + n], -quotient[-1] * divisor)
+    left = rest[m - n + 1 :] if n > 1 else as_variable(np.zeros(1, dtype))
+    return stack(quotient), left
+
+
+def poly(seq_of_zeros: Any) -> Variable:
+    """The coefficients of the polynomial with these roots and a leading 1; or of the characteristic one.
+
+    Parameters
+    ----------
+    seq_of_zeros
+        A vector of a known number of roots, or a square matrix of a known size.
+
+    Returns
+    -------
+    Coefficients, complex for complex roots and for matrices, where NumPy's may be real by their values.
+
+    Raises
+    ------
+    ShapeError
+        For other arrays, or unknown sizes.
+
+    Examples
+    --------
+    >>> esat.poly([1.0, -2.0]).eval()
+    array([ 1.,  1., -2.])
+    """
+    given = atleast_1d(as_variable(seq_of_zeros))
+    values = eigvals(given) if given.ndim == 2 else given
+    zeros, count = _coefficients("poly", values)
+    if zeros.tensor_type.dtype not in ("float32", "float64", "complex64", "complex128"):
+        zeros = cast(zeros, "float64")
+    result = as_variable(np.ones(1, zeros.dtype))
+    for place in range(count):
+        result = convolve(result, stack([np.ones((), zeros.dtype), -zeros[place]]))
+    return result
+
+
+def roots(p: Any) -> Variable:
+    """The roots of a polynomial, as eigenvalues of its companion matrix; complex always.
+
+    Parameters
+    ----------
+    p
+        A vector of a known number of coefficients, the first of which is not zero: leading zeros are not
+        left out as NumPy does.
+
+    Raises
+    ------
+    ShapeError
+        When their number is not known.
+    LinearAlgebraError
+        At run time, when the first is zero.
+
+    Examples
+    --------
+    >>> esat.roots([1.0, 0.0, 4.0]).eval().round(6)
+    array([-0.+2.j,  0.-2.j])
+    """
+    coefficients, count = _coefficients("roots", p)
+    if coefficients.tensor_type.dtype not in ("float32", "float64", "complex64", "complex128"):
+        coefficients = cast(coefficients, "float64")
+    if count < 2:
+        return eigvals(np.zeros((0, 0), coefficients.dtype))
+    top = -coefficients[1:] / coefficients[0]
+    below = np.eye(count - 2, count - 1, dtype=coefficients.dtype)
+    return eigvals(concatenate([top[None], below]))
 
 
 def _combined(name: str, operation: str, a1: Any, a2: Any) -> Variable:

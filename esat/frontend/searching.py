@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, overload
 
-import numpy as np
-
 from esat.errors import CallError, DtypeError, IndexingError, ParameterError, ShapeError, describe
 from esat.frontend import reductions
-from esat.frontend.creation import linspace, zeros
+from esat.frontend.creation import zeros
 from esat.frontend.indexing import inc_subtensor, take
 from esat.frontend.numeric import clip
 from esat.frontend.shaping import concatenate, ravel, stack
@@ -20,15 +18,14 @@ from esat.ops.cast import cast
 from esat.ops.control import assert_
 from esat.ops.creation import arange
 from esat.ops.dimshuffle import dimshuffle
-from esat.ops.promotion import common_dtype
 from esat.ops.searching import Side, searchsorted
 from esat.ops.shape import element_count, size_of, sizes_of
 from esat.ops.sorting import argsort
 from esat.ops.vectors import as_sizes
-from esat.ops.view import expand_dims, reshape
+from esat.ops.view import reshape
 
 __all__ = [
-    "argwhere", "bincount", "compress", "digitize", "flatnonzero", "histogram", "histogram2d", "interp",
+    "argwhere", "bincount", "compress", "digitize", "flatnonzero", "interp",
     "isin", "nonzero", "searchsorted", "unravel_index", "where",
 ]  # fmt: skip
 
@@ -146,7 +143,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Variable:
     ShapeError
         When the bounds are no vector.
     """
-    values, bounds = _ordered_numbers("digitize", x), _ordered_numbers("digitize", bins)
+    values, bounds = ordered_numbers("digitize", x), ordered_numbers("digitize", bins)
     if bounds.tensor_type.ndim != 1:
         raise ShapeError(describe("digitize", [bounds.type], "the bounds of bins are a vector"))
     ascending = reductions.all(op_named("le")(bounds[:1], bounds[-1:]))
@@ -156,7 +153,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Variable:
     return result
 
 
-def _ordered_numbers(name: str, x: Any) -> Variable:
+def ordered_numbers(name: str, x: Any) -> Variable:
+    """Numbers that lie in bins. Raises DtypeError for complex ones."""
     variable = as_variable(x)
     if variable.tensor_type.kind == "c":
         raise DtypeError(describe(name, [variable.type], "complex numbers do not lie in bins"))
@@ -197,141 +195,6 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Variable:
     number = 1 if weights is None else cast(weights, "float64")
     counts = zeros((length,), "int64" if weights is None else "float64")
     return inc_subtensor(counts[places], number)
-
-
-def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: tuple[Any, Any] | None = None,
-    density: bool | None = None,
-    weights: Any = None,
-) -> tuple[Variable, Variable]:
-    """How many elements lie in each bin, and the bounds of the bins.
-
-    Parameters
-    ----------
-    a
-        Real numbers, of any shape.
-    bins
-        The number of bins of one width, or a vector of ascending bounds. A bin has its lower bound, the last
-        one its upper bound too.
-    range
-        Bounds of the first and the last bin; by default the smallest and the largest element, 0 and 1 where
-        there is none.
-    density
-        Whether to divide the counts by their sum and the widths of the bins.
-    weights
-        What each element counts, by default 1.
-
-    Returns
-    -------
-    Counts, int64 or of the dtype of the weights, or float64 for a density; and bounds, one more.
-
-    Raises
-    ------
-    ParameterError
-        For a number of bins less than 1.
-    DtypeError
-        For complex numbers.
-    """
-    values = ravel(_ordered_numbers("histogram", a))
-    bounds = _bounds("histogram", values, bins, range)
-    place, inside, number = _bin_of(values, bounds)
-    one = as_variable(1) if weights is None else ravel(weights)
-    counts = inc_subtensor(zeros((number,), one.tensor_type.dtype)[place], op_named("switch")(inside, one, 0))
-    if density:
-        counts = op_named("div")(op_named("div")(counts, _widths(bounds)), reductions.sum(counts))
-    return counts, bounds
-
-
-def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
-) -> tuple[Variable, Variable, Variable]:
-    """How many pairs of elements lie in each cell, and the bounds of the cells.
-
-    Parameters
-    ----------
-    x, y
-        Real numbers, as many of each.
-    bins
-        A number of bins, or a vector of bounds, for both; or a pair of them.
-    range
-        A pair of bounds for each of both, or of None.
-    density
-        Whether to divide the counts by their sum and the areas of the cells.
-    weights
-        What each pair counts, by default 1.
-
-    Returns
-    -------
-    Counts, float64, a row for each bin of ``x``; the bounds for ``x``; those for ``y``.
-
-    Raises
-    ------
-    ParameterError, DtypeError
-        As :func:`histogram`.
-
-    Examples
-    --------
-    >>> esat.histogram2d([0.0, 1.0, 1.0], [0.0, 1.0, 0.0], bins=2)[0].eval()
-    array([[1., 0.],
-           [1., 1.]])
-    """
-    pair = bins if isinstance(bins, (list, tuple)) and len(bins) == 2 else (bins, bins)
-    ranges = (None, None) if range is None else tuple(range)
-    cells, bounds = [], []
-    for values, own, limits in zip((x, y), pair, ranges, strict=True):
-        numbers = ravel(_ordered_numbers("histogram2d", values))
-        bounds.append(_bounds("histogram2d", numbers, own, limits))
-        cells.append(_bin_of(numbers, bounds[-1]))
-    (row, row_inside, rows), (column, column_inside, columns) = cells
-    one = cast(1 if weights is None else ravel(weights), "float64")
-    counted = op_named("switch")(op_named("mul")(row_inside, column_inside), one, 0)
-    counts = inc_subtensor(zeros((rows, columns), "float64")[row, column], counted)
-    if density:
-        areas = op_named("mul")(expand_dims(_widths(bounds[0]), 1), _widths(bounds[1]))
-        counts = op_named("div")(op_named("div")(counts, areas), reductions.sum(counts))
-    return counts, bounds[0], bounds[1]
-
-
-def _bin_of(values: Variable, bounds: Variable) -> tuple[Variable, Variable, Variable]:
-    """The bin of each value, whether there is one, and how many bins there are."""
-    number = op_named("sub")(size_of(bounds, 0), 1)
-    inside = op_named("mul")(op_named("ge")(values, bounds[0]), op_named("le")(values, bounds[-1]))
-    # The last bin has its upper bound, which a search would put into the next.
-    place = clip(op_named("sub")(searchsorted(bounds, values, "right"), 1), 0, op_named("sub")(number, 1))
-    return place, inside, number
-
-
-def _widths(bounds: Variable) -> Variable:
-    widths: Variable = op_named("sub")(bounds[1:], bounds[:-1])
-    return widths
-
-
-def _bounds(name: str, values: Variable, bins: Any, range: tuple[Any, Any] | None) -> Variable:
-    given = as_variable(bins)
-    if given.tensor_type.ndim == 1:
-        return given
-    if isinstance(bins, Variable) or not isinstance(bins, (int, np.integer)) or bins < 1:
-        raise ParameterError(
-            describe(name, [f"bins={bins!r}"], "bins are a positive number or a vector of bounds")
-        )
-    dtype = common_dtype(name, [*(range or ()), values])
-    if np.dtype(dtype).kind in "biu":
-        dtype = "float64"
-    lowest, highest = (cast(bound, dtype) for bound in range or _extremes(cast(values, dtype)))
-    half = op_named("switch")(op_named("eq")(lowest, highest), np.asarray(0.5, dtype), 0)
-    spaced: Variable = linspace(lowest - half, highest + half, int(bins) + 1)
-    return spaced
-
-
-def _extremes(values: Variable) -> tuple[Variable, Variable]:
-    """The smallest and the largest of some floats; 0 and 1 where there are none."""
-    if values.tensor_type.shape[0]:
-        return reductions.min(values), reductions.max(values)
-    lowest, highest = reductions.min(values, initial=np.inf), reductions.max(values, initial=-np.inf)
-    missing, switch = op_named("gt")(lowest, highest), op_named("switch")
-    return switch(missing, 0, lowest), switch(missing, 1, highest)
 
 
 def interp(

@@ -3,22 +3,29 @@ only."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
-from esat.errors import ParameterError, describe
+from esat.errors import ParameterError, ShapeError, describe
 from esat.frontend.assembling import append
 from esat.frontend.creation import full
 from esat.frontend.elementwise import isnan
 from esat.frontend.indexing import set_subtensor
+from esat.frontend.pieces import lexsort
+from esat.frontend.reductions import any
 from esat.frontend.searching import flatnonzero, isin, where
 from esat.frontend.sequences import diff
 from esat.frontend.shaping import concatenate, ravel, reshape
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.axes import normalize_axis
+from esat.ops.creation import arange
 from esat.ops.cumulative import cumsum
-from esat.ops.shape import element_count, sizes_of
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.shape import size_of, sizes_of
 from esat.ops.sorting import argsort
+from esat.ops.view import moveaxis
 
 __all__ = [
     "intersect1d",
@@ -57,19 +64,64 @@ class UniqueInverse(NamedTuple):
 
 
 class _Runs:
-    """The elements of an array in order, in runs of equal ones."""
+    """The elements of an array in order, in runs of equal ones; or its parts along an axis.
 
-    def __init__(self, ar: Any, equal_nan: bool) -> None:
+    Parameters
+    ----------
+    ar
+        The array.
+    equal_nan
+        Whether NaN equals NaN; it does not within parts along an axis.
+    axis
+        None for elements.
+
+    Raises
+    ------
+    ShapeError
+        For parts of an unknown number of elements.
+    """
+
+    def __init__(self, ar: Any, equal_nan: bool, axis: int | None) -> None:
         self.source = as_variable(ar)
-        flat = ravel(self.source)
-        self.order = argsort(flat)
-        self.sorted = flat[self.order]
-        before, after = self.sorted[:-1], self.sorted[1:]
-        new = op_named("ne")(before, after)
-        if equal_nan and self.source.tensor_type.kind in "fc":
-            new = new & ~(isnan(before) & isnan(after))
+        self.axis = None if axis is None else normalize_axis("unique", axis, self.source.tensor_type.ndim)
+        ne = op_named("ne")
+        if self.axis is None:
+            flat = ravel(self.source)
+            self.order = argsort(flat)
+            self.sorted = flat[self.order]
+            before, after = self.sorted[:-1], self.sorted[1:]
+            new = ne(before, after)
+            if equal_nan and self.source.tensor_type.kind in "fc":
+                new = new & ~(isnan(before) & isnan(after))
+        else:
+            moved = moveaxis(self.source, self.axis, 0)
+            self.order = self._order_of_parts(moved)
+            self.sorted = moved[self.order]
+            others = tuple(range(1, moved.tensor_type.ndim))
+            new = any(ne(self.sorted[:-1], self.sorted[1:]), axis=others)
         # As many as there are elements: the first of them begins a run, if there is one.
-        self.begins = concatenate([full((1,), True), new])[: self.sorted.shape[0]]
+        self.count = size_of(self.sorted, 0)
+        self.begins = concatenate([full((1,), True), new])[: self.count]
+        self.run = cumsum(self.begins.astype("int64")) - 1
+
+    def _order_of_parts(self, moved: Variable) -> Variable:
+        sizes = moved.tensor_type.shape[1:]
+        if None in sizes:
+            reason = "parts along an axis have a known number of elements"
+            raise ShapeError(describe("unique", [self.source.type], reason))
+        count = math.prod(size for size in sizes if size is not None)
+        if count == 0:
+            return arange(size_of(moved, 0))
+        flat = reshape(moved, (size_of(moved, 0), count))
+        return lexsort([flat[:, place] for place in reversed(range(count))])
+
+    def placed(self, values: Variable) -> Variable:
+        """Values along the axis that was asked for."""
+        return values if self.axis is None else moveaxis(values, 0, self.axis)
+
+    def values(self) -> Variable:
+        """The first element of each run."""
+        return self.placed(self.sorted[self.begins])
 
     def first(self) -> Variable:
         """The place of the first element of each run; sorting keeps the order of equal ones."""
@@ -77,14 +129,20 @@ class _Runs:
         return result
 
     def numbers(self) -> Variable:
-        """The number of the run of each element, in the array's shape."""
-        run = cumsum(self.begins.astype("int64")) - 1
-        blank = full((element_count(self.source),), 0, "int64")
-        return reshape(set_subtensor(blank[self.order], run), sizes_of(self.source))
+        """The number of the run of each element, in the array's shape; or of each part, in a vector."""
+        numbers = set_subtensor(full((self.count,), 0, "int64")[self.order], self.run)
+        return numbers if self.axis is not None else reshape(numbers, sizes_of(self.source))
 
     def counts(self) -> Variable:
         """How many elements each run has."""
-        return diff(append(flatnonzero(self.begins), element_count(self.source)))
+        return diff(append(flatnonzero(self.begins), self.count))
+
+    def starts(self, size: int) -> Variable:
+        """Where each of so many runs begins, the end of all elements for those that are not there."""
+        blank = full((size + 1,), self.count)
+        slot = where(self.begins & (self.run < size), self.run, size)
+        result: Variable = set_subtensor(blank[slot], arange(self.count))[:size]
+        return result
 
 
 def unique(
@@ -92,69 +150,81 @@ def unique(
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
-    axis: None = None,
+    axis: int | None = None,
     *,
     equal_nan: bool = True,
     sorted: bool = True,
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The distinct elements in ascending order.
+    """The distinct elements in ascending order, or the distinct parts along an axis.
 
     Parameters
     ----------
     ar
-        A Variable or array; all of its elements are taken.
+        A Variable or array.
     return_index, return_inverse, return_counts
-        Whether to give also the places where each is first; for each element of ``ar`` the place of its value
-        among the results; and how often each is there.
+        Whether to give also the places where each is first; for each element or part of ``ar`` the place of
+        its value among the results; and how often each is there.
     axis
-        None.
+        None for all elements; or the axis along which parts, of a known number of elements, are compared.
     equal_nan
-        Whether all NaN count as one.
+        Whether all NaN count as one, where elements are compared.
     sorted
         Whether the order matters to the caller; it is ascending in any case.
     size
-        A number of results that is known when the graph is built: further ones are left out, and
-        ``fill_value``, by default the first, stands for those that are missing. Only without ``return_...``.
+        A number of results that is known when the graph is built, as JAX's: further ones are left out.
+        ``fill_value``, by default the first, stands for those that are missing; their place is that of the
+        first, and there are 0 of them.
 
     Returns
     -------
-    A vector, or a tuple of it and what else is asked for.
+    An array, or a tuple of it and what else is asked for.
 
     Raises
     ------
     ParameterError
-        For an axis, or a ``size`` together with further results.
+        For a ``size`` that is not positive.
+    ShapeError
+        For parts of an unknown number of elements.
 
     Examples
     --------
     >>> esat.unique([3, 1, 3]).eval()
     array([1, 3])
+    >>> esat.unique([[2, 1], [0, 5], [2, 1]], axis=0).eval()
+    array([[0, 5],
+           [2, 1]])
     """
-    if axis is not None:
-        raise ParameterError(describe("unique", [f"axis={axis!r}"], "only all elements together are taken"))
-    runs = _Runs(ar, equal_nan)
-    others = (return_index, return_inverse, return_counts)
-    if size is not None:
-        if any(others) or size < 1:
-            reason = "a size is positive, and goes with no further results"
-            raise ParameterError(describe("unique", [f"size={size!r}"], reason))
-        return _of_size(runs, int(size), fill_value)
-    values = runs.sorted[runs.begins]
-    asked = [
-        make() for make, wanted in zip((runs.first, runs.numbers, runs.counts), others, strict=True) if wanted
-    ]
-    return (values, *asked) if asked else values
+    runs = _Runs(ar, equal_nan, axis)
+    asked = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
+    if size is None:
+        makers = {"index": runs.first, "inverse": runs.numbers, "counts": runs.counts}
+        found = [runs.values(), *(makers[key]() for key, wanted in asked.items() if wanted)]
+    else:
+        if size < 1:
+            raise ParameterError(describe("unique", [f"size={size!r}"], "a size is positive"))
+        results = _of_size(runs, int(size), fill_value)
+        found = [results["values"], *(results[key] for key, wanted in asked.items() if wanted)]
+    return tuple(found) if len(found) > 1 else found[0]
 
 
-def _of_size(runs: _Runs, size: int, fill_value: Any) -> Variable:
-    """The first values, each at the number of its run; what comes after is written beyond the end."""
-    run = cumsum(runs.begins.astype("int64")) - 1
-    filling = runs.sorted[0] if fill_value is None else as_variable(fill_value).astype(runs.sorted.dtype)
-    blank = full((size + 1,), filling)
-    result: Variable = set_subtensor(blank[where(run < size, run, size)], runs.sorted)[:size]
-    return result
+def _of_size(runs: _Runs, size: int, fill_value: Any) -> dict[str, Variable]:
+    """The results for so many distinct values."""
+    bounds = runs.starts(size + 1)
+    starts = bounds[:-1]
+    missing = op_named("eq")(starts, runs.count)
+    places = where(missing, 0, starts)
+    values = runs.sorted[places]
+    if fill_value is not None:
+        each = dimshuffle(missing, (0, *["x"] * (values.tensor_type.ndim - 1)))
+        values = where(each, as_variable(fill_value).astype(values.dtype), values)
+    return {
+        "values": runs.placed(values),
+        "index": runs.order[places],
+        "inverse": runs.numbers(),
+        "counts": diff(bounds),
+    }
 
 
 def unique_values(x: Any) -> Variable:

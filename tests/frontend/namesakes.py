@@ -205,6 +205,16 @@ m.fmin(x, 0.5) | m.power(x, 2) | m.power(2.0, x) | m.arctan2(x, 1) | m.hypot(x, 
 m.logaddexp(x, 1) | m.floor_divide(x, 2) | m.remainder(x, 2.5) | m.fmod(x, 2) | m.left_shift(x, 1)
 m.bitwise_and(x, 3) | m.invert(x) | m.logical_xor(x, 1) | m.equal(x, 1) | m.less(x, 0.5) | m.signbit(x)
 m.reciprocal(x) | m.square(x) | m.sqrt(x)
+m.gcd(x, 6) | m.lcm(x, 4) | m.bitwise_count(x) | m.packbits(x) | m.packbits(x, axis=-1)
+m.packbits(x, 0, "little") | m.unpackbits(x) | m.unpackbits(x, axis=0, count=9)
+m.unpackbits(x, count=-3, bitorder="little") | m.array_equiv(x, x) | m.array_equiv(x, x[..., :1])
+m.array_equiv(x, [1, 2]) | m.apply_over_axes(m.sum, x, (0, -1)) | m.apply_over_axes(m.cumsum, x, 0)
+m.resize(x, 7) | m.resize(x, (2, 3)) | m.sort_complex(x) | m.histogram_bin_edges(x, 4)
+m.histogram_bin_edges(x, 3, (0, 2)) | m.histogram_bin_edges(x, [1, 2, 4]) | m.diag_indices_from(x)
+m.tril_indices_from(x) | m.triu_indices_from(x, 1) | m.tril_indices_from(x, k=-1)
+m.ravel_multi_index((x, [1]), (9, 4), mode="clip") | m.ravel_multi_index((x, x), (5, 9), "wrap", order="F")
+m.ravel_multi_index((x, x), (9, 4), mode=("clip", "wrap")) | m.ravel_multi_index((x,), (7,)) | m.ix_(x)
+m.ix_(x, [0, 1])
 """  # fmt: skip
 
 LINALG = """
@@ -217,6 +227,9 @@ m.linalg.qr(x, "complete") | m.linalg.qr(x, "best") | m.linalg.svdvals(x) | m.li
 m.linalg.svd(x, compute_uv=False) | m.linalg.svd(x, full_matrices=False)[1]
 m.linalg.svd(x @ m.linalg.matrix_transpose(x), hermitian=True).S | m.linalg.svd(x, False, False, True)
 m.linalg.eigvalsh(x) | m.linalg.eigvalsh(x, UPLO="U") | m.linalg.eigh(x).eigenvalues | m.linalg.eigh(x, "X")
+m.linalg.eigvals(x) | m.linalg.eig(x) | m.linalg.eig(x).eigenvalues
+m.linalg.tensorinv(x) | m.linalg.tensorinv(x, ind=1) | m.linalg.tensorsolve(x, [1, 2, 3])
+m.linalg.tensorsolve(x, m.ones((3,)), axes=(0,))
 m.linalg.cholesky(x) | m.linalg.pinv(x) | m.linalg.pinv(x, 0.1) | m.linalg.pinv(x, rtol=None)
 m.linalg.pinv(x, rtol=0.1) | m.linalg.matrix_rank(x) | m.linalg.matrix_rank(x, 0.5)
 m.linalg.matrix_rank(x, rtol=0.3) | m.linalg.matrix_rank(x, hermitian=True) | m.linalg.matrix_power(x, 3)
@@ -280,6 +293,7 @@ def evaluated(result: object, values: dict[esat.Variable, np.ndarray]) -> object
 ELSEWHERE = {
     "arange", "cho_solve", "empty", "empty_like", "eye", "geomspace", "identity", "matrix", "ones", "poly",
     "shape", "softplus", "tri", "zeros",
+    "diag_indices", "histogramdd", "indices", "polydiv", "roots", "tril_indices", "triu_indices",
     "apply_along_axis", "argpartition", "block", "choose", "histogram2d", "intersect1d", "lexsort",
     "partition", "piecewise", "polyadd",
     "polyder", "polyfit", "polyint", "polymul", "polysub", "rollaxis", "setdiff1d", "setxor1d", "union1d",

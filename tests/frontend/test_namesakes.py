@@ -41,6 +41,8 @@ KNOWN = {
     "triu": {"class"},
     "i0": {"dtype"},
     "histogram": {"refused"},
+    "histogram_bin_edges": {"refused"},  # of complex numbers
+    "apply_over_axes": {"refused"},  # of a number, which has no axes
     "cross": {"refused", "class"},  # vectors of two elements, deprecated in NumPy
     "linalg.cross": {"class"},
     "interp": {"class"},
@@ -49,6 +51,9 @@ KNOWN = {
     "polyval": {"class"},
     "concatenate": {"class"},
     "linalg.pinv": {"ValueError"},  # NumPy asks for the rounding error of integers
+    "linalg.eig": {"dtype"},  # complex always, see docs/numpy.md
+    "linalg.eigvals": {"dtype"},
+    "linalg.tensorinv": {"class"},  # NumPy has a TypeError for numbers
     "linalg.expm": {"refused"},
     "linalg.block_diag": {"refused"},
     "linalg.lu": {"dtype", "refused"},  # small integers and float16, see docs/numpy.md
@@ -58,7 +63,10 @@ KNOWN = {
 }
 """Function -> in what it may differ: an error of NumPy's alone, one here alone ("refused"), its class, ..."""
 
-NEED_SIZES = ("unstack", "delete", "polyval", "concatenate")
+NEED_SIZES = (
+    "unstack", "delete", "polyval", "concatenate", "packbits", "unpackbits", "diag_indices_from",
+    "array_equiv", "tril_indices_from", "triu_indices_from", "linalg.tensorinv", "linalg.tensorsolve",
+)  # fmt: skip
 """Functions that need sizes which are known when the graph is built."""
 
 

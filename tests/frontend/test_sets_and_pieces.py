@@ -44,10 +44,90 @@ def test_unique_of_a_known_size():
         found = esat.unique(x, size=size, fill_value=fill)
         assert found.type.shape == (size,)
         assert found.eval({x: INTEGERS.ravel()}).tolist() == expected
+    found = esat.unique(x, True, True, True, size=6)
+    wanted = np.unique(INTEGERS, True, True, True)
+    values, first, numbers, counts = (one.eval({x: INTEGERS.ravel()}) for one in found)
+    assert first.tolist() == [*wanted[1], *wanted[1][:1] * np.ones(2, int)]
+    assert numbers.tolist() == wanted[2].ravel().tolist()
+    assert counts.tolist() == [*wanted[3], 0, 0]
+    assert values[:4].tolist() == wanted[0].tolist()
+    shorter = esat.unique(x, return_counts=True, size=2)[1]
+    assert shorter.eval({x: INTEGERS.ravel()}).tolist() == wanted[3][:2].tolist()
     with pytest.raises(ParameterError):
-        esat.unique(x, return_index=True, size=3)
+        esat.unique(x, size=0)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_unique_parts_along_an_axis(axis):
+    for x in (
+        np.array([[2, 1, 2, 1], [0, 5, 0, 5], [2, 1, 2, 1]]),
+        np.array([[[1, 2], [1, 2]], [[1, 2], [0, 3]], [[1, 2], [1, 2]]]),
+        np.array([[1.0, np.nan], [1.0, np.nan], [0.5, 2.0]]),
+        np.zeros((3, 0)),
+    ):
+        both(lambda m, x: m.unique(x, axis=axis), x, static=(True,))
+        if x.size:
+            both(lambda m, x: m.unique(x, True, True, True, axis=axis), x, static=(True,))
+    rows = np.array([[2, 1], [0, 5], [2, 1]])
+    values, counts = esat.unique(rows, return_counts=True, axis=0, size=3, fill_value=-1)
+    assert values.eval().tolist() == [[0, 5], [2, 1], [-1, -1]]
+    assert counts.eval().tolist() == [1, 2, 0]
+    unknown = esat.matrix()
+    with pytest.raises(ShapeError, match="known number"):
+        esat.unique(unknown, axis=0)
+
+
+def test_histograms_of_points():
+    points = np.random.default_rng(3).normal(size=(20, 3))
+    for options in (
+        {"bins": 3},
+        {"bins": (2, 3, [-1, 0, 1]), "density": True},
+        {"bins": 2, "range": [(-1, 1), (0, 1), (-2, 2)], "weights": points[:, 0]},
+    ):
+        for columns in (lambda x: x, lambda x: [x[:, 0], x[:, 1], x[:, 2]]):
+
+            def counted(m, x, o=options, c=columns):
+                counts, bounds = m.histogramdd(c(x), **o)
+                return [counts, *bounds]
+
+            both(counted, points, static=(True,))
+    with pytest.raises(ParameterError, match="3 coordinates"):
+        esat.histogramdd(points, bins=(1, 2))
+
+
+def test_places_of_known_sizes():
+    for name, arguments in (
+        ("diag_indices", (3,)), ("diag_indices", (2, 3)), ("tril_indices", (3, 1)),
+        ("tril_indices", (2, -1, 4)), ("triu_indices", (4, 1, 3)), ("indices", ((2, 3),)),
+        ("indices", ((2, 0, 1), np.float32)),
+    ):  # fmt: skip
+        both(lambda m, n=name, a=arguments: list(getattr(m, n)(*a)))
+    both(lambda m: list(m.indices((2, 3), sparse=True)))
+    x = esat.vector("x")
+    assert esat.indices((x.shape[0], 2))[0].eval({x: np.zeros(2)}).tolist() == [[0, 0], [1, 1]]
     with pytest.raises(ParameterError):
-        esat.unique(x, axis=0)
+        esat.tril_indices(1.5)
+
+
+def test_roots_and_quotients_of_polynomials():
+    for p in ([1.0, -6.0, 11.0, -6.0], [2, 0, 4], [1.0, 2.0], [3.0], np.array([1j, 2.0, 3.0])):
+        np.testing.assert_allclose(esat.roots(p).eval(), np.roots(p), atol=1e-10)
+    for zeros in ([1.0, 2.0, -3.0], [1, 2], np.array([1j, 2.0])):
+        both(lambda m, z: m.poly(z), np.asarray(zeros), static=(True,))
+    matrix = np.random.default_rng(0).normal(size=(3, 3))
+    np.testing.assert_allclose(esat.poly(matrix).eval(), np.poly(matrix), atol=1e-12)
+    for u, v in (
+        ([1.0, 5.0, 2.0, 1.0], [2.0, 1.0]),
+        ([1, 2, 4], [3]),
+        ([1.0], [2.0, 1.0]),
+        ([1j, 2, 3], [1, 1]),
+    ):
+        quotient, rest = (one.eval() for one in esat.polydiv(u, v))
+        wanted, remains = np.polydiv(u, v)
+        assert quotient.dtype == wanted.dtype
+        np.testing.assert_allclose(quotient, wanted)
+        np.testing.assert_allclose(rest[len(rest) - len(remains) :], remains, atol=1e-12)
+    esat.verify_grad(lambda p: esat.real(esat.roots(p)), [np.array([1.0, -6.0, 11.0, -5.9])], tolerance=1e-4)
 
 
 @pytest.mark.parametrize("name", ["union1d", "intersect1d", "setdiff1d", "setxor1d"])

@@ -260,6 +260,14 @@ LIBRARY = {
         lambda a, b: np.linalg.solve(a @ a.T, b),
     ),
     "eigenvalues": (lambda a, b: esat.linalg.eigvalsh(a @ a.T), lambda a, b: np.linalg.eigvalsh(a @ a.T)),
+    "general eigenvalues": (
+        lambda a, b: esat.sort(esat.abs(esat.linalg.eigvals(a))),
+        lambda a, b: np.sort(np.abs(np.linalg.eigvals(a))),
+    ),
+    "general eigenvectors": (
+        lambda a, b: esat.abs(esat.linalg.eig(a)[1]),
+        lambda a, b: np.abs(np.linalg.eig(a)[1]),
+    ),
     "eigenvectors": (lambda a, b: esat.linalg.eigh(a + a.T)[0], lambda a, b: np.linalg.eigh(a + a.T)[0]),
     "lu": (lambda a, b: esat.linalg.lu(a)[2], lambda a, b: scipy.linalg.lu(a)[2] if a.size else a),
     "expm": (lambda a, b: esat.linalg.expm(a), lambda a, b: scipy.linalg.expm(a) if a.size else a),

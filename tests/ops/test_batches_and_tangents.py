@@ -128,6 +128,8 @@ CASES = {
     "solve, a vector": (LA.solve, [spd(3), real(3)]),
     "solve_triangular": (lambda a, b: LA.solve_triangular(a, b, lower=True), [spd(3), real(3, 2)]),
     "cho_solve": (lambda a, b: LA.cho_solve((LA.cholesky(a), True), b), [spd(3), real(3)]),
+    "eigvals": (lambda x: esat.real(LA.eigvals(x)) + esat.imag(LA.eigvals(x)) ** 2, [real(3, 3)]),
+    "eig": (lambda x: esat.abs(LA.eig(x)[1]), [real(3, 3)]),
     "eigvalsh": (LA.eigvalsh, [spd(3)]),
     "eigh": (lambda x: LA.eigh(x)[1] ** 2, [spd(3)]),
     "svdvals": (LA.svdvals, [spd(3)]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from esat.errors import DtypeError, describe
-from esat.frontend import fourier
+from esat.frontend import eigenvalues, fourier
 from esat.frontend import linalg_functions as linalg
 from esat.frontend.assembling import pad
 from esat.frontend.creation import tril, triu
@@ -81,7 +81,7 @@ def _permutation(step: Equation) -> Variable:
 def _eigh(step: Equation) -> list[Variable]:
     if step.params.get("subset_by_index") is not None:
         raise _without_option(step, "subset_by_index")
-    values, vectors = linalg.eigh(step.first, "L" if step.params["lower"] else "U")
+    values, vectors = eigenvalues.eigh(step.first, "L" if step.params["lower"] else "U")
     return [vectors, values]
 
 

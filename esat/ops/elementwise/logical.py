@@ -34,6 +34,8 @@ invert = Elementwise("invert", 1, np.invert, integers("~{0}", boolean="not {0}")
 # A shift by at least the width gives 0, or -1 for a negative number to the right.
 left_shift = Elementwise("left_shift", 2, np.left_shift, integers("shift_left({0}, {1})"), ZERO)
 right_shift = Elementwise("right_shift", 2, np.right_shift, integers("shift_right({0}, {1})"), ZERO)
+gcd = Elementwise("gcd", 2, np.gcd, None, ZERO, flops=40.0)
+lcm = Elementwise("lcm", 2, np.lcm, None, ZERO, flops=40.0)
 
 OPS: tuple[Elementwise, ...] = (
     logical_and,
@@ -46,4 +48,6 @@ OPS: tuple[Elementwise, ...] = (
     invert,
     left_shift,
     right_shift,
+    gcd,
+    lcm,
 )

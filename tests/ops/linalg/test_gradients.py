@@ -124,6 +124,28 @@ def test_vectors_up_to_their_phase(complex):
 
 
 @both
+def test_eigenvalues_of_general_matrices(complex):
+    def lengths(x):
+        """Absolute values do not depend on the vectors' phases."""
+        return esat.abs(linalg.eig(x)[1])
+
+    def rebuilt(x):
+        values, vectors = linalg.eig(x)
+        return esat.real(vectors @ (esat.exp(values)[..., None] * linalg.inv(vectors)))
+
+    for shape in ((3, 3), (2, 4, 4)):
+        point = [matrices(*shape, complex=complex)]
+        for function in (
+            lambda x: esat.real(linalg.eigvals(x)) ** 2,
+            lambda x: esat.imag(linalg.eigvals(x)) ** 2,
+            lambda x: esat.abs(linalg.eig(x)[0]),
+            lengths,
+            rebuilt,
+        ):
+            esat.verify_grad(function, point, tolerance=1e-4)
+
+
+@both
 def test_functions(complex):
     for point in (0.5 * matrices(3, 3, complex=complex), 0.5 * matrices(2, 2, 2, complex=complex)):
         esat.verify_grad(linalg.expm, [point], tolerance=1e-5)

@@ -1,0 +1,62 @@
+"""Eigenvalues and eigenvectors, after ``numpy.linalg``: of general matrices and of Hermitian ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from esat.graph.variables import Variable
+from esat.ops.linalg.general import EIG, EIGVALS
+from esat.ops.linalg.spectral import Eigenvalues, Eigenvectors, Triangle
+
+__all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors in columns."""
+
+    eigenvalues: Variable
+    eigenvectors: Variable
+
+
+class EighResult(NamedTuple):
+    """Ascending eigenvalues, and orthonormal eigenvectors in columns."""
+
+    eigenvalues: Variable
+    eigenvectors: Variable
+
+
+def eig(a: Any) -> EigResult:
+    """Eigenvalues ``(..., n)`` of square matrices, and eigenvectors of length 1, in columns.
+
+    Both are complex always, where NumPy's are real if all imaginary parts are zero. The gradient by vectors
+    takes distinct eigenvalues, and a cost that does not depend on the vectors' phases.
+
+    Raises
+    ------
+    ShapeError
+        When ``a`` is not square.
+    LinearAlgebraError
+        At run time, for infinite elements or NaN.
+    """
+    return EigResult(*EIG(a))
+
+
+def eigvals(a: Any) -> Variable:
+    """Eigenvalues ``(..., n)`` of square matrices, complex always; see :func:`eig`."""
+    result: Variable = EIGVALS(a)
+    return result
+
+
+def eigh(a: Any, UPLO: Triangle = "L") -> EighResult:  # noqa: N803
+    """Ascending eigenvalues ``(..., n)`` and orthonormal eigenvectors, in columns, of Hermitian matrices.
+
+    Only the triangle ``UPLO`` is read. The gradient is the one along Hermitian changes; that by vectors
+    takes distinct eigenvalues.
+    """
+    return EighResult(*Eigenvectors(UPLO)(a))
+
+
+def eigvalsh(a: Any, UPLO: Triangle = "L") -> Variable:  # noqa: N803
+    """Ascending eigenvalues ``(..., n)`` of Hermitian matrices, of which the triangle ``UPLO`` is read."""
+    result: Variable = Eigenvalues(UPLO)(a)
+    return result
