@@ -29,6 +29,7 @@ from esat.codegen.ground.builtin_function import (
     FLAGS,
     ITEMS,
     LENGTH,
+    NUMBER,
     RANK,
     REFERENCES,
     SIZES,
@@ -39,6 +40,7 @@ from esat.codegen.ground.builtin_function import (
     is_available,
     pointer,
     python_function,
+    scalar_types,
 )
 from esat.codegen.native_plan import ArraySpecification, Step
 from esat.codegen.native_text import DONE, REFUSED, NativeStepWriter, array_bytes
@@ -155,6 +157,9 @@ class _Text(NativeStepWriter):
         for number in range(len(outputs)):
             self.line(f"%place{number} = alloca ptr")
         self.line("%result = alloca ptr")
+        for number, wanted in enumerate(inputs):
+            if not wanted.shape:
+                self.line(f"%scalar{number} = alloca ptr")
         self.prepare_steps(steps)
 
     def locked(self, libraries: Sequence[tuple[int, int]]) -> str:
@@ -230,8 +235,31 @@ class _Text(NativeStepWriter):
         for number, wanted in enumerate(self.inputs):
             slot = self.value(f"getelementptr ptr, ptr %arguments, i64 {number}")
             self.line(f"%x{number} = load ptr, ptr {slot}")
-            self._check_array(f"%x{number}", wanted)
-            self.line(f"%input{number} = load ptr, ptr {self._data(f'%x{number}')}")
+            if wanted.shape or not scalar_types(wanted.dtype):
+                self._check_array(f"%x{number}", wanted)
+                self.line(f"%input{number} = load ptr, ptr {self._data(f'%x{number}')}")
+            else:
+                self._check_scalar(number, wanted)
+
+    def _check_scalar(self, number: int, wanted: ArraySpecification) -> None:
+        """Go elsewhere unless an object is a number of the type wanted, or an array of one."""
+        kind, is_scalar = self.field(f"%x{number}", TYPE, "ptr"), "false"
+        for type_ in scalar_types(wanted.dtype):
+            same = self.value(f"icmp eq ptr {kind}, {pointer(id(type_))}")
+            is_scalar = self.value(f"or i1 {is_scalar}, {same}")
+        scalar, array, known = (self.label(name) for name in ("scalar", "array", "known"))
+        self.line(f"br i1 {is_scalar}, label %{scalar}, label %{array}")
+        self.begin(scalar)
+        inside = self.value(f"getelementptr i8, ptr %x{number}, i64 {NUMBER}")
+        self.line(f"store ptr {inside}, ptr %scalar{number}")
+        self.line(f"br label %{known}")
+        self.begin(array)
+        self._check_array(f"%x{number}", wanted)
+        data = self.value(f"load ptr, ptr {self._data(f'%x{number}')}")
+        self.line(f"store ptr {data}, ptr %scalar{number}")
+        self.line(f"br label %{known}")
+        self.begin(known)
+        self.line(f"%input{number} = load ptr, ptr %scalar{number}")
 
     def _check_array(self, array: str, wanted: ArraySpecification, flags: int = 0) -> None:
         """Go elsewhere unless an object is an array like the one wanted."""

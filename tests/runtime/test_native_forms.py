@@ -264,6 +264,42 @@ def test_ops_with_a_form_are_those_that_prices_know():
     assert set(FORMS) == NATIVE_OPS
 
 
+def test_numbers_are_arguments_of_native_calls():
+    flag, step, small = (
+        esat.scalar("flag", "bool"),
+        esat.scalar("step", "int64"),
+        esat.scalar("small", "float32"),
+    )
+    program = esat.compile(esat.Graph([X, S, flag, step, small], [esat.switch(flag, X * S, X) + step, small]))
+    x = arrays_for([X])[0]
+    numbers = [np.float64(0.1), np.bool_(True), np.int64(-3), np.float32(0.7)]
+    for _ in range(direct.CALLS + 1):
+        program(x, *numbers)
+    assert way_of(program) in NATIVE
+    shapes = ((5,), (), (), (), ())
+    recipe = direct.recipe_in_one_thread(program._program, program._calls.table, shapes)
+    native = recipe.function(lambda *_arguments, **_named: None)
+    arrays = [np.asarray(number) for number in numbers]
+    for given in (numbers, arrays, [0.1, *arrays[1:]], [np.float64(0.1), np.bool_(False), *arrays[2:]]):
+        for one, other in zip(native(x, *given), program._calls.driver.call(x, *given), strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            np.testing.assert_array_equal(one, other)
+    assert native(x, 1, *arrays[1:]) is None
+
+
+def test_numbers_of_other_types_go_to_the_driver():
+    program = frequent([X, S], [X * S])
+    x = arrays_for([X])[0]
+    for number in (2, np.float32(2.0), True):
+        try:
+            wanted = program._calls.driver.call(x, number)
+        except EsatError as error:
+            with pytest.raises(type(error)):
+                program(x, number)
+        else:
+            np.testing.assert_array_equal(program(x, number), wanted)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_orders_of_nans_zeros_and_ties(dtype):
     x, keys = esat.vector("x", dtype=dtype), esat.vector("keys", dtype=dtype)

@@ -20,6 +20,8 @@ from llvmlite import binding
 
 REFERENCES, TYPE, DATA, RANK, SIZES, STRIDES, DESCRIPTOR, FLAGS = 0, 8, 16, 24, 32, 40, 56, 64
 """Bytes from the start of an array object to its fields."""
+NUMBER = 16
+"""Bytes from the start of one of NumPy's numbers, or of Python's floats, to its bits."""
 LENGTH, ITEMS = 16, 24
 """Bytes from the start of a tuple to its length and to its items."""
 OUT_OF_BOUNDS = 2
@@ -67,6 +69,19 @@ def is_available() -> bool:
         and field(LENGTH, word, id(pair)) == 2
         and field(ITEMS + 8, word, id(pair)) == id(holder)
     )
+
+
+@functools.cache
+def scalar_types(dtype: np.dtype[Any]) -> tuple[type, ...]:
+    """The types of objects that hold a number of a dtype where :data:`NUMBER` says: NumPy's, and of float64
+    Python's."""
+    if dtype.kind not in "fiub" or not is_available():
+        return ()
+    types = (dtype.type, float) if dtype == np.float64 else (dtype.type,)
+    samples = [type_(number) for type_ in types for number in (1, 0)]
+    held = [ctypes.string_at(id(sample) + NUMBER, dtype.itemsize) for sample in samples]
+    wanted = [np.array(sample, dtype).tobytes() for sample in samples]
+    return types if held == wanted else ()
 
 
 class Memory:
