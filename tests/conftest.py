@@ -2,9 +2,15 @@
 
 import os
 import signal
+import sys
 
-import pytest
-from comparisons_guard import guard_comparisons
+# Without bytecode on disk, each of the hundreds of processes that tests start, and each of pytest's workers,
+# compiles all modules itself, and rewrites all assertions.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+import pytest  # noqa: E402
+from comparisons_guard import guard_comparisons  # noqa: E402
 
 # What a test says of saturation must hold of this process, not of the one that filled the user's cache.
 os.environ.setdefault("ESAT_EGRAPH_CACHE", "0")
