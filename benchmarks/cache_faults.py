@@ -30,7 +30,7 @@ from esat.codegen.cache import CacheWarning, KernelCache
 from esat.egraph.encode import encode
 from esat.egraph.program import program_for
 from esat.egraph.schedule import Budgets
-from esat.extract.kept import KeptGraphs
+from esat.extract.kept_graphs import KeptGraphs
 from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query

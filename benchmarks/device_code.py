@@ -37,7 +37,7 @@ from esat.gpu.printing import print_launches
 from esat.gpu.stand_in import StandIn
 from esat.gpu.toolchain import Cubin, Toolchain, default_toolchain
 from esat.phases.group import Group
-from esat.runtime.kernels import LoweredGroups
+from esat.runtime.kernel_calls import LoweredGroups
 
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 LOOKED_INTO = (9, 0)

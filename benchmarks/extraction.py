@@ -27,11 +27,11 @@ from esat.egraph.program import program_for
 from esat.egraph.schedule import Budgets
 from esat.errors import EsatWarning
 from esat.extract.choose import choose
+from esat.extract.class_values import Hints
 from esat.extract.cost import CostModel
+from esat.extract.expected_shapes import hints_of
 from esat.extract.extraction import SaturatedGraph, extract
 from esat.extract.machine import machine_profile
-from esat.extract.shapes import hints_of
-from esat.extract.values import Hints
 from esat.graph import FunctionGraph
 from esat.optimize.optimizer import saturated
 from esat.rules import RULES

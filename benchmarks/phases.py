@@ -26,7 +26,7 @@ from esat.phases.destroy import DestroyHandler
 from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
 from esat.phases.inplace import work_in_place
-from esat.phases.memory import plan_memory
+from esat.phases.memory_plan import plan_memory
 from esat.phases.shape_values import ShapeFacts
 
 TARGET_SECONDS = 1.0

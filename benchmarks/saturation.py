@@ -24,8 +24,8 @@ from esat.egraph.engine import Engine
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import RuleProgram, program_for
-from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
+from esat.egraph.saturation_report import SaturationReport
 from esat.egraph.schedule import Budgets
 from esat.graph import FunctionGraph, TensorType, Variable, toposort
 from esat.graph.registry import registered_ops

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
-from esat.classic.rows import ROWS
+from esat.classic.documents_table import ROWS
+from esat.classic.replacement_trace import Writer
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.standard import optdb
-from esat.classic.trace import Writer
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.extract.verdicts import ACCURACIES, Accuracy

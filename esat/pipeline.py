@@ -22,9 +22,9 @@ from esat.collection import without_old_objects
 from esat.egraph.schedule import Budgets
 from esat.errors import GraphError, ModeError
 from esat.extract.cost import CostModel
+from esat.extract.expected_shapes import Expected, expected_shapes
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
-from esat.extract.shapes import Expected, expected_shapes
 from esat.forks import GATE
 from esat.frontend.gradient import GRADIENT_CLOCK
 from esat.frontend.graph import Graph
@@ -35,27 +35,27 @@ from esat.optimize.greedy import optimize_greedily
 from esat.optimize.report import OptimizationReport
 from esat.optimize.saturation import SaturationOptimizer
 from esat.phases.assumptions import remove_assumptions
-from esat.phases.debug import GraphChecker
 from esat.phases.destroy import Supervisor
 from esat.phases.effects import Permissions
-from esat.phases.exact import SumsAlone
 from esat.phases.fusion import KernelRules, fuse
+from esat.phases.graph_checker import GraphChecker
 from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
-from esat.phases.memory import plan_memory
+from esat.phases.layer_blocks import join_row_blocks
+from esat.phases.memory_plan import plan_memory
 from esat.phases.overwrite import nothing_overwritable
-from esat.phases.row_blocks import join_row_blocks
 from esat.phases.row_products import join_row_products
 from esat.phases.shape_values import ShapeFacts
+from esat.phases.sums_alone import SumsAlone
 from esat.profile import Profile
 from esat.records import record
 from esat.rules import RULES, RuleFile
 from esat.runtime import Executable
 from esat.runtime.calls import Calls, drive
-from esat.runtime.debug import DebugExecutable
+from esat.runtime.checked_executable import DebugExecutable
 from esat.runtime.invariants import keep_invariants
-from esat.runtime.kernels import Kernels, compile_kernels
+from esat.runtime.kernel_calls import Kernels, compile_kernels
 from esat.runtime.program import Program, Routine, library_routines
-from esat.runtime.row_blocks import InBlocks
+from esat.runtime.program_in_blocks import InBlocks
 from esat.runtime.tuning import Tuner
 from esat.runtime.variants import Variants
 

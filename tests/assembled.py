@@ -7,12 +7,12 @@ from esat.codegen.routines import routine_for
 from esat.graph import Apply, FunctionGraph
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan
-from esat.phases.memory import plan_memory
+from esat.phases.memory_plan import plan_memory
 from esat.phases.overwrite import nothing_overwritable
 from esat.phases.shape_values import ShapeFacts
 from esat.runtime import Executable
 from esat.runtime.calls import drive
-from esat.runtime.kernels import Kernels, KernelSource, compile_kernels
+from esat.runtime.kernel_calls import Kernels, KernelSource, compile_kernels
 from esat.runtime.program import Program, Routine, library_routines
 
 

@@ -12,7 +12,7 @@ from esat.errors import DebugError, EsatWarning
 from esat.graph import Family, FunctionGraph, Op
 from esat.graph.traversal import inputs_of
 from esat.ops.elementwise.record import Elementwise
-from esat.phases.debug import GraphChecker
+from esat.phases.graph_checker import GraphChecker
 
 
 @pytest.fixture

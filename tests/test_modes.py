@@ -7,7 +7,7 @@ import pytest
 import esat
 from esat import Mode, Query, optdb
 from esat.classic.database import DB
-from esat.classic.rows import ROWS
+from esat.classic.documents_table import ROWS
 from esat.errors import ModeError
 from esat.mode import mode_names, predefined_optimizers
 

@@ -5,7 +5,7 @@ import pytest
 
 import esat
 from esat.classic.profile import OptimizerProfile
-from esat.egraph.report import SaturationReport
+from esat.egraph.saturation_report import SaturationReport
 from esat.optimize.saturation import _describe
 from esat.profile import Profile, StepProfile
 

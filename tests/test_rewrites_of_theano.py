@@ -70,7 +70,7 @@ def test_constant_folding(mode):
 
 def test_gpu_transfer():
     """What a mode with a device does, whose query can leave it out: tests/gpu/test_placed_functions.py."""
-    (row,) = (row for row in esat.classic.rows.ROWS if row.name == "GPU transfer")
+    (row,) = (row for row in esat.classic.documents_table.ROWS if row.name == "GPU transfer")
     assert row.members == ("gpu_transfer",)
     assert esat.Mode("greedy").has("gpu_transfer")
     assert not esat.Mode("greedy").excluding("gpu_transfer").has("gpu_transfer")
@@ -270,7 +270,7 @@ TESTED = {
 @pytest.mark.parametrize("name", TESTED)
 def test_no_row_shows_without_its_members(name, monkeypatch):
     """What the row's test asks for is the members' work: a greedy mode without the row fails it."""
-    (row,) = (row for row in esat.classic.rows.ROWS if row.name == name)
+    (row,) = (row for row in esat.classic.documents_table.ROWS if row.name == name)
     complete = esat.compile
 
     def without(graph, mode, **options):
@@ -283,8 +283,8 @@ def test_no_row_shows_without_its_members(name, monkeypatch):
 
 def test_all_rows_have_a_test():
     shown = {*TESTED, "GPU transfer", "dot22", "local_remove_all_assert"}
-    assert shown == {row.name for row in esat.classic.rows.ROWS}
-    assert len(esat.classic.rows.ROWS) == 25
+    assert shown == {row.name for row in esat.classic.documents_table.ROWS}
+    assert len(esat.classic.documents_table.ROWS) == 25
     assert sum(name.startswith("test_") for name in globals()) >= 25 + 4
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.losses import Losses, References, UnitLosses
-from esat.accuracy.order import Order, order_of
 from esat.accuracy.sample import Sample, sample_of
 from esat.accuracy.scales import scales_of
 from esat.accuracy.truths import Truths
+from esat.accuracy.unit_order import Order, order_of
 from esat.accuracy.units import Places, Units, places_of, tiny_values, units_of
-from esat.accuracy.written import as_written
+from esat.accuracy.written_losses import as_written
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SaturatedGraph

@@ -18,12 +18,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.evaluation import Evaluation, Found
 from esat.accuracy.formats import widened
 from esat.accuracy.operations import aligned, fitted, stepped
-from esat.accuracy.order import Order
 from esat.accuracy.stacks import IntArray, Numbering, UnitGroup, narrowed
 from esat.accuracy.truths import Truths
+from esat.accuracy.unit_evaluation import Evaluation, Found
+from esat.accuracy.unit_order import Order
 from esat.accuracy.units import Unit
 from esat.egraph.terms import TermGraph
 from esat.extract.verdicts import TOLERANCE
@@ -199,7 +199,7 @@ class Losses(Evaluation):
     Parameters
     ----------
     terms, order, inputs, batch
-        As of :class:`~esat.accuracy.evaluation.Evaluation`.
+        As of :class:`~esat.accuracy.unit_evaluation.Evaluation`.
     drawn
         Values of the classes that are taken as given: at all points, and maybe in all trials.
     references

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from esat.accuracy.judge import Evaluated, evaluated
 from esat.accuracy.losses import Losses
-from esat.accuracy.order import order_of
 from esat.accuracy.points import extreme_points
 from esat.accuracy.sample import Sample, sample_of
+from esat.accuracy.unit_order import order_of
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.verdicts import TOLERANCE, Verdicts
 from esat.records import record

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.order import Order
 from esat.accuracy.points import POINTS, POINTS_OF_ARRAYS, SEED, Points, extreme_points, known_signs
 from esat.accuracy.roots import roots_of_sums
+from esat.accuracy.unit_order import Order
 from esat.accuracy.units import Places, open_sizes, places_of, term_units
 from esat.egraph.terms import SCALAR, TermGraph
-from esat.extract.values import term_values
+from esat.extract.class_values import term_values
 from esat.graph import TensorType
 from esat.graph.types import DTYPES
 from esat.records import record

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.operations import UNFIT, aligned, fitted
-from esat.accuracy.order import Order
 from esat.accuracy.stacks import IntArray, Numbering, UnitGroup
 from esat.accuracy.truths import Truths
+from esat.accuracy.unit_order import Order
 
 Array = NDArray[Any]
 

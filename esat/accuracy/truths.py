@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.evaluation import Evaluation, Found
 from esat.accuracy.formats import PAIRS, REAL, UNKNOWN, widened, zeros
 from esat.accuracy.operations import STRUCTURAL, fitted
-from esat.accuracy.order import Order
 from esat.accuracy.stacks import IntArray, UnitGroup
+from esat.accuracy.unit_evaluation import Evaluation, Found
+from esat.accuracy.unit_order import Order
 from esat.accuracy.wide import SELECTING, applied, contradicts
 from esat.egraph.terms import TermGraph
 
@@ -34,7 +34,7 @@ class Truths(Evaluation):
     Parameters
     ----------
     terms, order, inputs, batch
-        As of :class:`~esat.accuracy.evaluation.Evaluation`.
+        As of :class:`~esat.accuracy.unit_evaluation.Evaluation`.
     drawn
         Values of the classes that are taken as given.
 

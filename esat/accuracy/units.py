@@ -16,11 +16,11 @@ import numpy as np
 from esat.egraph.loader import NARY_FORM, LoadPlan, signed_operands
 from esat.egraph.terms import Term, TermGraph
 from esat.extract.arrays import Attribute, EGraphArrays
+from esat.extract.class_values import class_values
 from esat.extract.initial import initial_choice
 from esat.extract.nary import PlanStep, Shape, plan_written
+from esat.extract.source_order import WrittenSums
 from esat.extract.value import Value
-from esat.extract.values import class_values
-from esat.extract.written import WrittenSums
 from esat.graph.types import DTYPES
 from esat.records import record
 

@@ -17,9 +17,9 @@ from esat.classic.sizes import ExpectedSizes
 from esat.classic.terms import view
 from esat.egraph.terms import TermType, broadcast_word, dtype_number
 from esat.egraph.uniform import as_tensor
+from esat.extract.class_values import term_value
 from esat.extract.cost import CostModel
 from esat.extract.value import Value
-from esat.extract.values import term_value
 from esat.graph import Apply, Variable
 from esat.graph.sparse_type import SparseType
 from esat.ops.dimshuffle import DimShuffle

@@ -16,8 +16,8 @@ from esat.classic.sizes import ExpectedSizes
 from esat.classic.terms import DropReducedAxes, KeepReducedAxes
 from esat.egraph.constructors import op_signature
 from esat.extract.cost import CostModel
+from esat.extract.expected_shapes import Expected
 from esat.extract.machine import MachineProfile
-from esat.extract.shapes import Expected
 from esat.graph import FunctionGraph
 from esat.records import record
 from esat.rules.database import RuleDatabase

@@ -8,7 +8,7 @@ from weakref import ref
 import numpy as np
 
 from esat.errors import EsatError
-from esat.extract.shapes import Expected
+from esat.extract.expected_shapes import Expected
 from esat.graph import Constant, FunctionGraph, SharedVariable, TensorType, Type, Variable
 from esat.graph.sparse_type import SparseType
 from esat.graph.traversal import postorder_of

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from esat.codegen.kernel.narrow import Narrow, computes_functions, find_narrow
     from esat.codegen.kernel.overwriting import overwritable, overwrite, without_copies
     from esat.codegen.lowering.lower import can_fuse, lower, supported
-    from esat.codegen.lowering.verify import verify
-    from esat.codegen.printing.layout import Layout, layout_of
+    from esat.codegen.lowering.verify_kernel import verify
+    from esat.codegen.printing.input_layout import Layout, layout_of
     from esat.codegen.printing.printer import print_kernel
     from esat.phases.fusion import Limits
 
@@ -68,8 +68,8 @@ _LATER = {
     "kernel.narrow": ("Narrow", "computes_functions", "find_narrow"),
     "kernel.overwriting": ("overwritable", "overwrite", "without_copies"),
     "lowering.lower": ("can_fuse", "lower", "supported"),
-    "lowering.verify": ("verify",),
-    "printing.layout": ("Layout", "layout_of"),
+    "lowering.verify_kernel": ("verify",),
+    "printing.input_layout": ("Layout", "layout_of"),
     "printing.printer": ("print_kernel",),
 }
 

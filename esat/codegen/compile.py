@@ -11,7 +11,7 @@ from esat.codegen import cache
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.loop_ir import Array, Kernel
 from esat.codegen.kernel.narrow import Narrow
-from esat.codegen.printing.layout import Layout
+from esat.codegen.printing.input_layout import Layout
 from esat.codegen.printing.print_narrow import print_narrow
 from esat.codegen.printing.printer import ENTRY, print_source
 from esat.codegen.template import NUMBA_TYPES

@@ -8,7 +8,7 @@ from math import isfinite
 from esat.drawing.diagram import Arrow, Box, BoxKind, Diagram
 from esat.extract.explain import written
 from esat.extract.extraction import Extraction
-from esat.extract.names import names_of_classes
+from esat.extract.given_names import names_of_classes
 from esat.graph.types import DTYPES
 from esat.records import record
 

@@ -13,11 +13,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
+from esat.egraph.content_keys import code_digest
 from esat.egraph.core import core_program
 from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine, split_forms
 from esat.egraph.facts import FACT_OPERATORS, facts_program
-from esat.egraph.identity import code_digest
 from esat.egraph.loader import LOADING
 from esat.egraph.program import program_for, signature_of_registered
 from esat.egraph.rule_compiler import Chunk, compile_rules

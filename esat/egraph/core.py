@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
-from esat.egraph.dtypes import expand_rounded, ring_facts
+from esat.egraph.dtype_tables import expand_rounded, ring_facts
 from esat.egraph.engine import split_forms
 from esat.egraph.signature import Signature
 from esat.rules.reader import Sexp, read_forms, show

@@ -139,7 +139,7 @@ class Engine:
     emptied
         Names of the tables that rules delete rows from.
     forms
-        Numbers of the forms of terms that it loads from rows; kept by :mod:`esat.egraph.rows`.
+        Numbers of the forms of terms that it loads from rows; kept by :mod:`esat.egraph.term_rows`.
     cleared
         Tables that :mod:`esat.egraph.clearing` knows how to clear.
     """

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from esat.egraph.rows import COLUMNS, VARIABLES, TermRows
 from esat.egraph.structure import WANTED
+from esat.egraph.term_rows import COLUMNS, VARIABLES, TermRows
 from esat.egraph.terms import Term, TermGraph, TermType
 from esat.graph.types import DTYPES
 from esat.ops.structure import NUMBERS, RANGES

@@ -16,15 +16,15 @@ from typing import Any
 from esat.egraph.algebra.additions import MADE
 from esat.egraph.clearing import with_twins
 from esat.egraph.constructors import undeclared_constructors
+from esat.egraph.content_keys import rules_digest
 from esat.egraph.core import core_program
 from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.fills import fills_program
-from esat.egraph.identity import rules_digest
-from esat.egraph.joins import MatchBound, join_of
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
+from esat.egraph.match_counts import MatchBound, join_of
 from esat.egraph.modules import Module, Relevance, declared_tables, members_of, modules_of, rules_of
 from esat.egraph.numbers import numbers_program
 from esat.egraph.pool import POOL

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from functools import cached_property, lru_cache
 
 from esat.egraph.constructors import op_signature
-from esat.egraph.identity import program_digest
+from esat.egraph.content_keys import program_digest
 from esat.egraph.signature import Signature
 from esat.graph.registry import registered_ops
 from esat.records import record

@@ -22,7 +22,7 @@ from esat.egraph.commands import scheduled
 from esat.egraph.counting import NodeCount
 from esat.egraph.engine import Command, Engine
 from esat.egraph.forecast import NOISE_SECONDS, Forecast
-from esat.egraph.report import RuleLog, SaturationTrace, StepTrace, StopReason
+from esat.egraph.saturation_report import RuleLog, SaturationTrace, StepTrace, StopReason
 from esat.egraph.schedule import Budgets, Schedule
 from esat.errors import RuleError, SaturationError
 from esat.records import record

@@ -27,9 +27,16 @@ from itertools import groupby
 
 from esat.egraph.algebra.phase import Algebra
 from esat.egraph.engine import Engine
-from esat.egraph.joins import Counts, MatchBound, Tables
-from esat.egraph.report import RuleLog, SaturationReport, SaturationTrace, StopReason, first_names, rule_name
+from esat.egraph.match_counts import Counts, MatchBound, Tables
 from esat.egraph.runner import BudgetExhaustedError, Runner, RunOutcome
+from esat.egraph.saturation_report import (
+    RuleLog,
+    SaturationReport,
+    SaturationTrace,
+    StopReason,
+    first_names,
+    rule_name,
+)
 from esat.egraph.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, Schedule
 from esat.egraph.terms import TermGraph
 from esat.errors import EsatWarning, SaturationError

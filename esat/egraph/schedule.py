@@ -8,11 +8,11 @@ from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from esat.egraph.report import rule_name
+from esat.egraph.saturation_report import rule_name
 from esat.records import record
 
 if TYPE_CHECKING:
-    from esat.egraph.joins import MatchBound
+    from esat.egraph.match_counts import MatchBound
     from esat.egraph.modules import Module
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Literal
 
-from esat.egraph.dtypes import dtype_tables, rounded
+from esat.egraph.dtype_tables import dtype_tables, rounded
 from esat.egraph.sharing import with_shared_parts
 from esat.errors import CompileError
 from esat.records import record

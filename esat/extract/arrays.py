@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.egraph.distinct import distinct
-from esat.extract.kernels import Links
+from esat.extract.inner_loops import Links
 from esat.records import record
 
 IntArray = NDArray[np.int64]

@@ -7,7 +7,7 @@ orders compare exactly.
 
 from __future__ import annotations
 
-from esat.extract.kernels import LARGEST_COST, Links
+from esat.extract.inner_loops import LARGEST_COST, Links
 from esat.native import Arrays, Floats, Integers
 from esat.records import record
 

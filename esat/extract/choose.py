@@ -11,9 +11,9 @@ from typing import Literal
 from esat.errors import ModeError
 from esat.extract.area import area_choice, closed
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
-from esat.extract.backend import ExtractionBackend
 from esat.extract.bounds import forced_bound
-from esat.extract.exact import optimal_selection
+from esat.extract.compiled_loops import ExtractionBackend
+from esat.extract.integer_program import optimal_selection
 from esat.extract.reduce import ROUNDS, reduced
 from esat.extract.selection import Problem, Selection
 from esat.extract.tree import TreeChoice, tree_choice

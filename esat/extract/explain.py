@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from esat.egraph.algebra.findings import FOUND, Finding
 from esat.errors import UserLine
 from esat.extract.extraction import Extraction, SaturatedGraph
-from esat.extract.names import names_of_classes
+from esat.extract.given_names import names_of_classes
 from esat.extract.refine import priced_moves
 from esat.graph.types import DTYPES
 from esat.records import record

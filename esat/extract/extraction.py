@@ -15,6 +15,7 @@ from esat.egraph.program import SUPERSEDED
 from esat.egraph.terms import Term, TermGraph
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
 from esat.extract.choose import choose
+from esat.extract.class_values import Hints, class_values
 from esat.extract.cost import CostModel
 from esat.extract.growth import good_for_growth, grown
 from esat.extract.initial import initial_choice
@@ -23,11 +24,10 @@ from esat.extract.nary import Shape, plan_written, work_of
 from esat.extract.pricing import node_costs
 from esat.extract.selected import selected_terms
 from esat.extract.selection import Problem, Selection
+from esat.extract.source_order import WrittenSums
 from esat.extract.stability import products_with_inverses
 from esat.extract.value import Value
-from esat.extract.values import Hints, class_values
 from esat.extract.verdicts import Accuracy, Verdicts
-from esat.extract.written import WrittenSums
 from esat.records import record
 
 SUPERSEDED_NAMES = (f"{SUPERSEDED}NarySum", f"{SUPERSEDED}NaryProd")

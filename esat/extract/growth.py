@@ -13,11 +13,11 @@ import numpy as np
 
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import FloatArray
+from esat.extract.class_values import Hints
+from esat.extract.expected_shapes import with_parts
 from esat.extract.selection import Problem, Selection
-from esat.extract.shapes import with_parts
 from esat.extract.tree import tree_choice
 from esat.extract.value import UNKNOWN_SIZE
-from esat.extract.values import Hints
 
 GROWTH = 256.0
 """Large sizes by assumed ones."""

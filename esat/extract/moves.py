@@ -9,7 +9,7 @@ technology mapping for LUT-based FPGAs", 2007; the area flow of ``choices`` is t
 from __future__ import annotations
 
 from esat.extract.choices import State, rank_classes
-from esat.extract.kernels import Links
+from esat.extract.inner_loops import Links
 from esat.native import Arrays, Floats, Integers
 from esat.records import record
 

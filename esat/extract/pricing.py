@@ -14,11 +14,11 @@ import numpy as np
 
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import Attribute, EGraphArrays, FloatArray, IntArray
+from esat.extract.class_values import Hints, term_values
 from esat.extract.cost import PRICED_WITHOUT_ATTRIBUTES, CostModel
 from esat.extract.kinds import examples_of, numbered, refined, renumbered, spread
 from esat.extract.nary_pricing import NARY, nary_costs
 from esat.extract.value import IMPOSSIBLE, Value
-from esat.extract.values import Hints, term_values
 
 
 def node_costs(arrays: EGraphArrays, values: Sequence[Value | None], model: CostModel) -> FloatArray:

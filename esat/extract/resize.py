@@ -8,13 +8,13 @@ from math import fsum, inf, log2
 
 from esat.egraph.terms import SCALAR
 from esat.extract.arrays import IntArray
+from esat.extract.class_values import Hints, node_shape, term_value
 from esat.extract.cost import CostModel
 from esat.extract.decode import decode
+from esat.extract.expected_shapes import Expected, hints_of
 from esat.extract.extraction import Extraction, extract
 from esat.extract.machine import MachineProfile
-from esat.extract.shapes import Expected, hints_of
 from esat.extract.value import Value
-from esat.extract.values import Hints, node_shape, term_value
 from esat.graph import FunctionGraph
 from esat.graph.traversal import postorder_of
 from esat.records import record

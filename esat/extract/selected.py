@@ -10,8 +10,8 @@ from esat.egraph.terms import SCALAR, Joins, Term, TermGraph, TermType
 from esat.errors import UserLine
 from esat.extract.arrays import EGraphArrays
 from esat.extract.nary import Shape
+from esat.extract.source_order import WrittenSums
 from esat.extract.value import Value
-from esat.extract.written import WrittenSums
 from esat.graph.traversal import postorder_of
 from esat.graph.types import DTYPES
 

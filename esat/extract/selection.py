@@ -11,7 +11,7 @@ import numpy as np
 from esat.egraph.distinct import distinct
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
-from esat.extract.backend import ExtractionBackend, compiled
+from esat.extract.compiled_loops import ExtractionBackend, compiled
 from esat.records import record
 
 

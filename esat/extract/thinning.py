@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import inf
 
-from esat.extract.kernels import Links, spread_force
+from esat.extract.inner_loops import Links, spread_force
 from esat.native import Arrays, Floats, Integers
 from esat.records import record
 

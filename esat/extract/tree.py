@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from esat.extract.arrays import FloatArray, IntArray
-from esat.extract.kernels import UNREACHED, Heap
+from esat.extract.inner_loops import UNREACHED, Heap
 from esat.extract.selection import Problem
 from esat.records import record
 

@@ -15,9 +15,9 @@ from esat.errors import CallError, InputError, OptimizerError
 from esat.frontend.tracing.convert import holds_traced
 from esat.frontend.tracing.trace import ValueAsked, current_trace
 from esat.frontend.tracing.trees import Structure, flatten
-from esat.functions.calls import Use, entry_for
+from esat.functions.call_code import Use, entry_for
 from esat.functions.guards import Guard, guard_for
-from esat.functions.programs import (
+from esat.functions.traced_programs import (
     Settings,
     Specialization,
     compile_traced,

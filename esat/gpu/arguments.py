@@ -16,7 +16,7 @@ from esat.graph import SharedVariable, TensorType, Variable
 from esat.phases.transfer import Side
 from esat.runtime.checks import InputCheck, OutCheck, given_away, input_name
 from esat.runtime.checks import placed as placed_array
-from esat.runtime.shapes import Shape
+from esat.runtime.shape_rules import Shape
 
 
 class Arguments:

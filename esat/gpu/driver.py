@@ -31,7 +31,7 @@ from esat.graph.identity import is_among
 from esat.phases.group import Group
 from esat.profile import StepProfile
 from esat.runtime.checks import InputCheck, wrong_count
-from esat.runtime.shapes import place_text
+from esat.runtime.shape_rules import place_text
 from esat.runtime.signatures import SignatureTable
 
 RECORDED_AFTER = 3

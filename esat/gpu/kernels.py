@@ -25,7 +25,7 @@ from esat.gpu.toolchain import default_toolchain
 from esat.gpu.toolchain.cache import process_cubins
 from esat.graph import Variable
 from esat.phases.group import Group
-from esat.runtime.kernels import LoweredGroups
+from esat.runtime.kernel_calls import LoweredGroups
 from esat.runtime.program import KernelCall
 
 MAXIMUM_PLANS = 256
@@ -138,7 +138,7 @@ def _emulated_device() -> Device:
 
 
 class CudaKernels:
-    """Kernels of a program for a device; a :class:`esat.runtime.kernels.KernelSource`.
+    """Kernels of a program for a device; a :class:`esat.runtime.kernel_calls.KernelSource`.
 
     Parameters
     ----------

@@ -13,12 +13,12 @@ from esat.graph import Apply, FunctionGraph, TensorType, Variable
 from esat.ops.control import IfElse
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group
-from esat.phases.memory import plan_memory
+from esat.phases.memory_plan import plan_memory
 from esat.phases.overwrite import nothing_overwritable
 from esat.phases.placement import Ends, Placement, PlanSides, with_transfers
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.transfer import Side
-from esat.runtime.kernels import KernelSource, compile_kernels
+from esat.runtime.kernel_calls import KernelSource, compile_kernels
 from esat.runtime.program import KernelCall, Program, Routine, library_routines
 
 

@@ -39,7 +39,7 @@ from esat.phases.price import NO_SHAPES, Shapes, expected_bytes, group_seconds, 
 from esat.phases.shape_values import ShapeFacts
 from esat.records import record
 from esat.runtime.executable import Executable
-from esat.runtime.shapes import ShapeRules
+from esat.runtime.shape_rules import ShapeRules
 
 MOST_PROGRAMS = 16
 """Programs that one function keeps; of further choices the oldest are compiled again when they return."""

@@ -29,7 +29,7 @@ from esat.profile import Profile
 from esat.records import record
 from esat.runtime.calls import Calls
 from esat.runtime.executable import Executable
-from esat.runtime.kernels import KernelSource
+from esat.runtime.kernel_calls import KernelSource
 from esat.runtime.program import Routine
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from esat import codegen
 from esat.codegen.lowering.axes import name_axes
-from esat.codegen.lowering.order import reduced_axes
+from esat.codegen.lowering.loop_order import reduced_axes
 from esat.gpu.templates import is_fillable
 from esat.graph import Apply, Family
 from esat.ops.elementwise.record import Elementwise

@@ -21,7 +21,7 @@ from esat.gpu.values import CallValues, IdleFrames, ShapeSignature, Signatures
 from esat.graph import Apply, Constant, TensorType, Variable
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
-from esat.runtime.shapes import Shape
+from esat.runtime.shape_rules import Shape
 
 Slots: TypeAlias = list[Any]
 """The arrays of a call: arguments, what calls share, scratch, results."""

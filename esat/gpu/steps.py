@@ -29,7 +29,7 @@ from esat.phases.transfer import Side
 from esat.records import record
 from esat.runtime.checks import ResultCheck, detached
 from esat.runtime.program import KernelCall, Program
-from esat.runtime.shapes import Shape, ShapeRules, located
+from esat.runtime.shape_rules import Shape, ShapeRules, located
 
 Action: TypeAlias = Callable[[CallValues], None]
 _NO_SHAPES: Mapping[Variable, Shape] = {}

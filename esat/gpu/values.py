@@ -16,9 +16,9 @@ from esat.errors import CompileError, EsatError
 from esat.gpu.device import Device, DeviceArray, Recording
 from esat.graph import Constant, TensorType, Variable
 from esat.graph.op import Array
-from esat.phases.memory import BufferPlan, plan_buffers
+from esat.phases.memory_plan import BufferPlan, plan_buffers
 from esat.runtime.program import Program
-from esat.runtime.shapes import Shape, ShapeRules, ShapeWalk
+from esat.runtime.shape_rules import Shape, ShapeRules, ShapeWalk
 
 Frame = TypeVar("Frame")
 

@@ -10,12 +10,12 @@ from contextlib import nullcontext
 
 from esat.classic.database import QueriedOptimizer
 from esat.classic.profile import OptimizerProfile
-from esat.classic.trace import ReplacementTrace, Writer
+from esat.classic.replacement_trace import ReplacementTrace, Writer
 from esat.egraph.encode import encode
 from esat.extract.cost import CostModel
+from esat.extract.expected_shapes import Expected, hints_of
 from esat.extract.machine import MachineProfile
 from esat.extract.pricing import predicted_seconds
-from esat.extract.shapes import Expected, hints_of
 from esat.graph import FunctionGraph
 from esat.optimize.report import OptimizationReport, Stage
 from esat.phases.destroy import Supervisor, permissions_of

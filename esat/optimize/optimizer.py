@@ -12,17 +12,17 @@ from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, loading
 from esat.egraph.program import RuleProgram
-from esat.egraph.report import SaturationReport, SaturationTrace
+from esat.egraph.saturation_report import SaturationReport, SaturationTrace
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
 from esat.errors import EsatWarning
 from esat.extract.cost import CostModel
 from esat.extract.decode import decode
+from esat.extract.expected_shapes import Expected, hints_of
 from esat.extract.extraction import SaturatedGraph, extract
-from esat.extract.kept import KeptGraphs, graph_key
+from esat.extract.kept_graphs import KeptGraphs, graph_key
 from esat.extract.machine import MachineProfile
 from esat.extract.pricing import predicted_seconds
-from esat.extract.shapes import Expected, hints_of
 from esat.extract.verdicts import Accuracy, Verdicts
 from esat.graph import FunctionGraph, Variable
 from esat.optimize.report import OptimizationReport, Stage
@@ -142,7 +142,7 @@ def saturated(
             if known[1].warning:
                 warnings.warn(known[1].warning, EsatWarning, stacklevel=2)
             return SaturatedGraph(known[0], terms, plan), known[1]
-    from esat.optimize.searching import searched  # the engine, which a kept e-graph does without
+    from esat.optimize.saturating import searched  # the engine, which a kept e-graph does without
 
     arrays, report = searched(terms, told, undeclared, program, budgets, stage, trace, check_types)
     if kept is not None:

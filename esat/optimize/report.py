@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, fields
 from typing import Any
 
-from esat.egraph.report import SaturationReport
+from esat.egraph.saturation_report import SaturationReport
 from esat.errors import OptimizerError
 from esat.extract.explain import SHARE, Explanation, explain
 from esat.extract.extraction import Extraction

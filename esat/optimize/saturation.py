@@ -8,21 +8,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from esat.accuracy.kept import verdicts_on
+from esat.accuracy.kept_verdicts import verdicts_on
 from esat.classic.database import SequenceDB
 from esat.classic.equalities import CollectEqualities
 from esat.classic.merge import MergeOptimizer
 from esat.classic.navigator import TopoOptimizer
 from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.profile import Laps, OptimizerProfile, PassProfile
+from esat.classic.replacement_trace import ReplacementTrace, Writer
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
-from esat.classic.trace import ReplacementTrace, Writer
 from esat.egraph.program import program_for
-from esat.egraph.report import SaturationReport, SaturationTrace, StepTrace
+from esat.egraph.saturation_report import SaturationReport, SaturationTrace, StepTrace
 from esat.egraph.schedule import Budgets
 from esat.errors import CompileError, EsatWarning, RuleError
-from esat.extract.kept import kept_graphs
+from esat.extract.kept_graphs import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import Accuracy
@@ -31,8 +31,8 @@ from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
 from esat.optimize.optimizer import optimize
 from esat.optimize.plan import SaturationPlan, excluded_in_vain, saturation_plan, selected_rules
-from esat.optimize.regimes import use_regimes
 from esat.optimize.report import OptimizationReport, Stage, untimed
+from esat.optimize.two_forms import use_regimes
 from esat.phases.branches import join_branches, separate_branches
 from esat.phases.destroy import Supervisor, permissions_of
 from esat.rules.database import RuleDatabase, RuleSelection

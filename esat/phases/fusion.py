@@ -18,8 +18,8 @@ from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Varia
 from esat.phases.destroy import NodeOrder
 from esat.phases.effects import Permissions
 from esat.phases.group import FusionPlan, Group, GroupKind, Guard, conditions_of
+from esat.phases.group_partition import AcyclicPartition
 from esat.phases.laziness import find_guards
-from esat.phases.partition import AcyclicPartition
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.spaces import Spaces, contains, stretched_inside
 from esat.phases.verify import verify_fusion

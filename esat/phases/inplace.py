@@ -14,7 +14,7 @@ from esat.graph.op import Op
 from esat.graph.variables import linked
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.index.write import PartWrite
-from esat.phases.accumulate import accumulate_products
+from esat.phases.accumulated_products import accumulate_products
 from esat.phases.destroy import DestroyPlan
 from esat.phases.effects import Permissions, destroyed_positions, effects_of_graph
 from esat.phases.fusion import KernelRules

@@ -10,7 +10,7 @@ from esat.forks import GATE
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, Variable
 from esat.graph.callers import user_line
-from esat.recorded.programs import import_compiler, recorded, requested
+from esat.recorded.executables import import_compiler, recorded, requested
 from esat.runtime import Executable
 
 if TYPE_CHECKING:

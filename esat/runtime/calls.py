@@ -11,7 +11,7 @@ from esat.runtime.direct import NativeFunctions, may_be_direct
 from esat.runtime.dispatch import Dispatch, Run
 from esat.runtime.driver import Driver, make_driver
 from esat.runtime.program import Program
-from esat.runtime.row_blocks import InBlocks
+from esat.runtime.program_in_blocks import InBlocks
 from esat.runtime.signatures import Leaf, SignatureTable
 from esat.runtime.variants import Variants
 

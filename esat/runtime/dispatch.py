@@ -4,9 +4,9 @@ Every way is right for every legal call; which one runs decides only how fast. W
 combination of shapes stands in their record (:mod:`esat.runtime.signatures`), which the driver looks up
 anyway: a later call pays one test. Candidates are, in this order, the programs of other rules
 (:mod:`esat.runtime.variants`), the program with layers over rows in blocks
-(:mod:`esat.runtime.row_blocks`), and a native function of the program (:mod:`esat.runtime.direct`). Each says
-what runs, or after how many calls it wants to be asked again, or that it has nothing for these shapes. Where
-none has, the driver's own steps run.
+(:mod:`esat.runtime.program_in_blocks`), and a native function of the program (:mod:`esat.runtime.direct`).
+Each says what runs, or after how many calls it wants to be asked again, or that it has nothing for these
+shapes. Where none has, the driver's own steps run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from esat.forks import GATE
 if TYPE_CHECKING:
     from esat.graph import Variable
     from esat.runtime.direct import NativeFunctions
-    from esat.runtime.row_blocks import InBlocks
+    from esat.runtime.program_in_blocks import InBlocks
     from esat.runtime.variants import Variants
 
 Key: TypeAlias = tuple[tuple[int, ...], ...]

@@ -400,7 +400,7 @@ class Executable:
 
 def located_error(executable: Executable, error: Exception) -> Exception:
     """The error with the user's line of the step that raised it, if a step did."""
-    from esat.runtime.shapes import place_text
+    from esat.runtime.shape_rules import place_text
 
     group = executable._failing_step(error)
     if group is None or not (place := place_text(group.nodes[-1].where)):

@@ -15,12 +15,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from esat.egraph.encode import encode
+from esat.extract.class_values import term_values
 from esat.extract.cost import CostModel
+from esat.extract.expected_shapes import hints_of
 from esat.extract.lasting import LARGEST_BYTES, is_worth_keeping
 from esat.extract.machine import MachineProfile
 from esat.extract.pricing import predicted_seconds
-from esat.extract.shapes import hints_of
-from esat.extract.values import term_values
 from esat.forks import GATE
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.types import Type

@@ -13,7 +13,7 @@ from esat.codegen.native_plan import ArraySpecification, GuardedSteps, KernelSte
 from esat.codegen.threads import pool_address
 from esat.graph import Variable
 from esat.phases.group import Group
-from esat.runtime.kernels import FittedVariants, LaterVariants
+from esat.runtime.kernel_calls import FittedVariants, LaterVariants
 from esat.runtime.native_forms import form_of
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError, returned
 from esat.runtime.native_views import NativeView, Shape

@@ -19,10 +19,10 @@ from esat.ops.index.entries import Slice
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import FusionPlan, Group
 from esat.phases.laziness import conditions_first, find_guards
-from esat.phases.memory import MemoryPlan
+from esat.phases.memory_plan import MemoryPlan
 from esat.phases.shape_values import ShapeFacts
 from esat.records import record
-from esat.runtime.shapes import checked_by_shape
+from esat.runtime.shape_rules import checked_by_shape
 from esat.runtime.signatures import Fact, Fitting
 from esat.runtime.threads import ThreadedKernel
 

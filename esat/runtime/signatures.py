@@ -12,12 +12,12 @@ from esat.errors import CompileError, EsatError
 from esat.forks import GATE
 from esat.graph import Apply, TensorType, Variable
 from esat.phases.group import Group
-from esat.phases.memory import MemoryPlan, plan_buffers
+from esat.phases.memory_plan import MemoryPlan, plan_buffers
 from esat.records import record
 from esat.runtime.buffers import ScratchFrames, allocator
 from esat.runtime.checks import InputCheck
 from esat.runtime.dispatch import Way
-from esat.runtime.shapes import Shape, ShapeRules, ShapeWalk
+from esat.runtime.shape_rules import Shape, ShapeRules, ShapeWalk
 from esat.runtime.threads import ThreadedKernel
 
 NO_KERNELS: Mapping[Variable, ThreadedKernel] = MappingProxyType({})

@@ -16,7 +16,7 @@ from esat.phases.effects import destroyed_positions
 from esat.phases.group import Group
 from esat.runtime.checks import ResultCheck, detached, placed
 from esat.runtime.program import Program, is_fixed_part, is_plain_view
-from esat.runtime.shapes import located
+from esat.runtime.shape_rules import located
 from esat.runtime.signatures import LateTable
 from esat.runtime.writer import Writer, is_tensor, targets_text, tuple_text
 

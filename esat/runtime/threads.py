@@ -22,8 +22,8 @@ from esat.codegen.kernel.partition import has_open_order
 from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.threads import configured_threads, granted_threads, most_threads
-from esat.codegen.threads.calls import ChosenCalls
 from esat.codegen.threads.choice import Choices, ThreadingChoice
+from esat.codegen.threads.chosen_calls import ChosenCalls
 from esat.extract.machine import MachineProfile
 from esat.graph import Constant, Variable
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from esat.codegen.ground.host import host_target
-from esat.egraph.identity import code_digest
+from esat.egraph.content_keys import code_digest
 from esat.errors import CompileError, EsatError
 from esat.extract.arrays import IntArray
 from esat.extract.extraction import Extraction

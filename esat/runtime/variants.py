@@ -14,10 +14,10 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from esat.errors import ShapeError
+from esat.extract.class_values import Hints
+from esat.extract.expected_shapes import Expected
 from esat.extract.extraction import Extraction
 from esat.extract.resize import Resizing, SizeClass, cost_under, shapes_text
-from esat.extract.shapes import Expected
-from esat.extract.values import Hints
 from esat.graph import FunctionGraph, TensorType, Variable
 from esat.records import record
 from esat.runtime.dispatch import CallsLeft, Run, Way

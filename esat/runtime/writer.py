@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.graph import Constant, TensorType, Variable
 from esat.phases.group import Group
-from esat.runtime.names import Identifiers
+from esat.runtime.python_names import Identifiers
 from esat.runtime.signatures import Fact
 
 _WORDS = (

@@ -40,12 +40,12 @@ from esat.rules.signature import check as check_names
 from esat.soundness.construction import Construction, IllTypedError
 from esat.soundness.derivation import derived_facts
 from esat.soundness.dtype_plans import dtype_plans
-from esat.soundness.evaluation import Outcome, dense, outcomes, plain
+from esat.soundness.gate_report import Failure, RuleVerdict, SampledPoint, SoundnessReport
 from esat.soundness.judging import Verdict, exact, first, real
-from esat.soundness.report import Failure, RuleVerdict, SampledPoint, SoundnessReport
+from esat.soundness.samples import Array, Population, draw, holds, satisfied, scattered, well_conditioned
 from esat.soundness.situation import Situation, SituationSampler
 from esat.soundness.statement import Statement, operators_for, statement_of
-from esat.soundness.values import Array, Population, draw, holds, satisfied, scattered, well_conditioned
+from esat.soundness.term_evaluation import Outcome, dense, outcomes, plain
 
 SITUATIONS = 5
 """Situations wanted for each dtype; more where too few points decided something: sums have one each."""

@@ -14,8 +14,8 @@ from esat.egraph.constructors import op_signature
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.program import RuleProgram, program_for
-from esat.egraph.report import SaturationReport
 from esat.egraph.saturate import saturate
+from esat.egraph.saturation_report import SaturationReport
 from esat.egraph.schedule import Budgets
 from esat.egraph.structure import RELATIONS, with_structure
 from esat.egraph.terms import TermBuilder, TermGraph, TermType

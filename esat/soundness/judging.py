@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.records import record
-from esat.soundness.evaluation import MARGIN, Outcome
-from esat.soundness.values import Array
+from esat.soundness.samples import Array
+from esat.soundness.term_evaluation import MARGIN, Outcome
 
 WELL_CONDITIONED = 2.0**-6
 """A point decides something if the error allowed there is at most this part of the value."""

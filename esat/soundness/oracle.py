@@ -4,7 +4,7 @@ A rule that is true by itself can still do harm beside others: a fact flows thro
 only where both sides are defined, a type is kept by luck. So a saturated e-graph is evaluated as a whole.
 Classes of loaded terms have the values of those terms, as the user wrote them; all other e-nodes are
 computed from the values of their operands' classes and compared with their own class's. Every value carries
-the spread that rounding may have caused (:mod:`esat.soundness.evaluation`).
+the spread that rounding may have caused (:mod:`esat.soundness.term_evaluation`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from esat.graph.types import DTYPES
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.structure import RANGES
 from esat.records import record
-from esat.soundness.evaluation import TRIALS, Outcome, dense, disturbed, perturbed, summarized
 from esat.soundness.judging import real
+from esat.soundness.samples import Array, holds
 from esat.soundness.statement import FACTS
-from esat.soundness.values import Array, holds
+from esat.soundness.term_evaluation import TRIALS, Outcome, dense, disturbed, perturbed, summarized
 
 _NARY = {
     "NarySum": (np.add, np.subtract, 0),

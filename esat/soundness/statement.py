@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from esat.egraph.facts import FACT_OPERATORS
-from esat.egraph.rule_compiler.driver import CORE
-from esat.egraph.rule_compiler.dtypes import Dtypes
+from esat.egraph.rule_compiler.broadcast_words import stored_word
 from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
-from esat.egraph.rule_compiler.shapes import stored_word
+from esat.egraph.rule_compiler.known_dtypes import Dtypes
+from esat.egraph.rule_compiler.rule_compilation import CORE
 from esat.egraph.rule_compiler.surface import GENERATED, prepare
 from esat.egraph.signature import Signature as OpSignature
 from esat.egraph.structure import RELATIONS

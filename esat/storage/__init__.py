@@ -1,13 +1,13 @@
 """What esat keeps on disk between processes: checked entries in one private directory of the user.
 
-``directory`` writes files whole or not at all and evicts the least recently used, ``entry`` is the format
-that reveals damage, ``store`` puts both together so that no fault of a disk reaches a compilation.
+``directory`` writes files whole or not at all and evicts the least recently used, ``entry_file`` is the
+format that reveals damage, ``store`` puts both together so that no fault of a disk reaches a compilation.
 Keys are ``digests``. ``whole`` writes single files, such as profiles of machines.
 """
 
 from esat.storage.digests import digest_of, digest_of_sources, package_digest
 from esat.storage.directory import KINDS, EntryDirectory, StoredFile, UnusableDirectoryError
-from esat.storage.entry import DamagedEntryError
+from esat.storage.entry_file import DamagedEntryError
 from esat.storage.store import (
     DEFAULT_LIMIT,
     DIRECTORY_VARIABLE,

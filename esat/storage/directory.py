@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from esat.records import record
-from esat.storage.entry import HEADER_SIZE
+from esat.storage.entry_file import HEADER_SIZE
 
 KINDS = ("kernel", "egraph", "accuracy", "rules", "choice", "native", "cubin", "program")
 """What entries are; the endings of their files. Other files are left alone."""

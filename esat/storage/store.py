@@ -11,7 +11,7 @@ from typing import TypeVar
 import platformdirs
 
 from esat.errors import EsatWarning
-from esat.storage import entry as entry_format
+from esat.storage import entry_file as entry_format
 from esat.storage.directory import EntryDirectory, StoredFile, UnusableDirectoryError
 
 DIRECTORY_VARIABLE = "ESAT_CACHE_DIR"

@@ -29,7 +29,7 @@ from esat.codegen.cache import CacheWarning, CompileOptions, KernelCache, kernel
 from esat.codegen.cache.compiled_kernel import compile_kernel, signature_text
 from esat.codegen.cache.fingerprint import kernel_key
 from esat.errors import CompileError
-from esat.storage import default_directory, entry
+from esat.storage import default_directory, entry_file
 from esat.storage import directory as directory_module
 
 ARRAY = types.float64[::1]
@@ -253,9 +253,9 @@ def test_damaged_entry_is_compiled_again(cache, folder, tmp_path, damage):
     damaged = {
         "flip": good[:500] + bytes([good[500] ^ 4]) + good[501:],
         "truncate": good[:-100],
-        "foreign": entry.encode(KEY, "kernel", pickle.dumps(Bomb(bomb))),
+        "foreign": entry_file.encode(KEY, "kernel", pickle.dumps(Bomb(bomb))),
         "empty": b"",
-        "unreadable": entry.encode(path.stem, "kernel", b"not a pickle"),
+        "unreadable": entry_file.encode(path.stem, "kernel", b"not a pickle"),
     }[damage]
     path.write_bytes(damaged)
     cache.forget()

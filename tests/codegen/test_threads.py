@@ -19,7 +19,7 @@ from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.kernel.partition import Gather, LoopPartition, partition
 from esat.codegen.parallel import compile_parallel_kernel, is_divisible
 from esat.codegen.printing.parts import print_parallel_source
-from esat.codegen.threads import placement, pool, pool_address, protocol
+from esat.codegen.threads import helper_placement, pool_address, protocol, thread_pool
 from esat.codegen.threads.protocol import CALLER, DATA, THREAD, fetch, keep_away, put
 from esat.codegen.threads.tasks import in_parallel
 from esat.errors import CompileError
@@ -77,12 +77,12 @@ def test_helpers_wake_elsewhere(count: cache.CompiledKernel) -> None:
 
 
 def test_masks_leave_out_one_processor_or_all_others() -> None:
-    masks = placement.masks_of([1, 3, 64])
+    masks = helper_placement.masks_of([1, 3, 64])
     assert masks[0] == 65
     others, alone = masks[1:].reshape(2, 65, 2).tolist()
     assert [others[one] for one in (0, 1, 3, 64)] == [[0b1010, 1], [0b1000, 1], [0b10, 1], [0b1010, 0]]
     assert [alone[one] for one in (0, 1, 64)] == [[1, 0], [0b10, 0], [0, 1]]
-    assert placement.masks_of([2])[1:].tolist() == [4, 4, 4, 1, 2, 4]
+    assert helper_placement.masks_of([2])[1:].tolist() == [4, 4, 4, 1, 2, 4]
 
 
 def fetch_one(state: int) -> None:
@@ -100,20 +100,20 @@ def test_one_helper_that_is_late_is_called_here(at_work: tuple[int, ...]) -> Non
     """The only one at work runs where its caller sleeps; several would wait there for one another."""
     allowed = processors()
     assert allowed is not None
-    state = pool.HelperPool(2)
+    state = thread_pool.HelperPool(2)
     state.start(2)
     state.allow(allowed)
     state.put(protocol.ACTIVE, len(at_work))
     for helper in at_work:
         state.put(CALLER + helper * THREAD + protocol.WORKS, 1)
-    pool.compiled(fetch_one, 1)(state.address)
+    thread_pool.compiled(fetch_one, 1)(state.address)
     fetched = at_work[0] if len(at_work) == 1 else 0
     assert state.word(DATA) == fetched
     for helper in (1, 2):
         places = len(allowed) if helper != fetched else 1
         assert len(os.sched_getaffinity(state.word(system_number(helper)))) == places
     if fetched == 1:
-        pool.compiled(send_back, 1)(state.address)
+        thread_pool.compiled(send_back, 1)(state.address)
         left = os.sched_getaffinity(state.word(system_number(1)))
         assert left <= allowed
         assert len(left) == max(1, len(allowed) - 1)

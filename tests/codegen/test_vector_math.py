@@ -19,7 +19,7 @@ from esat.codegen.cache import CompileOptions, KernelCache
 from esat.codegen.vector_math import (
     coefficients,
     formulas,
-    functions,
+    function_table,
     linking,
     reduction,
     shared_code,
@@ -148,7 +148,7 @@ def test_formulas_are_written_once(name, monkeypatch):
         written.append(x.format.lanes)
         return vector_math.FUNCTIONS[name].formula(x)
 
-    counted = functions.VectorFunction(name, 1, formula, vector_math.FUNCTIONS[name].guarded)
+    counted = function_table.VectorFunction(name, 1, formula, vector_math.FUNCTIONS[name].guarded)
     monkeypatch.setattr(formulas, "FUNCTIONS", {name: counted})
     monkeypatch.setattr(formulas, "formula_library", functools.cache(formulas.formula_library.__wrapped__))
     monkeypatch.setattr(linking, "caller", functools.cache(shared_code.caller.__wrapped__))

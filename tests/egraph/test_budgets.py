@@ -13,7 +13,7 @@ from esat.egraph.encode import encode
 from esat.egraph.program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, Schedule
-from esat.extract.kept import KeptGraphs
+from esat.extract.kept_graphs import KeptGraphs
 from esat.optimize.optimizer import saturated
 from esat.rules import RULES
 from esat.rules.query import Query

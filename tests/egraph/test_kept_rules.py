@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from esat.egraph import identity, prepare
+from esat.egraph import content_keys, prepare
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.prepare import prepared
 from esat.egraph.program import program_for
@@ -155,8 +155,8 @@ def test_keys_know_the_build_of_egglog_by_its_content(tmp_path, monkeypatch):
             record.write_text(
                 f"egglog/__init__.py,,\negglog/{module.name},sha256={recorded},{len(content)}\n"
             )
-        monkeypatch.setattr(identity, "native_module_file", lambda: module)
-        return identity.code_digest.__wrapped__()
+        monkeypatch.setattr(content_keys, "native_module_file", lambda: module)
+        return content_keys.code_digest.__wrapped__()
 
     assert key("here", b"code", "abc") == key("there", b"code", "abc")
     assert key("elsewhere", b"code", "abd") != key("again", b"code", "abc")

@@ -6,9 +6,9 @@ import pytest
 from egraph.term_graphs import GraphBuilder, holds, load, rules_engine
 
 from esat.egraph import engine as engine_module
-from esat.egraph import rows
+from esat.egraph import term_rows
 from esat.egraph.loader import LONGEST_FLAT, LONGEST_POWER, NaryTerm, flatten, loading
-from esat.egraph.rows import COLUMNS
+from esat.egraph.term_rows import COLUMNS
 from esat.egraph.terms import Term
 from esat.graph.types import DTYPES
 
@@ -100,7 +100,7 @@ def _room(request, monkeypatch):
         raise OSError("no space left on device")
 
     if request.param == "none":
-        monkeypatch.setattr(rows, "memory_file", refuse)
+        monkeypatch.setattr(term_rows, "memory_file", refuse)
         monkeypatch.setattr(engine_module, "memory_file", refuse)
 
 

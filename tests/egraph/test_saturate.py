@@ -5,8 +5,8 @@ import time
 import pytest
 from egraph.term_graphs import CONSTRUCTORS, GraphBuilder, load, random_polynomial, rules_engine, saturated
 
-from esat.egraph.report import SaturationTrace
 from esat.egraph.saturate import saturate
+from esat.egraph.saturation_report import SaturationTrace
 from esat.egraph.schedule import Budgets, RuleStep, Schedule
 from esat.errors import EsatWarning, SaturationError
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from egraph.term_graphs import SIGNATURE, rules_engine
 
-from esat.egraph.dtypes import rounded
+from esat.egraph.dtype_tables import rounded
 from esat.egraph.signature import ConstructorSignature, Signature
 from esat.egraph.terms import SCALAR, broadcast_word
 from esat.errors import CompileError

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.extract.backend import PYTHON, ExtractionBackend
+from esat.extract.compiled_loops import PYTHON, ExtractionBackend
 from esat.native import Arrays
 
 

@@ -4,10 +4,10 @@ import pytest
 
 import esat
 from esat.egraph.encode import encode
+from esat.extract.class_values import term_values, transposes
 from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
 from esat.extract.value import Value
-from esat.extract.values import term_values, transposes
 from esat.graph.types import DTYPE_NUMBER
 from esat.rules.macros import permutation_word
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from esat.egraph.encode import encode
+from esat.extract.class_values import term_value
 from esat.extract.decode import decode
 from esat.extract.value import Value
-from esat.extract.values import term_value
 from esat.graph import FunctionGraph, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.evaluate import evaluate

@@ -10,12 +10,12 @@ from benchmarks.saturation import perceptron, random_chains
 from esat.egraph.encode import encode
 from esat.egraph.program import program_for
 from esat.egraph.schedule import Budgets
+from esat.extract.class_values import class_values, term_values
 from esat.extract.cost import INVERSE_SUM, CostModel
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_product, plan_sum
 from esat.extract.pricing import node_costs, term_costs
 from esat.extract.value import IMPOSSIBLE, Value
-from esat.extract.values import class_values, term_values
 from esat.graph import FunctionGraph
 from esat.graph.registry import op_named
 from esat.graph.types import DTYPE_NUMBER

@@ -8,7 +8,7 @@ import pytest
 
 import esat
 from esat.frontend.tracing.trees import flatten
-from esat.functions.programs import Settings, trace_call
+from esat.functions.traced_programs import Settings, trace_call
 from esat.graph.traversal import ancestors
 
 STATEMENTS = (

@@ -20,7 +20,7 @@ from esat.phases.fusion import fuse
 from esat.phases.inplace import ROWS, work_in_place
 from esat.phases.placement import Ends
 from esat.runtime import Executable
-from esat.runtime.kernels import Kernels
+from esat.runtime.kernel_calls import Kernels
 
 Data: TypeAlias = list[np.ndarray[Any, Any]]
 Built: TypeAlias = tuple[esat.Graph, Data]

@@ -17,7 +17,7 @@ from esat.graph.evaluate import evaluate
 from esat.graph.identity import is_among
 from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
-from esat.phases.memory import plan_memory
+from esat.phases.memory_plan import plan_memory
 from esat.phases.placement import (
     ON_HOST,
     Ends,

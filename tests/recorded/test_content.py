@@ -10,9 +10,9 @@ import esat
 from esat.codegen.native_call import NativeRecipe
 from esat.codegen.native_plan import KernelStep
 from esat.pipeline import compile as compile_graph
-from esat.recorded import programs
+from esat.recorded import executables
 from esat.recorded.content import NativeRecord, NotRecordedError, decoded, encoded, packed, unpacked
-from esat.recorded.programs import RecordedExecutable, Request
+from esat.recorded.executables import RecordedExecutable, Request
 from esat.runtime import Executable
 from esat.runtime.direct import recipe_in_one_thread
 from esat.storage import CacheWarning, DiskStore
@@ -109,15 +109,15 @@ def test_unusable_records_are_told_of_and_compiled(compiled):
 
 def test_damaged_entries_are_none(compiled, tmp_path, monkeypatch):
     store = DiskStore(tmp_path / "cache", "program")
-    monkeypatch.setattr(programs, "store", lambda: store)
+    monkeypatch.setattr(executables, "store", lambda: store)
     request = Request(graph(), "fast_run", {}, "here")
-    assert programs.recorded(request) is None
+    assert executables.recorded(request) is None
     store.save(request.key, packed([record(compiled)]))
-    agree(programs.recorded(request)(X, W), compiled[0])
+    agree(executables.recorded(request)(X, W), compiled[0])
     for payload in (b"", b"{not json\n", b"[[1, 2]]\n"):
         store.save(request.key, payload)
         with pytest.warns(CacheWarning, match="made again"):
-            assert programs.recorded(request) is None
+            assert executables.recorded(request) is None
 
 
 def test_several_threads_begin_at_once(compiled):

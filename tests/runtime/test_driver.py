@@ -9,7 +9,7 @@ from esat.graph.registry import op_named
 from esat.ops.contraction import matmul
 from esat.ops.dimshuffle import dimshuffle
 from esat.runtime import Executable
-from esat.runtime.names import Identifiers
+from esat.runtime.python_names import Identifiers
 
 Build = Callable[..., Executable]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from esat.storage import CacheWarning, DiskStore, EntryDirectory, entry
+from esat.storage import CacheWarning, DiskStore, EntryDirectory, entry_file
 
 KEY = "ab" * 32
 NAME = f"{KEY}.kernel"
@@ -24,26 +24,26 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_flipped_bits_and_truncation_are_found():
-    content = entry.encode(KEY, "kernel", bytes(range(256)) * 4)
-    assert bytes(entry.decode(KEY, "kernel", content)) == bytes(range(256)) * 4
-    with pytest.raises(entry.DamagedEntryError, match="another key"):
-        entry.decode("cd" * 32, "kernel", content)
+    content = entry_file.encode(KEY, "kernel", bytes(range(256)) * 4)
+    assert bytes(entry_file.decode(KEY, "kernel", content)) == bytes(range(256)) * 4
+    with pytest.raises(entry_file.DamagedEntryError, match="another key"):
+        entry_file.decode("cd" * 32, "kernel", content)
     for position in range(0, len(content), 7):
         damaged = bytearray(content)
         damaged[position] ^= 1 << (position % 8)
-        with pytest.raises(entry.DamagedEntryError):
-            entry.decode(KEY, "kernel", bytes(damaged))
+        with pytest.raises(entry_file.DamagedEntryError):
+            entry_file.decode(KEY, "kernel", bytes(damaged))
     for length in (0, 1, 95, 96, len(content) - 1):
-        with pytest.raises(entry.DamagedEntryError):
-            entry.decode(KEY, "kernel", content[:length])
-    with pytest.raises(entry.DamagedEntryError):
-        entry.decode(KEY, "kernel", content + b"x")
+        with pytest.raises(entry_file.DamagedEntryError):
+            entry_file.decode(KEY, "kernel", content[:length])
+    with pytest.raises(entry_file.DamagedEntryError):
+        entry_file.decode(KEY, "kernel", content + b"x")
 
 
 def test_an_entry_of_another_kind_is_refused(folder):
-    content = entry.encode(KEY, "kernel", b"code")
-    with pytest.raises(entry.DamagedEntryError, match="no egraph"):
-        entry.decode(KEY, "egraph", content)
+    content = entry_file.encode(KEY, "kernel", b"code")
+    with pytest.raises(entry_file.DamagedEntryError, match="no egraph"):
+        entry_file.decode(KEY, "egraph", content)
     DiskStore(folder, "kernel").save(KEY, b"code")
     assert DiskStore(folder, "egraph").load(KEY, bytes) is None
     assert DiskStore(folder, "kernel").load(KEY, bytes) == b"code"
@@ -102,7 +102,7 @@ def write_forever(number: int, folder: Path) -> None:
     store = EntryDirectory(folder, limit=2**30)
     payload = bytes([number]) * 3_000_000
     while True:
-        store.write(NAME, entry.encode(KEY, "kernel", payload))
+        store.write(NAME, entry_file.encode(KEY, "kernel", payload))
 
 
 def test_killed_writers_leave_whole_entries(folder):
@@ -117,7 +117,7 @@ def test_killed_writers_leave_whole_entries(folder):
         content = store.read(NAME)
         if content is not None:
             seen += 1
-            assert len(entry.decode(KEY, "kernel", content)) == 3_000_000
+            assert len(entry_file.decode(KEY, "kernel", content)) == 3_000_000
     assert seen > 0
     store.clear()
     assert list(folder.iterdir()) == []
@@ -131,8 +131,8 @@ def use_many(number: int, folder: Path) -> None:
         key = f"{which:064x}"
         content = store.read(f"{key}.kernel")
         if content is None:
-            store.write(f"{key}.kernel", entry.encode(key, "kernel", bytes([which]) * 9000))
-        elif bytes(entry.decode(key, "kernel", content)) != bytes([which]) * 9000:
+            store.write(f"{key}.kernel", entry_file.encode(key, "kernel", bytes([which]) * 9000))
+        elif bytes(entry_file.decode(key, "kernel", content)) != bytes([which]) * 9000:
             os._exit(1)
 
 
@@ -154,7 +154,9 @@ def test_missing_parents_are_private_too(tmp_path):
         assert path.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("begin", [entry.encode(KEY, "kernel", b"code"), b"\0" * 96], ids=["entry", "zeros"])
+@pytest.mark.parametrize(
+    "begin", [entry_file.encode(KEY, "kernel", b"code"), b"\0" * 96], ids=["entry", "zeros"]
+)
 def test_a_file_of_another_size_is_not_read(folder, begin):
     store = DiskStore(folder, "kernel")
     with open(folder / NAME, "wb") as file:

@@ -24,8 +24,8 @@ from numba.core.typing.templates import Signature
 
 from esat.codegen.cache import namespace
 from esat.codegen.cache.machine_code import MachineCode, assembly_of, finished
-from esat.codegen.ground.entry import entry_function, kinds_of
 from esat.codegen.ground.host import host_target
+from esat.codegen.ground.kernel_entry import entry_function, kinds_of
 from esat.codegen.ground.registries import fill_registries
 from esat.codegen.ground.target import Target
 from esat.codegen.loop_compiler.compiler import loop_compiler

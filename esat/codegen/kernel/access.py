@@ -24,7 +24,7 @@ from esat.codegen.kernel.loop_ir import (
     Update,
     walk,
 )
-from esat.codegen.vector_math.functions import FUNCTIONS
+from esat.codegen.vector_math.function_table import FUNCTIONS
 
 LEAST_ROW = 4096
 """Bytes of a row from which the lines at its ends, which are stored in part, do not matter."""

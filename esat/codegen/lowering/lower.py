@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from esat.codegen.kernel.loop_ir import Array, Axis, Definition, Index, Kernel, Loop, Statement, axes_of
 from esat.codegen.lowering.axes import name_axes
-from esat.codegen.lowering.order import order_axes, reduced_axes
+from esat.codegen.lowering.loop_order import order_axes, reduced_axes
+from esat.codegen.lowering.loop_placement import CheckSink, LoopScheduler, ScatterSink, StoreSink
 from esat.codegen.lowering.powers import exponent_of
-from esat.codegen.lowering.schedule import CheckSink, LoopScheduler, ScatterSink, StoreSink
+from esat.codegen.lowering.scalar_values import Values, has_code, is_literal
 from esat.codegen.lowering.unsupported import UnsupportedError
-from esat.codegen.lowering.values import Values, has_code, is_literal
-from esat.codegen.lowering.verify import verify
+from esat.codegen.lowering.verify_kernel import verify
 from esat.codegen.template import is_resolvable
 from esat.errors import CompileError
 from esat.graph import Apply, TensorType, Variable

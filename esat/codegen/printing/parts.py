@@ -27,7 +27,7 @@ from esat.codegen.kernel.partition import (
     partition,
 )
 from esat.codegen.llvm.vector_width import half_vectors
-from esat.codegen.printing.layout import Layout
+from esat.codegen.printing.input_layout import Layout
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_float_sum, is_index
 from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.print_moments import (

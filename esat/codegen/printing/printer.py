@@ -11,7 +11,7 @@ from esat.codegen.kernel.loop_ir import Kernel, Load, LoadAt, Loop, Scatter, Sta
 from esat.codegen.llvm import views
 from esat.codegen.llvm.vector_width import half_vectors
 from esat.codegen.llvm.whole_vectors import whole_vectors
-from esat.codegen.printing.layout import Layout
+from esat.codegen.printing.input_layout import Layout
 from esat.codegen.printing.pipelined_rows import RowsPrinter
 from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_viewed, size_name

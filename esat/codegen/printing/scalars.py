@@ -27,7 +27,7 @@ from esat.codegen.kernel.loop_ir import (
     Store,
 )
 from esat.codegen.llvm import scalar, views
-from esat.codegen.printing.layout import Layout
+from esat.codegen.printing.input_layout import Layout
 from esat.codegen.printing.polynomials import HornerStep
 from esat.codegen.printing.source import Source
 from esat.codegen.vector_math import reduction

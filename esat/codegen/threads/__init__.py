@@ -1,8 +1,8 @@
 """A pool of threads that kernels share their work with.
 
-``memory`` names memory shared by threads, ``protocol`` is what threads do, ``pool`` starts them,
-``placement`` says on which processors they wake, and ``tasks`` is how a kernel hands over one of its parts.
-``choice`` finds out whether that is faster, for ``calls`` that run the faster way.
+``shared_memory`` names memory shared by threads, ``protocol`` is what threads do, ``thread_pool`` starts
+them, ``helper_placement`` says on which processors they wake, and ``tasks`` is how a kernel hands over one of
+its parts. ``choice`` finds out whether that is faster, for ``chosen_calls`` that run the faster way.
 
 Nobody waits for a thread that has not begun: the caller takes parts of the work until none is left,
 helpers join in as they wake, and without any the caller has done all of it by itself. Measured for two
@@ -21,7 +21,7 @@ numba's ``tbb``         not tried   2 by earlier measurements; has no such fault
 A loop compiled by numba for its own layers takes 2.5 times as long as one for one thread.
 """
 
-from esat.codegen.threads.pool import (
+from esat.codegen.threads.thread_pool import (
     available_threads,
     configured_threads,
     default_threads,

@@ -22,7 +22,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from statistics import fmean
 from typing import Any
 
-from esat.codegen.threads.pool import pool_address
+from esat.codegen.threads.thread_pool import pool_address
 
 MAXIMUM_CHOICES = 128
 TRIED_AFTER = 16

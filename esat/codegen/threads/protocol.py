@@ -19,20 +19,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from esat.codegen.threads import memory
-from esat.codegen.threads.placement import WORD_BITS
+from esat.codegen.threads import shared_memory
+from esat.codegen.threads.helper_placement import WORD_BITS
 
 # Intrinsics: as functions of Python they would have one parameter more.
-acquire: Any = memory.acquire
-add: Any = memory.add
-allow: Any = memory.allow
-call_task: Any = memory.call_task
-exchange: Any = memory.exchange
-here: Any = memory.here
-load: Any = memory.load
-put: Any = memory.put
-release: Any = memory.release
-store: Any = memory.store
+acquire: Any = shared_memory.acquire
+add: Any = shared_memory.add
+allow: Any = shared_memory.allow
+call_task: Any = shared_memory.call_task
+exchange: Any = shared_memory.exchange
+here: Any = shared_memory.here
+load: Any = shared_memory.load
+put: Any = shared_memory.put
+release: Any = shared_memory.release
+store: Any = shared_memory.store
 
 LINE = 64
 """Bytes of a cache line: two words in one would be handed back and forth between cores."""
@@ -57,9 +57,9 @@ CALLER = 5 * LINE
 task, the task itself, its data, how many units it has, in how many parts each thread takes its range, and how
 many threads there are, the caller counted; the lock the caller sleeps on, addresses of Python's functions for
 locks, the compiled function ``share``, addresses of the system's functions for processors, and of the masks
-that :func:`~esat.codegen.threads.placement.masks_of` makes, or 0; and what the first thread has, the caller:
-how many units of its range are taken, and for helpers only whether it sleeps, the lock it sleeps on, the
-system's number of it, the processor that it keeps away from, or -1, and whether it is at work."""
+that :func:`~esat.codegen.threads.helper_placement.masks_of` makes, or 0; and what the first thread has, the
+caller: how many units of its range are taken, and for helpers only whether it sleeps, the lock it sleeps on,
+the system's number of it, the processor that it keeps away from, or -1, and whether it is at work."""
 TAKEN = 0
 SLEEPS = 1 * LINE
 LOCK = 2 * LINE

@@ -8,8 +8,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from esat.codegen.threads.memory import TASK
 from esat.codegen.threads.protocol import SHARE
+from esat.codegen.threads.shared_memory import TASK
 
 _CGUTILS: Any = cgutils
 _WORD = ir.IntType(64)

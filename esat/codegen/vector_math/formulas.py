@@ -16,9 +16,9 @@ from numba.core.codegen import JITCodeLibrary
 
 from esat.codegen.ground.llvm_machine import codegen_of
 from esat.codegen.ground.target import Target
-from esat.codegen.vector_math import variants
+from esat.codegen.vector_math import widened
 from esat.codegen.vector_math.builder import Format
-from esat.codegen.vector_math.functions import FUNCTIONS
+from esat.codegen.vector_math.function_table import FUNCTIONS
 from esat.records import record
 
 _SYMBOL = re.compile(r"esat_(\w+?)_float(32|64)(?:_v(\d+))?")
@@ -49,10 +49,10 @@ def formula_library(name: str, bits: int, lanes: int, target: Target) -> Any:
         When there is no such function.
     """
     entry = FUNCTIONS[name]
-    full_name = variants.variant(symbol(name, bits), lanes)
+    full_name = widened.variant(symbol(name, bits), lanes)
     library = FormulaLibrary(codegen_of(target), full_name)
     module = codegen_of(target)._create_empty_module(full_name)
-    function = variants.define(module, full_name, entry.formula, Format(bits, target, lanes), entry.arity)
+    function = widened.define(module, full_name, entry.formula, Format(bits, target, lanes), entry.arity)
     # The branch of a guarded function is for rare arguments, and in most loops one function among several.
     function.attributes.add("noinline" if entry.guarded else "alwaysinline")
     library.add_ir_module(module)
@@ -70,7 +70,7 @@ class Formula:
     @property
     def symbol(self) -> str:
         """Its name in LLVM."""
-        return variants.variant(symbol(self.name, self.bits), self.lanes)
+        return widened.variant(symbol(self.name, self.bits), self.lanes)
 
     @property
     def mark(self) -> str:
@@ -113,7 +113,7 @@ def formula_called(symbol: str) -> Formula | None:
 def mark_as_one_of_many(module: Any, formulas: Iterable[Formula]) -> None:
     """Have a module say of functions, wherever it is linked, that they are some of many in a loop."""
     for mark in sorted({formula.mark for formula in formulas} - module.globals.keys()):
-        variants.keep(module, mark, ir.Constant(ir.IntType(1), 1))
+        widened.keep(module, mark, ir.Constant(ir.IntType(1), 1))
 
 
 def symbol(name: str, bits: int) -> str:
@@ -126,8 +126,8 @@ def emit_call(name: str, format_: Format, builder: Any, arguments: tuple[Any, ..
     bits, module, full_name = format_.bits, builder.module, symbol(name, format_.bits)
     function = module.globals.get(full_name)
     if function is None:
-        function = variants.declare(module, full_name, format_, len(arguments))
-        variants.declare_all(module, full_name, format_, len(arguments))
+        function = widened.declare(module, full_name, format_, len(arguments))
+        widened.declare_all(module, full_name, format_, len(arguments))
     call = builder.call(function, arguments)
-    call.attributes = variants.attributes(full_name, bits, len(arguments))
+    call.attributes = widened.attributes(full_name, bits, len(arguments))
     return call

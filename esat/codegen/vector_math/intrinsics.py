@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from esat.codegen.ground.host import library_target
 from esat.codegen.vector_math.builder import Format
 from esat.codegen.vector_math.formulas import emit_call
-from esat.codegen.vector_math.functions import FUNCTIONS
+from esat.codegen.vector_math.function_table import FUNCTIONS
 from esat.codegen.vector_math.linking import link
 
 _LINE = 64

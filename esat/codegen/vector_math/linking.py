@@ -18,7 +18,7 @@ from esat.codegen.ground.target import Target
 from esat.codegen.vector_math.formulas import OF_MANY, Formula, formula_called, formula_library
 from esat.codegen.vector_math.passes import drop, inline
 from esat.codegen.vector_math.shared_code import caller, is_shared, share
-from esat.codegen.vector_math.variants import KEPT, LANES
+from esat.codegen.vector_math.widened import KEPT, LANES
 
 
 class LinkingLibrary(JITCodeLibrary):

@@ -22,7 +22,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from esat.codegen.ground.engines import engine_of
 from esat.codegen.ground.llvm_machine import codegen_of, target_machine
 from esat.codegen.ground.target import Target
-from esat.codegen.vector_math import variants
+from esat.codegen.vector_math import widened
 from esat.codegen.vector_math.builder import Float, Format
 from esat.codegen.vector_math.formulas import Formula, FormulaLibrary
 from esat.codegen.vector_math.passes import inline
@@ -81,13 +81,13 @@ def caller(formula: Formula, target: Target) -> Any:
     name = _name(formula, target)
     library = FormulaLibrary(codegen, name)
     module = codegen._create_empty_module(name)
-    shared = variants.declare(module, name, format_, formula.arity)
+    shared = widened.declare(module, name, format_, formula.arity)
 
     def call(*operands: Float) -> Float:
         builder = operands[0].builder
         return Float(builder, builder.call(shared, [one.value for one in operands]), format_)
 
-    function = variants.define(module, formula.symbol, call, format_, formula.arity)
+    function = widened.define(module, formula.symbol, call, format_, formula.arity)
     function.attributes.add("alwaysinline")
     library.add_ir_module(module)
     return library

@@ -8,20 +8,21 @@ rounds of rules a phase looks at the e-graph as a whole, in the order of the mod
     the e-nodes as vectors of numbers; which of them are ring operations;
 ``lengths``
     which axes have the same length (``forest``), and which are put together of others (``cuts``, ``pieces``)
-    by joins, slices and writes to parts (``parts``);
+    by joins, slices and writes to parts (``array_parts``);
 ``fingerprints``
-    for each class one e-node, of the smallest tree (``trees``), and the values of e-nodes in two finite
-    fields (``values``, ``numbers``, ``fields``), those of exponentials and circular functions included
-    (``functions``), and complex numbers twice, with either root of -1, where conjugates or parts matter;
+    for each class one e-node, of the smallest tree (``smallest_trees``), and the values of e-nodes in two
+    finite fields (``field_values``, ``modular``, ``fields``), those of exponentials and circular functions
+    included (``transcendental``), and complex numbers twice, with either root of -1, where conjugates or
+    parts matter;
 ``merges``
     classes of one value are one, and classes with the value of a small fraction are that constant;
-``polynomials``, ``quotients``, ``forms``
+``polynomials``, ``quotients``, ``normal_forms``
     sparse normal forms of those classes in which something could cancel (``promise``);
 ``outlines``
     what trees that are alike have in common, so that it is done once;
 ``factoring``, ``offers``, ``accuracy``
     forms with strictly fewer operations (``expressions``) that lose no digits;
-``words``, ``matrices``
+``words``, ``matrix_sums``
     sums of products of matrices in less time, expanded where they cancel or with common factors taken out;
 ``additions``, ``phase``
     what was found is told to the engine, whose own rules go on from there, and to reports (``findings``,

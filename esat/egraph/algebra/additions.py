@@ -13,12 +13,12 @@ from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, 
 from esat.egraph.algebra.expressions import names as names_of
 from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.fingerprints import Fingerprints
-from esat.egraph.algebra.forms import Forms
+from esat.egraph.algebra.normal_forms import Forms
 from esat.egraph.algebra.polynomials import Coefficient
 from esat.egraph.algebra.reading import UNKNOWN
 from esat.egraph.engine import Engine
 from esat.egraph.loader import nary_action, term_action
-from esat.egraph.rows import COLUMNS, TermRows
+from esat.egraph.term_rows import COLUMNS, TermRows
 
 MADE = frozenset(["Fill", "K", "MatMul", "DimShuffle", "NarySum", "NaryProd"])
 """Constructors of terms that are added to a graph whether it has others of them or not."""

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from esat.egraph.algebra import forest, promise, trees, values
+from esat.egraph.algebra import field_values, forest, promise, smallest_trees
 from esat.native import Library
 from esat.records import record
 
 _LOOPS: tuple[Callable[..., Any], ...] = (
-    trees.choose,
-    values.evaluate,
-    values.mark_exponents,
-    values.condense,
+    smallest_trees.choose,
+    field_values.evaluate,
+    field_values.mark_exponents,
+    field_values.condense,
     forest.unite,
     forest.unite_pairs,
     forest.find_all,
-    values.small_fractions,
+    field_values.small_fractions,
     promise.promising,
 )
 

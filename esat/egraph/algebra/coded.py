@@ -28,7 +28,7 @@ from esat.records import record
 """What an e-node does with the values of its operands.
 
 ``OPAQUE``: something unknown with all of them. ``POINTWISE``: something unknown, element by element.
-``FUNCTION``: what :mod:`esat.egraph.algebra.functions` knows of, element by element.
+``FUNCTION``: what :mod:`esat.egraph.algebra.transcendental` knows of, element by element.
 ``COPY``: the first operand. ``SHUFFLE``, ``REDUCE``, ``CONTRACT``: a DimShuffle, a sum over axes, a product
 of matrices. ``DIAGONAL``, ``ON_DIAGONAL``: the diagonal of a matrix, the matrix of a diagonal. ``LENGTH``: of
 an axis. ``GATHER``: elements of operands, or sums of two, at places in a table. ``GIVEN``:

@@ -29,8 +29,8 @@ from esat.egraph.algebra.coded import (
     SUM,
     Nodes,
 )
-from esat.egraph.algebra.functions import FUNCTIONS
 from esat.egraph.algebra.reading import NO_SHAPE, UNKNOWN, Attributes, Integers, Reading
+from esat.egraph.algebra.transcendental import FUNCTIONS
 from esat.egraph.constructors import opaque_constructor
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from esat.egraph.algebra.array_parts import PartReader, PlacedParts
 from esat.egraph.algebra.coding import Coded
-from esat.egraph.algebra.parts import PartReader, PlacedParts
 from esat.egraph.algebra.pieces import UNIT, Pieces, RefusedError, positions
 from esat.egraph.algebra.reading import Integers, Reading
 from esat.egraph.terms import SCALAR, RankedOp, rank_of

@@ -11,15 +11,15 @@ import numpy as np
 from esat.egraph.algebra.backend import compiled
 from esat.egraph.algebra.coded import COPY, FILL, GATHER, GIVEN, OPAQUE, SHUFFLE, Nodes
 from esat.egraph.algebra.coding import Coded, coded
+from esat.egraph.algebra.field_values import is_quotient
 from esat.egraph.algebra.fields import FIELDS, Field
 from esat.egraph.algebra.lengths import Axes, Symbols, axes_of
-from esat.egraph.algebra.numbers import mixed
+from esat.egraph.algebra.modular import mixed
 from esat.egraph.algebra.reading import UNKNOWN, Floats, Integers, Reading
 from esat.egraph.algebra.singular import without_meaning
+from esat.egraph.algebra.smallest_trees import SmallestTrees
 from esat.egraph.algebra.space import Space
 from esat.egraph.algebra.structured import structured
-from esat.egraph.algebra.trees import SmallestTrees
-from esat.egraph.algebra.values import is_quotient
 from esat.records import record
 
 _LARGEST_RANK = 16

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.egraph.algebra.array_parts import PART_OPS, PlacedParts
 from esat.egraph.algebra.backend import compiled
 from esat.egraph.algebra.coded import LENGTH
 from esat.egraph.algebra.coding import LENGTH_OP, Coded, ranks_of
 from esat.egraph.algebra.cuts import Cuts
 from esat.egraph.algebra.fields import Field
 from esat.egraph.algebra.forest import has_length
-from esat.egraph.algebra.numbers import mixed
-from esat.egraph.algebra.parts import PART_OPS, PlacedParts
+from esat.egraph.algebra.modular import mixed
 from esat.egraph.algebra.pieces import UNIT
 from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading
 from esat.egraph.algebra.structured import SQUARE, Structured, identities

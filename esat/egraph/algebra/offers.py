@@ -15,7 +15,7 @@ from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, 
 from esat.egraph.algebra.factoring import Divisor
 from esat.egraph.algebra.factoring import forms as ways_of
 from esat.egraph.algebra.fingerprints import Fingerprints
-from esat.egraph.algebra.forms import Forms
+from esat.egraph.algebra.normal_forms import Forms
 from esat.egraph.algebra.outlines import Outline, ordered, outline
 from esat.egraph.algebra.polynomials import ONE, Polynomial, atoms_of, operations
 from esat.egraph.algebra.polynomials import number as number_of

@@ -7,7 +7,7 @@ everything that its forms depend on but these names, of which it keeps the order
 from __future__ import annotations
 
 from esat.egraph.algebra.coded import FILL, PRODUCT, SUM
-from esat.egraph.algebra.forms import Forms
+from esat.egraph.algebra.normal_forms import Forms
 from esat.records import record
 
 Token = int | tuple[float]

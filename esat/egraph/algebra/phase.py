@@ -11,10 +11,10 @@ from esat.egraph.algebra.additions import Additions, UnnamedError
 from esat.egraph.algebra.coded import FILL
 from esat.egraph.algebra.findings import Finding
 from esat.egraph.algebra.fingerprints import Fingerprints, fingerprints
-from esat.egraph.algebra.forms import NONNEGATIVE
 from esat.egraph.algebra.lengths import Symbols
-from esat.egraph.algebra.matrices import Matrices, MatrixTerms
+from esat.egraph.algebra.matrix_sums import Matrices, MatrixTerms
 from esat.egraph.algebra.merges import constants, equal_classes, fits
+from esat.egraph.algebra.normal_forms import NONNEGATIVE
 from esat.egraph.algebra.offers import Offer, Offers, Patterns, TreePattern, candidates
 from esat.egraph.algebra.reading import read
 from esat.egraph.algebra.structured import FACTS, SQUARE

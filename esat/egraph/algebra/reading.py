@@ -2,7 +2,7 @@
 
 Classes and e-nodes are numbered in the engine's order, which depends on what it did before. Nothing that the
 phase adds to the e-graph may depend on these numbers: ties are broken by hashes of what the terms are
-(:mod:`esat.egraph.algebra.trees`).
+(:mod:`esat.egraph.algebra.smallest_trees`).
 """
 
 from __future__ import annotations

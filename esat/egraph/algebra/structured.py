@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from esat.egraph.algebra.coded import OPAQUE
 from esat.egraph.algebra.coding import Coded
 from esat.egraph.algebra.fields import Field
-from esat.egraph.algebra.numbers import mixed
+from esat.egraph.algebra.modular import mixed
 from esat.egraph.algebra.reading import Integers, Reading
 from esat.egraph.structure import relation_of
 from esat.ops.structure import SQUARE_STRUCTURES

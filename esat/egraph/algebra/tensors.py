@@ -8,7 +8,7 @@ rows and larger weights.
 from __future__ import annotations
 
 from esat.egraph.algebra.coded import CONTRACT, DIAGONAL, ON_DIAGONAL, REDUCE, SHUFFLE, Nodes
-from esat.egraph.algebra.numbers import power, product
+from esat.egraph.algebra.modular import power, product
 from esat.egraph.algebra.space import Space
 from esat.rules.macros import INSERTED
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from esat.egraph.algebra.coded import FILL, POWER, PRODUCT, SUM
 from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Sum
 from esat.egraph.algebra.fingerprints import Fingerprints
-from esat.egraph.algebra.forms import Forms
+from esat.egraph.algebra.normal_forms import Forms
 from esat.egraph.algebra.polynomials import magnitude
 from esat.egraph.algebra.words import MatrixProduct, Plan, Total
 from esat.egraph.terms import TermGraph

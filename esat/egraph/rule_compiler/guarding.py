@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from esat.egraph.rule_compiler.dtypes import Dtypes
+from esat.egraph.rule_compiler.broadcast_words import Shapes, is_meet_of_leaves, normalised
 from esat.egraph.rule_compiler.families import FAMILY_OF, family_of
-from esat.egraph.rule_compiler.shapes import Shapes, is_meet_of_leaves, normalised
+from esat.egraph.rule_compiler.known_dtypes import Dtypes
 from esat.egraph.rule_compiler.surface import SurfaceRule
 from esat.rules.reader import Sexp, head_of, subforms
 

@@ -1,7 +1,7 @@
 """One generated rule in the making: what its body and its head collect while patterns are translated.
 
 A rule yields several variants: plain and sign-flipped at the root, and one per variable that may itself be
-a sum or product (see `variants`). Each is translated anew.
+a sum or product (see `ac_variants`). Each is translated anew.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class RowBlocks(Op):
     rows. Layers of a perceptron are of this form, and steps of its training.
 
     A phase puts it in the place of the body's nodes, which each read and write all rows
-    (``esat/phases/row_blocks.py``); it has no gradient.
+    (``esat/phases/layer_blocks.py``); it has no gradient.
 
     Attributes
     ----------

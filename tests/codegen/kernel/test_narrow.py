@@ -10,7 +10,7 @@ from esat.codegen.kernel.narrow import SMALLEST_WORK
 from esat.graph import FunctionGraph
 from esat.graph.evaluate import evaluate
 from esat.phases.group import Group
-from esat.runtime.kernels import MAXIMUM_VARIANTS
+from esat.runtime.kernel_calls import MAXIMUM_VARIANTS
 
 ROWS = 70
 

@@ -9,7 +9,7 @@ from codegen.targets import HOST
 
 from esat.codegen import can_fuse, compile_kernel, lower, overwritable, supported
 from esat.codegen.kernel.loop_ir import At, Check, LoadAt, walk
-from esat.codegen.lowering.verify import verify
+from esat.codegen.lowering.verify_kernel import verify
 from esat.errors import CompileError
 from esat.graph import Variable
 from esat.graph.constants import constant

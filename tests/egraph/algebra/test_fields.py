@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from esat.egraph.algebra.fields import FIELDS, LARGEST_PART, constant_of
-from esat.egraph.algebra.functions import FUNCTIONS, value_of
-from esat.egraph.algebra.numbers import LOW, mixed, power, product, step
+from esat.egraph.algebra.modular import LOW, mixed, power, product, step
+from esat.egraph.algebra.transcendental import FUNCTIONS, value_of
 
 
 def is_prime(number: int) -> bool:

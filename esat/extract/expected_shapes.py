@@ -1,0 +1,153 @@
+"""Expected shapes: what the user says of the sizes that types leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from esat.egraph.terms import Dimension, Term, TermGraph
+from esat.errors import GraphError, ShapeError
+from esat.extract.class_values import Hints
+from esat.extract.value import UNKNOWN_SIZE
+from esat.graph import SharedVariable, TensorType, Variable
+from esat.graph.sparse_type import SparseType, is_sparse_matrix
+from esat.ops.index.basic import Subtensor, region_shape
+from esat.ops.sparse.record import EXPECTED_DENSITY
+
+Expected = tuple[tuple[int, ...] | None, ...]
+"""Shape of each input of a graph, by position, as far as it is known."""
+
+
+def expected_shapes(shapes: Mapping[Variable, Sequence[int]], inputs: Sequence[Variable]) -> Expected:
+    """The expected shape of each input.
+
+    Parameters
+    ----------
+    shapes
+        Input -> its shape. Programs stay right for every other shape; they are chosen for this one. For a
+        sparse matrix a third number may follow, how many values are stored.
+    inputs
+        The inputs of the graph.
+
+    Raises
+    ------
+    GraphError
+        For a key that is no input.
+    ShapeError
+        For a shape that a value of the input's type cannot have, and for what maps no inputs to shapes.
+    """
+    if not isinstance(shapes, Mapping):
+        raise ShapeError(f"shapes: {type(shapes).__name__} is no mapping of inputs to their shapes")
+    known = set(inputs)
+    for variable in shapes:
+        if variable not in known:
+            names = ", ".join(map(str, inputs)) or "none"
+            raise GraphError(f"shapes: {variable} is no input of the graph; its inputs are: {names}")
+    return tuple(_checked(variable, shapes[variable]) if variable in shapes else None for variable in inputs)
+
+
+def _checked(variable: Variable, shape: Sequence[int]) -> tuple[int, ...]:
+    type = variable.type
+    if not isinstance(type, TensorType | SparseType):
+        raise ShapeError(f"shapes: {variable} is neither a tensor nor a sparse matrix but a {type}")
+    try:
+        sizes = tuple(index(size) for size in shape)
+    except TypeError:
+        raise ShapeError(f"shapes: {variable}: {shape!r} is no sequence of whole numbers") from None
+    by_type: tuple[int | None, ...] = type.shape
+    if isinstance(type, SparseType) and len(sizes) == 3:
+        by_type = (*by_type, None)
+    if len(sizes) != len(by_type):
+        raise ShapeError(f"shapes: {variable}: {sizes} has {len(sizes)} sizes for {len(by_type)} axes")
+    for axis, (size, known) in enumerate(zip(sizes, by_type, strict=True)):
+        if size < 0:
+            raise ShapeError(f"shapes: {variable}: axis {axis} cannot have size {size}")
+        if known is not None and size != known:
+            raise ShapeError(f"shapes: {variable}: axis {axis} has size {known} by its type, not {size}")
+    return sizes
+
+
+def hints_of(terms: TermGraph, expected: Expected) -> Hints:
+    """Sizes of the axes that types leave open, from expected shapes and the values of shared variables.
+
+    Parameters
+    ----------
+    expected
+        By position among the graph's inputs, which stand first among those of the terms.
+
+    Raises
+    ------
+    ShapeError
+        For expected sizes of axes that the graph needs equal, and that differ.
+    """
+    hints: dict[tuple[int, int], float] = {}
+    source: dict[tuple[int, int], Variable] = {}
+    leaves = [(number, term) for number, term in enumerate(terms.terms) if term.constructor == "In"]
+    for number, term in leaves:
+        position = int(term.attributes[0])
+        shape = expected[position] if position < len(expected) else None
+        for axis, (size, symbol) in enumerate(zip(shape or (), terms.types[number].shape, strict=False)):
+            if isinstance(symbol, int):
+                continue
+            variable = terms.inputs[position]
+            if hints.get(symbol, size) != size:
+                raise ShapeError(
+                    f"shapes: axis {axis} of {variable} is said to have size {size}, but the graph needs it"
+                    f" as long as an axis of {source[symbol]}, said to have size {hints[symbol]:g}"
+                )
+            hints[symbol], source[symbol] = float(size), variable
+    for number, term in leaves:
+        leaf = terms.inputs[int(term.attributes[0])]
+        value = leaf.look() if isinstance(leaf, SharedVariable) else None
+        for size, symbol in zip(_sizes_of(value), terms.types[number].shape, strict=False):
+            if not isinstance(symbol, int):
+                hints.setdefault(symbol, float(size))
+    _expect_stored_values(terms, hints)
+    # What is best for empty arrays is best for nothing else.
+    return with_parts(terms, {symbol: max(size, 1.0) for symbol, size in hints.items()})
+
+
+def with_parts(terms: TermGraph, hints: Hints) -> Hints:
+    """The same, and the sizes of parts of arrays between bounds that are fixed."""
+    found = dict(hints)
+    for term, type in zip(terms.terms, terms.types, strict=True):
+        op = _slicing(terms, term)
+        source = terms.types[term.operands[0]].shape if op is not None else ()
+        if op is None or len(source) != len(op.entries):
+            continue
+        sizes = [size if isinstance(size, int) else found.get(size, UNKNOWN_SIZE) for size in source]
+        whole = TensorType("float64", shape=tuple(map(int, sizes)))
+        for symbol, length in zip(type.shape, region_shape(op.name, op.entries, whole), strict=False):
+            if not isinstance(symbol, int) and length is not None:
+                found[symbol] = max(float(length), 1.0)
+    return found
+
+
+def _slicing(terms: TermGraph, term: Term) -> Subtensor | None:
+    """The op of a term that takes a part of an array between fixed bounds."""
+    number = int(term.attributes[-1]) if term.attributes and len(term.operands) == 1 else -1
+    known = 0 <= number < len(terms.opaque) and term.constructor.startswith("Subtensor")
+    op = terms.opaque[number].op if known else None
+    return op if isinstance(op, Subtensor) else None
+
+
+def _sizes_of(value: Any) -> tuple[int, ...]:
+    """Sizes of the value of a shared variable; of a sparse matrix also the number of stored values."""
+    if is_sparse_matrix(value):
+        return (*value.shape, value.nnz)
+    return value.shape if isinstance(value, np.ndarray) else ()
+
+
+def _expect_stored_values(terms: TermGraph, hints: dict[tuple[int, int], float]) -> None:
+    """Where nothing is said of a sparse matrix, it stores the usual share of its elements."""
+
+    def known(size: Dimension) -> float:
+        return float(size) if isinstance(size, int) else hints.get(size, UNKNOWN_SIZE)
+
+    for type in terms.types:
+        if len(type.shape) == type.rank + 1 and not isinstance(type.shape[-1], int):
+            rows, columns = map(known, type.shape[:2])
+            hints.setdefault(type.shape[-1], EXPECTED_DENSITY * rows * columns)
