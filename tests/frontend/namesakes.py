@@ -14,9 +14,9 @@ import scipy.special
 import esat
 
 OF_SCIPY = (
-    "cosm1", "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma", "gammaln", "i1", "j0",
-    "j1", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "polygamma", "psi", "softmax",
-    "xlogy", "betainc", "betaln", "gammainc", "gammaincc",
+    "cosm1", "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma", "gammaln", "i0e",
+    "i1", "i1e", "j0", "j1", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "polygamma",
+    "psi", "softmax", "xlogy", "betainc", "betaln", "gammainc", "gammaincc",
 )  # fmt: skip
 OF_SCIPY_LINALG = ("block_diag", "cho_solve", "expm", "lu", "solve_triangular")
 

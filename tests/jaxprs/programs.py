@@ -307,6 +307,80 @@ FUNCTIONS = {
         ),
         IMAGES,
     ),
+    "approximate top": (lambda x: (lax.approx_max_k(x, 2), lax.approx_min_k(x, 2, 0)), X),
+    "scaled Bessel functions": (
+        jax.value_and_grad(lambda x: (jax.scipy.special.i0e(x) * jax.scipy.special.i1e(x)).sum()),
+        np.array([0.0, 0.5, -3.0, 800.0]),
+    ),
+    "zeta": (
+        jax.scipy.special.zeta,
+        np.array([1.5, 2.0, 7.0, 1.0, 0.5, 2.0, 2.5, 3.0]),
+        np.array([0.5, 3.0, 20.0, 2.0, 2.0, -3.0, -2.5, -1.5]),
+    ),
+    "counted bits": (
+        lambda a, b: (lax.population_count(a), lax.clz(a), lax.clz(b), lax.population_count(b)),
+        np.array([-8, 0, 5, 2**40]),
+        np.array([1, 255, 0, 77], "uint8"),
+    ),
+    "folded": (
+        lambda x, n: (
+            lax.reduce(x, 1.0, lambda a, b: jnp.where(a > b, a, b) * 1.0, (1,)),
+            lax.reduce((x, n), (-jnp.inf, 0), lambda a, b: (jnp.maximum(a[0], b[0]), a[1] + b[1]), (0,)),
+            lax.reduce_xor(n, axes=(0,)),
+            lax.reduce(x[:0], 2.0, lambda a, b: a * b, (0,)),
+        ),
+        X,
+        np.arange(12).reshape(3, 4),
+    ),
+    "folded windows": (
+        lambda x: (
+            lax.reduce_window(x, 1.0, lax.mul, (2, 3), (1, 2), "SAME"),
+            lax.reduce_window(x, 1.0, lax.mul, (2, 2), (1, 1), "VALID", window_dilation=(2, 1)),
+        ),
+        X,
+    ),
+    "tangents of pooling": (
+        lambda x, t: jax.jvp(
+            lambda x: (
+                lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 2), "SAME"),
+                lax.reduce_window(x, jnp.inf, lax.min, (2, 2), (1, 2), "VALID"),
+            ),
+            (x,),
+            (t,),
+        )[1],
+        X,
+        X**2,
+    ),
+    "running logsumexp": (
+        lambda x: (lax.cumlogsumexp(x * 300, 1), lax.cumlogsumexp(x, 0, reverse=True)),
+        X,
+    ),
+    "eig": (lambda a: (jnp.linalg.eig(a)[0], jnp.abs(jnp.linalg.eig(a)[1]), jnp.linalg.eigvals(a)), A),
+    "tridiagonal": (
+        lax.linalg.tridiagonal_solve,
+        V,
+        V + 3,
+        V,
+        rng.normal(size=(4, 2)),
+    ),
+    "updates of factors": (
+        lambda r, w: (
+            lax.linalg.cholesky_update(r, w),
+            lax.linalg.symmetric_product(r, r, alpha=2, beta=0.5),
+        ),
+        np.linalg.cholesky(S).T.copy(),
+        V,
+    ),
+    "reflections": (lax.linalg.householder_product, A[:, :3].copy(), V[:3]),
+    "unstacked": (lambda x: tuple(jnp.unstack(x, axis=1)), X),
+    "linear call": (
+        lambda x: jax.custom_derivatives.linear_call(lambda r, x: r * x, lambda r, x: r * x, 2.0, x),
+        V,
+    ),
+    "on a device": (
+        lambda x: lax.with_sharding_constraint(x, jax.sharding.SingleDeviceSharding(jax.devices()[0])),
+        V,
+    ),
     "names and places": (lambda x: checkpoint_name(jax.device_put(x) * 2, "twice"), V),
     "composite": (lax.composite(lambda x: jnp.sin(x) * 2, "own.doubled"), V),
     "custom_vmap": (twice_the_cosine, V),

@@ -15,10 +15,10 @@ from jaxprs.recording import Atom, recorded
 
 PROGRAMS = recorded()
 WITH_JAX = {
-    "eq_to", "iota_2x32_shape", "random_bits", "random_clone", "random_fold_in", "random_seed",
+    "eq_to", "iota_2x32_shape", "mulhi", "random_bits", "random_clone", "random_fold_in", "random_seed",
     "random_split", "random_unwrap", "random_wrap", "threefry2x32",
 }  # fmt: skip
-"""Rules of draws, which need JAX, and one that is tested by itself."""
+"""Rules of draws, which need JAX, and two that are tested by themselves."""
 seen = set()
 
 
@@ -133,6 +133,29 @@ def test_threefry_gives_the_published_words():
     ):
         values = {one: np.uint32(value) for one, value in zip(inputs, given, strict=True)}
         assert tuple(map(int, esat.evaluate(outputs, values))) == expected
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_high_halves_of_products(dtype):
+    """JAX has no such program on processors; Python's integers have all bits."""
+    limits = np.iinfo(dtype)
+    near = [
+        limits.min,
+        limits.min + 1,
+        limits.max,
+        limits.max - 3,
+        0,
+        1,
+        77,
+        limits.max // 3,
+        limits.min // 5,
+    ]
+    x, y = (grid.ravel() for grid in np.meshgrid(np.array(near, dtype), np.array(near, dtype)))
+    kind = (dtype, x.shape)
+    inputs, outputs = translated(one_equation("mulhi", [kind] * 2, [kind]))
+    width = 8 * np.dtype(dtype).itemsize
+    found = esat.evaluate(outputs, dict(zip(inputs, (x, y), strict=True)))[0]
+    assert found.tolist() == [(int(a) * int(b)) >> width for a, b in zip(x, y, strict=True)]
 
 
 def test_a_total_order_has_zeros_apart_and_nan_last():

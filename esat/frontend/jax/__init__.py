@@ -3,7 +3,7 @@
 ============ =====================================================================
 steps        what rules are given, and the dtypes and shapes of values
 translation  runs a jaxpr by a table of rules
-elementwise, arrays, indexing, windows, matrices, draws, calls  the rules
+elementwise, arrays, indexing, foldings, windows, matrices, draws, calls, rare  the rules
 ============ =====================================================================
 
 JAX traces the function, so its ``grad``, ``vmap``, ``custom_jvp`` and so on have been at work when esat sees
@@ -18,7 +18,17 @@ from typing import Any
 
 from esat.errors import CallError
 from esat.frontend.graph import Graph
-from esat.frontend.jax import arrays, calls, draws, elementwise, indexing, matrices, windows
+from esat.frontend.jax import (
+    arrays,
+    calls,
+    draws,
+    elementwise,
+    foldings,
+    indexing,
+    matrices,
+    rare,
+    windows,
+)
 from esat.frontend.jax.steps import Rule, value_of
 from esat.frontend.jax.translation import Translation, input_for
 from esat.frontend.tracing.arrays import TracedArray
@@ -34,10 +44,12 @@ RULES: dict[str, Rule] = {
     **elementwise.RULES,
     **arrays.RULES,
     **indexing.RULES,
+    **foldings.RULES,
     **windows.RULES,
     **matrices.RULES,
     **draws.RULES,
     **calls.RULES,
+    **rare.RULES,
 }
 """Name of a primitive of JAX's -> what builds its results. A rule of one's own may be added."""
 

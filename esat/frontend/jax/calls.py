@@ -155,6 +155,7 @@ RULES: dict[str, Rule] = {
     "custom_vjp_call": _call("call_jaxpr"),
     "custom_vmap_call": _call("call"),
     "jit": _call("jaxpr"),
+    "linear_call": _call("callee"),
     "optimization_barrier": _barrier,
     "platform_index": _platform,
     "remat2": _again,

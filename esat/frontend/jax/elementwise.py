@@ -37,7 +37,8 @@ SAME: dict[str, Op] = {
 """Primitives that are an op of esat's."""
 
 _AS_OPERANDS = (
-    "copy", "device_put", "name", "random_unwrap", "random_wrap", "stop_gradient",
+    "copy", "device_put", "name", "random_unwrap", "random_wrap", "sharding_constraint",
+    "stop_gradient",
 )  # fmt: skip
 
 

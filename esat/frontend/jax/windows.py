@@ -11,7 +11,8 @@ import numpy as np
 
 from esat.errors import ShapeError, describe
 from esat.frontend.einsum import einsum
-from esat.frontend.indexing import inc_subtensor, set_subtensor
+from esat.frontend.indexing import inc_subtensor, set_subtensor, take_along_axis
+from esat.frontend.jax.foldings import folded, joined_by
 from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.reductions import argmax
 from esat.frontend.searching import where
@@ -21,7 +22,7 @@ from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL
-from esat.ops.view import reshape, transpose
+from esat.ops.view import expand_dims, reshape, transpose
 
 MOST_PLACES = 1024
 """Places of a window up to which it is taken apart."""
@@ -142,6 +143,46 @@ def _reduced(name: str) -> Rule:
     return rule
 
 
+def _folded_windows(step: Equation) -> list[Variable]:
+    """Windows of one or several arrays, whose places are joined by an associative function of two values."""
+    params = step.params
+    count = len(step.operands) // 2
+    window = [int(size) for size in params["window_dimensions"]]
+    _check_places(step, window)
+    pads = list(zip(params["padding"], params["base_dilation"], strict=True))
+    config = [(*pair, int(gap)) for pair, gap in pads]
+    shape = step.results[0].shape
+    strides, gaps = ([int(one) for one in params[name]] for name in ("window_strides", "window_dilation"))
+    places = list(_places(window, strides, gaps, shape))
+    parts = [
+        stack([wide[place] for place in places], 0)
+        for wide in map(_spaced, step.operands[:count], step.operands[count:], [config] * count)
+    ]
+    join = joined_by(step, params["jaxpr"])
+    begins = [broadcast_to(one, shape) for one in step.operands[count:]]
+    return join(begins, folded(parts, join))
+
+
+def _chosen(step: Equation) -> Variable:
+    """Of each window of a first array the element at the place of the extremum of a second one."""
+    params, (source, x) = step.params, step.operands
+    select = str(getattr(params["select_prim"], "name", params["select_prim"]))
+    largest = select in ("ge", "gt")
+    window = [int(size) for size in params["window_dimensions"]]
+    _check_places(step, window)
+    dtype = x.tensor_type.dtype
+    outside = constant(_identity("maximum" if largest else "minimum", dtype), dtype)
+    pads = zip(params["padding"], params["base_dilation"], strict=True)
+    config = [(*pair, int(gap)) for pair, gap in pads]
+    strides, gaps = ([int(one) for one in params[name]] for name in ("window_strides", "window_dilation"))
+    places = list(_places(window, strides, gaps, step.results[0].shape))
+    wide, sources = _spaced(x, outside, config), _spaced(source, constant(0, dtype), config)
+    parts = stack([wide[place] for place in places], 0)
+    first = argmax(parts if largest else op_named("neg")(parts), axis=0)
+    values = stack([sources[place] for place in places], 0)
+    return take_along_axis(values, expand_dims(first, 0), 0)[0]
+
+
 def _chosen_and_added(step: Equation) -> Variable:
     """The cotangents of windows' extrema, each at the place of the first one in its window."""
     params, (source, x) = step.params, step.operands
@@ -167,8 +208,10 @@ def _chosen_and_added(step: Equation) -> Variable:
 
 RULES: dict[str, Rule] = {
     "conv_general_dilated": _convolution,
+    "reduce_window": _folded_windows,
     "reduce_window_max": _reduced("maximum"),
     "reduce_window_min": _reduced("minimum"),
     "reduce_window_sum": _reduced("add"),
+    "select_and_gather_add": _chosen,
     "select_and_scatter_add": _chosen_and_added,
 }

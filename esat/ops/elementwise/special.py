@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from esat.graph.constants import constant
 from esat.graph.variables import Variable
-from esat.ops.elementwise.arithmetic import sqr
+from esat.ops.elementwise.arithmetic import sign, sqr
 from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.comparison import eq
 from esat.ops.elementwise.exponential import exp
@@ -156,6 +156,17 @@ i1: Elementwise = Elementwise(
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
+i0e = Elementwise(
+    "i0e", 1, Special("i0e"), None, slope(lambda x, out: i1e(x) - sign(x) * out), special("i0e"), flops=60.0,
+    facts=Facts(parity="even", lowest=0, highest=1),
+)  # fmt: skip
+
+i1e: Elementwise = Elementwise(
+    "i1e", 1, Special("i1e"), None,
+    slope(lambda x, out: _order_one_slope(i0e(x), x, out) - sign(x) * out), special("i1e"), flops=60.0,
+    facts=Facts(parity="odd", lowest=-1, highest=1, signs=KEEPS_SIGN),
+)  # fmt: skip
+
 j0 = Elementwise(
     "j0", 1, Special("j0"), None, slope(lambda x, out: -j1(x)), special("j0"), flops=60.0,
     facts=Facts(parity="even", lowest=-1, highest=1),
@@ -181,7 +192,9 @@ OPS: tuple[Elementwise, ...] = (
     digamma,
     polygamma,
     i0,
+    i0e,
     i1,
+    i1e,
     j0,
     j1,
 )
