@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from math import inf
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ KNOWN_SIGNATURES = 256
 VIEW_SECONDS = 1.0e-6
 """Seconds of making a view of an array on the device."""
 
+_SHAPE = attrgetter("shape")
 Shape = tuple[int, ...]
 Key = tuple[tuple[Shape | None, bool], ...]
 """For each argument its shape, and whether it is on the device."""
@@ -255,6 +257,7 @@ class Placing:
         self._first = first
         self._programs: dict[Decision, Executable | None] = {first: None}
         self._known: dict[Key, Executable | None] = {}
+        self._quick: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._lock = threading.RLock()
 
     @property
@@ -264,17 +267,19 @@ class Placing:
 
     def in_front_of(self, first: Callable[..., Any]) -> Callable[..., Any]:
         """What runs the program for the arguments; ``first`` runs the first one."""
-        known, other = self._known, self._kind
-        sides: dict[Any, bool] = {np.ndarray: False}
-        if self._array is not None:
-            sides[self._array] = True
+        quick = self._quick = {}
+        arrays = {np.ndarray, self._array}
 
         def entry(*arguments: Any, out: Any = None) -> Any:
-            key = tuple(
-                [(one.shape, sides[type(one)]) if type(one) in sides else other(one) for one in arguments]
-            )
-            program = known[key] if key in known else self._look(key)
-            run = first if program is None else program.run
+            try:
+                run = quick[(*map(_SHAPE, arguments), *map(type, arguments))]
+            except (KeyError, AttributeError, TypeError):  # what is no array, or has a shape of another kind
+                program = self._look(tuple(map(self._kind, arguments)))
+                run = first if program is None else program.run
+                if arrays.issuperset(map(type, arguments)):
+                    if len(quick) >= KNOWN_SIGNATURES:
+                        quick.clear()
+                    quick[(*map(_SHAPE, arguments), *map(type, arguments))] = run
             return run(*arguments) if out is None else run(*arguments, out=out)
 
         return entry
@@ -290,6 +295,8 @@ class Placing:
     def _look(self, key: Key) -> Executable | None:
         """The program for arguments of shapes and sides seen for the first time."""
         with GATE.busy(), self._lock:
+            if key in self._known:
+                return self._known[key]
             there = frozenset(place for place, (_, is_there) in enumerate(key) if is_there)
             program = None  # the first one, which says what is wrong with arguments that do not fit
             if self._fits(key):
@@ -322,6 +329,7 @@ class Placing:
             dropped = self._programs.pop(oldest)
             for key in [key for key, program in self._known.items() if program is dropped]:
                 del self._known[key]
+            self._quick.clear()
         program = self._programs[decision] = self._build(decision)
         return program
 

@@ -19,6 +19,7 @@ from esat.gpu.placing import (
     Shape,
     placement_report,
 )
+from esat.gpu.vector_products import vector_products_as_sums
 from esat.graph import Apply, FunctionGraph
 from esat.phases.effects import Permissions
 from esat.phases.fusion import KernelRules, fuse
@@ -68,6 +69,8 @@ class Linking:
 
     def candidate(self, graph: FunctionGraph) -> Candidate:
         """A copy of an optimized graph, fused for kernels of the device."""
+        if self.rules is not None:
+            graph = vector_products_as_sums(graph)
         final = work_in_place(graph, self.permissions, self.rows)
         if final is graph:
             final = graph.clone()

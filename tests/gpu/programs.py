@@ -15,6 +15,7 @@ from esat.gpu.device import Device
 from esat.gpu.kernels import CudaKernels
 from esat.gpu.link import everything_on_device, link_placed
 from esat.gpu.rules import DeviceRules
+from esat.gpu.vector_products import vector_products_as_sums
 from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
 from esat.phases.inplace import ROWS, work_in_place
@@ -32,7 +33,7 @@ def compiled_for(
     device: Device, graph: esat.Graph, *, ends: Ends | None = None, donated: tuple[int, ...] = ()
 ) -> Executable:
     """A graph, everything of which that can run on the device does."""
-    optimized = of_host(graph).optimized
+    optimized = vector_products_as_sums(of_host(graph).optimized)
     permissions = Permissions(frozenset(donated), graph.updated)
     final = work_in_place(optimized, permissions, frozenset(ROWS))
     plan = fuse(final, DeviceRules(), permissions=permissions)

@@ -139,7 +139,7 @@ def test_what_runs_where_is_shown(cupy, tmp_path):
     text = esat.debugprint(function, file="str")
     assert "to device" in text
     assert "to host" in text
-    assert "matmul @device" in text
+    assert "sort{0} @device" in text
     assert "kernel on the device: " in "\n".join(step.name for step in function.profile.steps)
     function.save_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
