@@ -28,7 +28,7 @@ from numba.core import types
 import esat
 from esat.codegen.cache import CacheWarning, KernelCache
 from esat.egraph.encode import encode
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.schedule import Budgets
 from esat.extract.kept_graphs import KeptGraphs
 from esat.optimize.optimizer import saturated

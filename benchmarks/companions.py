@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import esat
 from esat.accuracy.judge import judged
-from esat.egraph.program import RuleProgram, program_for
+from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.schedule import Budgets
 from esat.graph import FunctionGraph, Variable
 from esat.graph.evaluate import evaluate

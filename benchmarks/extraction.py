@@ -23,7 +23,7 @@ import numpy as np
 import esat
 from benchmarks.saturation import random_chains
 from esat.egraph.encode import encode
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.schedule import Budgets
 from esat.errors import EsatWarning
 from esat.extract.choose import choose

@@ -24,7 +24,7 @@ import numpy as np
 import esat
 from benchmarks.generated_parts import SQUARE, UNKNOWN, VECTORS, Parts
 from esat.egraph.encode import encode
-from esat.egraph.program import RuleProgram, program_for
+from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.schedule import Budgets
 from esat.optimize.optimizer import saturated
 from esat.rules import RULES

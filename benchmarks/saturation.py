@@ -23,7 +23,7 @@ from esat.egraph.encode import encode
 from esat.egraph.engine import Engine
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import RuleProgram, program_for
+from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.saturation_report import SaturationReport
 from esat.egraph.schedule import Budgets

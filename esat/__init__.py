@@ -200,7 +200,7 @@ _LATER = {
     "Query": "esat.rules.query",
     "calibrate": "esat.calibration",
     "compare_times": "esat.comparison",
-    "compile": "esat.recorded.compile",
+    "compile": "esat.recorded.entry_point",
     "jit": "esat.functions",
     "optdb": "esat.classic",
     "pydotprint": "esat.drawing",

@@ -20,12 +20,20 @@ def test_the_package_has_nothing_unwanted() -> None:
 def test_what_is_unwanted_is_found() -> None:
     found = counts.unwanted(
         trees(
+            **{
+                "ops/same": "",
+                "phases/same": "",
+                "extract/same": "",
+                "frontend/topic": "",
+                "graph/topic": "",
+            },
             one="import numba\nfrom esat import two\nclass Name: ...\nx = numba.__version__, numba._hidden\n",
             two="import os\nfrom esat import one\nclass Name: ...\ny = os.cpu_count()\n",
         )
     )
     assert found["circles of imports"] == ["esat.one, esat.two"]
     assert found["names used twice"] == ["Name: one.py, two.py"]
+    assert found["modules named alike"] == ["phases/same.py, extract/same.py"]
     assert found["questions about the machine elsewhere"] == ["esat/two.py:4: cpu_count"]
     assert found["private attributes without a reason"] == ["_hidden: one.py:4"]
     assert set(found["requirements that nothing imports"]) == {*counts.required()} - {"numba"}

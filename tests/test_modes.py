@@ -6,8 +6,8 @@ import pytest
 
 import esat
 from esat import Mode, Query, optdb
-from esat.classic.database import DB
 from esat.classic.documents_table import ROWS
+from esat.classic.optimizer_database import DB
 from esat.errors import ModeError
 from esat.mode import mode_names, predefined_optimizers
 

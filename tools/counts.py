@@ -4,7 +4,7 @@
     python tools/counts.py --strict   # exit status 1 where something is counted that should not be there
 
 Counted are, for each package, files and lines; circles among files, by imports that run, within functions as
-well; public classes of one name in two places; questions about the machine outside of what describes it; and
+well; public classes of one name in two places, and modules; questions about the machine outside of what describes it; and
 attributes of numba and llvmlite that are private to them, each with a reason.
 """
 
@@ -24,13 +24,16 @@ import networkx
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "esat"
-MACHINE = frozenset({"target", "host", "machine", "calibration"})
+MACHINE = frozenset({"target", "host", "own_machine", "machine", "calibration"})
 """Modules that may ask what machine this is."""
 QUESTIONS = frozenset(
     {"get_host_cpu_name", "get_host_cpu_features", "cpu_count", "sched_getaffinity", "cpuinfo", "processor"}
 )
 ASKED = ("os", "platform", "llvm", "binding", "llvmlite.binding")
 LIBRARIES = ("numba", "llvmlite")
+BY_TOPIC = frozenset({"ops", "elementwise", "frontend", "numpy", "scipy", "vector_math", "rewriting", "gpu"})
+"""Rooms whose modules have the names of topics that are treated elsewhere, too: an op and the function that
+applies it, a step of the host and that of a device. Modules beside the rooms are such names for users."""
 PRIVATE = {
     "_compile_pyfunc_with_fixup": "numba-cuda's compile_ptx has no way to tell NVVM not to contract",
     "_nvvm_options": "the same",
@@ -132,6 +135,16 @@ def names_used_twice(found: list[Tree]) -> list[str]:
     return [f"{name}: {', '.join(where)}" for name, where in sorted(places.items()) if len(where) > 1]
 
 
+def modules_named_alike(found: list[Tree]) -> list[str]:
+    """Names of modules in two rooms that are not those of topics."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path, _ in found:
+        where = path.relative_to(PACKAGE)
+        if path.stem not in ("__init__", "__main__") and len(where.parts) > 1:
+            places[path.stem] += [] if BY_TOPIC.intersection(where.parts) else [str(where)]
+    return [", ".join(where) for _, where in sorted(places.items()) if len(where) > 1]
+
+
 def machine_questions(found: list[Tree]) -> list[str]:
     """Places that ask what machine this is, outside the modules that say it."""
     asked = []
@@ -216,6 +229,7 @@ def unwanted(found: list[Tree]) -> dict[str, list[str]]:
     return {
         "circles of imports": circles(imports(found)),
         "names used twice": names_used_twice(found),
+        "modules named alike": modules_named_alike(found),
         "questions about the machine elsewhere": machine_questions(found),
         "private attributes without a reason": [
             f"{name}: {', '.join(where)}" for name, where in private.items() if name not in PRIVATE

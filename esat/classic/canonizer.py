@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from esat.classic.chains import PRODUCTS, SUMS, chain_of, follow, is_inner, plan
+from esat.classic.graph_terms import fitted, is_tensor, same, with_rank
 from esat.classic.local import LocalOptimizer, Transformed
-from esat.classic.terms import fitted, is_tensor, same, with_rank
 from esat.egraph.terms import SCALAR
 from esat.egraph.uniform import broadcast_of, value_of
 from esat.graph import Apply, Op, Variable

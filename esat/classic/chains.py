@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.classic.terms import same, with_rank
+from esat.classic.graph_terms import same, with_rank
 from esat.egraph.terms import SCALAR
 from esat.egraph.uniform import bare, broadcast_of
 from esat.extract.nary import PlanStep, plan_product, plan_sum

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from math import prod
 
+from esat.classic.graph_terms import view
 from esat.classic.local import Transformed
 from esat.classic.rule_rewriter import RuleContext, RuleRewriter
 from esat.classic.sizes import ExpectedSizes
-from esat.classic.terms import view
 from esat.egraph.terms import TermType, broadcast_word, dtype_number
 from esat.egraph.uniform import as_tensor
 from esat.extract.class_values import term_value

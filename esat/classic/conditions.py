@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 
-from esat.classic.terms import Literal
+from esat.classic.graph_terms import Literal
 from esat.egraph.facts import lossless
 from esat.egraph.known import has_fact, is_exponential, overflows, vanishes
 from esat.egraph.signature import Signature

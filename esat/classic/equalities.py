@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from esat.classic.equilibrium import LEAST_USE, OscillationWarning
+from esat.classic.global_optimizers import Optimizer
 from esat.classic.local import LocalOptimizer
 from esat.classic.navigator import check_replacement, replacement_pairs
-from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.errors import EsatWarning
 from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable, clone, toposort

@@ -6,9 +6,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 
+from esat.classic.global_optimizers import Optimizer
 from esat.classic.local import LocalOptimizer
 from esat.classic.navigator import LocalApplication
-from esat.classic.optimizer import Optimizer
 from esat.classic.oscillation import ReplacementLog
 from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.errors import EsatWarning, OptimizerError

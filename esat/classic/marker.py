@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from esat.classic.optimizer import Optimizer
+from esat.classic.global_optimizers import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.graph import FunctionGraph
 from esat.phases.destroy import DestroyHandler

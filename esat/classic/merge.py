@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from esat.classic.optimizer import Optimizer
+from esat.classic.global_optimizers import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.errors import DestroyError
 from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable

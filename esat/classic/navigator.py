@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from esat.classic.global_optimizers import Optimizer, SeqOptimizer
 from esat.classic.local import LocalOptimizer, Transformed
-from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.profile import OptimizerProfile
 from esat.errors import GraphError, OptimizerError
 from esat.graph import Apply, Feature, FunctionGraph, ReplaceValidate, Variable

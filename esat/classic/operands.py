@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.classic.optimizer import FromFunctionOptimizer
+from esat.classic.global_optimizers import FromFunctionOptimizer
 from esat.graph import Apply, Constant, Family, FunctionGraph, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from esat.classic.graph_terms import same
 from esat.classic.local import LocalOptimizer, Tracked, Transformed
-from esat.classic.terms import same
 from esat.egraph.uniform import bare
 from esat.errors import OptimizerError
 from esat.graph import Apply, Constant, Op, Variable

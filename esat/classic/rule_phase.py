@@ -8,12 +8,12 @@ from dataclasses import field
 
 from esat.classic.cheaper import CheaperRule
 from esat.classic.equilibrium import EquilibriumOptimizer
+from esat.classic.global_optimizers import Optimizer
+from esat.classic.graph_terms import DropReducedAxes, KeepReducedAxes
 from esat.classic.local import LocalOptimizer
-from esat.classic.optimizer import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.classic.rule_rewriter import RuleContext, RuleRewriter
 from esat.classic.sizes import ExpectedSizes
-from esat.classic.terms import DropReducedAxes, KeepReducedAxes
 from esat.egraph.constructors import op_signature
 from esat.extract.cost import CostModel
 from esat.extract.expected_shapes import Expected

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from esat.classic.chains import PRODUCTS, chain_of, is_inner, product
 from esat.classic.conditions import Conditions, Unknown, Value
+from esat.classic.graph_terms import built, fitted, same, view
 from esat.classic.local import LocalOptimizer, Transformed
-from esat.classic.terms import built, fitted, same, view
 from esat.egraph.signature import Signature
 from esat.egraph.uniform import bare, value_of
 from esat.errors import EsatError

@@ -6,7 +6,7 @@ product of matrices. Its sizes are those of inputs.
 
 from __future__ import annotations
 
-from esat.classic.optimizer import FromFunctionOptimizer
+from esat.classic.global_optimizers import FromFunctionOptimizer
 from esat.classic.simplify import traced_size
 from esat.graph import Constant, FunctionGraph, Variable
 from esat.graph.constants import constant

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from esat.classic.canonizer import Canonizer
-from esat.classic.database import EquilibriumDB, SequenceDB, registrar
 from esat.classic.marker import AddDestroyHandler, Marker
 from esat.classic.merge import MergeOptimizer, merge_optimizer
 from esat.classic.operands import LIFT_TRANSPOSES, SCALE_PRODUCTS, SIGNS_INTO_NUMBERS
+from esat.classic.optimizer_database import EquilibriumDB, SequenceDB, registrar
 from esat.classic.rewriting import LOCALS
 from esat.classic.rule_phase import RuleSource
 from esat.classic.shapes_of_fills import FILLS_BY_SIZES

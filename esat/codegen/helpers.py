@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from esat.codegen import cache
 from esat.errors import CompileError
-from esat.native.host import processor_counts
+from esat.native.own_machine import processor_counts
 
 PROCESSES_VARIABLE = "ESAT_COMPILE_PROCESSES"
 """Environment variable: the most processes that compile the kernels of one program; 1 for no helper."""

@@ -20,7 +20,7 @@ from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.kernel.moments import find_moments
 from esat.codegen.kernel.partition import Gather, LoopPartition, gathered, partition
 from esat.codegen.printing.input_layout import Layout
-from esat.codegen.printing.parts import PARALLEL_ENTRY, part_names, print_parallel_source
+from esat.codegen.printing.shared_loops import PARALLEL_ENTRY, part_names, print_parallel_source
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import pool_address
 from esat.errors import CompileError

@@ -19,10 +19,10 @@ from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine, split_forms
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.loader import LOADING
-from esat.egraph.program import program_for, signature_of_registered
 from esat.egraph.rule_compiler import Chunk, compile_rules
 from esat.egraph.rule_compiler.families import family_of, flatten
 from esat.egraph.rule_compiler.surface import renamer, require_bound
+from esat.egraph.rule_program import program_for, signature_of_registered
 from esat.egraph.signature import Signature
 from esat.egraph.structure import structure_program
 from esat.errors import EsatError, RuleError
@@ -31,7 +31,7 @@ from esat.rules.database import PACKAGE_RULES, RuleSelection
 from esat.rules.macros import MACROS, expand
 from esat.rules.reader import Form, Sexp, head_of, is_string, position_of, show, subforms
 from esat.rules.rule import Rule, RuleFile
-from esat.rules.signature import Operator, check, declared_names, declared_signature
+from esat.rules.rule_signature import Operator, check, declared_names, declared_signature
 from esat.rules.spelling import suggestion
 from esat.storage import DiskStore, default_directory, digest_of
 

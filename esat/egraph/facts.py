@@ -37,7 +37,7 @@ from esat.ops.elementwise.facts import ANY, FINITE
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.structure import NUMBERS, RANGES
 from esat.rules.macros import permutation_word
-from esat.rules.signature import Operator
+from esat.rules.rule_signature import Operator
 
 FACTS = (*NUMBERS, "integral")
 FINITE_WANTED = "finite/wanted"

@@ -28,8 +28,8 @@ from esat.egraph.match_counts import MatchBound, join_of
 from esat.egraph.modules import Module, Relevance, declared_tables, members_of, modules_of, rules_of
 from esat.egraph.numbers import numbers_program
 from esat.egraph.pool import POOL
-from esat.egraph.program import PROGRAMS_KEPT, SUPERSEDED, RuleProgram
 from esat.egraph.rule_compiler import RULESET_PREFIX, WIDE_SUFFIX, CompiledRules, compile_rules
+from esat.egraph.rule_program import PROGRAMS_KEPT, SUPERSEDED, RuleProgram
 from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph

@@ -18,7 +18,7 @@ from esat.errors import CompileError
 from esat.records import record
 from esat.rules.macros import expand
 from esat.rules.reader import Sexp, read_forms, show
-from esat.rules.signature import Operator
+from esat.rules.rule_signature import Operator
 
 Typing = Literal[
     "same",

@@ -19,7 +19,7 @@ from esat.egraph.terms import TermGraph
 from esat.ops.structure import STRUCTURES, ZERO_PATTERNS, pattern, structure_of
 from esat.rules.macros import expand
 from esat.rules.reader import read_forms, show
-from esat.rules.signature import Operator
+from esat.rules.rule_signature import Operator
 
 WANTED = "structure/wanted"
 """Holds where the structure of matrices may matter at all."""

@@ -19,7 +19,7 @@ from functools import cached_property
 from math import log2, prod
 
 from esat.egraph.forms import op_of
-from esat.egraph.program import SUPERSEDED
+from esat.egraph.rule_program import SUPERSEDED
 from esat.egraph.terms import RankedOp
 from esat.errors import EsatError
 from esat.extract.indexed_cost import indexed_seconds

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.egraph.loader import NARY_FORM, LoadPlan, signed_operands
-from esat.egraph.program import SUPERSEDED
+from esat.egraph.rule_program import SUPERSEDED
 from esat.egraph.terms import Term, TermGraph
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
 from esat.extract.choose import choose

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from esat.egraph.algebra.findings import Finding
-from esat.egraph.program import RuleProgram
+from esat.egraph.rule_program import RuleProgram
 from esat.egraph.saturation_report import RuleStatistics, SaturationReport
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph

@@ -6,7 +6,7 @@ extraction and half a second to load them again. What is needed here is small: i
 compiles, keeps the object code on disk and calls it. The functions remain Python, and tests run both.
 """
 
+from esat.native.annotations import Arrays, Floats, Integers
 from esat.native.library import Library
-from esat.native.types import Arrays, Floats, Integers
 
 __all__ = ["Arrays", "Floats", "Integers", "Library"]

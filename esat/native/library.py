@@ -13,8 +13,8 @@ from typing import Any
 from llvmlite import binding
 
 from esat.errors import CompileError
-from esat.native.host import description, target_machine
-from esat.native.types import ArrayType, Record, Scalar, record_of, signature_of
+from esat.native.annotations import ArrayType, Record, Scalar, record_of, signature_of
+from esat.native.own_machine import description, target_machine
 from esat.storage import SHIPPED, DiskStore, default_directory, digest_of, digest_of_sources
 
 _WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")

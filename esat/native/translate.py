@@ -19,8 +19,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from esat.native.expressions import BIT, IR, WORD, Bound, Expressions, Number, Vector, Vectors
-from esat.native.types import ArrayType, CallSignature, Parameter, Record, Scalar, signature_of
+from esat.native.annotations import ArrayType, CallSignature, Parameter, Record, Scalar, signature_of
+from esat.native.expression_text import BIT, IR, WORD, Bound, Expressions, Number, Vector, Vectors
 
 
 def translated(exported: Sequence[Callable[..., Any]]) -> str:

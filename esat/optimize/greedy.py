@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from esat.classic.database import QueriedOptimizer
+from esat.classic.optimizer_database import QueriedOptimizer
 from esat.classic.profile import OptimizerProfile
 from esat.classic.replacement_trace import ReplacementTrace, Writer
 from esat.egraph.encode import encode

@@ -11,7 +11,7 @@ from typing import Literal
 from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, loading
-from esat.egraph.program import RuleProgram
+from esat.egraph.rule_program import RuleProgram
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph

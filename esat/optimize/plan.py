@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.classic.database import DB, Entry, EquilibriumDB, SequenceDB
 from esat.classic.equilibrium import EquilibriumOptimizer
+from esat.classic.global_optimizers import Optimizer, SeqOptimizer
 from esat.classic.local import LocalOptimizer
 from esat.classic.marker import Marker
-from esat.classic.optimizer import Optimizer, SeqOptimizer
+from esat.classic.optimizer_database import DB, Entry, EquilibriumDB, SequenceDB
 from esat.classic.rewriting import LIFTS, LOCALS
 from esat.classic.rule_phase import RuleOptions, RuleSource
 from esat.classic.simplify import local_shape_lift

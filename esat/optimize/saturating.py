@@ -13,7 +13,7 @@ from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.phase import Algebra
 from esat.egraph.loader import Loading
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import RuleProgram
+from esat.egraph.rule_program import RuleProgram
 from esat.egraph.saturate import rounds_beyond, saturate
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace
 from esat.egraph.schedule import Budgets

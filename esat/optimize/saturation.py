@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from esat.accuracy.kept_verdicts import verdicts_on
-from esat.classic.database import SequenceDB
 from esat.classic.equalities import CollectEqualities
+from esat.classic.global_optimizers import Optimizer, SeqOptimizer
 from esat.classic.merge import MergeOptimizer
 from esat.classic.navigator import TopoOptimizer
-from esat.classic.optimizer import Optimizer, SeqOptimizer
+from esat.classic.optimizer_database import SequenceDB
 from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.classic.replacement_trace import ReplacementTrace, Writer
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace, StepTrace
 from esat.egraph.schedule import Budgets
 from esat.errors import CompileError, EsatWarning, RuleError

@@ -8,7 +8,7 @@ from dataclasses import replace
 from esat.accuracy.regimes import RegimeSplit, splits_of
 from esat.classic.merge import MergeOptimizer
 from esat.egraph.encode import encode
-from esat.egraph.program import RuleProgram
+from esat.egraph.rule_program import RuleProgram
 from esat.egraph.schedule import Budgets
 from esat.extract.cost import CostModel
 from esat.extract.decode import decode

@@ -22,7 +22,7 @@ from esat.phases.group_partition import AcyclicPartition
 from esat.phases.laziness import find_guards
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.spaces import Spaces, contains, stretched_inside
-from esat.phases.verify import verify_fusion
+from esat.phases.verify_stages import verify_fusion
 from esat.records import record
 
 UNKNOWN_SIZE = 256

@@ -14,7 +14,7 @@ from esat.phases.group import FusionPlan, Group
 from esat.phases.least_memory import Roots, find_roots, order_steps
 from esat.phases.overwrite import Overwritable, nothing_overwritable, plan_overwrites, with_taken
 from esat.phases.shape_values import ShapeFacts
-from esat.phases.verify import verify_destroyers
+from esat.phases.verify_stages import verify_destroyers
 from esat.records import record
 
 ALIGNMENT = 64

@@ -29,7 +29,7 @@ from esat.phases.group import FusionPlan, Group, conditions_of
 from esat.phases.laziness import find_guards
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.transfer import Side, Transfer
-from esat.phases.verify import verify_fusion
+from esat.phases.verify_stages import verify_fusion
 from esat.records import record
 
 HostOperands = Callable[[Apply], Collection[int]]

@@ -26,7 +26,7 @@ from esat.graph import Apply, Constant, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
 from esat.graph.registry import is_of_package
 from esat.graph.traversal import toposort
-from esat.native.host import description, processor_counts
+from esat.native.own_machine import description, processor_counts
 from esat.storage import digest_of, package_digest
 
 _PACKAGES = ("egglog", "llvmlite", "numba", "scipy")

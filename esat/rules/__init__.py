@@ -1,7 +1,7 @@
 """Rules: the `.egg` files, their reader, the text macros, and the signature they are checked against.
 
-`read_rules` turns a file into immutable `Rule` records, `esat.rules.signature.check` checks them against a
-`Signature`; `esat.egraph.rule_compiler` compiles them for the e-graph. The laws of rule writing are in
+`read_rules` turns a file into immutable `Rule` records, `esat.rules.rule_signature.check` checks them against
+a `Signature`; `esat.egraph.rule_compiler` compiles them for the e-graph. The laws of rule writing are in
 README.md.
 
 For users: `load(path_or_text)`, `add(text)`, `remove(name)`, `list(query)`, `show(name)`, and `check`,
@@ -17,7 +17,7 @@ from esat.rules.database import PACKAGE_RULES, RuleDatabase
 from esat.rules.macros import expand, permutation_axes, permutation_input_rank, permutation_word
 from esat.rules.reader import Position, read_forms
 from esat.rules.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Ruleset, Soundness, read_rules
-from esat.rules.signature import Operator, Signature, declared_signature, elementwise
+from esat.rules.rule_signature import Operator, Signature, declared_signature, elementwise
 
 check_methods(RuleDatabase)
 RULES = RuleDatabase(PACKAGE_RULES)

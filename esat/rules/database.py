@@ -17,7 +17,7 @@ from esat.rules.kept_files import read_files
 from esat.rules.query import Query
 from esat.rules.reader import position_of, subforms
 from esat.rules.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Soundness, read_rules
-from esat.rules.signature import declared_names
+from esat.rules.rule_signature import declared_names
 from esat.rules.spelling import suggestion
 from esat.storage import digest_of
 

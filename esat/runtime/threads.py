@@ -20,7 +20,7 @@ from esat.codegen.ground.target import Target
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.partition import has_open_order
 from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
-from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.codegen.threads import configured_threads, granted_threads, most_threads
 from esat.codegen.threads.choice import Choices, ThreadingChoice
 from esat.codegen.threads.chosen_calls import ChosenCalls

@@ -35,8 +35,8 @@ from esat.ops.sparse.structure import DENSE_FROM_SPARSE, STORED_VALUES
 from esat.ops.table import register_all
 from esat.rules import RULES
 from esat.rules.rule import Rule, RuleFile, read_rules
-from esat.rules.signature import Signature
-from esat.rules.signature import check as check_names
+from esat.rules.rule_signature import Signature
+from esat.rules.rule_signature import check as check_names
 from esat.soundness.construction import Construction, IllTypedError
 from esat.soundness.derivation import derived_facts
 from esat.soundness.dtype_plans import dtype_plans

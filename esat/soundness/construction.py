@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from esat.classic.conditions import Bindings, Conditions, Unknown, Value
-from esat.classic.terms import Literal, built
+from esat.classic.graph_terms import Literal, built
 from esat.egraph.signature import Signature
 from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import RankedOp
@@ -15,7 +15,7 @@ from esat.graph import Variable
 from esat.graph.types import DTYPES
 from esat.ops.structure import NUMBERS, RANGES, REAL_STRUCTURES
 from esat.rules.reader import Sexp, head_of, show
-from esat.rules.signature import TENSOR, Operator
+from esat.rules.rule_signature import TENSOR, Operator
 
 
 class IllTypedError(Exception):

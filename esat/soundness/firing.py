@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from esat.classic.terms import is_tensor
+from esat.classic.graph_terms import is_tensor
 from esat.egraph.constructors import op_signature
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import RuleProgram, program_for
+from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.saturation_report import SaturationReport
 from esat.egraph.schedule import Budgets
@@ -30,7 +30,7 @@ from esat.rules import RULES
 from esat.rules.query import Query
 from esat.rules.reader import Sexp, head_of
 from esat.rules.rule import Rule, RuleFile
-from esat.rules.signature import TENSOR, Signature
+from esat.rules.rule_signature import TENSOR, Signature
 from esat.soundness.construction import Construction, IllTypedError
 from esat.soundness.dtype_plans import dtype_plans
 from esat.soundness.situation import Situation, SituationSampler

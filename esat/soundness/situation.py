@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.classic.conditions import Value
-from esat.classic.terms import Literal as Number
+from esat.classic.graph_terms import Literal as Number
 from esat.egraph.signature import MATRIX_TYPINGS, Signature
 from esat.graph import Constant, TensorType, Variable
 from esat.graph.sparse_type import SparseType

@@ -22,7 +22,7 @@ from esat.ops.structure import NUMBERS, RANGES
 from esat.records import record
 from esat.rules.reader import Form, Sexp, head_of, is_variable
 from esat.rules.rule import Rule
-from esat.rules.signature import TENSOR, Operator, Signature, declared_signature
+from esat.rules.rule_signature import TENSOR, Operator, Signature, declared_signature
 
 FACTS = (*NUMBERS, "integral", *RANGES, *RELATIONS)
 """Facts that a rule may ask of a value."""

@@ -15,13 +15,13 @@ from esat.egraph.algebra.reading import read
 from esat.egraph.constructors import op_signature
 from esat.egraph.loader import NARY_FORM, flatten, load
 from esat.egraph.prepare import prepared_engine
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.terms import TermGraph
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.rules.reader import Sexp, head_of
 from esat.rules.rule import Rule
-from esat.rules.signature import Signature
+from esat.rules.rule_signature import Signature
 from esat.soundness.construction import Construction
 from esat.soundness.firing import left_sides, situations
 from esat.soundness.situation import SituationSampler

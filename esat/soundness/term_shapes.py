@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Literal
 
-from esat.classic.terms import Literal as Number
+from esat.classic.graph_terms import Literal as Number
 from esat.egraph.signature import MATRIX_TYPINGS, ConstructorSignature, Signature
 from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import RankedOp, dtype_number

@@ -131,7 +131,7 @@ import numpy as np
 import esat
 from esat.accuracy.judge import judged
 from esat.egraph.encode import encode
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.schedule import Budgets
 from esat.graph import FunctionGraph
 from esat.optimize.optimizer import saturated

@@ -18,7 +18,7 @@ from esat.codegen import lower, print_kernel
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel import loop_ir
 from esat.codegen.kernel.loop_ir import Kernel
-from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.graph import Variable
 from esat.ops.index.advanced import AdvancedIncSubtensor, advanced_subtensor
 from esat.ops.reduction import ARGMAX, MAX, SUM, reduce

@@ -18,14 +18,14 @@ from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.kernel.partition import Gather, LoopPartition, partition
 from esat.codegen.parallel import compile_parallel_kernel, is_divisible
-from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.codegen.threads import helper_placement, pool_address, protocol, thread_pool
 from esat.codegen.threads.protocol import CALLER, DATA, THREAD, fetch, keep_away, put
 from esat.codegen.threads.tasks import in_parallel
 from esat.errors import CompileError
 from esat.extract.machine import MachineProfile
 from esat.graph import Variable
-from esat.native.host import processors
+from esat.native.own_machine import processors
 from esat.ops.normalization import softmax
 from esat.ops.reduction import ARGMAX, MAX, PROD, SUM, reduce
 

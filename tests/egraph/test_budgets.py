@@ -10,7 +10,7 @@ from egraph.term_graphs import CONSTRUCTORS, GraphBuilder, load, rules_engine
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, Schedule
 from esat.extract.kept_graphs import KeptGraphs

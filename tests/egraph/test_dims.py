@@ -7,7 +7,7 @@ import esat
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
 from esat.graph import FunctionGraph, TensorType

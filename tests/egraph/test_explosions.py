@@ -11,7 +11,7 @@ import pytest
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.schedule import Budgets
 from esat.graph.evaluate import evaluate
 from esat.graph.traversal import inputs_of

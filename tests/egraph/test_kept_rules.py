@@ -7,7 +7,7 @@ import pytest
 from esat.egraph import content_keys, prepare
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.prepare import prepared
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.rules import RULES, read_rules
 from esat.rules.database import RuleSelection
 from esat.rules.query import Query

@@ -8,7 +8,7 @@ from esat.egraph.loader import flatten, load
 from esat.egraph.modules import Relevance, members_of, modules_of
 from esat.egraph.pool import POOL
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
 from esat.graph import FunctionGraph

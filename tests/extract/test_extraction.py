@@ -5,7 +5,7 @@ import pytest
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.schedule import Budgets
 from esat.extract.cost import CostModel
 from esat.extract.extraction import SUPERSEDED_PENALTY, SaturatedGraph, extract

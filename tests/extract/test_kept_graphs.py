@@ -14,7 +14,7 @@ import pytest
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.schedule import Budgets
 from esat.errors import CompileError
 from esat.extract import kept_graphs

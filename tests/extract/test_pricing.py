@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import esat
 from benchmarks.saturation import perceptron, random_chains
 from esat.egraph.encode import encode
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.egraph.schedule import Budgets
 from esat.extract.class_values import class_values, term_values
 from esat.extract.cost import INVERSE_SUM, CostModel

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.egraph.program import RuleProgram, program_for
+from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.saturate import Budgets
 from esat.extract.nary import plan_product, plan_sum, plan_written
 from esat.graph import FunctionGraph, Variable

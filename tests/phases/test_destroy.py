@@ -17,7 +17,7 @@ from esat.phases.fusion import fuse
 from esat.phases.inplace import work_in_place
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.step_order import StepOrder
-from esat.phases.verify import verify_destroyers
+from esat.phases.verify_stages import verify_destroyers
 
 
 class Increment(Op):

@@ -14,7 +14,7 @@ from esat.ops.reduction import MAX, SUM, reduce
 from esat.ops.shape import size_of
 from esat.phases.fusion import Limits, fuse
 from esat.phases.group import FusionPlan, Group
-from esat.phases.verify import verify_fusion
+from esat.phases.verify_stages import verify_fusion
 
 
 def matrix(name: str) -> Variable:

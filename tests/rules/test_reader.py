@@ -9,7 +9,7 @@ import pytest
 from esat.errors import RuleError
 from esat.rules import Operator, declared_signature, elementwise, read_forms, read_rules
 from esat.rules.reader import is_number, is_string, is_variable, position_of, show, string_value
-from esat.rules.signature import check
+from esat.rules.rule_signature import check
 
 TEXT = """\
 ; algebra of numbers

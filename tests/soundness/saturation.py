@@ -5,7 +5,7 @@ from functools import cache
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.program import RuleProgram, program_for
+from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
 from esat.extract.readout import TableLayout, read_out

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.rules import read_rules
 from esat.rules.query import Query
 from esat.soundness.oracle import check_egraph

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import reduce
 
+from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
-from esat.classic.terms import same
 from esat.graph import Apply
 from esat.graph.constants import constant
 from esat.graph.registry import op_named

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from esat.classic.chains import PRODUCTS, SUMS, Chain, chain_of, follow, is_inner, plan, product
+from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting, used_once
-from esat.classic.terms import same
 from esat.graph import Apply, Variable
 from esat.graph.constants import constant
 from esat.ops.elementwise.record import Elementwise

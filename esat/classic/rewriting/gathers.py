@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import WHOLE, Item, chosen, fitting, part_of, used_once
-from esat.classic.terms import same
 from esat.graph import Apply, Constant, Variable
 from esat.graph.registry import op_named
 from esat.ops.contraction import MatMul, swap_last_axes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
 from esat.classic.rewriting.writes import is_zero
 from esat.classic.simplify import traced_size
-from esat.classic.terms import same
 from esat.egraph.uniform import value_of
 from esat.graph import Apply, Constant, Variable
 from esat.graph.registry import op_named

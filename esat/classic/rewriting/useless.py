@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import reduce
 
+from esat.classic.graph_terms import is_tensor, same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
-from esat.classic.terms import is_tensor, same
 from esat.egraph.uniform import value_of
 from esat.graph import Apply, Variable
 from esat.graph.registry import op_named

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import binding
 
-from esat.native.host import target_machine
+from esat.native.own_machine import target_machine
 from esat.records import record
 
 _engines: list[Any] = []

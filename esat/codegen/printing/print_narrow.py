@@ -12,10 +12,10 @@ from esat.codegen.kernel.loop_ir import Definition, Index, Load, Loop, Places, S
 from esat.codegen.kernel.narrow import TRANSPOSED_WIDTH, Narrow, is_transposed_around
 from esat.codegen.llvm import views
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum
-from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_sizes
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
+from esat.codegen.printing.unrounded_products import horner_steps
 
 _WIDTH_BITS = TRANSPOSED_WIDTH.bit_length() - 1
 

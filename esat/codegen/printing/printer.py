@@ -13,10 +13,10 @@ from esat.codegen.llvm.vector_width import half_vectors
 from esat.codegen.llvm.whole_vectors import whole_vectors
 from esat.codegen.printing.input_layout import Layout
 from esat.codegen.printing.pipelined_rows import RowsPrinter
-from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_viewed, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
+from esat.codegen.printing.unrounded_products import horner_steps
 from esat.records import record
 
 ENTRY = "kernel"

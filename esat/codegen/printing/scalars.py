@@ -28,8 +28,8 @@ from esat.codegen.kernel.loop_ir import (
 )
 from esat.codegen.llvm import scalar, views
 from esat.codegen.printing.input_layout import Layout
-from esat.codegen.printing.polynomials import HornerStep
 from esat.codegen.printing.source import Source
+from esat.codegen.printing.unrounded_products import HornerStep
 from esat.codegen.vector_math import reduction
 from esat.records import record
 

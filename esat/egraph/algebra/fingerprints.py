@@ -19,7 +19,7 @@ from esat.egraph.algebra.reading import UNKNOWN, Floats, Integers, Reading
 from esat.egraph.algebra.singular import without_meaning
 from esat.egraph.algebra.smallest_trees import SmallestTrees
 from esat.egraph.algebra.space import Space
-from esat.egraph.algebra.structured import structured
+from esat.egraph.algebra.structured_matrices import structured
 from esat.records import record
 
 _LARGEST_RANK = 16

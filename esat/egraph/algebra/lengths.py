@@ -20,7 +20,7 @@ from esat.egraph.algebra.forest import has_length
 from esat.egraph.algebra.modular import mixed
 from esat.egraph.algebra.pieces import UNIT
 from esat.egraph.algebra.reading import UNKNOWN, Integers, Reading
-from esat.egraph.algebra.structured import SQUARE, Structured, identities
+from esat.egraph.algebra.structured_matrices import SQUARE, Structured, identities
 from esat.egraph.constructors import opaque_constructor
 from esat.egraph.distinct import distinct
 from esat.egraph.terms import RankedOp, TermGraph

@@ -17,7 +17,7 @@ from esat.egraph.algebra.merges import constants, equal_classes, fits
 from esat.egraph.algebra.normal_forms import NONNEGATIVE
 from esat.egraph.algebra.offers import Offer, Offers, Patterns, TreePattern, candidates
 from esat.egraph.algebra.reading import read
-from esat.egraph.algebra.structured import FACTS, SQUARE
+from esat.egraph.algebra.structured_matrices import FACTS, SQUARE
 from esat.egraph.algebra.wording import Wording
 from esat.egraph.engine import Engine
 from esat.egraph.terms import TermGraph

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from esat.egraph.rule_compiler.families import PRODUCT, SUM, variables
 from esat.rules.reader import Sexp, head_of, subforms
-from esat.rules.signature import Signature
+from esat.rules.rule_signature import Signature
 
 _FINDING = frozenset({"element-count", "nary-opposite"})
 """Tables of the index in which the second operand is found by way of the first."""

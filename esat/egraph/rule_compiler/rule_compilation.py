@@ -29,7 +29,7 @@ from esat.egraph.sharing import with_shared_parts
 from esat.rules.macros import expand
 from esat.rules.reader import Form, Sexp, show
 from esat.rules.rule import Rule, RuleFile
-from esat.rules.signature import Operator, Signature, check, declared_signature
+from esat.rules.rule_signature import Operator, Signature, check, declared_signature
 
 RULESET_PREFIX = "rules-"
 """Keeps the rule sets of files apart from those of the core and from functions."""

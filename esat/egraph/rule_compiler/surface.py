@@ -15,7 +15,7 @@ from esat.egraph.rule_compiler.families import FAMILY_OF, family_of, occurrences
 from esat.records import record
 from esat.rules.reader import Sexp, head_of, is_variable
 from esat.rules.rule import Rule
-from esat.rules.signature import TENSOR, Signature
+from esat.rules.rule_signature import TENSOR, Signature
 
 GENERATED = "?%"
 """How the variables that the compiler adds begin."""

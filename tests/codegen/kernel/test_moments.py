@@ -14,7 +14,7 @@ from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.kernel.moments import find_moments
 from esat.codegen.kernel.partition import partition
 from esat.codegen.parallel import compile_parallel_kernel
-from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce
 

@@ -18,8 +18,8 @@ from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel, Loop, walk
 from esat.codegen.llvm.nontemporal import BUFFER, end_of_stream, line_buffer, stream
 from esat.codegen.parallel import compile_parallel_kernel
-from esat.codegen.printing.parts import print_parallel_source
 from esat.codegen.printing.print_nontemporal import grouped_rows
+from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.extract.machine import MachineProfile
 from esat.graph import TensorType, Variable
 from esat.ops.normalization import softmax

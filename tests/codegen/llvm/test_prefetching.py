@@ -13,7 +13,7 @@ from esat.codegen.cache.compiled_kernel import compile_kernel
 from esat.codegen.ground.target import Target
 from esat.codegen.llvm.prefetching import prefetch_lines, prefetch_near, prefetch_pages
 from esat.codegen.parallel import compile_parallel_kernel
-from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce
 

@@ -11,7 +11,7 @@ from esat.codegen import cache, lower, print_kernel
 from esat.codegen.cache.compiled_kernel import compile_kernel
 from esat.codegen.ground.target import Target
 from esat.codegen.llvm.vector_width import half_vectors
-from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce
 

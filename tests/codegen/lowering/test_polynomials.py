@@ -8,7 +8,7 @@ from codegen.kernel_cases import group_of, op, run, variable
 from codegen.targets import HOST
 
 from esat.codegen import lower, print_kernel
-from esat.codegen.printing.parts import print_parallel_source
+from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.graph import Variable
 
 X, Y, WHOLE = variable("float64", None), variable("float64", None), variable("int64", None)

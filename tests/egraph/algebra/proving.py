@@ -4,7 +4,7 @@ from functools import cache
 
 import esat
 from esat.egraph.encode import encode
-from esat.egraph.program import RuleProgram, program_for
+from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.schedule import Budgets
 from esat.optimize.optimizer import saturated
 from esat.rules import RULES

@@ -9,7 +9,7 @@ from esat.egraph.algebra.additions import MADE
 from esat.egraph.algebra.pieces import MOST_POSITIONS, UNIT, Pieces, RefusedError
 from esat.egraph.encode import encode
 from esat.egraph.prepare import prepared
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -14,7 +14,7 @@ from esat.egraph.algebra.reading import read
 from esat.egraph.encode import encode
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared_engine
-from esat.egraph.program import program_for
+from esat.egraph.rule_program import program_for
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from llvmlite import ir
 
 from esat.errors import CompileError
-from esat.native.types import ArrayType, CallSignature, Record, Scalar
+from esat.native.annotations import ArrayType, CallSignature, Record, Scalar
 from esat.records import record
 
 WORD, BIT = ir.IntType(64), ir.IntType(1)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.classic.optimizer import Optimizer
+from esat.classic.global_optimizers import Optimizer
 from esat.classic.profile import OptimizerProfile
 from esat.egraph.forms import op_of, term_of
 from esat.egraph.terms import SCALAR

@@ -29,7 +29,6 @@ from esat.codegen.kernel.partition import (
 from esat.codegen.llvm.vector_width import half_vectors
 from esat.codegen.printing.input_layout import Layout
 from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_float_sum, is_index
-from esat.codegen.printing.polynomials import horner_steps
 from esat.codegen.printing.print_moments import (
     print_chunks,
     print_helpers,
@@ -43,6 +42,7 @@ from esat.codegen.printing.printer import PrintedKernel, print_sizes, print_view
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
+from esat.codegen.printing.unrounded_products import horner_steps
 from esat.codegen.threads.tasks import in_parallel
 
 PARALLEL_ENTRY = "kernel_in_parallel"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, Literal, TypeVar
 
 from esat.classic.equilibrium import EquilibriumOptimizer
+from esat.classic.global_optimizers import Optimizer, SeqOptimizer
 from esat.classic.local import LocalOptimizer
-from esat.classic.optimizer import Optimizer, SeqOptimizer
 from esat.classic.rule_phase import RuleOptions, RulePhase, RuleSource
 from esat.errors import OptimizerError
 from esat.graph.arguments import instance_of, stream_of

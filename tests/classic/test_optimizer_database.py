@@ -5,7 +5,7 @@ import pytest
 import esat
 from esat import Query, classic
 from esat.classic import EquilibriumDB, OpSub, SequenceDB, TopoOptimizer, local_optimizer
-from esat.classic.database import registrar
+from esat.classic.optimizer_database import registrar
 from esat.classic.standard import standard_database
 from esat.errors import OptimizerError
 from esat.graph import FunctionGraph
