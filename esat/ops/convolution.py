@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 
 from esat.errors import ShapeError, describe
+from esat.graph.constants import constant
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.batching import bilinear
 from esat.ops.cast import cast
+from esat.ops.contraction import MATMUL
+from esat.ops.control import assert_
+from esat.ops.creation import arange
+from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import subtensor
+from esat.ops.join import Join
 from esat.ops.promotion import common_dtype
 from esat.ops.shape import size_of
 from esat.records import record
@@ -59,6 +65,24 @@ class Convolution(Op):
             return [None, None]
         left, right = node.inputs
         return [_correlated(cotangent, right, left), _correlated(cotangent, left, right)]
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        """All windows of one vector, as long as the other, times that one."""
+        sizes = [variable.tensor_type.shape[-1] for variable in inputs]
+        shorter_first = None not in sizes and (sizes[0] or 0) < (sizes[1] or 0)
+        swapped = batched[1] and (not batched[0] or shorter_first)
+        (values, other), flags = (inputs, batched) if not swapped else (inputs[::-1], batched[::-1])
+        size, count = size_of(values, 1), size_of(other, int(flags[1]))
+        if None in sizes:
+            message = "convolve: a vector without elements"
+            values = assert_(values, size > 0, count > 0, message=message, error=ShapeError)
+        around = op_named("alloc")(constant(0, values.tensor_type.dtype), size_of(values, 0), count - 1)
+        padded = Join(1)(around, values, around)
+        places = dimshuffle(arange(size + count - 1), (0, "x")) + arange(count - 1, -1, -1)
+        windows = padded[:, places]
+        if flags[1]:
+            return ((windows * dimshuffle(other, (0, "x", 1))).sum(axis=-1, dtype=other.tensor_type.dtype),)
+        return (MATMUL(windows, dimshuffle(other, (0, "x")))[..., 0],)
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]

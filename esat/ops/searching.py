@@ -10,9 +10,11 @@ import numpy as np
 
 from esat.errors import ParameterError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.cast import cast
+from esat.ops.dimshuffle import dimshuffle
 from esat.ops.promotion import common_dtype
 from esat.records import record
 
@@ -51,7 +53,22 @@ class SearchSorted(Op):
         return (np.asarray(np.searchsorted(inputs[0], inputs[1], side=self.side), np.int64),)
 
     def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
-        return super().batch(node, inputs, batched) if batched[0] else tuple(self.make_node(*inputs).outputs)
+        if not batched[0]:
+            return tuple(self.make_node(*inputs).outputs)
+        if inputs[0].tensor_type.kind == "c":
+            return super().batch(node, inputs, batched)
+        # How many elements are before each value, NaN being after all others.
+        elements, values = inputs
+        rank = values.tensor_type.ndim - batched[1]
+        places = range(batched[1], values.tensor_type.ndim)
+        elements = dimshuffle(elements, (0, *["x"] * rank, 1))
+        values = dimshuffle(values, (0 if batched[1] else "x", *places, "x"))
+        before = op_named("lt" if self.side == "left" else "le")(elements, values)
+        if elements.tensor_type.kind == "f":
+            nan = op_named("isnan")
+            after_all = nan(values) & ~nan(elements) if self.side == "left" else nan(values)
+            before = before | after_all
+        return (before.sum(axis=-1),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [None, None]

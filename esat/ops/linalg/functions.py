@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from esat.errors import ShapeError, describe
+from esat.graph.constants import constant
 from esat.graph.op import Array, Family, Op, Work
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
+from esat.ops.batching import all_batched
 from esat.ops.cast import cast
 from esat.ops.index.basic import subtensor, zeros_like
-from esat.ops.join import join
+from esat.ops.join import Join, join
 from esat.ops.linalg.algebra import apply, transposed
 from esat.ops.linalg.record import MatrixOp, batch_types, check_square, each_matrix
 from esat.ops.promotion import common_dtype
@@ -98,6 +100,20 @@ class BlockDiagonal(Op):
 
     def linear_in(self, count: int) -> range:
         return range(count)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        """Each block with zeros on its left and right, and these rows one below the other."""
+        blocks = all_batched(inputs, batched)
+        zero, alloc = constant(0, blocks[0].tensor_type.dtype), op_named("alloc")
+        count = size_of(blocks[0], 0)
+        rows = []
+        for place, block in enumerate(blocks):
+            parts = [
+                block if own == place else alloc(zero, count, size_of(block, 1), size_of(other, 2))
+                for own, other in enumerate(blocks)
+            ]
+            rows.append(apply(Join(2), *parts))
+        return (apply(Join(1), *rows),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         (cotangent,) = cotangents
