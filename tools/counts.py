@@ -4,8 +4,8 @@
     python tools/counts.py --strict   # exit status 1 where something is counted that should not be there
 
 Counted are, for each package, files and lines; circles among files, by imports that run, within functions as
-well; public classes of one name in two places, and modules; questions about the machine outside of what describes it; and
-attributes of numba and llvmlite that are private to them, each with a reason.
+well; public classes of one name in two places, and modules of one name; questions about the machine outside
+of what describes it; and attributes of numba and llvmlite that are private to them, each with a reason.
 """
 
 from __future__ import annotations
