@@ -29,7 +29,8 @@ def pydotprint(
     Parameters
     ----------
     graph
-        A Variable, a sequence of them, a FunctionGraph, or a compiled function.
+        A Variable, a sequence of them, a FunctionGraph, or a compiled function; of one that ``esat.jit``
+        made, the program that was compiled last.
     outfile
         Where to write. Without it the text is returned, and the format is ``svg`` or ``dot``.
     format

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from esat.graph import Apply, Constant, SharedVariable, Variable, toposort
 from esat.graph.identity import is_among
-from esat.graph.printing import outputs_of
+from esat.graph.printing import outputs_of, program_of
 from esat.records import record
 
 BoxKind: TypeAlias = Literal[
@@ -97,6 +97,7 @@ def diagram_of(graph: Any) -> Diagram:
     Constants of one element stand in the boxes of the nodes that use them. Of a compiled function the
     kernels, and what overwrites what, are shown as well.
     """
+    graph = program_of(graph)
     outputs = outputs_of(graph)
     nodes = toposort(outputs)
     overwrites: Mapping[Variable, Variable] = getattr(graph, "overwrites", {})

@@ -12,6 +12,7 @@ from esat.drawing.diagram import diagram_of
 from esat.drawing.egraph import EClass, class_diagram, classes_of, cost_text, title
 from esat.drawing.highlight import highlighted
 from esat.drawing.svg import svg_text, xml_text
+from esat.graph.printing import program_of
 from esat.optimize.report import time_text
 from esat.rules import RULES
 from esat.rules.reader import head_of
@@ -35,6 +36,7 @@ _MADE_AS = {"Add": "NarySum", "Sub": "NarySum", "Neg": "NarySum", "Mul": "NaryPr
 
 def html_text(graph: Any) -> str:
     """The page of a compiled function; of a graph that is not compiled, its picture alone."""
+    graph = program_of(graph)
     parts = [("graph", "Graph", _figure(svg_text(diagram_of(graph))))]
     if hasattr(graph, "source"):
         times = _times(graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import threading
 import types
 from collections.abc import Callable, Iterable
@@ -326,6 +327,19 @@ class Jitted(Generic[P, R]):
     def explain(self, limit: int = 3, share: float = 0.01) -> Any:
         """Why the program that was compiled last is what it is; see ``Executable.explain``."""
         return self.latest.explain(limit, share)
+
+    @property
+    def profile(self) -> Any:
+        """Times of the program that was compiled last; of its calls after ``measure()``."""
+        return self.latest.profile
+
+    def measure(self, on: bool = True) -> None:
+        """Switch measuring of calls and steps on or off, for the program that was compiled last."""
+        self.latest.measure(on)
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write a page about the program that was compiled last; see :func:`esat.save_html`."""
+        self.latest.save_html(path)
 
     @property
     def latest(self) -> Any:

@@ -69,9 +69,10 @@ def debugprint(
     Parameters
     ----------
     graph
-        A Variable, a sequence of them, a FunctionGraph, or a compiled function. ``v={0: (1,)}`` behind a
-        node says that its result 0 shows the memory of its input 1, and ``d={0: (1,)}`` that it is written
-        over it; ``@device`` that it runs on the device. Nodes ``to device`` and ``to host`` copy.
+        A Variable, a sequence of them, a FunctionGraph, or a compiled function; of one that ``esat.jit``
+        made, the program that was compiled last. ``v={0: (1,)}`` behind a node says that its result 0 shows
+        the memory of its input 1, and ``d={0: (1,)}`` that it is written over it; ``@device`` that it runs
+        on the device. Nodes ``to device`` and ``to host`` copy.
     types
         Whether to show each node's type.
     clients
@@ -89,6 +90,7 @@ def debugprint(
      │   └─ x
      └─ x
     """
+    graph = program_of(graph)
     lines: list[str] = []
     marks: dict[Apply, str] = {}
     outputs = outputs_of(graph)
@@ -102,6 +104,11 @@ def debugprint(
         return text
     print(text, file=stream_of("debugprint", None if isinstance(file, str) else file))
     return None
+
+
+def program_of(graph: Any) -> Any:
+    """What is to be shown of a graph: of a function of arrays, the program that was compiled last."""
+    return getattr(graph, "latest", graph)
 
 
 def outputs_of(graph: Any) -> list[Variable]:

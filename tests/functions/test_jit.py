@@ -602,3 +602,31 @@ def test_inputs_are_called_as_arguments_are() -> None:
     (program,) = weighted.programs.values()
     assert [str(variable) for variable in program.graph.inputs] == ["weights[0]", "weights[1]", "x", "scale"]
     assert program.profile.message.startswith("test_inputs_are_called_as_arguments_are.weighted at ")
+
+
+def test_a_jitted_function_is_shown_as_its_last_program(tmp_path):
+    @esat.jit
+    def f(x):
+        return np.exp(x).sum() + np.log(x)
+
+    for show in (
+        esat.dprint,
+        esat.pydotprint,
+        lambda f: f.profile,
+        lambda f: f.save_html(tmp_path / "f.html"),
+    ):
+        with pytest.raises(esat.OptimizerError, match="f has no compiled program yet; call it first"):
+            show(f)
+    f(np.ones(3))
+    assert esat.dprint(f, file="str") == esat.dprint(f.latest, file="str")
+    assert esat.pydotprint(f) == esat.pydotprint(f.latest)
+    f.measure()
+    f(np.ones(3))
+    assert f.profile.calls == 1
+    assert "Function profiling" in str(f.profile)
+    f.save_html(tmp_path / "f.html")
+    esat.save_html(f, tmp_path / "again.html")
+    pages = [(tmp_path / name).read_text(encoding="utf-8") for name in ("f.html", "again.html")]
+    assert pages[0] == pages[1]
+    assert "kernel_0" in pages[0]
+    assert "a call, measured" in pages[0]
