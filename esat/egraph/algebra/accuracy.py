@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Product, Sum
+from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Product, Sum, names
 from esat.egraph.algebra.polynomials import Coefficient, Monomial, Polynomial, atoms_of
 from esat.egraph.algebra.quotients import Quotient
 
@@ -51,7 +51,7 @@ def is_as_accurate(
     """
     exact = Quotient(dict(form[0]), dict(form[1]))
     squares = {name: dict(items) for name, items in roots}
-    for point in _points(sorted(_names(written) | _names(offered) | atoms_of(*exact, *squares.values()))):
+    for point in _points(sorted(names(written) | names(offered) | atoms_of(*exact, *squares.values()))):
         fractions = {name: Fraction(value) for name, value in point.items()}
         if not _set_roots(point, fractions, squares):
             continue
@@ -62,16 +62,6 @@ def is_as_accurate(
         if _lost(_computed(offered, point), true) > _lost(_computed(written, point), true) + SLACK_BITS:
             return False
     return True
-
-
-def _names(expression: Expression) -> set[int]:
-    match expression:
-        case Name(rank):
-            return {rank}
-        case NumberExpression():
-            return set()
-        case _:
-            return set().union(*map(_names, (*expression.above, *expression.below)))
 
 
 def _set_roots(
