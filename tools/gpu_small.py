@@ -24,6 +24,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "broadcast": lambda m: (m + m[0]) * m.max(axis=1, keepdims=True),
     "softmax": lambda m: esat.softmax(m, axis=1),
     "row sums": lambda m: (m * m).sum(axis=1),
+    "vector products": lambda m: m.T @ (m @ m[0]),
     "row places": lambda m: m.argmax(axis=1),
     "columns": lambda m: m.sum(axis=0),
     "transpose": lambda m: m.T + 1.0,

@@ -1,7 +1,7 @@
 """Products with vectors as sums of products, which kernels compute: with what stands before and after them.
 
-Who multiplies a matrix by a vector waits for the matrix to be read: a kernel reads as fast as cuBLAS, short rows
-faster, and functions of the product and of what is multiplied are part of it.
+Who multiplies a matrix by a vector waits for the matrix to be read: a kernel reads as fast as cuBLAS, short
+rows faster, and functions of the product and of what is multiplied are part of it.
 """
 
 from __future__ import annotations

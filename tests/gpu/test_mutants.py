@@ -19,7 +19,7 @@ from esat.gpu.launches import Launches
 from esat.gpu.printing import print_launches, sizes_in, variant_for
 from esat.ops.reduction import SUM, reduce
 
-SHAPES = {"rows": (3, 1200), "columns": (70, 36), "full": (5, 1200)}
+SHAPES = {"rows": (3, 5000), "columns": (70, 36), "full": (5, 1200)}
 AXES = {"rows": 1, "columns": 0, "full": None}
 
 
