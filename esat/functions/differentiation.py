@@ -17,7 +17,7 @@ from esat.frontend.batching import vectorize
 from esat.frontend.checkpoints import checkpointed
 from esat.frontend.forward import push_forward
 from esat.frontend.gradient import vjp
-from esat.frontend.jacobians import jacobian_of
+from esat.frontend.jacobians import jacobians_of
 from esat.frontend.shaping import moveaxis
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import as_symbol
@@ -267,10 +267,12 @@ def jacobians(
 ) -> Any:
     """The derivatives of each leaf of a function's result by each leaf of some of its arguments."""
     found = run(name, function, arguments, keywords, positions_of(argnums), has_aux)
+    rows = jacobians_of(found.outputs, found.fresh, direction)
+    parts = [part for row in rows for part in row]
+    placed = iter(found.placed(parts, [part.ndim == 0 for part in parts]))
     whole = []
-    for output in found.outputs:
-        parts = [jacobian_of(output, variable, direction) for variable in found.fresh]
-        tree = found.arguments.rebuilt(found.placed(parts, [part.ndim == 0 for part in parts]))
+    for row in rows:
+        tree = found.arguments.rebuilt([next(placed) for _ in row])
         whole.append(tree if isinstance(argnums, (tuple, list)) else tree[0])
     result = found.result.rebuilt(whole)
     return (result, found.aux_placed()) if has_aux else result

@@ -5,6 +5,8 @@ import pytest
 
 import esat
 from esat.errors import GradientError, GraphError, ShapeError
+from esat.frontend.jacobians import jacobians_of
+from esat.graph.traversal import toposort
 
 rng = np.random.default_rng(11)
 X = rng.normal(size=(5, 3))
@@ -385,3 +387,21 @@ def test_batches_of_functions_with_defaults():
 
     np.testing.assert_array_equal(jit(esat.vmap(scaled))(X), X * 2)
     np.testing.assert_allclose(jit(esat.vmap(np.dot, in_axes=(0, None)))(X, W), X @ W)
+
+
+@pytest.mark.parametrize("direction", [None, "forward", "reverse"])
+def test_jacobians_of_several_results_share_their_passes(direction):
+    a, b, v = esat.scalar("a"), esat.scalar("b"), esat.vector("v", shape=(3,))
+    matrix = esat.exp(a) * esat.eye(3) + b * v[:, None] * v
+    ys = [esat.linalg.slogdet(matrix)[1], esat.linalg.solve(matrix, v), v * a]
+    given = {a: 0.3, b: 0.2, v: W}
+    whole = jacobians_of(ys, [a, b, v], direction)
+    for y, row in zip(ys, whole, strict=True):
+        for x, part in zip((a, b, v), row, strict=True):
+            np.testing.assert_allclose(
+                esat.evaluate(part, given), esat.evaluate(esat.jacobian(y, x), given), atol=1e-12
+            )
+    # By a number there is one column only: factors stay factors of one matrix.
+    by_numbers = [row[column] for row in jacobians_of(ys[1:2], [a, b], "forward") for column in (0, 1)]
+    solves = [node for node in toposort(by_numbers) if node.op.name == "solve"]
+    assert {node.outputs[0].ndim for node in solves} == {2}
