@@ -52,7 +52,9 @@ def compare(outputs, variables, calls, expected, mode="fast_run"):
         shapes = [value.shape for value in values]
         with np.errstate(all="ignore"):
             wanted_values = expected(values)
-        for name, found, wanted in zip(outputs, map(dense, function(*values)), wanted_values, strict=True):
+        results = function(*values)
+        found_values = map(dense, results if isinstance(results, tuple) else [results])
+        for name, found, wanted in zip(outputs, found_values, wanted_values, strict=True):
             case = f"{name} at {shapes} in {mode}"
             assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), case
             tolerance = 1e-5 if wanted.dtype in ("float32", "complex64") else 1e-9
