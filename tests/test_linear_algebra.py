@@ -14,14 +14,21 @@ LOWER = np.tril(A) + 2 * np.eye(N)
 DEFINITE = A @ A.T + np.eye(N)
 ORTHOGONAL = np.linalg.qr(A)[0]
 U, V = generator.normal(size=(2, N, 3)) / N
+W = generator.normal(size=(N, 60))
+SMALL = DEFINITE[:3, :3]
 D = generator.normal(size=N) / N
 
 a = esat.tensor("a", shape=(N, N))
 u, v = esat.tensor("u", shape=(N, 3)), esat.tensor("v", shape=(N, 3))
-b, d = esat.vector("b"), esat.vector("d")
+b, d, c = esat.vector("b"), esat.vector("d"), esat.tensor("c", shape=(3, 3))
 lower, definite = esat.assume(a, "lower_triangular"), esat.assume(a, "positive_definite")
 orthogonal, symmetric = esat.assume(a, "orthogonal"), esat.assume(a, "symmetric")
 low_rank = esat.diag(esat.exp(d)) + u @ v.T
+
+w = esat.tensor("w", shape=(N, 60))
+small = esat.assume(c, "positive_definite")
+ridge = la.inv(u @ u.T + 0.5 * esat.eye(N)) @ u @ b[:3]
+gain = la.inv(la.inv(definite) + u @ la.inv(small) @ u.T) @ u @ la.inv(small)
 
 CASES = {
     "inverse times vector": (la.inv(a) @ b, {a: A, b: B}, {"solve"}, {"inv"}),
@@ -29,8 +36,19 @@ CASES = {
     "triangular": (la.solve(lower, b), {a: LOWER, b: B}, {"solve_triangular"}, {"solve"}),
     "transposed triangular": (la.solve(lower.T, b), {a: LOWER, b: B}, {"solve_triangular"}, {"solve"}),
     "product of triangles": (la.inv(lower @ lower.T) @ b, {a: LOWER, b: B}, set(), {"inv", "solve"}),
-    "positive definite": (la.solve(definite, b), {a: DEFINITE, b: B}, {"cholesky", "cho_solve"}, {"solve"}),
-    "ridge": (la.solve(a.T @ a + np.eye(N), b), {a: A, b: B}, {"cholesky", "cho_solve"}, {"solve"}),
+    "inverse of triangular": (la.inv(lower) @ a, {a: LOWER}, {"solve_triangular"}, {"inv"}),
+    "times inverse of triangular": (a @ la.inv(lower), {a: LOWER}, {"solve_triangular"}, {"inv"}),
+    "negative of triangular": (-la.inv(lower) @ a, {a: LOWER}, {"solve_triangular"}, {"inv"}),
+    "least squares": (la.inv(w.T @ w) @ w.T @ b, {w: W, b: B}, {"solve_semidefinite"}, {"inv", "solve"}),
+    "inverse of a triangle": (la.inv(lower), {a: LOWER}, {"inv_triangular"}, {"inv"}),
+    "identity and a product": ((np.eye(N) - u @ v.T) @ a, {u: U, v: V, a: A}, {"sub"}, {"eye"}),
+    "product and identities": (a @ (2 * esat.eye(N) + u @ v.T), {a: A, u: U, v: V}, {"add"}, {"eye"}),
+    "ridge with few rows": (ridge, {u: U, b: B}, {"solve"}, {"eye"}),
+    "filter": (gain @ b[:3], {a: DEFINITE, c: SMALL, u: U, b: B}, {"matmul"}, {"inv"}),
+    "logarithm of low rank": (la.slogdet(low_rank)[1], {d: D, u: U, v: V}, {"slogdet"}, set()),
+    "inverse around": (w.T @ la.inv(definite) @ w, {w: W, a: DEFINITE}, {"solve_triangular"}, {"cho_solve"}),
+    "positive definite": (la.solve(definite, b), {a: DEFINITE, b: B}, {"solve_semidefinite"}, {"solve"}),
+    "ridge": (la.solve(a.T @ a + np.eye(N), b), {a: A, b: B}, {"solve_semidefinite"}, {"solve"}),
     "orthogonal": (la.solve(orthogonal, b), {a: ORTHOGONAL, b: B}, {"matmul"}, {"solve"}),
     "inverse of orthogonal": (la.inv(orthogonal) @ b, {a: ORTHOGONAL, b: B}, {"matmul"}, {"inv", "solve"}),
     "diagonal": (la.solve(esat.diag(esat.exp(d)), b), {d: D, b: B}, set(), {"solve", "diag"}),
@@ -56,7 +74,10 @@ def test_the_form_that_structure_allows(name):
     assert not absent & names, names
 
 
-@pytest.mark.parametrize("name", ["Woodbury", "determinant lemma", "norm of product"])
+@pytest.mark.parametrize(
+    "name",
+    ["Woodbury", "determinant lemma", "norm of product", "ridge with few rows", "logarithm of low rank"],
+)
 def test_low_rank_forms_make_no_large_matrix(name):
     output, values, _, _ = CASES[name]
     function = esat.compile(esat.Graph(list(values), [output]))

@@ -2,8 +2,9 @@
 
 A term's attributes are the op's properties, in the order below, then the number of axes of its operands::
 
-    (Solve a b r)  (Inv a r)  (Det a r)  (Output (SlogDet a r) k)  (Diagonal a r)  (Diag v 1)
-    (NormalMatMul a x 2)  (Cholesky a upper r)  (SolveTriangular a b form r)  (CholeskySolve c b lower r)
+    (Solve a b r)  (SolveSemidefinite a b r)  (Inv a r)  (InvTriangular a lower r)  (Det a r)
+    (Output (SlogDet a r) k)  (Diagonal a r)  (Diag v 1)  (NormalMatMul a x 2)  (Cholesky a upper r)
+    (SolveTriangular a b form r)  (CholeskySolve c b lower r)
     (Output (QR a mode r) k)  (Output (LU a r) k)  (Output (SVD a full r) k)  (Output (Eigh a upper r) k)
 
 ``upper``, ``lower`` and ``full`` are 0 or 1; ``mode`` is 0 for reduced, 1 for complete, 2 for r alone.
@@ -21,9 +22,9 @@ from esat.egraph.terms import SCALAR, broadcast_word
 from esat.graph import Apply, Op, TensorType
 from esat.ops.diagonal import Diagonal, DiagonalOf
 from esat.ops.linalg.factor import LU, QR, Cholesky, QRMode
-from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
-from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
+from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvectors
 from esat.records import record
 
@@ -69,10 +70,19 @@ def _form(
 
 FORMS = (
     _form(Inverse, 1, "square"),
+    _form(
+        TriangularInverse,
+        1,
+        "square",
+        lambda op: (int(op.lower),),
+        lambda lower: TriangularInverse(lower=bool(lower)),
+        1,
+    ),
     _form(Determinant, 1, "determinant"),
     _form(SignLogDeterminant, 1, "determinant"),
     _form(Cholesky, 1, "square", lambda op: (int(op.upper),), lambda upper: Cholesky(bool(upper)), 1),
     _form(Solve, 2, "system"),
+    _form(SemidefiniteSolve, 2, "system"),
     _form(NormalProduct, 2, "system"),
     _form(
         SolveTriangular,

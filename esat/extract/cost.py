@@ -55,7 +55,13 @@ _WITHOUT_KERNELS = ("float16", "complex64", "complex128")
 _SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against kernels
 # A routine works in blocks if it does more operations on each of n numbers than this times log2(n).
 _BLOCKED_FLOPS = 1.5
-_BLOCKED_SHARE = 0.15  # of the rate of matrix products that factorizations and the like reach
+_BLOCKED_SHARE = 0.15  # of the rate of matrix products that decompositions and the like reach
+# What LAPACK reaches of it for large matrices, for any number of right sides, and the size for half of that.
+_LAPACK_SHARES = {
+    **dict.fromkeys(("Solve", "SolveTriangular", "CholeskySolve", "Inv"), 0.6),
+    **dict.fromkeys(("InvTriangular", "SolveSemidefinite", "Cholesky", "Det", "SlogDet", "LU"), 0.45),
+}
+_LAPACK_HALF = 120.0
 _SPARSE_CALL = 1.0e-5  # seconds that SciPy takes to look at a sparse matrix and to make one, besides
 _BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
 # The shorter the axes, the further a product stays below its rate; a batch of short ones at most so far.
@@ -266,6 +272,9 @@ class CostModel:
         numbers = work.bytes / 8.0
         blocked = work.flops > _BLOCKED_FLOPS * numbers * log2(max(numbers, 2.0))
         rate = _BLOCKED_SHARE * machine.matrix_rate if blocked else machine.library_rate
+        if op.constructor in _LAPACK_SHARES:
+            size = max(inputs[0][-1], 1)
+            rate = _LAPACK_SHARES[op.constructor] * machine.matrix_rate * size / (size + _LAPACK_HALF)
         if work.share:
             rate = work.share * machine.element_rate
         memory = work.bytes / machine.bandwidth(work.bytes)

@@ -7,38 +7,64 @@ section 14.1). Samples that compare results with the truth do not see that.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from esat.extract.arrays import BoolArray, EGraphArrays
+from esat.ops.linalg.structured import PRODUCTS
 
-_SOLUTIONS = ("Solve", "SolveTriangular", "CholeskySolve")
+_SOLUTIONS = frozenset({"Solve", "SolveSemidefinite", "SolveTriangular", "CholeskySolve"})
+_INVERSES = frozenset({"Inv", "InvTriangular"})
+_VIEWS = frozenset({"DimShuffle", "Neg", "NarySum"})
+"""What, of one operand, is that or its negative in another place."""
 
 
 def products_with_inverses(arrays: EGraphArrays) -> BoolArray:
     """Which e-nodes multiply by an inverse what a system in their class is solved for, bool ``(nodes,)``.
 
-    An inverse that is known in another form, as of an orthogonal matrix, is none.
+    Views and negatives of inverses and of solutions are such. An inverse that is known in another form, as
+    of an orthogonal matrix, is none.
     """
     found = np.zeros(arrays.node_count, np.bool_)
     names = arrays.operator_names
-    if "Inv" not in names or not any(name in names for name in _SOLUTIONS):
+    if "Inv" not in names or not _SOLUTIONS.intersection(names):
         return found
+    solved = _with_views(arrays, _classes_of(arrays, _SOLUTIONS))
     inverses = _inverses(arrays)
-    for node in np.flatnonzero(
-        np.isin(arrays.operator, [names.index(name) for name in _SOLUTIONS if name in names])
-    ).tolist():
-        for other in arrays.nodes_of(int(arrays.class_of[node])):
-            if arrays.operator_of(other) == "MatMul" and inverses.intersection(
-                arrays.operands_of(other).tolist()
-            ):
-                found[other] = True
+    for node in np.flatnonzero(_are(arrays, PRODUCTS)).tolist():
+        if int(arrays.class_of[node]) in solved:
+            found[node] = not inverses.isdisjoint(arrays.operands_of(node).tolist())
+    return found
+
+
+def _are(arrays: EGraphArrays, constructors: Collection[str]) -> BoolArray:
+    """Which e-nodes have one of some constructors, bool ``(nodes,)``."""
+    numbers = [number for number, name in enumerate(arrays.operator_names) if name in constructors]
+    are: BoolArray = np.isin(arrays.operator, numbers)
+    return are
+
+
+def _classes_of(arrays: EGraphArrays, constructors: Collection[str]) -> set[int]:
+    return set(arrays.class_of[_are(arrays, constructors)].tolist())
+
+
+def _with_views(arrays: EGraphArrays, classes: set[int]) -> set[int]:
+    """Some classes, and those of views and negatives of their values."""
+    found = set(classes)
+    views = [
+        (int(arrays.class_of[node]), operands[0])
+        for node in range(arrays.node_count)
+        if len(operands := arrays.operands_of(node).tolist()) == 1 and arrays.operator_of(node) in _VIEWS
+    ]
+    while added := {own for own, viewed in views if viewed in found} - found:
+        found |= added
     return found
 
 
 def _inverses(arrays: EGraphArrays) -> set[int]:
     """Classes whose values can only be had by inverting a matrix."""
-    inverse = arrays.operator_names.index("Inv")
-    inverted = set(arrays.class_of[arrays.operator == inverse].tolist())
+    inverted = _with_views(arrays, _classes_of(arrays, _INVERSES))
     return {
         klass
         for klass in inverted
@@ -48,7 +74,7 @@ def _inverses(arrays: EGraphArrays) -> set[int]:
 
 def _inverts(arrays: EGraphArrays, node: int, inverted: set[int]) -> bool:
     """Whether an e-node is an inverse, or only another view of one, or of its own class."""
-    if arrays.operator_of(node) == "Inv":
+    if arrays.operator_of(node) in _INVERSES:
         return True
     operands = arrays.operands_of(node).tolist()
     return len(operands) == 1 and operands[0] in inverted

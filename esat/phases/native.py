@@ -21,7 +21,7 @@ from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
-from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
+from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.searching import SearchSorted
 from esat.ops.sorting import Sort
@@ -38,7 +38,8 @@ COPIES: frozenset[type[Op]] = frozenset({Join, MakeVector, Alloc, SetSubtensor, 
 ROUTINES: frozenset[type[Op]] = frozenset(
     {
         *(AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
-        *(Cholesky, Solve, SolveTriangular, CholeskySolve, Inverse, Determinant, SignLogDeterminant),
+        *(Cholesky, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve),
+        *(Inverse, Determinant, SignLogDeterminant),
         *(Sort, Cumulative, SearchSorted),
         *(Eigenvectors, Eigenvalues, SVD, SingularValues, QR, LU),
     }

@@ -27,7 +27,7 @@ from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
-from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
+from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.searching import SearchSorted
 from esat.ops.sorting import Sort
@@ -45,6 +45,7 @@ from esat.runtime.native_linalg import (
     determinant,
     factor_solved,
     inverse,
+    semidefinite_solved,
     solved,
     triangular_solved,
 )
@@ -255,6 +256,7 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         AccumulateProduct: product,
         Cholesky: cholesky,
         Solve: solved,
+        SemidefiniteSolve: semidefinite_solved,
         SolveTriangular: triangular_solved,
         CholeskySolve: factor_solved,
         Inverse: inverse,

@@ -14,7 +14,7 @@ from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant
 from esat.ops.linalg.solve import CholeskySolve, SolveTriangular
 from esat.runtime.native_lapack import LapackStep, matrices, transposed
-from esat.runtime.native_memory import NativeMemory
+from esat.runtime.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native_views import NativeView
 
 
@@ -39,6 +39,20 @@ def solved(memory: NativeMemory, node: Apply) -> list[Step]:
     """As ``numpy.linalg.solve``."""
     library = LapackStep(memory, node, "numpy", ["gesv"])
     return matrices(memory, node, lambda *views: _system(library, *views))
+
+
+def semidefinite_solved(memory: NativeMemory, node: Apply) -> list[Step]:
+    """By Cholesky's factors; where there are none the driver repeats the call, by LU."""
+    library = LapackStep(memory, node, "scipy", ["posv"])
+    if library.dtype != np.float64:
+        raise NoNativeFormError  # it is computed in float64
+    info = library.room(1)
+
+    def solved_one(matrix: NativeView, sides: NativeView, target: NativeView) -> list[Step]:
+        factor, copies = library.column_major(transposed(matrix))
+        return [*copies, *_in_place(library, "posv", "L", factor, sides, target, info)]
+
+    return matrices(memory, node, solved_one)
 
 
 def inverse(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -88,16 +102,18 @@ def triangular_solved(memory: NativeMemory, node: Apply) -> list[Step]:
 
 def factor_solved(memory: NativeMemory, node: Apply) -> list[Step]:
     """As ``scipy.linalg.cho_solve``."""
-    assert isinstance(node.op, CholeskySolve)
-    form = "L" if node.op.lower else "U"
+    op = node.op
+    assert isinstance(op, CholeskySolve)
     library = LapackStep(memory, node, "scipy", ["potrs"])
     info = library.room(1)
 
     def solved_one(factor: NativeView, sides: NativeView, target: NativeView) -> list[Step]:
-        stored, copies = factor, list[Step]()
-        if not transposed(factor).is_contiguous:
+        stored, copies, lower = factor, list[Step](), op.lower
+        if factor.is_contiguous:  # by rows: the transpose is by columns, and the other triangle
+            lower = not lower
+        elif not transposed(factor).is_contiguous:
             stored, copies = library.column_major(factor)
-        return [*copies, *_in_place(library, "potrs", form, stored, sides, target, info)]
+        return [*copies, *_in_place(library, "potrs", "L" if lower else "U", stored, sides, target, info)]
 
     return matrices(memory, node, solved_one)
 

@@ -45,10 +45,14 @@ orthogonal, tridiagonal = square("o", "orthogonal"), square("t", "tridiagonal")
 permutation = square("m", "permutation")
 vector, scalar = esat.vector("v"), esat.scalar("c")
 tall = esat.tensor("x", shape=(7, N))
+semi_tall = esat.assume(esat.tensor("z", shape=(7, 7)), "positive_semidefinite")
 unknown = esat.matrix("k")
 la = esat.linalg
 
 HOLDS = [
+    (tall.T @ tall, "positive-semidefinite"),
+    (tall.T @ (esat.exp(tall[:, :1]) * tall), "positive-semidefinite"),
+    (tall.T @ (semi_tall @ tall), "positive-semidefinite"),
     (lower @ lower, "lower-triangular"),
     (upper @ upper, "upper-triangular"),
     (lower.T, "upper-triangular"),
@@ -130,6 +134,19 @@ def test_what_does_not_follow_is_not_claimed(output, fact):
     assert fact not in facts_of(output)
 
 
+def test_products_with_transposes_of_other_matrices_of_a_batch_have_no_structure():
+    batch, sides = esat.tensor("a", shape=(2, 2, 20, 20)), esat.tensor("b", shape=(2, 2, 20, 1))
+    crossed = batch @ esat.transpose(batch, (1, 0, 3, 2))
+    own = batch @ esat.transpose(batch, (0, 1, 3, 2))
+    assert "symmetric" in facts_of(own)
+    assert not facts_of(crossed) & {"symmetric", "positive-semidefinite"}
+    solution = esat.compile(esat.Graph([batch, sides], la.solve(crossed + 90 * esat.eye(20), sides)))
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(size=(2, 2, 20, 20)), generator.normal(size=(2, 2, 20, 1))
+    matrices = x @ np.transpose(x, (1, 0, 3, 2)) + 90 * np.eye(20)
+    np.testing.assert_allclose(solution(x, y), np.linalg.solve(matrices, y), rtol=1e-9)
+
+
 def test_a_partial_identity_leaks_no_structure():
     """inv(inv(a)) is a; that a may be inverted, or that its inverse has a structure, is no fact about it."""
     _, terms, arrays = saturate([la.inv(la.inv(a)), la.solve(a, a @ b), a @ a.T, b])
@@ -143,7 +160,13 @@ def test_every_fact_and_every_e_node_is_true_of_values(seed):
     outputs = [output for output, _ in (*HOLDS, *REFUSED)][seed::3]
     _, terms, arrays = saturate(outputs)
     assumed = {"l": "lower_triangular", "u": "upper_triangular", "s": "symmetric", "p": "positive_definite"}
-    assumed |= {"q": "positive_semidefinite", "d": "diagonal", "o": "orthogonal", "t": "tridiagonal"}
+    assumed |= {
+        "q": "positive_semidefinite",
+        "z": "positive_semidefinite",
+        "d": "diagonal",
+        "o": "orthogonal",
+        "t": "tridiagonal",
+    }
     assumed["m"] = "permutation"
     generator = np.random.default_rng(seed)
     values = {}

@@ -46,6 +46,23 @@ def test_products_by_shape() -> None:
     assert product(64, 64, 64, integers) > product(64, 64, 64)
 
 
+@pytest.mark.parametrize("size", [25.0, 100.0, 250.0, 1000.0])
+@pytest.mark.parametrize("columns", [4.0, 12.0])
+def test_systems_by_shape(size: float, columns: float) -> None:
+    """With few columns they take no more for each operation than with many."""
+
+    def seconds(constructor: str, *attributes: int, count: float = columns) -> float:
+        matrix, sides = Value((size, size), F64), Value((size, count), F64)
+        operands = [matrix] if constructor in ("Inv", "Cholesky") else [matrix, sides]
+        return MODEL.price(constructor, (*attributes, 2), operands, operands[-1])
+
+    half = seconds("SolveTriangular", 1)
+    assert half < seconds("CholeskySolve", 1) < seconds("Solve") < seconds("Inv")
+    assert half < 10 * product(size, size, columns)
+    assert seconds("Cholesky", 0) < seconds("Solve")
+    assert half < seconds("SolveTriangular", 1, count=size) < 10 * product(size, size, size)
+
+
 def test_a_transposed_view_is_free_for_products_and_dear_for_others() -> None:
     word = permutation_word((1, 0), 2)
     assert transposes(word, (3.0, 4.0))

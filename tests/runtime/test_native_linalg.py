@@ -52,6 +52,7 @@ PROGRAMS = {
     "float32": ([S], [solve_triangular(S, S.T[:, :2], lower=True)]),
     "cholesky of a batch": ([T], [cholesky(T)]),
     "solve": ([M, B, V], [solve(M, B), solve(M, V)]),
+    "solve, semidefinite": ([M, B, V], [solve(M @ M.T, B), solve(M.T @ M, V), solve(M @ M.T, B[::-1])]),
     "solve a batch": ([T, R, M], [solve(T, R), solve(M, R)]),
     "inverse": ([M], [inv(M), inv(M[::-1].T)]),
     "determinants": ([M, T], [*slogdet(M), det(T), *slogdet(T[:2])]),

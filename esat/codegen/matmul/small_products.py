@@ -142,7 +142,7 @@ def order_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[Literal["C",
 
 
 _PRODUCTS = ("gemm", "gemv")
-_LAPACK = ("potrf", "potrs", "gesv", "getrf", "trtrs", "syevd", "gesdd", "geqrf", "orgqr")
+_LAPACK = ("potrf", "potrs", "posv", "gesv", "getrf", "trtrs", "syevd", "gesdd", "geqrf", "orgqr")
 
 
 class RoutineNumbers:

@@ -14,10 +14,10 @@ from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.factor import QR, Cholesky
-from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.record import MatrixOp
-from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
+from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.linalg.structured import StructuredProduct
 
@@ -138,10 +138,16 @@ ALGEBRA: Mapping[type[Op], Former] = {
     AccumulateProduct: _accumulate,
     Cholesky: _algebra(_cholesky, "Matrix is not positive definite"),
     QR: _algebra(_qr),
-    Inverse: _algebra(lambda op, device, operands: device.arrays.linalg.inv(*operands), _SINGULAR),
+    **dict.fromkeys(
+        (Inverse, TriangularInverse),
+        _algebra(lambda op, device, operands: device.arrays.linalg.inv(*operands), _SINGULAR),
+    ),
     Determinant: _algebra(lambda op, device, operands: device.arrays.linalg.det(*operands)),
     SignLogDeterminant: _algebra(_slogdet),
-    Solve: _algebra(lambda op, device, operands: device.arrays.linalg.solve(*operands), _SINGULAR),
+    **dict.fromkeys(
+        (Solve, SemidefiniteSolve),
+        _algebra(lambda op, device, operands: device.arrays.linalg.solve(*operands), _SINGULAR),
+    ),
     SolveTriangular: _algebra(_solve_triangular, _SINGULAR),
     CholeskySolve: _algebra(_cholesky_solve),
     Eigenvalues: _algebra(

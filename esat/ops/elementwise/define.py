@@ -25,8 +25,9 @@ TERM_LANGUAGE = frozenset(
     [
         "Array", "Cast", "CholeskySolve", "Diag", "Diagonal", "DimShuffle", "Eigh", "Eye", "FnCommon",
         "FnCount", "FnFactors", "FnForm", "FnHas", "FnHasFactor", "FnMeet", "FnSide", "FnSupport", "FnTerm",
-        "FnValue", "FnWord", "Form", "Forms", "In", "K", "LU", "Line", "MS", "MultisetOfMS", "N", "NaryProd",
-        "NarySum", "Output", "QR", "Reshape", "SVD", "SolveTriangular", "T", "Tri", "Values", "Words",
+        "FnValue", "FnWord", "Form", "Forms", "In", "InvTriangular", "K", "LU", "Line",
+        "MS", "MultisetOfMS", "N", "NaryProd", "NarySum", "Output", "QR", "Reshape", "SVD",
+        "SolveSemidefinite", "SolveTriangular", "T", "Tri", "Values", "Words",
     ]
 )  # fmt: skip
 """What the language of rules means by these names."""

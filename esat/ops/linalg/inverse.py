@@ -23,7 +23,14 @@ from esat.ops.linalg.algebra import (
     product,
     transposed,
 )
-from esat.ops.linalg.record import MatrixOp, batch_types, check_matrices, check_square, real_dtype
+from esat.ops.linalg.record import (
+    MatrixOp,
+    batch_types,
+    check_matrices,
+    check_square,
+    each_matrix,
+    real_dtype,
+)
 from esat.records import record
 
 
@@ -52,6 +59,47 @@ class Inverse(MatrixOp):
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
     ) -> Work:
         return self.cubic(8.0 / 3.0, inputs, outputs, itemsizes)
+
+
+@record(frozen=True, eq=False, repr=False)
+class TriangularInverse(Inverse):
+    """The inverse of triangular matrices (LAPACK trtri), a triangle too. The other triangle is not read.
+
+    Attributes
+    ----------
+    lower
+        Which triangle.
+    """
+
+    lower: bool = True
+    name: str = field(default="inv_triangular", init=False)
+    constructor: str = field(default="InvTriangular", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.lower,)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        from scipy.linalg import get_lapack_funcs
+
+        (batch,) = inputs
+        routines: Any = get_lapack_funcs(("trtri",), (batch,))
+        kept = np.tril if self.lower else np.triu
+
+        def inverted(matrix: Array) -> Array:
+            result, info = routines[0](matrix.T, lower=not self.lower)
+            if info:
+                raise np.linalg.LinAlgError("Singular matrix")
+            return np.asarray(kept(result.T))
+
+        return (self.call(lambda array: each_matrix(inverted, array), batch),)
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return self.cubic(1.0 / 3.0, inputs, outputs, itemsizes)
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{'lower' if self.lower else 'upper'}}}"
 
 
 @record(frozen=True, eq=False, repr=False)

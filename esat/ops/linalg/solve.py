@@ -86,6 +86,32 @@ class Solve(_System):
 
 
 @record(frozen=True, eq=False, repr=False)
+class SemidefiniteSolve(Solve):
+    """:class:`Solve` for a real, symmetric ``a`` without negative eigenvalues: by Cholesky's factors (LAPACK
+    posv), and by LU where rounding or a singular matrix leaves none.
+
+    Only one triangle of ``a`` is read where there are factors. float32 is computed in float64, as NumPy
+    does in :func:`numpy.linalg.solve`.
+    """
+
+    name: str = field(default="solve_semidefinite", init=False)
+    constructor: str = field(default="SolveSemidefinite", init=False)
+
+    @property
+    def elimination(self) -> float:
+        return 1.0 / 3.0
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        from scipy.linalg.lapack import dposv
+
+        def solve(matrix: Array, sides: Array) -> Array:
+            _, result, info = dposv(matrix.T, sides, lower=1)
+            return np.asarray(np.linalg.solve(matrix, sides) if info else result)
+
+        return (self.call(lambda *arrays: each_matrix(solve, *arrays), *inputs),)
+
+
+@record(frozen=True, eq=False, repr=False)
 class SolveTriangular(_System):
     """``x`` with ``a @ x = b`` for a triangular ``a`` (LAPACK trtrs). The other triangle is not read.
 
@@ -167,7 +193,10 @@ class CholeskySolve(_System):
         import scipy.linalg
 
         def solve(factor: Array, sides: Array) -> Array:
-            return np.asarray(scipy.linalg.cho_solve((factor, self.lower), sides, check_finite=False))
+            pair = factor, self.lower
+            if np.isrealobj(factor) and factor.flags.c_contiguous:
+                pair = factor.T, not self.lower  # by columns, as LAPACK has it: nothing is copied
+            return np.asarray(scipy.linalg.cho_solve(pair, sides, check_finite=False))
 
         return (self.call(lambda *arrays: each_matrix(solve, *arrays), *inputs),)
 

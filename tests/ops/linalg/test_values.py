@@ -7,8 +7,9 @@ from oracle import agree
 
 import esat
 from esat import linalg
-from esat.errors import ShapeError
-from esat.ops.linalg.solve import SOLVE
+from esat.errors import LinearAlgebraError, ShapeError
+from esat.ops.linalg.inverse import TriangularInverse
+from esat.ops.linalg.solve import SOLVE, SemidefiniteSolve
 
 RNG = np.random.default_rng(17)
 DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "bool")
@@ -227,3 +228,31 @@ def test_systems_take_matrices(solve):
                 solve(matrix, sides)
     with pytest.raises(ShapeError, match=name + ".*takes matrices"):
         solve(esat.matrix(), esat.scalar())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_systems_with_semidefinite_matrices(dtype):
+    square = array(dtype, 2, 4, 4)
+    sides = array(dtype, 2, 4, 3)
+    gram = square @ np.swapaxes(square, -1, -2)
+    agree(SemidefiniteSolve(), np.linalg.solve, gram, sides)
+    agree(SemidefiniteSolve(), np.linalg.solve, gram[:0], sides[:0])
+
+
+def test_what_has_no_cholesky_factor_is_solved_all_the_same():
+    """Rounding makes semidefinite matrices indefinite, and NaN is passed on, as in NumPy."""
+    indefinite, sides = np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([[1.0], [3.0]])
+    agree(SemidefiniteSolve(), np.linalg.solve, indefinite, sides)
+    (found,) = SemidefiniteSolve().perform([np.full((2, 2), np.nan), sides])
+    assert np.isnan(found).all()
+    with pytest.raises(LinearAlgebraError, match="singular"):
+        SemidefiniteSolve().perform([np.zeros((2, 2)), sides])
+
+
+def test_inverses_of_triangles():
+    for dtype in ("float32", "float64", "complex128"):
+        matrix = array(dtype, 2, 4, 4) + 3 * np.eye(4, dtype=dtype)
+        for lower, kept in ((True, np.tril), (False, np.triu)):
+            agree(TriangularInverse(lower), lambda a, k=kept: np.linalg.inv(k(a)), matrix)
+    with pytest.raises(LinearAlgebraError, match="singular"):
+        TriangularInverse().perform([np.zeros((2, 2))])
