@@ -90,7 +90,7 @@ class Case:
 def _structured(one: Input, array: np.ndarray) -> np.ndarray:
     """The array with zeros where its structure has them, in place."""
     above = {"lower_triangular": 0, "tridiagonal": 1}
-    if one.structure is not None:
+    if one.structure in above:
         array[np.triu_indices(len(array), above[one.structure] + 1)] = 0
         if one.structure == "tridiagonal":
             array[np.tril_indices(len(array), -2)] = 0
