@@ -33,6 +33,7 @@ from esat.graph.types import DTYPES
 from esat.ops.contraction import MATMUL, MatMul
 from esat.ops.index.write import PartWrite
 from esat.ops.linalg.normal import NormalProduct
+from esat.ops.linalg.record import MatrixOp
 from esat.ops.linalg.structured import PRODUCTS, StructuredProduct
 from esat.ops.normalization import ELEMENTWISE, FLOPS, NORMALIZATIONS
 from esat.ops.reduction import REDUCERS
@@ -258,8 +259,8 @@ class CostModel:
     ) -> float:
         """Seconds of an op that NumPy or SciPy computes.
 
-        One that does many operations on each number does them in blocks, as matrix products do. One that
-        copies elements reads no more of its operands than it writes.
+        LAPACK, and others that do many operations on each number, do them in blocks, as matrix products do.
+        One that copies elements reads no more of its operands than it writes.
         """
         machine = self.machine
         work = op.work(inputs, outputs, itemsizes)
@@ -270,7 +271,7 @@ class CostModel:
             moved = min(work.bytes, 2.0 * written)
             return work.calls * machine.library_call + moved / machine.bandwidth(moved)
         numbers = work.bytes / 8.0
-        blocked = work.flops > _BLOCKED_FLOPS * numbers * log2(max(numbers, 2.0))
+        blocked = isinstance(op, MatrixOp) or work.flops > _BLOCKED_FLOPS * numbers * log2(max(numbers, 2.0))
         rate = _BLOCKED_SHARE * machine.matrix_rate if blocked else machine.library_rate
         if op.constructor in _LAPACK_SHARES:
             size = max(inputs[0][-1], 1)

@@ -151,6 +151,7 @@ class _Fusion:
         self.spaces = Spaces(self.nodes)
         self.kinds = self._find_kinds()
         self.stretched = self._find_stretched()
+        self.repeated = self._find_repeated()
         self.results = set(graph.outputs)
 
     def _sources(self, node: Apply) -> list[int]:
@@ -191,6 +192,17 @@ class _Fusion:
             elif node.op.family is Family.VIEW and node.outputs[0] in stretched:
                 stretched.update(node.inputs[:1])
         return stretched
+
+    def _find_repeated(self) -> set[Variable]:
+        """Those, and what they are computed of along the same axes: all that loops of their users would
+        compute again."""
+        repeated = set(self.stretched)
+        for node in reversed(self.nodes):
+            result = node.outputs[0]
+            if result in repeated and node.op.family in (Family.ELEMENTWISE, Family.VIEW):
+                space = self.spaces.of_variable(result)
+                repeated.update(one for one in node.inputs if self.spaces.of_variable(one) == space)
+        return repeated
 
     # ---- merging
 
@@ -313,7 +325,10 @@ class _Fusion:
             return None
         if not self._one_loop_nest(first, second, exact=not candidate.reads_result):
             return False
-        if candidate.reads_result and self._repeats_work(candidate.variable, first):
+        read = candidate.reads_result and candidate.variable in self.stretched
+        if (read and self._is_expensive(candidate.variable, first)) or any(
+            self._repeats_work(*pair) for pair in ((first, second), (second, first))
+        ):
             return False
         if not candidate.reads_result and self._holds_memory(first) and self._holds_memory(second):
             return None
@@ -346,10 +361,20 @@ class _Fusion:
             return spaces[0] == spaces[1]
         return contains(*spaces) or contains(spaces[1], spaces[0])
 
-    def _repeats_work(self, variable: Variable, group: int) -> bool:
-        """Whether reading ``variable`` in its users' loops would repeat expensive work of its group."""
-        if variable not in self.stretched:
-            return False
+    def _repeats_work(self, group: int, reader: int) -> bool:
+        """Whether reading any result of a group in its reader's loops would repeat expensive work."""
+        loops = len(self._space(reader))
+        return any(
+            output in self.repeated
+            and len(self.spaces.of_variable(output)) < loops
+            and any(self.partition.find(user) == reader for user in self.users.get(output, ()))
+            and self._is_expensive(output, group)
+            for member in self.partition.members[group]
+            for output in self.nodes[member].outputs
+        )
+
+    def _is_expensive(self, variable: Variable, group: int) -> bool:
+        """Whether a group does much for each element of a result."""
         space = self.spaces.of_variable(variable)
         same = [
             self.nodes[member]

@@ -96,6 +96,13 @@ def test_what_is_expensive_is_not_computed_once_a_row(rules: Any) -> None:
     x, b = matrix("x"), vector("b")
     assert [ops for _, ops in ops_of([x, b], [x * exp(b)], rules)] == [["exp"], ["mul"]]
     assert len(ops_of([x, b], [x * (b + 1.0)], rules)) == 1
+    # Nor is it by way of other results, which loops over rows may read, or by what else reads their operands.
+    e = exp(b)
+    for rows in ([reduce(SUM, e, 0) * x + x * (e * b)], [(x - b) * reduce(SUM, e, 0), e * (x * x)]):
+        groups = [ops for _, ops in ops_of([x, b], rows, rules)]
+        assert len(groups) == 2
+        assert groups[0][0] == "exp"
+        assert "exp" not in groups[1]
     column = dimshuffle(exp(b), (0, "x"))
     assert len(ops_of([x, b], [x * column], rules)) == 1, "one value a row can be computed at its row"
 
