@@ -1,5 +1,7 @@
 """Derivatives and batches of functions, and of Variables: against differences, stacks, and formulas."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -405,3 +407,21 @@ def test_jacobians_of_several_results_share_their_passes(direction):
     by_numbers = [row[column] for row in jacobians_of(ys[1:2], [a, b], "forward") for column in (0, 1)]
     solves = [node for node in toposort(by_numbers) if node.op.name == "solve"]
     assert {node.outputs[0].ndim for node in solves} == {2}
+
+
+QUADRATIC = {
+    "from the left": lambda x, a: x @ a @ x,
+    "from the right": lambda x, a: np.dot(x, a @ x),
+    "as a sum": lambda x, a: np.sum(x * (a @ x)),
+    "as indices": lambda x, a: np.einsum("i,ij,j", x, a, x),
+}
+
+
+@pytest.mark.parametrize("name", QUADRATIC)
+def test_a_batch_of_quadratic_forms_is_one_product_and_sums_of_rows(name):
+    rows, matrix = rng.normal(size=(50, 6)), rng.normal(size=(6, 6))
+    forms = esat.jit(esat.vmap(QUADRATIC[name], in_axes=(0, None)))
+    np.testing.assert_allclose(forms(rows, matrix), np.einsum("ki,ij,kj->k", rows, matrix, rows))
+    steps = re.findall(r"# \d+: (library|kernel): (\w+)", forms.source())
+    assert [kind for kind, _ in steps] == ["library", "kernel"]
+    assert steps[0][1] == "matmul"
