@@ -166,7 +166,7 @@ def _expand_facts(form: str) -> str:
 
 def _expand_actions(form: str) -> str:
     """A form in which ``replace`` and ``retire`` are what they stand for."""
-    if "(replace " not in form and "(retire " not in form:
+    if not any(f"({name} " in form for name in ("replace", "retire", "shorten")):
         return form
     ((_, body, actions, *options),) = read_forms(form)
     expanded = " ".join(text for action in actions for text in _expand_action(action))
@@ -178,6 +178,11 @@ def _expand_action(action: Sexp) -> Iterator[str]:
         case ("replace", old_class, old, new):
             yield f"(union {show(old_class)} {show(new)})"
             yield from _expand_action(("retire", old, new))
+        case ("shorten", old_class, (nary, p, n), new):
+            old = f"({nary} {show(p)} {show(n)})"
+            yield f"(union {show(old_class)} {show(new)})"
+            yield f"(subsume {old})"
+            yield f"(set ({nary}-retired {show(p)} {show(n)}) ())"
         case ("retire", (nary, p, n), (_, new_p, new_n)):
             sides = [show(side) for side in (p, n, new_p, new_n)]
             yield f"({nary}-line {sides[0]} {sides[1]}) ({nary}-line {sides[2]} {sides[3]})"

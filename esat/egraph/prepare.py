@@ -111,8 +111,10 @@ class PreparedProgram:
         expanding = [name for name in self.rules.expanding if name in rulesets]
         sparse = tuple(name for name in expanding if name.startswith(SPARSE_RULES))
         expanding = [name for name in expanding if name not in sparse]
+        early = self._tagged("early")
         steps = (
-            RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets)),
+            RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets - early)),
+            RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets & early), rounds=2),
             RuleStep(
                 tuple(name for name in expanding if not name.endswith(WIDE_SUFFIX)),
                 fuel=EXPANDING_FUEL,

@@ -323,3 +323,34 @@ def test_scales_do_not_go_in_and_out_of_products(program, name):
     outputs = [loss, esat.grad(loss, by)]
     inputs = [one for one in inputs_of(outputs) if not isinstance(one, esat.Constant)]
     assert_proportional(program, inputs, outputs)
+
+
+def forward_recursion(moments):
+    """The likelihood of a hidden Markov model: the sum that divides a state passes through all later ones."""
+    scores, log_rates = esat.tensor("scores", shape=(4, 4)), esat.tensor("log_rates", shape=(4,))
+    counts = np.arange(moments, dtype=float)[:, None]
+    weights = esat.exp(scores)
+    transitions = weights / weights.sum(axis=1)[:, None]
+    emissions = esat.exp(counts * log_rates - esat.exp(log_rates))
+    state, total = emissions[0] / 4, -0.5 * (scores**2).sum()
+    for moment in range(1, moments):
+        scale = state.sum()
+        total = total + esat.log(scale)
+        state = ((state / scale) @ transitions) * emissions[moment]
+    total = total + esat.log(state.sum())
+    return [scores, log_rates], [total, *esat.grad(total, [scores, log_rates])]
+
+
+@pytest.mark.parametrize("moments", [2, 4, 8])
+def test_scaled_recursions(program, moments):
+    assert_proportional(program, *forward_recursion(moments))
+
+
+def test_all_scalars_of_a_product_are_drawn_out_at_once(program):
+    """One after the other there would be a term for each subset of them."""
+    scalars = [esat.scalar(f"s{place}") for place in range(8)]
+    product = A
+    for scalar in scalars:
+        product = product * scalar
+    outputs = [(product @ B).sum(axis=0), product.T]
+    assert_proportional(program, [A, B, *scalars], outputs, most=8)

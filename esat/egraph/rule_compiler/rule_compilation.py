@@ -22,6 +22,7 @@ from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
 from esat.egraph.rule_compiler.homomorphisms import INDEX_RULESET, helper_name
 from esat.egraph.rule_compiler.known_dtypes import Dtypes
 from esat.egraph.rule_compiler.nested import NestedKeys
+from esat.egraph.rule_compiler.scalar_factors import all_scalars, scalar_factor
 from esat.egraph.rule_compiler.signs import about_opposites, negated_variable
 from esat.egraph.rule_compiler.surface import SurfaceRule, prepare, simplify
 from esat.egraph.rule_compiler.variant import RuleVariant
@@ -191,8 +192,13 @@ class _Compiler:
         late = staged_variants(guarded, limit)
         keys = NestedKeys(helper_name(surface, "key"), surface.signature)
 
+        scalar = scalar_factor(surface)
+
         def with_keys(variant: RuleVariant) -> tuple[list[Sexp], list[Sexp]]:
-            return keys.with_keys(variant.body, variant.head), variant.head
+            body, head = variant.body, variant.head
+            if scalar:
+                body, head = all_scalars(scalar, body, head)
+            return keys.with_keys(body, head), head
 
         bodies = [with_keys(variant) for variant in variants]
         late_bodies = [with_keys(variant) for variant in late]
