@@ -209,7 +209,8 @@ float32, 1.5 in float16), among them whole ones and small ones, and integers fro
 among which are zeros of both signs, subnormal numbers and the edges of integers; *special* numbers, with
 infinities and NaN as well. Rules of class `exact` are tried at special numbers, rules of class `real` at
 finite ones, and all at ordinary ones. The pages show a few of these points, with the value of either side and
-how far they are apart. Where rules speak of sums or matrices, their operands are shown by their shapes.
+how far they are apart, as a part of the left one. `x = 3.0 of (37, 11)` is an element of an array of that
+shape; where an element of the result is made of many of an operand's, the operand's shape is shown alone.
 
 | file | rules |
 |---|---|
@@ -266,7 +267,7 @@ def _sampled(verdict: RuleVerdict) -> str:
     if not samples:
         return text + "\n"
     rows = "\n".join(f"| {' | '.join(_sample_cells(sample))} |" for sample in samples)
-    return f"{text}\n\n| numbers | dtypes | at | left | right | apart |\n|---|---|---|---|---|---|\n{rows}\n"
+    return f"{text}\n\n| numbers | at | left | right | apart |\n|---|---|---|---|---|\n{rows}\n"
 
 
 def shown_samples(samples: Sequence[SampledPoint]) -> list[SampledPoint]:
@@ -280,8 +281,12 @@ def shown_samples(samples: Sequence[SampledPoint]) -> list[SampledPoint]:
 
 def _sample_cells(sample: SampledPoint) -> list[str]:
     difference = f"{sample.difference:.1g}" if sample.difference else "0"
-    cells = [sample.operands, sample.left, sample.right]
-    return [sample.numbers, ", ".join(sample.dtypes), *(f"`{cell}`" for cell in cells), difference]
+    operands = _LONG_NUMBER.sub(lambda found: f"{float(found[0]):.6g}", sample.operands)
+    numbers = ", ".join([*sample.dtypes, sample.numbers])
+    return [numbers, *(f"`{cell}`" for cell in (operands, sample.left, sample.right)), difference]
+
+
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{6,}(e[-+]\d+)?")
 
 
 _INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "MatMul": "@", "Pow": "**", "Eq": "==", "Lt": "<",
