@@ -12,4 +12,5 @@ class Namespace:
     exp, log, sqrt, tanh, abs = jnp.exp, jnp.log, jnp.sqrt, jnp.tanh, jnp.abs
     maximum, where, matmul = jnp.maximum, jnp.where, jnp.matmul
     sum, mean, max = jnp.sum, jnp.mean, jnp.max
+    linalg, eye, diag = jnp.linalg, jnp.eye, jnp.diag
     erf = jax.scipy.special.erf

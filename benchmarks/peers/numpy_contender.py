@@ -20,6 +20,7 @@ class Namespace:
     exp, log, sqrt, tanh, abs = np.exp, np.log, np.sqrt, np.tanh, np.abs
     maximum, where, matmul = np.maximum, np.where, np.matmul
     sum, mean, max = np.sum, np.mean, np.max
+    linalg, eye, diag = np.linalg, np.eye, np.diag
 
     @staticmethod
     def erf(x: Any) -> Any:

@@ -21,6 +21,7 @@ class Namespace:
     exp, log, sqrt, tanh, erf, abs = pt.exp, pt.log, pt.sqrt, pt.tanh, pt.erf, pt.abs
     maximum, where, matmul = pt.maximum, pt.where, pt.matmul
     sum, mean, max = pt.sum, pt.mean, pt.max
+    linalg, eye, diag = linalg, pt.eye, pt.diag
 
 
 class ModelNamespace(Namespace):

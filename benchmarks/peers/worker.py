@@ -28,13 +28,14 @@ from typing import IO, Any
 import numpy as np
 
 from benchmarks.peers import machine
+from benchmarks.peers.application_cases import APPLICATIONS
 from benchmarks.peers.cases import CASES, Case
 from benchmarks.peers.contenders import Unsupported, module_name
 from benchmarks.peers.laab_cases import EXPRESSIONS, Expression
 from benchmarks.peers.model_cases import MODELS, Model
 from benchmarks.peers.numpy_contender import Reference
 
-_CASES: dict[str, Case | Model] = {case.name: case for case in (*CASES, *EXPRESSIONS, *MODELS)}
+_CASES: dict[str, Case | Model] = {case.name: case for case in (*CASES, *EXPRESSIONS, *APPLICATIONS, *MODELS)}
 
 
 class Worker:
