@@ -23,8 +23,10 @@ from esat.ops.control import AFTER
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.gradients import WithGradient
 from esat.ops.index.along import set_along_axis
+from esat.ops.linalg.inverse import TriangularInverse
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
+from esat.ops.linalg.solve import SemidefiniteSolve
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.random.variable import RandomVariable
 from esat.ops.sparse.record import SparseOp
@@ -126,12 +128,14 @@ CASES = {
     "set mask": (lambda x, y, m: esat.set_subtensor(x[m], y), [real(2, 3), real(), BOOLS]),
     "along": (lambda x, y, i: set_along_axis(x, i, y, 1), [real(2, 3), real(2, 1), places(3, 2, 1)]),
     "inv": (LA.inv, [spd(3)]),
+    "inv of a triangle": (lambda x: TriangularInverse()(esat.tril(x)), [spd(3)]),
     "pinv": (LA.pinv, [real(3, 2)]),
     "det": (LA.det, [spd(3)]),
     "slogdet": (lambda x: LA.slogdet(x)[1], [spd(3)]),
     "det's gradient": (lambda x: esat.grad(LA.det(x), x), [spd(3)]),
     "cholesky": (LA.cholesky, [spd(3)]),
     "solve": (LA.solve, [spd(3), real(3, 2)]),
+    "solve, semidefinite": (SemidefiniteSolve(), [spd(3), real(3, 2)]),
     "solve, a vector": (LA.solve, [spd(3), real(3)]),
     "solve_triangular": (lambda a, b: LA.solve_triangular(a, b, lower=True), [spd(3), real(3, 2)]),
     "cho_solve": (lambda a, b: LA.cho_solve((LA.cholesky(a), True), b), [spd(3), real(3)]),
@@ -153,7 +157,7 @@ CASES = {
 NO_TANGENT = {"matmul of integers", "repeat", "set mask"}
 """Where the number of elements, or the choice of them, makes differences of no use."""
 _ROUGH = {"cast"}
-SYMMETRIC = {"cholesky", "cho_solve", "eigvalsh", "eigh"}
+SYMMETRIC = {"cholesky", "cho_solve", "eigvalsh", "eigh", "solve, semidefinite"}
 """Of one triangle of a matrix: it moves as a symmetric one."""
 OPEN = {
     "shape",
