@@ -114,7 +114,7 @@ class PreparedProgram:
         early = self._tagged("early")
         steps = (
             RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets - early)),
-            RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets & early), rounds=2),
+            RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets & early), rounds=3),
             RuleStep(
                 tuple(name for name in expanding if not name.endswith(WIDE_SUFFIX)),
                 fuel=EXPANDING_FUEL,
