@@ -29,7 +29,7 @@ def _ends_at_size(item: Item, source: Variable, axis: int) -> bool:
 
 @local_optimizer([Subtensor])
 def local_subtensor_merge(node: Apply) -> Transformed:
-    """x[2:][3] -> x[5], x[1:-1][1:-1] -> x[2:-2], x[i][j] -> x[i, j]."""
+    """x[2:][3] -> x[5], x[1:-1][1:-1] -> x[2:-2], x[i][j] -> x[i, j], x[::-1][2] -> x[-3]."""
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Subtensor):
         return False
@@ -77,6 +77,8 @@ def _of_known_size(first: Slice, second: Item, size: int) -> Item | None:
 def _of_any_size(first: Slice, second: Item) -> Item | None:
     """Bounds count from the side they are given for, so that they add where both count from one side."""
     start, stop, step = _numbers(first)
+    if (start, stop, step) == _REVERSED:
+        return _of_reversed(second)
     start = start or 0
     if start < 0 or step < 0:
         return None
@@ -92,6 +94,15 @@ def _of_any_size(first: Slice, second: Item) -> Item | None:
     return None if last is _UNKNOWN else Item(Slice(start + step * begin, last, step * stride))
 
 
+def _of_reversed(second: Item) -> Item | None:
+    """Of all elements the other way round: the other side is counted from, whatever the size."""
+    if isinstance(second.entry, int):
+        return Item(-1 - second.entry)
+    assert isinstance(second.entry, Slice)
+    return Item(Slice(None, None, None)) if _numbers(second.entry) == _REVERSED else None
+
+
+_REVERSED = (None, None, -1)
 _UNKNOWN = -(1 << 62)
 
 
