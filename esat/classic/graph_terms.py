@@ -78,7 +78,8 @@ class DropReducedAxes(Optimizer):
                 places = iter(range(rank))
                 shown = ["x" if axis in op.axes else next(places) for axis in range(rank)]
                 order = ["x" if axis == "x" else shown[int(axis)] for axis in node.op.order]
-                result = dropped if node.op.dropped == op.axes else dimshuffle(dropped, order)
+                as_it_is = order == list(range(dropped.tensor_type.ndim))
+                result = dropped if as_it_is else dimshuffle(dropped, order)
                 if result.tensor_type.ndim == node.outputs[0].tensor_type.ndim:
                     fgraph.replace(node.outputs[0], result, self.name)
         return None

@@ -123,13 +123,21 @@ def array_equiv(a1: Any, a2: Any) -> Variable:
     Raises
     ------
     ShapeError
-        At run time, where sizes that are not known when the graph is built differ.
+        At run time, where an axis whose size was not known turns out to have size 1 and the other has not:
+        only axes that are known to have size 1 are stretched.
     """
     first, second = as_variable(a1), as_variable(a2)
-    pairs = zip(reversed(first.tensor_type.shape), reversed(second.tensor_type.shape), strict=False)
+    sizes = list(zip(reversed(sizes_of(first)), reversed(sizes_of(second)), strict=False))
+    pairs = list(zip(reversed(first.tensor_type.shape), reversed(second.tensor_type.shape), strict=False))
     if any(None not in pair and 1 not in pair and pair[0] != pair[1] for pair in pairs):
         return as_variable(False)
-    result: Variable = reduce(ALL, eq(first, second))
+    fit = [
+        logical_or(eq(one, other), logical_or(eq(one, 1), eq(other, 1)))
+        for (one, other), pair in zip(sizes, pairs, strict=True)
+        if None in pair and 1 not in pair
+    ]
+    whole = reduce(ALL, eq(first, second))
+    result: Variable = ifelse(functools.reduce(logical_and, fit), whole, False) if fit else whole
     return result
 
 

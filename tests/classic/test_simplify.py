@@ -144,3 +144,23 @@ def test_a_fill_that_stretches_its_value_and_is_stretched_has_the_sizes_of_both(
     compiled = esat.compile(esat.Graph([column], [covariance, zeros]), esat.Mode("greedy", variants=0))
     values = np.array([[True], [False], [True]])
     np.testing.assert_array_equal(compiled(values)[0], np.cov(values, ddof=0))
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 0, 2), (2, 1, 0), (0, "x", 2, 1)])
+@pytest.mark.parametrize("axes", [(3,), (1,), (0, 2)])
+def test_reductions_seen_in_another_order_of_axes(
+    axes: tuple[int, ...], order: tuple[int | str, ...], known: bool
+) -> None:
+    shape = (2, 1, 3, 4)
+    x = esat.tensor("x", shape=shape if known else (None, 1, None, None), dtype="int32")
+    rank = len(shape) - len(axes)
+    seen = [axis for axis in order if axis == "x" or int(axis) < rank]
+    shown = esat.dimshuffle(esat.amax(x, axis=axes), seen)
+    values = np.arange(24, dtype="int32").reshape(shape)
+    wanted = np.transpose(values.max(axis=axes), [int(axis) for axis in seen if axis != "x"])
+    if "x" in seen:
+        wanted = np.expand_dims(wanted, seen.index("x"))
+    outputs = [shown, esat.amax(x[::-1], axis=(0, 1))]
+    function = esat.compile(esat.Graph([x], outputs), "greedy")
+    np.testing.assert_array_equal(function(values)[0], wanted)
