@@ -29,8 +29,8 @@ def guard_for(structure: Structure) -> Guard | None:
 
     Returns
     -------
-    None where there are keywords, or something in the structure that takes more than a look: objects, scalars
-    of NumPy's, values that are parts of programs other than None and booleans.
+    None where there are keywords, or something in the structure that takes more than a look: objects,
+    values that are parts of programs other than None and booleans.
     """
     arguments, keywords = structure[2]
     text = _Text()
@@ -63,6 +63,10 @@ class _Text:
             return True
         if tag == "number":
             self._unless(f"type({value}) is {structure[1].__name__}")
+            self.leaves.append(value)
+            return True
+        if tag == "scalar":
+            self._unless(f"type({value}) is {self._name(np.dtype(structure[1]).type)}")
             self.leaves.append(value)
             return True
         if tag == "static" and (structure[2] is None or isinstance(structure[2], bool)):

@@ -22,6 +22,7 @@ from esat.functions.traced_programs import (
     Settings,
     Specialization,
     compile_traced,
+    leaf_structures,
     on_variables,
     trace_call,
     warn_of_numbers,
@@ -298,8 +299,11 @@ class Jitted(Generic[P, R]):
 
     def _add_guard(self, structure: Structure, program: Specialization) -> None:
         """Let calls of this structure be known by code that is written for it."""
-        guard = None if self._static or len(self._guards) == MOST_GUARDS else guard_for(structure)
-        if guard is not None and not program.simple:
+        if self._static or len(self._guards) == MOST_GUARDS:
+            return
+        arrays_alone = program.simple and all(part[0] == "array" for part in leaf_structures(structure))
+        guard = None if arrays_alone and self._use is not None else guard_for(structure)
+        if guard is not None:
             self._guards.append((guard, program))
 
     # ---- what is known of it

@@ -88,6 +88,8 @@ class TracedFunction:
 
     Attributes
     ----------
+    leaves
+        How many leaves the arguments have.
     inputs
         Of the graph: one for each leaf that is not known.
     outputs
@@ -101,6 +103,7 @@ class TracedFunction:
         the outputs.
     """
 
+    leaves: int
     inputs: dict[int, Variable]
     outputs: list[Variable]
     structure: Structure
@@ -116,7 +119,7 @@ class Specialization:
     executable
         What runs; None where nothing depends on the arguments.
     simple
-        Whether a call is one of the executable with the leaves in order, and its result that array.
+        Whether a call is one of the executable with all leaves in order, and its result that array.
     """
 
     def __init__(self, traced: TracedFunction, executable: Executable | None, takes: tuple[int, ...]) -> None:
@@ -130,13 +133,15 @@ class Specialization:
             first is not None
             and first.kind == "array"
             and traced.structure == ("traced",)
-            and takes == tuple(range(len(takes)))
+            and takes == tuple(range(traced.leaves))
             and not traced.written
             and self._single
         )
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run it, and write to arguments what the function writes to them."""
+        if self.simple and self.executable is not None:
+            return self.executable(*leaves)
         traced = self._traced
         outputs: Any = ()
         if self.executable is not None:
@@ -349,7 +354,7 @@ def _results(returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) 
         else:
             value = leaf.value if type(leaf) is TracedArray else leaf
             results.append(Result("known", value=value.copy() if isinstance(value, np.ndarray) else value))
-    return TracedFunction(inputs, outputs, _as_traced(structure), tuple(results), tuple(written))
+    return TracedFunction(len(stands), inputs, outputs, _as_traced(structure), tuple(results), tuple(written))
 
 
 def _as_traced(structure: Structure) -> Structure:

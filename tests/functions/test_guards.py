@@ -44,8 +44,16 @@ def test_other_structures_are_not_taken(others):
     assert guard_for(structure_of(*GIVEN))(others) is None
 
 
+def test_scalars_of_numpy_are_known_by_their_type():
+    guard = guard_for(structure_of(np.float32(2), A))
+    given = (np.float32(3), A)
+    assert [id(leaf) for leaf in guard(given)] == [id(leaf) for leaf in given]
+    assert guard((np.float64(3), A)) is None
+    assert guard((3.0, A)) is None
+
+
 def test_what_takes_more_than_a_look_has_no_guard():
-    for argument in (np.float64(1), "text", {(1, 2): A}, esat.Query(["a"])):
+    for argument in ("text", {(1, 2): A}, esat.Query(["a"])):
         assert guard_for(structure_of(argument)) is None
     assert guard_for(structure_of(x=A)) is None
 

@@ -12,6 +12,8 @@ from scipy import special
 import esat
 from esat.errors import CallError, DtypeError, EsatWarning, GraphError, InputError, ShapeError
 
+ROWS = np.arange(6.0).reshape(2, 3)
+
 X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
 
 
@@ -525,7 +527,7 @@ def test_shapes_and_dtypes_are_known():
         (lambda x: len(x[x > 0]), "np.sum"),
         (lambda x: np.random.rand(3) + x, "RandomStream"),
         (lambda x: CLOSURE.__setitem__(0, x[0, 0]), "esat.numpy"),
-        (lambda x: np.apply_over_axes(np.sum, x, 0), "apply_over_axes"),
+        (lambda x: np.trim_zeros(x[0]), "trim_zeros"),
         (lambda x: x.nothing, "nothing"),
     ],
 )
@@ -630,3 +632,22 @@ def test_a_jitted_function_is_shown_as_its_last_program(tmp_path):
     assert pages[0] == pages[1]
     assert "kernel_0" in pages[0]
     assert "a call, measured" in pages[0]
+
+
+@pytest.mark.parametrize(
+    "numbers", [(ROWS[0], ROWS[1], ROWS[0]), (ROWS[0], 0.5, ROWS[1]), (ROWS[0], ROWS[1], np.float64(2))]
+)
+@pytest.mark.parametrize("read", range(3))
+def test_arguments_that_are_not_read_are_taken_in_every_call(numbers, read):
+    function = esat.jit(lambda x, y, z: (x, y, z)[read] * 2.0)
+    for _ in range(4):
+        np.testing.assert_array_equal(function(*numbers), np.multiply(numbers[read], 2.0))
+
+
+@pytest.mark.parametrize("rate", [0.5, np.float64(0.5), np.array(0.5), 2])
+def test_numbers_among_arrays_are_run_time_values_of_one_program(rate):
+    function = esat.jit(lambda x, rate: x * rate)
+    for factor in range(1, 6):
+        given = type(rate)(rate * factor) if not isinstance(rate, np.ndarray) else rate * factor
+        np.testing.assert_array_equal(function(ROWS[0], given), ROWS[0] * given)
+    assert len(function.programs) == 1
