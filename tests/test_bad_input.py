@@ -127,8 +127,8 @@ def test_what_joins_arrays_takes_some(function) -> None:
 
 
 def test_functions_of_numpy_that_have_no_like_are_named() -> None:
-    with pytest.raises(DtypeError, match=r"numpy.packbits\(.*\): .*; esat has no packbits"):
-        np.packbits(esat.vector("x"))
+    with pytest.raises(DtypeError, match=r"numpy.trim_zeros\(.*\): .*; esat has no trim_zeros"):
+        np.trim_zeros(esat.vector("x"))
     with pytest.raises(DtypeError, match=r"einsum\(x\): the subscripts come first"):
         esat.einsum(esat.vector("x"), "i->")
 

@@ -29,14 +29,30 @@ __all__ = [
 Mode = Literal["raise", "wrap", "clip"]
 
 
-def _constants(name: str, function: Callable[..., tuple[Any, ...]], *sizes: Any) -> tuple[Variable, ...]:
+MOST_PLACES = 1 << 27
+"""Elements that an array of known sizes may have whose places are constants."""
+
+
+def _constants(
+    name: str, function: Callable[..., tuple[Any, ...]], count: Callable[..., int], *sizes: Any
+) -> tuple[Variable, ...]:
+    """Constants of what a function gives for sizes; ``count`` of these is how many numbers it makes."""
     for size in sizes:
         if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer))):
             raise ParameterError(describe(name, [repr(size)], "takes integers that are known"))
+    made = count(*(0 if size is None else max(int(size), 0) for size in sizes))
+    if made > MOST_PLACES:
+        raise ParameterError(
+            describe(name, list(map(str, sizes)), f"{made} places are too many for constants")
+        )
     try:
         return tuple(constant(part) for part in function(*sizes))
     except ValueError as error:
         raise ParameterError(describe(name, list(map(str, sizes)), str(error))) from None
+
+
+def _elements(n: int, _k: int, m: int) -> int:
+    return n * (m or n)
 
 
 def _sizes_from(name: str, array: Any, rank: int | None = None) -> tuple[int, ...]:
@@ -51,7 +67,7 @@ def _sizes_from(name: str, array: Any, rank: int | None = None) -> tuple[int, ..
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Variable, ...]:
     """The places of the main diagonal of an array of ``ndim`` axes of size ``n``, one vector an axis."""
-    return _constants("diag_indices", np.diag_indices, n, ndim)
+    return _constants("diag_indices", np.diag_indices, lambda n, ndim: max(n, 1) * ndim, n, ndim)
 
 
 def diag_indices_from(arr: Any) -> tuple[Variable, ...]:
@@ -71,12 +87,12 @@ def diag_indices_from(arr: Any) -> tuple[Variable, ...]:
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Variable, ...]:
     """The rows and columns of the elements of an ``(n, m)`` matrix on and below diagonal ``k``."""
-    return _constants("tril_indices", np.tril_indices, n, k, m)
+    return _constants("tril_indices", np.tril_indices, _elements, n, k, m)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Variable, ...]:
     """The rows and columns of the elements of an ``(n, m)`` matrix on and above diagonal ``k``."""
-    return _constants("triu_indices", np.triu_indices, n, k, m)
+    return _constants("triu_indices", np.triu_indices, _elements, n, k, m)
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Variable, ...]:

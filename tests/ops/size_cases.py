@@ -14,10 +14,11 @@ from esat.graph import FunctionGraph
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.control import AFTER
 from esat.ops.gradients import WithGradient
-from esat.ops.linalg.inverse import COFACTORS
+from esat.ops.linalg.inverse import COFACTORS, TriangularInverse
 from esat.ops.linalg.normal import NORMAL_PRODUCT
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
+from esat.ops.linalg.solve import SemidefiniteSolve
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
 from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
 from esat.ops.sparse.structure import DENSE_AT, VALUES_AT
@@ -336,6 +337,16 @@ def row_blocks(a, b):
     return RowBlocks(FunctionGraph([x, w], [layers], clone=False), leaves=1)(a, b)
 
 
+LIBRARY["solve_semidefinite"] = (
+    lambda a, b: SemidefiniteSolve()(a @ a.T, b),
+    lambda a, b: np.linalg.solve(a @ a.T, b),
+)
+for _lower in (True, False):
+    LIBRARY[f"inv_triangular, {'lower' if _lower else 'upper'}"] = (
+        lambda a, b, lower=_lower: TriangularInverse(lower=lower)(a),
+        lambda a, b, lower=_lower: np.linalg.inv(np.tril(a) if lower else np.triu(a)),
+    )
+LIBRARY["checkpoint"] = esat.checkpoint(lambda a, b: esat.tanh(a) @ b), lambda a, b: np.tanh(a) @ b
 LIBRARY["row_blocks"] = row_blocks, lambda a, b: np.tanh(a @ b) @ b.T
 
 SPARSE = {
