@@ -39,6 +39,10 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
             raise NoNativeFormError
         memory.define(node.outputs[0], memory.view(node.inputs[0]))
     left, right, output = map(memory.view, (*operands, node.outputs[0]))
+    if isinstance(node.op, AccumulateProduct):
+        if not output.is_contiguous:
+            raise NoNativeFormError
+        output = output.reshaped((left.shape[0], right.shape[1]))  # it may lack an axis of size 1
     routine = memory.program.routines[node]
     small = None
     if isinstance(routine, ProductRoutine):

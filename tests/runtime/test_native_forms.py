@@ -222,6 +222,32 @@ def test_parts_of_shared_variables_are_written_in_place():
     np.testing.assert_array_equal(state.get_value(), [np.zeros(5), np.arange(5.0), np.zeros(5)])
 
 
+STEPS = {
+    "matrix": ((5, 5), lambda w, m, n, x: w - 0.1 * (m.T @ n)),
+    "matrix that decays": ((5, 5), lambda w, m, n, x: 0.5 * w - 0.1 * (m.T @ n)),
+    "vector": ((4,), lambda w, m, n, x: w - 0.1 * (m @ x)),
+    "vector by columns": ((5,), lambda w, m, n, x: 0.9 * w - 0.1 * (m.T @ n[:, 0])),
+    "vector times a matrix": ((5,), lambda w, m, n, x: n[:, 1] @ m / 2.0 - w),
+    "vector times columns": ((4,), lambda w, m, n, x: w + x @ m.T),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_products_are_added_to_shared_variables_in_place(step):
+    shape, build = STEPS[step]
+    start = np.arange(float(np.prod(shape))).reshape(shape)
+    weights = esat.shared(start, name="weights")
+    place = weights.get_value(borrow=True)
+    program = frequent([M, N, X], [M * N * X], updates={weights: build(weights, M, N, X)})
+    assert "gemm{inplace}" in [str(node.op) for node in program.graph.toposort()]
+    assert way_of(program) in NATIVE
+    expected = start
+    for _ in range(direct.CALLS + 1):
+        expected = build(expected, *arrays_for([M, N, X]))
+    np.testing.assert_allclose(weights.get_value(), expected, rtol=1e-12)
+    assert weights.get_value(borrow=True) is place
+
+
 def test_a_part_that_is_not_there_raises_as_before():
     program = frequent([M], [esat.set_subtensor(M[3], 1.0)])
     assert way_of(program) in NATIVE

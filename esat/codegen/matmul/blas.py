@@ -99,7 +99,12 @@ def accumulate_product(
     threads
         The most it may use; None for what :func:`default_threads` says.
     """
-    if not share_product(alpha, left, right, beta, output, threads):
+    if share_product(alpha, left, right, beta, output, threads):
+        return
+    multiplications = left.shape[0] * right.size
+    short = multiplications < HANDED_TO_NUMPY  # the library's threads would take longer
+    alone = multiplications >= WOKEN_FROM and (short or granted_threads(threads) == 1)
+    with (alone and one_thread()) or _AS_IT_IS:
         _scaled_product(blas_function(f"{LETTERS[left.dtype.name]}gemm"), alpha, left, right, beta, output)
 
 

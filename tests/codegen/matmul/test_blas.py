@@ -110,6 +110,23 @@ def test_one_thread_of_a_program_is_one_of_the_library(
     assert len(entered) == 1
 
 
+@pytest.mark.parametrize("sizes", [(90, 80, 90), (65, 64, 65)], ids=str)
+def test_what_is_added_in_one_thread_is_so_of_the_library(
+    sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = blas_library.one_thread()
+    if library is None:
+        pytest.skip("SciPy's BLAS is not the OpenBLAS of its wheel")
+    entered = []
+    monkeypatch.setattr(blas, "one_thread", lambda: (entered.append("scipy"), library)[1])
+    m, k, n = sizes
+    left, right, output = (random(size, "float64") for size in ((m, k), (k, n), (m, n)))
+    expected = 0.5 * output - 2.0 * left @ right
+    blas.accumulate_product(-2.0, left, right, 0.5, output, threads=1)
+    assert np.allclose(output, expected)
+    assert entered == ["scipy"]
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_batches(order: str) -> None:
     for batches in (
