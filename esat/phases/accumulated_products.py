@@ -5,7 +5,7 @@ It pays where nobody reads the sum, or makes ``c``, in loops of a kernel: there 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from math import isfinite
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
@@ -49,8 +49,10 @@ def accumulate_products(
     """
     inputs = {variable: position for position, variable in enumerate(graph.inputs)}
     found: dict[Variable, int] = {}
-    for number, node in enumerate(graph.toposort()):
-        if number in without or node.op.name not in ("add", "sub") or not _is_sum(graph, node):
+    nodes = graph.toposort()
+    sums = _sums(graph, nodes)
+    for number, node in enumerate(nodes):
+        if number in without or node not in sums:
             continue
         gemm = _accumulated(graph, node)
         if gemm is None:
@@ -62,12 +64,29 @@ def accumulate_products(
     return found
 
 
-def _is_sum(graph: FunctionGraph, node: Apply) -> bool:
-    """Whether a node adds vectors or matrices for readers that are no kernels."""
-    total = node.outputs[0]
-    if total.tensor_type.dtype not in DTYPES or total.tensor_type.ndim not in (1, 2):
-        return False
-    return all(user == "output" or user.op.family not in _IN_LOOPS for user, _ in graph.clients[total])
+def _sums(graph: FunctionGraph, nodes: Sequence[Apply]) -> set[Apply]:
+    """Nodes that add vectors or matrices for readers that are no kernels, or for one such node that adds a
+    product to the sum."""
+    found: set[Apply] = set()
+    for node in reversed(nodes):
+        total = node.outputs[0]
+        if node.op.name not in ("add", "sub") or total.tensor_type.dtype not in DTYPES:
+            continue
+        readers = [user for user, _ in graph.clients[total]]
+        one = readers[0] if len(readers) == 1 else "output"
+        is_next = one != "output" and one in found and _adds_product(graph, one, total)
+        others = all(reader == "output" or reader.op.family not in _IN_LOOPS for reader in readers)
+        if total.tensor_type.ndim in (1, 2) and (is_next or others):
+            found.add(node)
+    return found
+
+
+def _adds_product(graph: FunctionGraph, node: Apply, total: Variable) -> bool:
+    """Whether an operand of a sum, besides a total, is a product."""
+    return any(
+        other is not total and _product(graph, _term(graph, other).variable) is not None
+        for other in node.inputs
+    )
 
 
 def _accumulated(graph: FunctionGraph, node: Apply) -> Variable | None:

@@ -122,6 +122,21 @@ def test_a_column_is_added_to_a_vector() -> None:
         np.testing.assert_allclose(got[0], wanted[0], rtol=1e-13)
 
 
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_several_products_are_added_one_after_another(mode: str) -> None:
+    """What gradients of recurrences are: sums of products, one for each step."""
+    operands = [esat.matrix(f"m{number}") for number in range(8)]
+    products = [left @ right for left, right in zip(operands[::2], operands[1::2], strict=True)]
+    total = products[0] - products[1] + 2.0 * products[2] + products[3]
+    function = esat.compile(esat.Graph(operands, [total]), mode)
+    names = sorted(node.op.name for node in function.graph.toposort())
+    assert names == ["gemm", "gemm", "gemm", "matmul"]
+    rng = np.random.default_rng(0)
+    data = [rng.normal(size=(7, 3) if place % 2 == 0 else (3, 5)) for place in range(8)]
+    first, second, third, fourth = (left @ right for left, right in zip(data[::2], data[1::2], strict=True))
+    np.testing.assert_allclose(function(*data), first - second + 2.0 * third + fourth, rtol=1e-12)
+
+
 def test_products_without_blas_are_left_to_kernels() -> None:
     graph = FunctionGraph([x, y, c], [c + x @ y])
     assert "gemm" not in names(work_in_place(graph, Permissions(frozenset([2])), set(ROWS) - {BLAS}))
