@@ -77,7 +77,12 @@ ROWS: tuple[Listed, ...] = (
     Listed(
         "inplace_setsubtensor", _INPLACE, ("inplace_setsubtensor",), "parts of arrays set where they stand"
     ),
-    Listed("gemm", _RUN, ("matmul-scaled-left", "matmul-scaled-right"), "a * (x @ y) + b * z by BLAS"),
+    Listed(
+        "gemm",
+        _RUN,
+        ("matmul-scaled-left", "matmul-scaled-right"),
+        "a * (x @ y) + b * z by BLAS, in one call where inplace_blas may overwrite z",
+    ),
     Listed("inplace_elemwise", _INPLACE, ("inplace_elemwise",), "results in the storage of operands"),
     Listed("inplace_random", _INPLACE, ("inplace_random",), "random states updated where they stand"),
     Listed("elemwise fusion", _RUN | {"fusion"}, ("elemwise_fusion",), "one loop for many elementwise ops"),
