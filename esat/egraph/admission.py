@@ -27,10 +27,11 @@ from esat.egraph.signature import Signature
 from esat.egraph.structure import structure_program
 from esat.errors import EsatError, RuleError
 from esat.forks import GATE
+from esat.graph import Op
 from esat.rules.database import PACKAGE_RULES, RuleSelection
-from esat.rules.macros import MACROS, expand
+from esat.rules.macros import CONDITIONS, MACROS, expand
 from esat.rules.reader import Form, Sexp, head_of, is_string, position_of, show, subforms
-from esat.rules.rule import Rule, RuleFile
+from esat.rules.rule import TYPE_FUNCTIONS, Rule, RuleFile
 from esat.rules.rule_signature import Operator, check, declared_names, declared_signature
 from esat.rules.spelling import suggestion
 from esat.storage import DiskStore, default_directory, digest_of
@@ -51,8 +52,6 @@ _NUMBERED = re.compile(r"_\d+\Z")
 _PLAIN_STRING = re.compile(r'"[\w +\-]*"\Z')
 _ACTIONS = ("union", "subsume", "set", "let")
 _SORTS = ("sort", "datatype", "datatype*")
-_TYPES = ("dt", "bp", "val")
-"""Functions of the package that rules may set."""
 _TRIAL = "esat-trial"
 
 _admitted: OrderedDict[str, None] = OrderedDict()
@@ -81,6 +80,7 @@ def admit(file: RuleFile, others: Sequence[RuleFile] = ()) -> None:
         rules too large to be loaded, and whatever else egglog refuses.
     """
     signature = signature_of_registered()
+    _check_opaque(file, signature)
     parts = [code_digest(), repr(list(signature.values()))]
     for one in (file, *others):
         parts += [show(form) for form in one.declarations]
@@ -113,6 +113,30 @@ def _check(file: RuleFile, others: Sequence[RuleFile], signature: Signature) -> 
 
 
 # ---- names
+
+
+def _check_opaque(file: RuleFile, signature: Signature) -> None:
+    """Refuse names of ops that have no terms: as a declared constructor such a name would match nothing.
+
+    Which there are depends on what a program has defined so far: this is no part of what is kept.
+    """
+    opaque = _constructors(Op) - signature.operators.keys()
+    named = [name for form in file.declarations for name in declared_names(form)]
+    for rule in file.rules:
+        forms = (form for part in (*rule.body, *rule.head) for form in subforms(part))
+        named += [form[0] for form in forms if form and isinstance(form[0], str)]
+    for name in named:
+        if name in opaque:
+            raise position_of(name).error(
+                f"the op {name} has no terms: only Python knows the types of its results, so no rule speaks"
+                " of it. Write a local optimizer of it (esat.classic.local_optimizer)"
+            )
+
+
+def _constructors(family: type[Op]) -> set[str]:
+    """Names that a class of ops and those derived from it have for rules."""
+    own = getattr(family, "constructor", "")
+    return {own if isinstance(own, str) else ""}.union(*map(_constructors, family.__subclasses__()))
 
 
 @lru_cache(maxsize=2)
@@ -170,7 +194,7 @@ def _check_name(name: Sexp, form: Form, used: frozenset[str]) -> None:
         raise (place if place.line else form.position).error(
             "a declared name begins with a letter and holds none of / @ ? $ ."
         )
-    if name in used or name in MACROS:
+    if name in used or name in MACROS or name in CONDITIONS:
         raise place.error(f"the name {name} is used by the package; declare another one")
     if _NUMBERED.search(name):
         raise place.error(f"the name {name} ends in a number, as those of ops with any number of operands do")
@@ -210,7 +234,7 @@ def _check_actions(rule: Rule, operators: Mapping[str, Operator], declared: Mapp
         raise rule.error("a rule without facts would speak of no term of the graph")
     for action in rule.head:
         name = head_of(action)
-        if name == "set" and len(action) > 1 and head_of(action[1]) not in (*_TYPES, *declared):
+        if name == "set" and len(action) > 1 and head_of(action[1]) not in (*TYPE_FUNCTIONS, *declared):
             raise rule.error("rules set dt, bp, val and functions that a text of rules declares", action)
         if name in _ACTIONS or name in operators:
             continue

@@ -30,6 +30,13 @@ The macros below expand to plain `&`, `|`, `<<`, `>>` on 64-bit integers:
 (ds-as-row), (ds-as-column)  the same of a matrix of one row, or one column, whose other axis is dropped first
 (ds-first)           the word that drops the second axis of a matrix, of size 1
 ===================  =================================================================================
+
+Conditions of types that many rules ask for have names, which are read as what they mean:
+
+===================  =================================================================================
+(real-valued x)      the dtype of x is not complex: ``(<= (dt x) 11)``
+(one-along m x)      x has size 1 along all axes of the mask m, by type: ``(= m (& m (bp x)))``
+===================  =================================================================================
 """
 
 from __future__ import annotations
@@ -213,6 +220,33 @@ MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
     "ds-as-column": (0, lambda: str(permutation_word((0, "x"), 2))),
 }
 """Macro name -> (number of operands, expansion)."""
+
+_LAST_REAL = 11
+"""Number of the last dtype before the complex ones."""
+
+CONDITIONS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
+    "real-valued": (1, lambda x: ("<=", ("dt", x), str(_LAST_REAL))),
+    "one-along": (2, lambda m, x: ("=", m, ("&", m, ("bp", x)))),
+}
+"""Name of a condition -> (number of operands, what it means)."""
+
+
+def condition_meant(fact: Sexp) -> Sexp:
+    """What a fact of a rule means; one without a name of :data:`CONDITIONS` is what it was.
+
+    Errors
+    ------
+    RuleError
+        If a condition has the wrong number of operands.
+    """
+    name = head_of(fact)
+    if name not in CONDITIONS:
+        return fact
+    arity, meaning = CONDITIONS[name]
+    if len(fact) - 1 != arity:
+        raise position_of(fact).error(f"the condition {name} takes {arity} operands, got {len(fact) - 1}")
+    meant = meaning(*fact[1:])
+    return Form.at(meant, fact.position, fact.text, fact.span) if isinstance(fact, Form) else meant
 
 
 def expand(sexp: Sexp) -> Sexp:

@@ -19,7 +19,7 @@ from typing import Literal, NoReturn, TypeAlias, cast, get_args
 
 from esat.errors import RuleError
 from esat.records import record
-from esat.rules.macros import expand
+from esat.rules.macros import condition_meant, expand
 from esat.rules.reader import (
     Form,
     Position,
@@ -43,6 +43,9 @@ SOUNDNESS_CLASSES: tuple[Soundness, ...] = get_args(Soundness)
 DEFAULT_RULESET = "user"
 ROOT = "root"
 """The variable that a rewrite's left side is bound to."""
+
+TYPE_FUNCTIONS = ("dt", "bp", "val")
+"""Functions of classes that tell their type, and the value of all elements where there is one."""
 
 _DECLARATIONS = frozenset({"sort", "datatype", "datatype*", "constructor", "function", "relation", "set"})
 _COMMANDS = frozenset(
@@ -240,8 +243,9 @@ def _soundness(options: _Options, default: Soundness) -> Soundness:
 def _directions(form: Form, kind: Kind, options: _Options) -> dict[str, _Sides]:
     """Body and head of each direction, by what its name ends in."""
     if kind == "rule":
-        return {"": (_facts(form[1], "the body"), _facts(form[2], "the head"))}
-    conditions = _facts(options.values.get(":when", ()), ":when")
+        facts = _meanings(_facts(form[1], "the body"))
+        return {"": _with_types_asked(facts, _facts(form[2], "the head"), form)}
+    conditions = _meanings(_facts(options.values.get(":when", ()), ":when"))
     root = _fresh(ROOT, form)
     left, right = form[1], form[2]
     for side in (left, right):
@@ -252,11 +256,35 @@ def _directions(form: Form, kind: Kind, options: _Options) -> dict[str, _Sides]:
     subsumed: tuple[Sexp, ...] = (("subsume", left),) if ":subsume" in options.values else ()
 
     def directed(pattern: Sexp, replacement: Sexp) -> _Sides:
-        return (("=", root, pattern), *conditions), (("union", root, replacement), *subsumed)
+        facts = (("=", root, pattern), *conditions)
+        return _with_types_asked(facts, (("union", root, replacement), *subsumed), form)
 
     if kind == "rewrite":
         return {"": directed(left, right)}
     return {"=>": directed(left, right), "<=": directed(right, left)}
+
+
+def _meanings(facts: tuple[Sexp, ...]) -> tuple[Sexp, ...]:
+    return tuple(map(condition_meant, facts))
+
+
+def _with_types_asked(facts: tuple[Sexp, ...], actions: tuple[Sexp, ...], form: Form) -> _Sides:
+    """Facts that ask for ``(dt x)``, ``(bp x)`` and ``(val x)``, not actions: these look up no tables."""
+    names: dict[Sexp, str] = {}
+    known = {item for fact in facts for part in subforms(fact) for item in part[1:] if isinstance(item, str)}
+
+    def named(sexp: Sexp) -> Sexp:
+        if isinstance(sexp, str):
+            return sexp
+        if head_of(sexp) in TYPE_FUNCTIONS and len(sexp) == 2 and sexp[1] in known:
+            return names.setdefault(sexp, _fresh(f"{sexp[0]}-of-{sexp[1]}", form))
+        items = tuple(map(named, sexp))
+        if items == sexp:
+            return sexp
+        return Form.at(items, sexp.position, sexp.text, sexp.span) if isinstance(sexp, Form) else items
+
+    made = tuple(named(action) if head_of(action) == "union" else action for action in actions)
+    return (*facts, *(("=", name, asked) for asked, name in names.items())), made
 
 
 class _FileReader:
