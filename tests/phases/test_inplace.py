@@ -129,12 +129,29 @@ def test_several_products_are_added_one_after_another(mode: str) -> None:
     products = [left @ right for left, right in zip(operands[::2], operands[1::2], strict=True)]
     total = products[0] - products[1] + 2.0 * products[2] + products[3]
     function = esat.compile(esat.Graph(operands, [total]), mode)
-    names = sorted(node.op.name for node in function.graph.toposort())
-    assert names == ["gemm", "gemm", "gemm", "matmul"]
+    found = sorted(node.op.name for node in function.graph.toposort())
+    assert found == ["gemm", "gemm", "gemm", "matmul"]
     rng = np.random.default_rng(0)
     data = [rng.normal(size=(7, 3) if place % 2 == 0 else (3, 5)) for place in range(8)]
     first, second, third, fourth = (left @ right for left, right in zip(data[::2], data[1::2], strict=True))
     np.testing.assert_allclose(function(*data), first - second + 2.0 * third + fourth, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+@pytest.mark.parametrize("kept", [1.0, 0.9])
+def test_a_gradient_step_with_a_given_rate_overwrites_the_weights(mode: str, kept: float) -> None:
+    weights = esat.shared(np.ones((4, 5)), name="weights")
+    following = kept * weights - rate * (x.T @ y)
+    function = esat.compile(esat.Graph([x, y, rate], [], updates={weights: following}), mode)
+    assert "gemm{inplace}" in names(function.graph)
+    place, rng = weights.get_value(borrow=True), np.random.default_rng(0)
+    left, right = rng.normal(size=(3, 4)), rng.normal(size=(3, 5))
+    expected = np.ones((4, 5))
+    for step in (0.5, 0.0, -2.0):
+        function(left, right, step)
+        expected = kept * expected - step * (left.T @ right)
+    assert weights.get_value(borrow=True) is place
+    np.testing.assert_allclose(place, expected, rtol=1e-12)
 
 
 def test_products_without_blas_are_left_to_kernels() -> None:
