@@ -20,8 +20,8 @@ from esat.ops.linalg.record import MatrixOp
 
 WOKEN_FROM = 1 << 15
 """Multiplications from which OpenBLAS may wake its threads, for a matrix of a batch."""
-SHARED_FROM = 1 << 25
-"""Multiplications from which its threads are worth waking: some milliseconds for one."""
+SHARED_FROM = 1 << 27
+"""Multiplications from which its threads are worth waking: matrices of order 512."""
 
 
 def performer(op: Op, threads: int | None) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
