@@ -35,7 +35,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, op: Op) -> list[int]:
 @needs_control
 @pytest.mark.parametrize(
     ("threads", "size", "alone"),
-    [(2, 8, False), (2, 100, True), (2, 330, False), (1, 8, False), (1, 100, True), (1, 330, True)],
+    [(2, 8, False), (2, 100, True), (2, 520, False), (1, 8, False), (1, 100, True), (1, 520, True)],
 )
 def test_threads_of_the_library(
     threads: int, size: int, alone: bool, monkeypatch: pytest.MonkeyPatch
