@@ -109,6 +109,19 @@ def test_flat_kernels_take_vectors_of_any_number_of_elements() -> None:
     assert launch.blocks({"n0": 4 * 256 + 1}) == (2, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "count", "vector"), [("float64", 3, True), ("float64", 4, False), ("float32", 6, True)]
+)
+def test_code_that_is_too_long_is_not_repeated_for_lanes(dtype: str, count: int, vector: bool) -> None:
+    x = variable(dtype, None)
+    names = ("log", "exp", "erf", "tanh", "sin", "cos")[:count]
+    total = op("sqrt", x)
+    for name in names:
+        total = op("add", total, op(name, x))
+    kernel = lower(group_of([total], [x]))
+    assert variant_for(kernel, [(8,), (8,)]).vector == vector
+
+
 def test_a_grid_has_rows_along_two_of_its_axes() -> None:
     """Along one there may be 65,535 blocks, here of eight rows."""
     (launch,) = print_launches(kernel_of("rows_and_columns"), LaunchVariant()).launches

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from esat.codegen.kernel.collapse import collapse
-from esat.codegen.kernel.loop_ir import Kernel, Load, Loop, Store, walk
+from esat.codegen.kernel.loop_ir import Compute, Kernel, Load, Loop, Store, walk
 from esat.gpu.launches import VECTOR_BYTES, WARP, LaunchVariant
 from esat.gpu.printing.body import is_along, lanes_along
 from esat.gpu.printing.columns import ENOUGH_BLOCKS, SHARED_ROWS
@@ -16,8 +17,15 @@ from esat.gpu.printing.flat import BLOCK
 from esat.gpu.printing.nests import Nest, nests_of
 from esat.gpu.printing.rows import ROW_CLASSES
 from esat.gpu.printing.rows_split import FEW_ROWS
+from esat.gpu.templates import DIRECT
 
 Shape = Sequence[int]
+LONG_FUNCTIONS = frozenset(DIRECT) - {"sqrt", "copysign", "fused_multiply_add"} | {
+    *("cbrt", "erfcx", "exp2", "log1mexp", "logaddexp", "sigmoid", "softplus")
+}
+"""Functions in templates that are tens of instructions in float64."""
+MOST_LONG_FUNCTIONS = 3
+_NAME = re.compile(r"[a-z]\w*(?=\()")
 MOST_ROWS = 16384
 """Rows that the lines of one block add up, at most: rounding errors grow with their number."""
 
@@ -49,6 +57,7 @@ def variant_for(
         not strided
         and all(address % VECTOR_BYTES == 0 for address in addresses)
         and all(_divides(seen, nest, sizes) for nest in nests)
+        and not is_too_long(seen)
     )
     loops = [one for nest in nests if nest.family == "rows" for one in nest.body if isinstance(one, Loop)]
     rows = [prod(sizes[f"n{axis}"] for axis in one.axes) for one in loops]
@@ -60,6 +69,19 @@ def variant_for(
         if nest.family == "columns"
     )
     return LaunchVariant(vector, longest, strided, across, split)
+
+
+def is_too_long(kernel: Kernel) -> bool:
+    """Whether the code for an element is too long for compilers to repeat it for each lane of a vector.
+
+    They loop over the lanes then, whose numbers are in memory; and such kernels do not wait for memory.
+    """
+    called = sum(
+        one.operand_dtype == "float64" and not LONG_FUNCTIONS.isdisjoint(_NAME.findall(one.template))
+        for one in walk(kernel.body)
+        if isinstance(one, Compute)
+    )
+    return called > MOST_LONG_FUNCTIONS
 
 
 def _threads_across(kernel: Kernel, nests: Sequence[Nest], sizes: dict[str, int], vector: bool) -> int:
