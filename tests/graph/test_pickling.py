@@ -15,6 +15,7 @@ from esat.graph.features import NodeFinder, ReplaceValidate
 from esat.graph.op import as_variable
 from esat.graph.registry import registered_ops
 from esat.graph.traversal import toposort
+from esat.ops.checkpoint import Recomputation
 
 
 def again(value):
@@ -31,8 +32,8 @@ def test_every_op_comes_back(cases):
         assert list(map(str, made)) == list(map(str, nodes)), case
         for one, other in zip(nodes, made, strict=True):
             assert type(one.op) is type(other.op)
-            # A function graph in an op is equal to no copy of it.
-            holds_graph = any(isinstance(part, FunctionGraph) for part in one.op.properties())
+            # A graph in an op is equal to no copy of it.
+            holds_graph = any(isinstance(part, FunctionGraph | Recomputation) for part in one.op.properties())
             assert holds_graph or one.op == other.op, case
             assert [result.type for result in one.outputs] == [result.type for result in other.outputs]
             assert one.where == other.where
