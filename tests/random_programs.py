@@ -108,7 +108,7 @@ INDEXING = INDEXED * 6 + UNARY + BINARY
 """A family of programs that read by index arrays in every other step."""
 UNSTABLE_NAMES = (
     "svd(x, False", "qr(", "eigh(", "argsort", "lu(", "linalg.svd", "slogdet", "solve_triangular",
-    "logsumexp(x, 0, x",
+    "logsumexp(x, 0, x", "linalg.eig(", "linalg.eigvals(",
 )  # fmt: skip
 """What is determined only up to signs or the order of ties, or has other dtypes or shapes on purpose."""
 LARGEST_SIZE, LARGEST_VALUE = 600, 1e5

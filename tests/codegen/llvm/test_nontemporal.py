@@ -125,9 +125,8 @@ def target(request: pytest.FixtureRequest) -> Target:
     return ROWS[request.param]
 
 
-@pytest.mark.parametrize(
-    ("reading", "dtype"), [*((reading, "float64") for reading in ROWS), ("in groups, prefetched", "float32")]
-)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("reading", ROWS)
 @pytest.mark.parametrize("name", programs_of_rows("float64"))
 def test_rows_in_groups_are_the_bits_of_others(name: str, reading: str, dtype: str) -> None:
     target = ROWS[reading]
