@@ -28,26 +28,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.kernels import RESULTS
+from benchmarks.peers.by_hand import GREEDY, HAND, ROUNDS, measured, paired
 from benchmarks.peers.contenders import BASELINES, OURS
-from benchmarks.peers.environments import interpreter_of
 from benchmarks.peers.esat_contender import executable
 from benchmarks.peers.laab_cases import EXPRESSIONS, Expression
-from benchmarks.peers.match import Contest, Pairing, Settings
-from benchmarks.peers.record import Record, Run, load, save
+from benchmarks.peers.record import Record, Run, load
 from esat.graph import Apply
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.normal import NormalProduct
 
-HAND, GREEDY = BASELINES
 LIBRARIES = ("jax", "torch", "pytensor")
 CONTENDERS = (OURS, GREEDY, *LIBRARIES)
 """Who is compared with the form by hand."""
-ROUNDS, SHORT_ROUNDS = 5, 21
-"""Rounds for contenders one call of which takes longer than a turn, and for those with shorter calls."""
 SLACK = 1.05
-CALL = 2e-6
-"""Seconds that a call may take besides."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,40 +51,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.show:
         print(table(load(stem.with_suffix(".json"))))
         return 0
-    interpreters = {name: interpreter_of(name, {}) for name in (OURS, *BASELINES, *options.peers)}
-    for name in [name for name, found in interpreters.items() if found is None]:
-        print(f"{name}: left out, no environment has it (make bench-peers)")
-    pairing = Pairing(HAND, options.rounds if options.quick else SHORT_ROUNDS, CALL)
-    settings = Settings(options.rounds, 0.005 if options.quick else 0.05, pairing)
     chosen = [case for case in EXPRESSIONS if not options.cases or case.name in options.cases]
-    records: list[Record] = []
-    with Contest({k: v for k, v in interpreters.items() if v is not None}, 1, settings) as contest:
-        limits = contest.limits(options.dtypes)
-        for case in chosen:
-            for dtype in options.dtypes:
-                for size in options.n:
-                    records.append(contest.play(case, size, dtype))
-                    print(line(records[-1]), flush=True)
-                    run = Run(tuple(records), (limits,), contest.versions)
-                    if not options.quick:
-                        save(merged(stem.with_suffix(".json"), run), stem)
+    programs = [(case, size, dtype) for case in chosen for dtype in options.dtypes for size in options.n]
+    settings = paired(options.quick, options.rounds, 0.05)
+    stored = None if options.quick else stem
+    run = measured(EXPRESSIONS, programs, (OURS, *BASELINES, *options.peers), settings, line, stored)
     print()
     print(table(run))
     if not options.quick:
-        stored = load(stem.with_suffix(".json"))
-        stem.with_suffix(".txt").write_text(table(stored) + "\n", encoding="utf-8")
+        whole = load(stem.with_suffix(".json"))
+        stem.with_suffix(".txt").write_text(table(whole) + "\n", encoding="utf-8")
     return 0 if all(passes(case, OURS, run) for case in chosen) else 1
-
-
-def merged(path: Path, run: Run) -> Run:
-    """A stored run with the records of a new one in the place of its own."""
-    if not path.exists():
-        return run
-    known = load(path)
-    records = {(record.case, record.size, record.dtype): record for record in (*known.records, *run.records)}
-    order = {case.name: place for place, case in enumerate(EXPRESSIONS)}
-    kept = sorted(records.values(), key=lambda record: (order[record.case], record.dtype, record.size))
-    return replace(run, records=tuple(kept), versions={**known.versions, **run.versions})
 
 
 # ---- structure

@@ -20,22 +20,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.kernels import RESULTS
-from benchmarks.laab import CALL, HAND, SHORT_ROUNDS
 from benchmarks.peers.application_cases import APPLICATIONS
+from benchmarks.peers.by_hand import HAND, ROUNDS, measured, paired
 from benchmarks.peers.contenders import OURS
-from benchmarks.peers.environments import interpreter_of
-from benchmarks.peers.match import Contest, Pairing, Settings
-from benchmarks.peers.record import Record, Run, load, save
+from benchmarks.peers.record import Record, Run, load
 
 PEERS = ("numpy", "jax", "pytensor")
 CONTENDERS = (OURS, *PEERS)
 SLACK = 1.1
 """What a contender may take, by the time of the form by hand."""
-ROUNDS = 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,39 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.show:
         print(table(load(stem.with_suffix(".json"))))
         return 0
-    interpreters = {name: interpreter_of(name, {}) for name in (OURS, HAND, *options.peers)}
-    for name in [name for name, found in interpreters.items() if found is None]:
-        print(f"{name}: left out, no environment has it (make bench-peers)")
-    pairing = Pairing(HAND, options.rounds if options.quick else SHORT_ROUNDS, CALL)
-    settings = Settings(options.rounds, 0.005 if options.quick else 0.03, pairing)
     chosen = [case for case in APPLICATIONS if not options.cases or case.name in options.cases]
-    records: list[Record] = []
-    with Contest({k: v for k, v in interpreters.items() if v is not None}, 1, settings) as contest:
-        limits = contest.limits(options.dtypes)
-        for case in chosen:
-            for dtype in options.dtypes:
-                for size in options.n:
-                    records.append(contest.play(case, size, dtype))
-                    print(line(records[-1]), flush=True)
-                    run = Run(tuple(records), (limits,), contest.versions)
-                    if not options.quick:
-                        save(merged(stem.with_suffix(".json"), run), stem)
+    programs = [(case, size, dtype) for case in chosen for dtype in options.dtypes for size in options.n]
+    settings = paired(options.quick, options.rounds, 0.03)
+    stored = None if options.quick else stem
+    run = measured(APPLICATIONS, programs, (OURS, HAND, *options.peers), settings, line, stored)
+    whole = run
     if not options.quick:
-        run = load(stem.with_suffix(".json"))
-        stem.with_suffix(".txt").write_text(table(run) + "\n", encoding="utf-8")
-    print(table(run).splitlines()[-1])
-    return 0 if all(passes(record, OURS) for record in records) else 1
-
-
-def merged(path: Path, run: Run) -> Run:
-    """A stored run with the records of a new one in the place of its own."""
-    if not path.exists():
-        return run
-    known = load(path)
-    records = {(record.case, record.dtype, record.size): record for record in (*known.records, *run.records)}
-    order = {case.name: place for place, case in enumerate(APPLICATIONS)}
-    kept = sorted(records.values(), key=lambda record: (order[record.case], record.dtype, record.size))
-    return replace(run, records=tuple(kept), versions={**known.versions, **run.versions})
+        whole = load(stem.with_suffix(".json"))
+        stem.with_suffix(".txt").write_text(table(whole) + "\n", encoding="utf-8")
+    print(table(whole).splitlines()[-1])
+    return 0 if all(passes(record, OURS) for record in run.records) else 1
 
 
 def passes(record: Record, contender: str) -> bool:

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from benchmarks import laab
+from benchmarks.peers.by_hand import HAND, merged
 from benchmarks.peers.esat_contender import executable
 from benchmarks.peers.laab_cases import EXPRESSIONS, Expression
 from benchmarks.peers.numpy_contender import Reference
-from benchmarks.peers.record import Limits, Record, Run
+from benchmarks.peers.record import Limits, Record, Run, save
 from benchmarks.peers.worker import largest_error
 
 
@@ -42,7 +43,7 @@ def test_forms_by_hand_are_right(case: Expression) -> None:
 
 def run_of(case: Expression, seconds: dict[str, float]) -> Run:
     quartiles = {name: (time, 2 * time) for name, time in seconds.items()}
-    ratios = {name: time for name, time in seconds.items() if name != laab.HAND}
+    ratios = {name: time for name, time in seconds.items() if name != HAND}
     record = Record(case.name, 9, "float64", 1, seconds, quartiles, {}, {}, 8, None, ratios)
     return Run((record,), (Limits(1, 1.0, {}),), {})
 
@@ -63,9 +64,9 @@ def test_a_run_replaces_what_it_measured_again(tmp_path: Path) -> None:
     first, second = EXPRESSIONS[:2]
     old, new = (run_of(first, {"esat": seconds}) for seconds in (2.0, 1.0))
     path = tmp_path / "laab.json"
-    laab.save(run_of(second, {"esat": 3.0}), path.with_suffix(""))
-    laab.save(laab.merged(path, old), path.with_suffix(""))
-    both = laab.merged(path, new)
+    save(run_of(second, {"esat": 3.0}), path.with_suffix(""))
+    save(merged(path, old, EXPRESSIONS), path.with_suffix(""))
+    both = merged(path, new, EXPRESSIONS)
     assert [(record.case, record.seconds["esat"]) for record in both.records] == [
         (first.name, 1.0),
         (second.name, 3.0),
