@@ -4,6 +4,7 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from esat.profile import Profile
 from esat.rules import RULES, RuleDatabase, read_forms
 from esat.rules.query import Query
 from esat.rules.reader import MOST_NESTED
+from esat.storage import DiskStore
 from tests.egraph.rule_mutants import mutants
 
 x, y = esat.vector("x"), esat.vector("y")
@@ -206,7 +208,12 @@ def test_time_and_memory_are_linear_in_the_text() -> None:
     assert cost("(" * 80_000)[0] < 10_000_000
 
 
-def test_a_text_that_was_checked_is_not_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_was_checked_is_not_checked_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # A store of its own: in the user's, an earlier run has left both texts.
+    store = DiskStore(tmp_path, "rules")
+    monkeypatch.setattr(admission, "_store", lambda: store)
     text = '(rewrite (Tan (Arctan x)) (Fill x x) :name "checked-once")'
     with RULES.add(text):
         pass
