@@ -9,6 +9,7 @@ from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.arguments import elements_of
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
+from esat.graph.tracing import Traced
 from esat.graph.types import DTYPES, MAXIMUM_RANK, TensorType
 from esat.graph.variables import Variable
 
@@ -162,7 +163,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: in
 def _contains_variable(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(_contains_variable, value))
-    return isinstance(value, Variable)
+    return isinstance(value, (Variable, Traced))
 
 
 _LETTERS = {

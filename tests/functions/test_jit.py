@@ -651,3 +651,32 @@ def test_numbers_among_arrays_are_run_time_values_of_one_program(rate):
         given = type(rate)(rate * factor) if not isinstance(rate, np.ndarray) else rate * factor
         np.testing.assert_array_equal(function(ROWS[0], given), ROWS[0] * given)
     assert len(function.programs) == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.array([x, 2 * x, 1]),
+        lambda x: np.asarray(((x, 1), (2, x))) @ np.ones(2),
+        lambda x: np.exp([x, 1.5]),
+        lambda x: np.add([x, 1], (x, 2.5)),
+        lambda x: {f"layer {x}": str(x), f"{x:}": x},
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*is compiled anew for each value")
+def test_numbers_in_lists_and_texts(function):
+    jitted = esat.jit(function)
+    for value in (1, 2, 1.5, 2.5):
+        expected, result = function(value), jitted(value)
+        if isinstance(expected, dict):
+            assert result == expected
+        else:
+            np.testing.assert_array_equal(result, expected)
+            assert result.dtype == expected.dtype
+
+
+def test_lists_of_numbers_are_arguments_of_numpys_functions():
+    function = esat.jit(lambda xs: np.asarray(xs) * 2)
+    for values in ([1.0, 2.0], [3.0, 0.5], [[1, 2], [3, 4]]):
+        np.testing.assert_array_equal(function(values), np.asarray(values) * 2)
+    assert len(function.programs) == 2

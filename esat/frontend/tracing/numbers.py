@@ -79,8 +79,15 @@ class TracedNumber(WeakNumber):
     def __repr__(self) -> str:
         return f"<traced {self.kind.__name__}>"
 
+    def __str__(self) -> str:
+        return str(self.known())
+
     def __format__(self, spec: str) -> str:
-        return format(self.known(), spec) if spec else repr(self)
+        return format(self.known(), spec)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
+        """As NumPy asks for the items of a list."""
+        return np.array(self.known(), dtype)
 
     def __round__(self, decimals: int | None = None) -> Any:
         return round(self.known(), decimals)
