@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
-from esat.errors import ParameterError
+from esat.extract.stored_profile import StoredProfile
 from esat.records import record
-from esat.storage import write_whole
 
-FORMAT = 4
-"""Version of the stored form; a profile of another version is not read."""
 VARIABLE = "ESAT_MACHINE_PROFILE"
 """Environment variable with the path of the profile to use instead of the one in the user's cache."""
 
 
 @record(frozen=True, slots=True)
-class MachineProfile:
+class MachineProfile(StoredProfile):
     """Rates and overheads of one thread of a machine; the defaults are those of a server of 2022.
 
     Attributes
@@ -70,6 +66,8 @@ class MachineProfile:
         never measured.
     """
 
+    kind: ClassVar[str] = "machine"
+    version: ClassVar[int] = 4
     element_rate: float = 7.5e10
     single_speedup: float = 2.7
     moderate: float = 1.4
@@ -121,43 +119,6 @@ class MachineProfile:
         )
         return replace(self, parallel_speedup=speedup, parallel_bandwidth=bandwidth)
 
-    def to_json(self) -> str:
-        """The profile as text."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1)
-
-    @staticmethod
-    def from_json(text: str) -> MachineProfile:
-        """The profile that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            For text of another kind, a missing or unknown entry, a value that is not positive and finite.
-        """
-        try:
-            entries = json.loads(text)
-        except ValueError as error:
-            raise ParameterError(f"a machine profile is JSON; this is not: {error}") from None
-        if not isinstance(entries, dict) or entries.pop("format", None) != FORMAT:
-            raise ParameterError(f"a machine profile of format {FORMAT} is needed")
-        names = {field.name for field in fields(MachineProfile)}
-        if set(entries) != names:
-            wrong = ", ".join(sorted(set(entries) ^ names))
-            raise ParameterError(
-                f"a machine profile has other entries than these: {wrong} missing or unknown"
-            )
-        lengths = {"cache_sizes": 2, "bandwidths": 3}
-        for name, value in entries.items():
-            numbers = value if name in lengths else [value]
-            if not isinstance(numbers, list) or len(numbers) != lengths.get(name, 1):
-                raise ParameterError(f"the machine profile's {name} is {value!r}")
-            for number in numbers:
-                valid = isinstance(number, (int, float)) and not isinstance(number, bool)
-                if not valid or not 0.0 < number < math.inf:
-                    raise ParameterError(f"the machine profile's {name} is {value!r}")
-            entries[name] = tuple(map(float, numbers)) if name in lengths else float(value)
-        return MachineProfile(**entries)
-
 
 def profile_path() -> Path:
     """Where the profile of this machine is stored."""
@@ -172,21 +133,11 @@ def profile_path() -> Path:
 @cache
 def machine_profile() -> MachineProfile:
     """The stored profile of this machine; the shipped one where there is none that can be read."""
-    try:
-        return MachineProfile.from_json(profile_path().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ParameterError):
-        return MachineProfile()
+    return MachineProfile.stored(profile_path())
 
 
 def store_profile(profile: MachineProfile) -> Path:
-    """Keep a profile for later processes; what reads it meanwhile sees the old one or the new one.
-
-    Raises
-    ------
-    OSError
-        When it cannot be written.
-    """
-    path = profile_path()
-    write_whole(path, profile.to_json())
+    """Keep a profile for later processes, in the file returned. Raises OSError."""
+    path = profile.store(profile_path())
     machine_profile.cache_clear()
     return path

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import asdict, field, fields, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-from esat.errors import ParameterError
 from esat.extract.machine import MachineProfile, profile_path
+from esat.extract.stored_profile import StoredProfile
 from esat.records import record
-from esat.storage import write_whole
-
-FORMAT = 1
-"""Version of the stored form; a profile of another version is not read."""
 
 
 @record(frozen=True, slots=True)
@@ -44,7 +38,7 @@ class Link:
 
 
 @record(frozen=True, slots=True)
-class DeviceProfile:
+class DeviceProfile(StoredProfile):
     """Rates and overheads of a device; the defaults were measured on an H100.
 
     Attributes
@@ -76,6 +70,8 @@ class DeviceProfile:
         The way to the host.
     """
 
+    kind: ClassVar[str] = "device"
+    version: ClassVar[int] = 1
     bandwidth: float = 3.0e12
     cache_size: float = 5.0e7
     cache_bandwidth: float = 5.0e12
@@ -124,40 +120,6 @@ class DeviceProfile:
             parallel_bandwidth=1.0,
         )
 
-    def to_json(self) -> str:
-        """The profile as text."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1)
-
-    @staticmethod
-    def from_json(text: str) -> DeviceProfile:
-        """The profile that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            For text of another kind, a missing or unknown entry, a value that is not positive and finite.
-        """
-        try:
-            entries = json.loads(text)
-        except ValueError as error:
-            raise ParameterError(f"a device profile is JSON; this is not: {error}") from None
-        if not isinstance(entries, dict) or entries.pop("format", None) != FORMAT:
-            raise ParameterError(f"a device profile of format {FORMAT} is needed")
-        link = _numbers(Link, entries.pop("link", None))
-        return DeviceProfile(**_numbers(DeviceProfile, entries), link=Link(**link))
-
-
-def _numbers(kind: type[Any], entries: object) -> dict[str, float]:
-    """Entries of a stored record but for its link, each a positive number. Raises ParameterError."""
-    names = {entry.name for entry in fields(kind)} - {"link"}
-    if not isinstance(entries, dict) or set(entries) != names:
-        wrong = ", ".join(sorted(names.symmetric_difference(entries if isinstance(entries, dict) else ())))
-        raise ParameterError(f"a device profile has other entries than these: {wrong} missing or unknown")
-    for name, value in entries.items():
-        if type(value) not in (int, float) or not 0.0 < value < math.inf:
-            raise ParameterError(f"the device profile's {name} is {value!r}")
-    return {name: float(value) for name, value in entries.items()}
-
 
 def device_profile_path() -> Path:
     """Where the profile of this machine's device is stored: beside that of the machine."""
@@ -167,21 +129,11 @@ def device_profile_path() -> Path:
 @cache
 def device_profile() -> DeviceProfile:
     """The stored profile of this machine's device; the shipped one where there is none that can be read."""
-    try:
-        return DeviceProfile.from_json(device_profile_path().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ParameterError):
-        return DeviceProfile()
+    return DeviceProfile.stored(device_profile_path())
 
 
 def store_device_profile(profile: DeviceProfile) -> Path:
-    """Keep a profile for later processes; what reads it meanwhile sees the old one or the new one.
-
-    Raises
-    ------
-    OSError
-        When it cannot be written.
-    """
-    path = device_profile_path()
-    write_whole(path, profile.to_json())
+    """Keep a profile for later processes, in the file returned. Raises OSError."""
+    path = profile.store(device_profile_path())
     device_profile.cache_clear()
     return path

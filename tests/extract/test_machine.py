@@ -9,13 +9,14 @@ import pytest
 
 from esat.errors import ParameterError
 from esat.extract.machine import (
-    FORMAT,
     VARIABLE,
     MachineProfile,
     machine_profile,
     profile_path,
     store_profile,
 )
+
+FORMAT = MachineProfile.version
 
 
 @pytest.fixture
