@@ -21,8 +21,8 @@ def without_old_objects() -> Iterator[None]:
     if _keeps_objects_from_collection():
         yield
         return
-    gc.freeze()
-    try:
+    try:  # from the beginning: the exception of a signal may come as soon as objects are frozen
+        gc.freeze()
         yield
     finally:
         gc.unfreeze()
@@ -36,15 +36,16 @@ def without_collecting() -> Iterator[None]:
     through all that was made: after the import of the compiler that takes 30 ms.
     """
     enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if enabled:
-            if not _keeps_objects_from_collection():
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
+            try:
+                with without_old_objects():
+                    pass  # what was frozen is old
+            finally:
+                gc.enable()
 
 
 def _keeps_objects_from_collection() -> bool:

@@ -13,22 +13,36 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 LONGEST_WAIT = 60.0
 """Seconds after which a fork goes on regardless: two threads that fork within compilations wait in vain."""
+_LOOKED_AGAIN = 0.1
+"""Seconds after which who waits looks again by itself: a block whose end was cut off tells nobody."""
+
+
+class _Block:
+    """Stands for a block while it runs: only the block's own frame keeps it."""
+
+    __slots__ = ("__weakref__",)
 
 
 class ForkGate:
     """Keeps forks and what must not be cut off by one apart. A thread never waits for itself."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._inside: dict[int, int] = {}
+        self._inside: WeakKeyDictionary[_Block, int] = WeakKeyDictionary()
         self._forks = 0
+        self._begin_anew()
         self._locks: WeakSet[threading.RLock] = WeakSet()
         self._held: dict[int, list[threading.RLock]] = {}
         self._last: list[tuple[Callable[[], object], Callable[[], object]]] = []
+
+    def _begin_anew(self) -> None:
+        # Entered by itself, not through the condition: that takes the lock in a function of Python's, in
+        # which the exception of a signal may come when it is taken and nobody is there to release it.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
 
     def at_last(self, before: Callable[[], object], after_in_parent: Callable[[], object]) -> None:
         """Call functions right before each fork, no other thread being inside, and in the parent after it."""
@@ -45,20 +59,27 @@ class ForkGate:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """For the length of the block, other threads do not fork."""
-        thread = threading.get_ident()
-        with self._changed:
-            if thread not in self._inside:
-                self._changed.wait_for(lambda: not self._forks, LONGEST_WAIT)
-            self._inside[thread] = self._inside.get(thread, 0) + 1
+        """For the length of the block, other threads do not fork.
+
+        The exception of a signal may come at any place, also at the end: what is remembered of a block is
+        gone with its frame.
+        """
+        thread, block = threading.get_ident(), _Block()
         try:
+            with self._lock:
+                if thread not in set(self._inside.values()):
+                    self._wait_for(lambda: not self._forks)
+                self._inside[block] = thread
             yield
         finally:
-            with self._changed:
-                self._inside[thread] -= 1
-                if not self._inside[thread]:
-                    del self._inside[thread]
-                    self._changed.notify_all()
+            with self._lock:
+                self._inside.pop(block, None)
+                self._changed.notify_all()
+
+    def _wait_for(self, condition: Callable[[], bool]) -> None:
+        last = time.monotonic() + LONGEST_WAIT
+        while not condition() and time.monotonic() < last:
+            self._changed.wait(_LOOKED_AGAIN)
 
     def before(self) -> None:
         """Before a fork: wait until no other thread is inside or holds a lock, and let none in.
@@ -67,10 +88,10 @@ class ForkGate:
         """
         thread = threading.get_ident()
         self._held[thread] = _take_all(list(self._locks))
-        self._changed.acquire()
+        self._lock.acquire()
         self._forks += 1
         own = {thread}
-        self._changed.wait_for(lambda: self._inside.keys() <= own, LONGEST_WAIT)
+        self._wait_for(lambda: own.issuperset(self._inside.values()))
         for before, _ in self._last:
             before()
 
@@ -80,14 +101,16 @@ class ForkGate:
             after()
         self._forks -= 1
         self._changed.notify_all()
-        self._changed.release()
+        self._lock.release()
         self._release_held()
 
     def after_in_child(self) -> None:
         """In the child, where there is no thread but this one."""
         own = threading.get_ident()
-        self._changed = threading.Condition()
-        self._inside = {thread: depth for thread, depth in self._inside.items() if thread == own}
+        self._begin_anew()
+        # Frames of other threads are there still, and nobody ends them.
+        blocks = {block: thread for block, thread in self._inside.items() if thread == own}
+        self._inside = WeakKeyDictionary(blocks)
         self._forks = 0
         self._release_held()
         self._held = {}

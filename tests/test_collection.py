@@ -1,6 +1,7 @@
 import gc
 
 import pytest
+from interrupts import interrupted_everywhere
 
 import esat
 from esat.collection import without_collecting, without_old_objects
@@ -54,3 +55,17 @@ def test_what_a_process_keeps_from_the_collector_stays_so() -> None:
         assert gc.get_freeze_count()
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.parametrize("block", [without_old_objects, without_collecting])
+def test_the_collector_is_as_before_after_a_block_that_is_cut_off_anywhere(block) -> None:
+    def work() -> None:
+        with block():
+            pass
+
+    known, places = gc.get_freeze_count(), 0
+    for _ in interrupted_everywhere(work):
+        places += 1
+        assert gc.isenabled()
+        assert gc.get_freeze_count() <= known
+    assert places > 8

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from interrupts import interrupted_everywhere
 
 import esat
 from esat.forks import GATE, LONGEST_WAIT
@@ -57,6 +58,25 @@ def test_a_fork_lets_others_finish_first() -> None:
     with GATE.busy():  # a thread does not wait for itself
         assert forked(action) == 0
     thread.join()
+
+
+def test_blocks_that_are_cut_off_anywhere_keep_nobody_from_forking() -> None:
+    def work() -> None:
+        with GATE.busy(), GATE.busy():
+            pass
+
+    def fork() -> None:
+        ended.append(forked(lambda: None))
+
+    places = 0
+    for _ in interrupted_everywhere(work):
+        places += 1
+        ended: list[int] = []
+        other = threading.Thread(target=fork, daemon=True)
+        other.start()
+        other.join(LONGEST_WAIT / 4)
+        assert ended == [0]
+    assert places > 20
 
 
 def test_a_fork_holds_the_locks_whose_holders_would_be_gone() -> None:
