@@ -80,9 +80,11 @@ def compile(
     rules: RuleSources = (),
     shapes: Mapping[Variable, Sequence[int]] | None = None,
     donate: Iterable[Variable] = (),
+    message: str | None = None,
 ) -> Executable:
-    """Compile a graph, whatever is recorded of it; the parameters are those of :func:`esat.compile`."""
-    message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
+    """Compile a graph, whatever is recorded; as :func:`esat.compile`, under a name for profiles."""
+    if message is None:
+        message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
     return _compile_now(Executable, graph, mode, lambda: _texts(rules), shapes or {}, donate, message)
 
 

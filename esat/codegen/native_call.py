@@ -53,6 +53,11 @@ _CONTIGUOUS_AND_ALIGNED, _WRITEABLE = 0x101, 0x400
 _OUT = sys.intern("out")
 """The object that all calls name this argument by."""
 
+_OF_INTEGERS = frozenset(map(np.dtype, ("int64", "float64")))
+"""What scalar arguments of Python's integers are converted to; other dtypes are rare."""
+_EXACT_IN_FLOATS = 1 << 53
+"""Integers up to this size are float64, too."""
+
 _numbers = itertools.count(1)
 
 
@@ -160,6 +165,8 @@ class _Text(NativeStepWriter):
         for number, wanted in enumerate(inputs):
             if not wanted.shape:
                 self.line(f"%scalar{number} = alloca ptr")
+                self.line(f"%number{number} = alloca i64")
+        self.line("%overflow = alloca i32")
         self.prepare_steps(steps)
 
     def locked(self, libraries: Sequence[tuple[int, int]]) -> str:
@@ -248,11 +255,20 @@ class _Text(NativeStepWriter):
             same = self.value(f"icmp eq ptr {kind}, {pointer(id(type_))}")
             is_scalar = self.value(f"or i1 {is_scalar}, {same}")
         scalar, array, known = (self.label(name) for name in ("scalar", "array", "known"))
-        self.line(f"br i1 {is_scalar}, label %{scalar}, label %{array}")
+        other = self.label("other") if wanted.dtype in _OF_INTEGERS else array
+        self.line(f"br i1 {is_scalar}, label %{scalar}, label %{other}")
         self.begin(scalar)
         inside = self.value(f"getelementptr i8, ptr %x{number}, i64 {NUMBER}")
         self.line(f"store ptr {inside}, ptr %scalar{number}")
         self.line(f"br label %{known}")
+        if other != array:
+            self.begin(other)
+            integer = self.label("integer")
+            is_integer = self.value(f"icmp eq ptr {kind}, {pointer(id(int))}")
+            self.line(f"br i1 {is_integer}, label %{integer}, label %{array}")
+            self.begin(integer)
+            self._convert_integer(number, wanted.dtype)
+            self.line(f"br label %{known}")
         self.begin(array)
         self._check_array(f"%x{number}", wanted)
         data = self.value(f"load ptr, ptr {self._data(f'%x{number}')}")
@@ -260,6 +276,22 @@ class _Text(NativeStepWriter):
         self.line(f"br label %{known}")
         self.begin(known)
         self.line(f"%input{number} = load ptr, ptr %scalar{number}")
+
+    def _convert_integer(self, number: int, dtype: np.dtype[Any]) -> None:
+        """Have one of Python's integers where the scalar is read; go elsewhere where that rounds it."""
+        convert = python_function("PyLong_AsLongLongAndOverflow")
+        found = self.value(f"call i64 {convert}(ptr %x{number}, ptr %overflow)")
+        overflow = self.value("load i32, ptr %overflow")
+        fits = [self.value(f"icmp eq i32 {overflow}, 0")]
+        if dtype.kind == "f":
+            shifted = self.value(f"add i64 {found}, {_EXACT_IN_FLOATS}")
+            fits.append(self.value(f"icmp ule i64 {shifted}, {2 * _EXACT_IN_FLOATS}"))
+        self.require(fits, "otherwise")
+        converted = f"i64 {found}"
+        if dtype.kind == "f":
+            converted = f"double {self.value(f'sitofp i64 {found} to double')}"
+        self.line(f"store {converted}, ptr %number{number}")
+        self.line(f"store ptr %number{number}, ptr %scalar{number}")
 
     def _check_array(self, array: str, wanted: ArraySpecification, flags: int = 0) -> None:
         """Go elsewhere unless an object is an array like the one wanted."""

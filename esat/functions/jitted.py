@@ -280,9 +280,7 @@ class Jitted(Generic[P, R]):
                     warn_of_numbers(asked, structure, self._settings)
                     self._known[structure] = known | asked.leaves
                     continue
-                program = compile_traced(traced, self._settings, donated)
-                if program.executable is not None:
-                    program.executable.profile.message = self._place()
+                program = compile_traced(traced, self._settings, donated, self._place())
                 self._programs[key] = program
                 if not known:
                     self._direct[structure] = program

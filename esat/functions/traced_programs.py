@@ -25,6 +25,7 @@ from esat.graph.tracing import adapting
 from esat.graph.traversal import inputs_of
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable
+from esat.recorded.entry_point import compile_called
 from esat.records import record
 from esat.runtime import Executable
 
@@ -366,10 +367,10 @@ def _as_traced(structure: Structure) -> Structure:
     return (*structure[:-1], tuple(map(_as_traced, structure[-1])))
 
 
-def compile_traced(traced: TracedFunction, settings: Settings, donated: Sequence[int]) -> Specialization:
-    """The program of a traced function."""
-    from esat.pipeline import compile
-
+def compile_traced(
+    traced: TracedFunction, settings: Settings, donated: Sequence[int], message: str
+) -> Specialization:
+    """The program of a traced function, as recorded or by the compiler; ``message`` names it in profiles."""
     if not traced.outputs:
         return Specialization(traced, None, ())
     used = set(inputs_of(traced.outputs))
@@ -383,7 +384,7 @@ def compile_traced(traced: TracedFunction, settings: Settings, donated: Sequence
     inputs = [traced.inputs[place] for place in takes]
     donate = [traced.inputs[place] for place in donated if place in takes]
     outputs: Any = traced.outputs[0] if len(traced.outputs) == 1 else traced.outputs
-    executable = compile(Graph(inputs, outputs), settings.mode, donate=donate)
+    executable = compile_called(message, Graph(inputs, outputs), settings.mode, donate=tuple(donate))
     return Specialization(traced, executable, takes)
 
 

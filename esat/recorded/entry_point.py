@@ -57,6 +57,19 @@ def compile(
         A subclass that says what is wrong with the graph, the mode or a rule.
     """
     message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
+    return compile_called(message, graph, mode, rules=rules, shapes=shapes, donate=donate)
+
+
+def compile_called(
+    message: str,
+    graph: Graph | FunctionGraph,
+    mode: str | Mode,
+    *,
+    rules: RuleSources = (),
+    shapes: Mapping[Variable, Sequence[int]] | None = None,
+    donate: Iterable[Variable] = (),
+) -> Executable:
+    """The same, under the name ``message`` in profiles."""
     plain = type(rules) is tuple and type(donate) is tuple and not (rules or donate)
     request = requested(graph, mode, shapes or {}, message) if plain else None
     if request is not None:
@@ -69,4 +82,4 @@ def compile(
         return request.compiled()
     from esat.pipeline import compile as compile_graph
 
-    return compile_graph(graph, mode, rules=rules, shapes=shapes, donate=donate)
+    return compile_graph(graph, mode, rules=rules, shapes=shapes, donate=donate, message=message)

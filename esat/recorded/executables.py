@@ -176,10 +176,8 @@ class RecordedExecutable(Executable):
         return run(*arguments, out=out)
 
     def _shapes(self, arguments: Sequence[Any]) -> Shapes | None:
-        if not all(type(argument) is np.ndarray for argument in arguments):
-            return None
-        values = [variable.look() for variable in self._request.shared]
-        return tuple(array.shape for array in (*arguments, *values))
+        own = shapes_of(arguments)
+        return None if own is None else (*own, *(one.look().shape for one in self._request.shared))
 
     def _function(self, shapes: Shapes | None) -> Callable[..., Any] | None:
         """The native function that is recorded for some shapes, made when it is first asked for."""
@@ -212,6 +210,19 @@ class RecordedExecutable(Executable):
         )  # which looks for a better program then
 
 
+def shapes_of(arguments: Sequence[Any]) -> Shapes | None:
+    """The shapes of arrays and numbers; None where there is something else among them."""
+    shapes: list[tuple[int, ...]] = []
+    for one in arguments:
+        if type(one) is np.ndarray:
+            shapes.append(one.shape)
+        elif isinstance(one, int | float | complex | np.generic):
+            shapes.append(())
+        else:
+            return None
+    return tuple(shapes)
+
+
 def _refuse(*_arguments: Any, **_named: Any) -> Any:
     return NotImplemented
 
@@ -241,7 +252,8 @@ class _Noting:
         return results
 
     def _note(self, arguments: Sequence[Any]) -> None:
-        if not all(type(argument) is np.ndarray for argument in arguments):
+        given = shapes_of(arguments)
+        if given is None:
             return
         from esat.runtime.direct import recipe_in_one_thread
 
@@ -250,13 +262,13 @@ class _Noting:
         numbers = {variable: number for number, variable in enumerate(self._request.shared)}
         if any(variable not in numbers for variable in program.shared):
             return
-        own = tuple(array.shape for array in (*arguments, *(one.look() for one in program.shared)))
+        own = (*given, *(one.look().shape for one in program.shared))
         known = calls.table.records.get(own)
         wait = None if known is None else calls.dispatch.calls_to_wait(known[-2])
         recipe = None if wait is None else recipe_in_one_thread(program, calls.table, own)
         if recipe is None:
             return
-        shapes = tuple(array.shape for array in (*arguments, *(one.look() for one in self._request.shared)))
+        shapes = (*given, *(one.look().shape for one in self._request.shared))
         shared = tuple((numbers[one], one in program.overwritten) for one in program.shared)
         try:
             content, code = encoded(recipe)

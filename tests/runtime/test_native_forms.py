@@ -306,17 +306,31 @@ def test_numbers_are_arguments_of_native_calls():
     recipe = direct.recipe_in_one_thread(program._program, program._calls.table, shapes)
     native = recipe.function(lambda *_arguments, **_named: None)
     arrays = [np.asarray(number) for number in numbers]
-    for given in (numbers, arrays, [0.1, *arrays[1:]], [np.float64(0.1), np.bool_(False), *arrays[2:]]):
+    of_python = [-3, np.True_, 7, np.float32(0.7)]
+    for given in (numbers, arrays, [0.1, *arrays[1:]], of_python, [1 << 53, *arrays[1:]]):
         for one, other in zip(native(x, *given), program._calls.driver.call(x, *given), strict=True):
             assert (one.dtype, one.shape) == (other.dtype, other.shape)
             np.testing.assert_array_equal(one, other)
-    assert native(x, 1, *arrays[1:]) is None
+    for step in (-(1 << 63), (1 << 63) - 1):
+        np.testing.assert_array_equal(native(x, 0.1, np.False_, step, np.float32(0.7))[0], x + step)
+    for wide, step in (
+        ((1 << 53) + 1, 1),
+        (-(1 << 53) - 1, 1),
+        (1 << 64, 1),
+        (1, 1 << 63),
+        (1, -(1 << 63) - 1),
+    ):
+        assert (
+            native(x, wide, np.False_, step, np.float32(0.7)) is None
+        )  # the driver says what it makes of it
+    assert native(x, 0.1, np.False_, True, np.float32(0.7)) is None
+    assert native(x, 0.1, np.False_, 1, 1) is None
 
 
 def test_numbers_of_other_types_go_to_the_driver():
     program = frequent([X, S], [X * S])
     x = arrays_for([X])[0]
-    for number in (2, np.float32(2.0), True):
+    for number in (2, np.float32(2.0), True, (1 << 53) + 1, 1 << 2000):
         try:
             wanted = program._calls.driver.call(x, number)
         except EsatError as error:
