@@ -321,8 +321,9 @@ def _read_specification(
 def _routine_address(package: Any, name: Any) -> int:
     from esat.codegen.matmul.small_products import address_named
     from esat.codegen.matmul.unrolled_products import UnrolledProduct
+    from esat.codegen.matmul.unrolled_systems import UnrolledSystem
 
-    for kind in (UnrolledProduct, StableSort, RunningLine, SortedSearch):
+    for kind in (UnrolledProduct, UnrolledSystem, StableSort, RunningLine, SortedSearch):
         if package == kind.__name__:
             return kind(*name).address()
     address = address_named(name, package)

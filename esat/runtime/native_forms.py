@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -52,6 +53,7 @@ from esat.runtime.native_linalg import (
 from esat.runtime.native_lines import running_lines, searched, sorted_lines
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native_products import product, row_blocks, rows_product
+from esat.runtime.native_systems import small_system
 from esat.runtime.program import Program
 
 Form: TypeAlias = Callable[[NativeMemory, Apply], list[Step]]
@@ -236,6 +238,12 @@ def _written(memory: NativeMemory, node: Apply) -> list[Step]:
     return [*steps, *memory.move(part, source.stretched(part.shape), dtype, isinstance(op, IncSubtensor))]
 
 
+def _system(by_library: Form, memory: NativeMemory, node: Apply) -> list[Step]:
+    """Code of its own for small matrices, a library's for others."""
+    steps = small_system(memory, node)
+    return by_library(memory, node) if steps is None else steps
+
+
 FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.native.NATIVE_OPS
     {
         DimShuffle: _shuffled,
@@ -254,14 +262,14 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         SetSubtensor: _written,
         IncSubtensor: _written,
         AccumulateProduct: product,
-        Cholesky: cholesky,
-        Solve: solved,
-        SemidefiniteSolve: semidefinite_solved,
-        SolveTriangular: triangular_solved,
-        CholeskySolve: factor_solved,
-        Inverse: inverse,
-        Determinant: determinant,
-        SignLogDeterminant: determinant,
+        Cholesky: partial(_system, cholesky),
+        Solve: partial(_system, solved),
+        SemidefiniteSolve: partial(_system, semidefinite_solved),
+        SolveTriangular: partial(_system, triangular_solved),
+        CholeskySolve: partial(_system, factor_solved),
+        Inverse: partial(_system, inverse),
+        Determinant: partial(_system, determinant),
+        SignLogDeterminant: partial(_system, determinant),
         Sort: sorted_lines,
         Cumulative: running_lines,
         SearchSorted: searched,

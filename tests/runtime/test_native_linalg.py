@@ -49,7 +49,7 @@ MANY = esat.tensor("many", shape=(40, 1, SIZE, SIZE), dtype="float64")
 
 PROGRAMS = {
     "cholesky": ([M], [cholesky(M), cholesky(M, upper=True)]),
-    "float32": ([S], [solve_triangular(S, S.T[:, :2], lower=True)]),
+    "float32": ([S], [solve_triangular(S, S.T[:, :2], lower=True), cholesky(S), inv(S[:3, :3]), det(S)]),
     "cholesky of a batch": ([T], [cholesky(T)]),
     "solve": ([M, B, V], [solve(M, B), solve(M, V)]),
     "solve, semidefinite": ([M, B, V], [solve(M @ M.T, B), solve(M.T @ M, V), solve(M @ M.T, B[::-1])]),
@@ -97,13 +97,46 @@ PROGRAMS = {
 }
 
 
+LARGE = 13  # for LAPACK: smaller ones are code of its own
+LM = esat.matrix("m", shape=(LARGE, LARGE))
+LB = esat.matrix("b", shape=(LARGE, 3))
+LV = esat.vector("v", shape=(LARGE,))
+LT = esat.tensor("t", shape=(3, LARGE, LARGE), dtype="float64")
+LR = esat.tensor("r", shape=(3, LARGE, 2), dtype="float64")
+LS = esat.matrix("s", shape=(LARGE, LARGE), dtype="float32")
+LARGER = {
+    "cholesky": ([LM, LT], [cholesky(LM), cholesky(LM, upper=True), cholesky(LT)]),
+    "float32": ([LS], [solve_triangular(LS, LS.T[:, :2], lower=True)]),
+    "solve": ([LM, LB, LV, LT, LR], [solve(LM, LB), solve(LM, LV), solve(LT, LR), solve(LM, LR)]),
+    "solve, semidefinite": (
+        [LM, LB, LV],
+        [solve(LM @ LM.T, LB), solve(LM.T @ LM, LV), solve(LM @ LM.T, LB[::-1])],
+    ),
+    "inverse": ([LM], [inv(LM), inv(LM[::-1].T)]),
+    "determinants": ([LM, LT], [*slogdet(LM), det(LT), *slogdet(LT[:2])]),
+    "triangular": (
+        [LM, LB, LV, LT, LR],
+        [
+            solve_triangular(LM, LB, lower=True),
+            solve_triangular(LM.T, LV, lower=True),
+            solve_triangular(LM, LB, lower=False, unit_diagonal=True),
+            solve_triangular(LM[::-1], LB, lower=False),
+            solve_triangular(LT, LR, lower=True),
+        ],
+    ),
+    "from a factor": ([LM, LB, LV], [cho_solve((LM, True), LB), cho_solve((LM, False), LV)]),
+}
+PROGRAMS |= {f"larger: {name}": program for name, program in LARGER.items()}
+
+
 def arrays_for(inputs, seed=0):
     rng = np.random.default_rng(seed)
     made = []
     for variable in inputs:
         values = rng.standard_normal(variable.type.shape)
-        if values.shape[-1] == SIZE and values.ndim > 1:
-            values = values @ np.swapaxes(values, -1, -2) + 0.3 * np.eye(SIZE)
+        size = values.shape[-1]
+        if values.ndim > 1 and size == values.shape[-2] and size in (SIZE, LARGE):
+            values = values @ np.swapaxes(values, -1, -2) + 0.3 * np.eye(size)
         made.append(values.astype(variable.type.dtype))
     return made
 
@@ -145,25 +178,27 @@ def test_native_calls_give_the_drivers_results(name):
         np.testing.assert_array_equal(array, kept)
 
 
+@pytest.mark.parametrize("size", [SIZE, LARGE])
 @pytest.mark.parametrize(
     ("output", "wrong", "reason"),
     [
-        (lambda: cholesky(M), -np.eye(SIZE), "positive definite"),
-        (lambda: solve(M, V), np.ones((SIZE, SIZE)), "singular"),
-        (lambda: inv(M), np.zeros((SIZE, SIZE)), "singular"),
-        (lambda: solve_triangular(M, V, lower=True), np.tri(SIZE, k=-1), "singular"),
+        (lambda m, v: cholesky(m), lambda size: -np.eye(size), "positive definite"),
+        (solve, lambda size: np.ones((size, size)), "singular"),
+        (lambda m, v: inv(m), lambda size: np.zeros((size, size)), "singular"),
+        (lambda m, v: solve_triangular(m, v, lower=True), lambda size: np.tri(size, k=-1), "singular"),
     ],
 )
-def test_what_is_refused_raises_as_before(output, wrong, reason):
-    result = output()
-    inputs = [M] if reason != "singular" else [M, V]
-    program = frequent(inputs, [result + 0.0 * (V if len(inputs) > 1 else M)])
+def test_what_is_refused_raises_as_before(output, wrong, reason, size):
+    matrix, vector = (M, V) if size == SIZE else (LM, LV)
+    result = output(matrix, vector)
+    inputs = [matrix] if reason != "singular" else [matrix, vector]
+    program = frequent(inputs, [result + 0.0 * inputs[-1]])
     rest = arrays_for(inputs)[1:]
     with pytest.raises(LinearAlgebraError) as raised_by_driver:
-        by_driver(program, wrong, *rest)
+        by_driver(program, wrong(size), *rest)
     for _ in range(3):
         with pytest.raises(LinearAlgebraError, match=reason) as found:
-            program(wrong, *rest)
+            program(wrong(size), *rest)
         assert str(raised_by_driver.value) in str(found.value)
     right = arrays_for(inputs, 2)
     np.testing.assert_array_equal(program(*right), by_driver(program, *right))

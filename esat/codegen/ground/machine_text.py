@@ -6,8 +6,9 @@ from typing import Any
 
 from llvmlite import binding
 
-from esat.native.own_machine import target_machine
+from esat.native.own_machine import description, target_machine
 from esat.records import record
+from esat.storage import DiskStore, default_directory, digest_of
 
 _engines: list[Any] = []
 _addresses: dict[HostFunction, int] = {}
@@ -37,10 +38,21 @@ def function_at(address: int) -> HostFunction | None:
 
 
 def compiled(text: str) -> int:
-    """The address of the function ``run`` of a module of LLVM's text; its code stays."""
+    """The address of the function ``run`` of a module of LLVM's text; its code stays.
+
+    Machine code is kept on disk: to make it takes LLVM five milliseconds at least, to load it one.
+    """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(text), target_machine())
+    store = DiskStore(default_directory(), "native")
+    version = ".".join(map(str, binding.llvm_version_info))
+    key = digest_of([text, version, *description()])
+    code = store.load(key, bytes)
+    if code is None:
+        code = bytes(target_machine().emit_object(binding.parse_assembly(text)))
+        store.save(key, code)
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine())
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _engines.append(engine)
     return int(engine.get_function_address("run"))

@@ -287,19 +287,15 @@ def _address(text: str) -> int:
     return int(engine.get_function_address("run"))
 
 
-def collapsed(
-    sizes: Sequence[int], target_strides: Sequence[int], source_strides: Sequence[int]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Axes of size 1 dropped, and those made one that follow each other in both places."""
-    axes: list[tuple[int, int, int]] = []
-    for size, near, far in zip(sizes, target_strides, source_strides, strict=True):
+def collapsed(sizes: Sequence[int], *strides: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Axes of size 1 dropped, and those made one that follow each other in all places: sizes, and the strides
+    in each place."""
+    axes: list[tuple[int, ...]] = []
+    for size, *steps in zip(sizes, *strides, strict=True):
         if size == 1:
             continue
-        if axes and (axes[-1][1], axes[-1][2]) == (size * near, size * far):
-            axes[-1] = axes[-1][0] * size, near, far
+        if axes and list(axes[-1][1:]) == [size * step for step in steps]:
+            axes[-1] = (axes[-1][0] * size, *steps)
         else:
-            axes.append((size, near, far))
-    if not axes:
-        return (), (), ()
-    found = tuple(zip(*axes, strict=True))
-    return found[0], found[1], found[2]
+            axes.append((size, *steps))
+    return tuple(zip(*axes, strict=True)) if axes else ((),) * (1 + len(strides))

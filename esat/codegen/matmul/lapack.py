@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from esat.codegen.ground.blas_library import one_thread
+from esat.codegen.matmul.small_systems import small_results
 from esat.codegen.threads import granted_threads
 from esat.graph import Op
 from esat.ops.linalg.record import MatrixOp
@@ -25,7 +26,8 @@ SHARED_FROM = 1 << 27
 
 
 def performer(op: Op, threads: int | None) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """What computes an op's results: its ``perform``, for matrices with the library's threads or without.
+    """What computes an op's results: its ``perform``, for matrices with the library's threads or without, or
+    code of its own.
 
     Parameters
     ----------
@@ -36,6 +38,9 @@ def performer(op: Op, threads: int | None) -> Callable[[Sequence[Any]], tuple[An
 
 
 def _perform(op: Op, threads: int | None, operands: Sequence[Any]) -> tuple[Any, ...]:
+    small = small_results(op, operands)
+    if small is not None:
+        return small
     work = max(map(_multiplications, operands), default=0)
     if work < WOKEN_FROM or (work >= SHARED_FROM and granted_threads(threads) > 1):
         return op.perform(operands)

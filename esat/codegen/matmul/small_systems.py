@@ -1,0 +1,181 @@
+"""Ops of linear algebra on small matrices, which are code of their own: which ones, and calls with arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from esat.codegen.ground.movement import collapsed
+from esat.codegen.matmul.unrolled_systems import SystemName, UnrolledSystem
+from esat.graph.op import Array, Op
+from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
+from esat.records import record
+
+MOST_OPERATIONS = 450
+"""About how many operations on a matrix are code of their own: LLVM takes 10 to 40 ms for it, once a machine,
+and more than in proportion beyond. LAPACK takes two to ten times as long for such matrices."""
+LANES = 8
+"""Matrices of a batch that are computed at once; what the processor has not is made of several."""
+
+
+@record(frozen=True)
+class _Form:
+    """By which function an op is computed, and whether the transpose is its matrix, and its factor."""
+
+    name: SystemName
+    transposed: bool = False
+    lower: bool = True
+    unit_diagonal: bool = False
+
+    def operations(self, order: int, columns: int) -> float:
+        """About how many operations a matrix takes, exchanges of elements among them."""
+        elimination = {"cholesky": order**3 / 3, "solve_semidefinite": order**3 / 3}.get(self.name, order**3)
+        if self.name in ("solve_triangular", "cho_solve"):
+            elimination = 0
+        return elimination + (1 if self.name == "solve_triangular" else 2) * order**2 * columns
+
+
+def _form(op: Op) -> _Form | None:
+    if isinstance(op, Cholesky):
+        return _Form("cholesky", op.upper)
+    if isinstance(op, SolveTriangular):
+        lower = op.lower != op.transpose
+        return _Form("solve_triangular", op.transpose, lower, op.unit_diagonal)
+    if isinstance(op, CholeskySolve):
+        return _Form("cho_solve", not op.lower)
+    # Exactly these: others of their classes compute something else.
+    forms: dict[type[Op], _Form] = {
+        Solve: _Form("solve"),
+        SemidefiniteSolve: _Form("solve_semidefinite", transposed=True),  # which triangle is read
+        Inverse: _Form("inv"),
+        SignLogDeterminant: _Form("slogdet"),
+        Determinant: _Form("det"),
+    }
+    return forms.get(type(op))
+
+
+def unrolled_system(
+    op: Op, dtype: str, shapes: Sequence[Sequence[int]], strides: Sequence[Sequence[int]], count: int
+) -> UnrolledSystem | None:
+    """The code of an op for matrices that are small enough; None of others, and of other ops.
+
+    Parameters
+    ----------
+    dtype
+        Of all operands and results.
+    shapes, strides
+        Of the last axes of each operand and each result, strides in elements; numbers have none.
+    count
+        How many matrices a call has.
+    """
+    form = _form(op)
+    if form is None or dtype not in ("float32", "float64") or len(shapes[0]) != 2:
+        return None
+    order, columns = shapes[0][0], 0
+    if form.name.startswith(("solve", "cho_solve")):
+        if len(shapes[1]) != 2 or shapes[1][0] != order:
+            return None
+        columns = shapes[1][1]
+    if shapes[0][1] != order or not order or any(0 in shape for shape in shapes):
+        return None
+    if form.operations(order, columns if form.name != "inv" else order) > MOST_OPERATIONS:
+        return None
+    pairs = [(down, across) for down, across in (one if one else (1, 1) for one in strides)]
+    turned = (0, 1) if form.name == "cholesky" else (0,)
+    if form.transposed:
+        pairs = [pair[::-1] if place in turned else pair for place, pair in enumerate(pairs)]
+    return UnrolledSystem(
+        form.name,
+        dtype,
+        order,
+        columns,
+        tuple(pairs),
+        form.lower,
+        form.unit_diagonal,
+        LANES if count >= LANES and form.name != "solve_triangular" else 1,
+    )
+
+
+def small_results(op: Op, operands: Sequence[Any]) -> tuple[Array, ...] | None:
+    """The results of an op on small matrices, or on batches of them, as the op itself would give them.
+
+    None where it has to compute them: for other ops and larger matrices, and for what it may refuse.
+    """
+    first = operands[0]
+    shapes = tuple(one.shape for one in operands)
+    if (
+        first.ndim < 2
+        or first.shape[-1] > MOST_OPERATIONS
+        or any(one.dtype != first.dtype for one in operands)
+    ):
+        return None
+    plan = _plan(op, first.dtype, shapes, tuple(one.strides for one in operands))
+    if plan is None:
+        return None
+    function, results, starts, count, steps = plan
+    made = [np.empty(shape, first.dtype) for shape in results]
+    places = [one.ctypes.data for one in (*operands, *made)]
+    for start in starts:
+        if function(*(place + step for place, step in zip(places, start, strict=True)), count, *steps):
+            return None
+    return tuple(made)
+
+
+_Plan = tuple[Any, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], int, tuple[int, ...]]
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(
+    op: Op, dtype: np.dtype[Any], shapes: tuple[tuple[int, ...], ...], strides: tuple[tuple[int, ...], ...]
+) -> _Plan | None:
+    """A function; the shapes of results; bytes from the first elements to where it is called; and the number
+    of matrices and the bytes from one to the next, of each operand and result."""
+    width = dtype.itemsize
+    if _form(op) is None or any(step % width for steps in strides for step in steps):
+        return None
+    try:
+        batch = np.broadcast_shapes(*(shape[:-2] for shape in shapes))
+    except ValueError:
+        return None
+    last = [shape[-2:] for shape in shapes]
+    numbers = isinstance(op, SignLogDeterminant | Determinant)
+    result = () if numbers else last[-1]
+    results = [(*batch, *result)] * (2 if isinstance(op, SignLogDeterminant) else 1)
+    dense = [tuple(width * prod(shape[axis + 1 :]) for axis in range(len(shape))) for shape in results]
+    every = [
+        *(_stretched(shape, steps, batch) for shape, steps in zip(shapes, strides, strict=True)),
+        *(steps[: len(batch)] for steps in dense),
+    ]
+    sizes, *axes = collapsed(batch, *every)
+    count = sizes[-1] if sizes else 1
+    elements = [*(steps[-2:] for steps in strides), *(steps[len(batch) :] for steps in dense)]
+    system = unrolled_system(
+        op,
+        dtype.name,
+        [*last, *(result for _ in results)],
+        [tuple(step // width for step in steps) for steps in elements],
+        count,
+    )
+    if system is None:
+        return None
+    number = len(every)
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * number, *[ctypes.c_int64] * (1 + number))
+    starts = tuple(
+        tuple(sum(index * step for index, step in zip(place, one, strict=False)) for one in axes)
+        for place in np.ndindex(*sizes[:-1])
+    )
+    steps = tuple(one[-1] if one else 0 for one in axes)
+    return function(system.address()), tuple(results), starts, count, steps
+
+
+def _stretched(shape: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> tuple[int, ...]:
+    """Bytes along the axes of a batch, of an operand that is broadcast to it."""
+    own = [0 if size == 1 else step for size, step in zip(shape[:-2], strides, strict=False)]
+    return (*[0] * (len(batch) - len(own)), *own)
