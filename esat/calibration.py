@@ -173,6 +173,7 @@ class _Bench:
                 1.0, fmean(self.single_op(op, "float64") / flops for op, flops in transcendental) / plain
             ),
             reduction_rate=self.reduction(bandwidths[0]),
+            row=self.row(),
             transposed_rate=self.transposed(),
             gather_rate=indexed[0],
             scatter_rate=indexed[1],
@@ -266,6 +267,13 @@ class _Bench:
         large, small = (partial(function, self.values(n, n)) for n in (128, 2))
         reading = 8.0 * 128.0**2 / bandwidth
         return 128.0**2 / beyond(_seconds_beyond(large, small), reading)
+
+    def row(self) -> float:
+        """Seconds that a row takes in row sums, whatever its length."""
+        x = matrix("x")
+        function = _compiled([x], reduce(SUM, x, 1))
+        many, few = (partial(function, self.values(rows, 8)) for rows in (1024, 2))
+        return _seconds_beyond(many, few) / 1022.0
 
     def transposed(self) -> float:
         """Elements a second of reading an operand against its order, beside one in order."""

@@ -30,6 +30,8 @@ class MachineProfile(StoredProfile):
         flops that their records state.
     reduction_rate
         Elements a second that a kernel sums, in float64.
+    row
+        Seconds that a kernel which reduces along rows takes for each row, whatever its length.
     transposed_rate
         Elements a second read against their order in memory.
     gather_rate, scatter_rate
@@ -67,12 +69,13 @@ class MachineProfile(StoredProfile):
     """
 
     kind: ClassVar[str] = "machine"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     element_rate: float = 7.5e10
     single_speedup: float = 2.7
     moderate: float = 1.4
     transcendental: float = 2.8
     reduction_rate: float = 6.0e10
+    row: float = 3.0e-9
     transposed_rate: float = 9.0e8
     gather_rate: float = 1.2e9
     scatter_rate: float = 1.0e9

@@ -99,6 +99,7 @@ class DeviceProfile(StoredProfile):
             element_rate=self.element_rate,
             single_speedup=self.single_speedup,
             reduction_rate=self.element_rate,
+            row=0.0,
             transposed_rate=self.transposed_rate,
             # Its library reads and writes by index arrays.
             gather_rate=0.0,

@@ -26,6 +26,7 @@ from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.group import Group
 from esat.phases.native import VIEWS, has_native_steps, is_constant
+from esat.phases.row_price import row_seconds
 
 Shapes = Mapping[Variable, tuple[int, ...]]
 """The shapes of variables, as far as they are known."""
@@ -80,6 +81,7 @@ def group_seconds(group: Group, model: CostModel, shapes: Shapes = NO_SHAPES) ->
     machine = model.machine
     moved = sum(expected_bytes(variable, shapes) for variable in (*_read_whole(group), *group.outputs))
     work = sum(_work_seconds(node, model, shapes) for node in group.nodes)
+    work += row_seconds(group, machine, lambda variable: _shape(variable, shapes))
     return machine.kernel_call + machine.kernel(work, moved / machine.bandwidth(moved))
 
 
