@@ -53,11 +53,15 @@ class CompileOptions:
         Run the loops over ``prange``, which the environment must name so, on numba's threads.
     noalias
         Names of the functions whose array arguments never overlap one another.
+    joined
+        Names of those that LLVM optimizes with the entry, and not alone before that. It may vectorise sums
+        in another order then.
     """
 
     target: Target
     parallel: bool = False
     noalias: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
 
 
 @record(frozen=True)
@@ -170,8 +174,10 @@ def _dispatcher(function: FunctionType, is_wrapped: bool, options: CompileOption
     }
     # Numba's functions for its threads are in its engine, which is for its own machine.
     is_private = not (is_wrapped or is_parallel)
-    if function.__code__.co_name in options.noalias:
-        pipeline: Any = loop_compiler(options.target, is_private)
+    name = function.__code__.co_name
+    if name in options.noalias:
+        joins = is_private and name in options.joined
+        pipeline: Any = loop_compiler(options.target, is_private, joins)
     else:
         pipeline = private_compiler(options.target) if is_private else compiler.Compiler
     return CPUDispatcher(function, targetoptions=target_options, pipeline_class=pipeline)

@@ -28,7 +28,15 @@ class _Library(LinkingLibrary):
     Functions that a kernel's entry calls are compiled in libraries of their own first, and once more with the
     entry, in which LLVM may vectorise them differently. The entry keeps to its own, as it does when it comes
     from the disk, or sums would differ by roundings between the process that compiles it and later ones.
+    Those that take long are optimized with the entry alone.
+
+    Attributes
+    ----------
+    joins
+        Whether another library is optimized with this one in it.
     """
+
+    joins = False
 
     def add_ir_module(self, ir_module: Any) -> None:
         target = library_target(self)
@@ -49,6 +57,8 @@ class _Library(LinkingLibrary):
             optimize(ll_module)
 
     def _optimize_final_module(self) -> None:
+        if self.joins:
+            return
         for function in self._final_module.functions:
             if function.linkage == _LINKED and not function.name.startswith(RUN_TIME):
                 function.linkage = "internal"
@@ -65,7 +75,7 @@ _PRIVATE: Any = _PrivateLibrary
 
 
 @functools.cache
-def loop_compiler(target: Target, is_private: bool) -> type[compiler.CompilerBase]:
+def loop_compiler(target: Target, is_private: bool, joins: bool) -> type[compiler.CompilerBase]:
     """Numba's compiler for loops over arrays that do not overlap, which LLVM is told.
 
     Parameters
@@ -74,6 +84,8 @@ def loop_compiler(target: Target, is_private: bool) -> type[compiler.CompilerBas
         What the code is for.
     is_private
         Whether the code stays out of numba's engine, which is for numba's own machine only.
+    joins
+        Whether the function is optimized with the one that calls it, and not alone.
     """
 
     class LoopCompiler(compiler.CompilerBase):
@@ -84,7 +96,7 @@ def loop_compiler(target: Target, is_private: bool) -> type[compiler.CompilerBas
             state.targetctx = LoopContext(state.targetctx, state.typingctx, target if is_private else None)
             library = _PRIVATE if is_private else _LIBRARY
             state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-            state.library.target = target
+            state.library.target, state.library.joins = target, joins
             if not is_private:
                 state.library.enable_object_caching()
             return [loop_passes(state)]

@@ -12,6 +12,7 @@ from numba.core.registry import cpu_target
 
 from esat.codegen.ground.llvm_machine import TargetCodegen
 from esat.codegen.ground.target import Target
+from esat.codegen.vector_math.linking import LinkingLibrary
 
 _CodeLibrary: Any = JITCodeLibrary
 _Context: Any = CPUContext
@@ -62,7 +63,11 @@ class PrivateContext(CPUContext):
         return [].append
 
 
-_LIBRARY: Any = PrivateLibrary  # whose constructor numba does not annotate
+class _LinkingPrivateLibrary(PrivateLibrary, LinkingLibrary):
+    """The same, which links the formulas that the functions it calls need."""
+
+
+_LIBRARY: Any = _LinkingPrivateLibrary  # whose constructor numba does not annotate
 
 
 @functools.cache

@@ -114,7 +114,7 @@ def compile_rows(kernel: RowsKernel, count: int | None, target: Target) -> cache
     passed = [types.Array(NUMBA_TYPES[dtype], rank, "C") for dtype, rank in (*kernel.others, *kernel.kept)]
     signature = types.void(matrix, vector, matrix, *passed, vector, word, word, word)
     printed = print_rows(kernel, count, target, comments=False)
-    options = cache.CompileOptions(target, noalias=PARTS_OF_ROWS)
+    options = cache.CompileOptions(target, noalias=PARTS_OF_ROWS, joined=PARTS_OF_ROWS)
     return cache.load_or_compile(printed.text, ROWS_ENTRY, signature, printed.environment, options)
 
 

@@ -209,7 +209,8 @@ def compile_layers(kernel: LayersKernel, target: Target) -> cache.CompiledKernel
         *(word,) * 7,
     )
     printed = print_layers(kernel, target, comments=False)
-    options = cache.CompileOptions(target, noalias=functions_of(kernel))
+    functions = functions_of(kernel)
+    options = cache.CompileOptions(target, noalias=functions, joined=functions)
     return cache.load_or_compile(printed.text, BLOCKS_ENTRY, signature, printed.environment, options)
 
 

@@ -7,6 +7,7 @@ import pytest
 from codegen.targets import HOST, host_with
 
 import esat
+from esat.codegen import cache
 from esat.codegen.matmul.row_tiles import lanes_of
 from esat.codegen.routines import routine_for
 from esat.codegen.rowwise.gemv_pair import (
@@ -20,6 +21,7 @@ from esat.codegen.rowwise.gemv_pair import (
     TILED_TO,
     RowsRoutine,
     block_of,
+    compile_rows,
     parts_of,
     rows_at_once,
 )
@@ -199,3 +201,21 @@ def test_the_source_shows_what_is_computed() -> None:
         "kernel(own_factors[: high - low], kept1[low:high], kept0[low:high], other1, other0[low:high])"
         in text
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_optimized_with_their_entry_add_up_as_those_optimized_alone_first(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, found = cache.CompileOptions, []
+    for alone in (False, True):
+        if alone:
+            monkeypatch.setattr(
+                cache, "CompileOptions", lambda target, noalias, joined: options(target, noalias=noalias)
+            )
+        compile_rows.cache_clear()
+        outputs = results(70, 37, dtype)
+        routine(dtype)(*operands(70, 37, dtype), *outputs)
+        found.append([one.tobytes() for one in outputs])
+    compile_rows.cache_clear()
+    assert found[0] == found[1]
