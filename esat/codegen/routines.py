@@ -10,17 +10,15 @@ from esat.codegen.matmul.blas import accumulating_routine, product_routine, time
 from esat.codegen.matmul.structured import Routine, structured_routine
 from esat.codegen.rowwise.gemv_pair import RowsRoutine
 from esat.codegen.rowwise.layers import Link, RowBlocksRoutine
-from esat.codegen.sparse.sparse_products import sparse_product_routine, sparse_with_product_routine
-from esat.codegen.sparse.sparse_sums import sparse_quadratic_routine, sparse_sum_routine
+from esat.codegen.sparse.sparse_pass import sparse_routine
 from esat.graph import Apply
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.structured import StructuredProduct
-from esat.ops.sparse.low_rank import SquaresAndQuadratic, UsmmProduct
-from esat.ops.sparse.products import StructuredDot, Usmm
-from esat.ops.sparse.sums import SparseBilinear, SquaresAndBilinear
+from esat.ops.sparse.passes import SparsePass
+from esat.ops.sparse.products import StructuredDot
 
 
 def routine_for(
@@ -45,12 +43,6 @@ def routine_for(
         return RowsRoutine(node.op, node.inputs[0], target, threads, multiply)
     if isinstance(node.op, RowBlocks):
         return RowBlocksRoutine(node.op, node.inputs[0].tensor_type.dtype, target, threads, link)
-    if isinstance(node.op, StructuredDot | Usmm):
-        return sparse_product_routine(node.op, node.outputs[0].tensor_type.dtype, target, threads)
-    if isinstance(node.op, UsmmProduct):
-        return sparse_with_product_routine(node.outputs[0].tensor_type.dtype, target, threads)
-    if isinstance(node.op, SquaresAndQuadratic):
-        return sparse_quadratic_routine(node.outputs[0].tensor_type.dtype, target, threads)
-    if isinstance(node.op, SparseBilinear | SquaresAndBilinear):
-        return sparse_sum_routine(node.op, node.outputs[0].tensor_type.dtype, target, threads)
+    if isinstance(node.op, StructuredDot | SparsePass):
+        return sparse_routine(node.op, node.outputs[0].tensor_type.dtype, target, threads)
     return product_routine(node, threads, target) if isinstance(node.op, MatMul) else None

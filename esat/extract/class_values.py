@@ -17,6 +17,7 @@ from esat.extract.arrays import EGraphArrays
 from esat.extract.nary import Shape, broadcast_shape
 from esat.extract.value import UNKNOWN_SIZE, Value
 from esat.ops.linalg.structured import PRODUCTS
+from esat.ops.sparse.passes import PASSES
 from esat.rules.macros import permutation_axes
 
 Hints = Mapping[tuple[int, int], float]
@@ -30,6 +31,14 @@ def _stored(shape: Shape) -> Shape:
     return shape[2:] or (1.0,)
 
 
+def _usmm_shape(shapes: Sequence[Shape], attributes: Sequence[int | float]) -> Shape:
+    return _matmul_shape(shapes[1][:2], shapes[2], 2)
+
+
+def _sum_shape(shapes: Sequence[Shape], attributes: Sequence[int | float]) -> Shape:
+    return ()
+
+
 _SPARSE: Mapping[str, Callable[[Sequence[Shape], Sequence[int | float]], Shape]] = {
     "StoredValues": lambda shapes, _: _stored(shapes[0]),
     "DenseAt": lambda shapes, _: _stored(shapes[0]),
@@ -40,11 +49,7 @@ _SPARSE: Mapping[str, Callable[[Sequence[Shape], Sequence[int | float]], Shape]]
     "SparseTranspose": lambda shapes, _: (*shapes[0][1::-1], *shapes[0][2:]),
     "SparseSum": lambda shapes, attributes: shapes[0][:2][1 - int(attributes[0]) :][:1],
     "StructuredDot": lambda shapes, _: _matmul_shape(shapes[0][:2], shapes[1], 2),
-    "Usmm": lambda shapes, _: _matmul_shape(shapes[1][:2], shapes[2], 2),
-    "UsmmProduct": lambda shapes, _: _matmul_shape(shapes[1][:2], shapes[2], 2),
-    "SparseBilinear": lambda _shapes, _: (),
-    "SquaresAndBilinear": lambda _shapes, _: (),
-    "SquaresAndQuadratic": lambda _shapes, _: (),
+    **{op.constructor: _sum_shape if op.is_number else _usmm_shape for op in PASSES},
 }
 """Shapes of results, where that of a sparse matrix is rows, columns and the number of stored values."""
 

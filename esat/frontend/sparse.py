@@ -20,12 +20,12 @@ from esat.graph.variables import Constant, SharedVariable, Variable
 from esat.ops.contraction import swap_last_axes
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.reduction import SUM, reduce
+from esat.ops.sparse.passes import USMM
 from esat.ops.sparse.products import (
     SAMPLED_VALUES,
     SPARSE_ADD,
     SPARSE_PRODUCT,
     STRUCTURED_DOT,
-    USMM,
     SparseSum,
 )
 from esat.ops.sparse.record import as_sparse, sparse_constant, sparse_type

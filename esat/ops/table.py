@@ -28,8 +28,8 @@ from esat.ops.linalg.solve import SOLVE
 from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import LOG_SOFTMAX, SOFTMAX
 from esat.ops.reduction import REDUCERS, Reduction
-from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
-from esat.ops.sparse.products import SAMPLED_VALUES, STRUCTURED_DOT, USMM, SparseSum
+from esat.ops.sparse.passes import PASSES
+from esat.ops.sparse.products import SAMPLED_VALUES, STRUCTURED_DOT, SparseSum
 from esat.ops.sparse.record import SparseOp
 from esat.ops.sparse.structure import (
     DENSE_AT,
@@ -39,7 +39,6 @@ from esat.ops.sparse.structure import (
     VALUES_AT,
     WITH_VALUES,
 )
-from esat.ops.sparse.sums import SPARSE_BILINEAR, SQUARES_AND_BILINEAR
 
 ELEMENTWISE: tuple[Elementwise, ...] = (
     *arithmetic.OPS,
@@ -81,11 +80,7 @@ SPARSE: tuple[SparseOp, ...] = (
     SPARSE_TRANSPOSE,
     STRUCTURED_DOT,
     SAMPLED_VALUES,
-    USMM,
-    SPARSE_BILINEAR,
-    SQUARES_AND_BILINEAR,
-    USMM_PRODUCT,
-    SQUARES_AND_QUADRATIC,
+    *PASSES,
     SparseSum(),
 )
 """Ops on sparse matrices that rules speak of; of sums along an axis, the first."""

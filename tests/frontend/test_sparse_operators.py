@@ -156,7 +156,7 @@ def test_the_low_rank_gradient_written_with_operators_never_makes_the_matrix_den
     wanted = (first @ second.T - value.toarray()) @ second + 0.1 * first
     np.testing.assert_allclose(function(value, first, second), wanted)
     ops = [node.op.name for step in function.steps for node in step.nodes]
-    assert "usmm_product" in ops
+    assert "usmm_shifted_product" in ops
     assert "dense_from_sparse" not in ops
 
 

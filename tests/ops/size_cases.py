@@ -20,9 +20,14 @@ from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import SemidefiniteSolve
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
-from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
+from esat.ops.sparse.passes import (
+    SPARSE_BILINEAR,
+    SQUARES_AND_BILINEAR,
+    SQUARES_AND_QUADRATIC,
+    USMM_PRODUCT,
+    USMM_SHIFTED_PRODUCT,
+)
 from esat.ops.sparse.structure import DENSE_AT, VALUES_AT
-from esat.ops.sparse.sums import SPARSE_BILINEAR, SQUARES_AND_BILINEAR
 
 MATRICES = [(0, 3), (3, 0), (0, 0), (1, 1), (1, 4), (2, 3)]
 FILLED = [(1, 1), (1, 4), (3, 1), (2, 3)]
@@ -381,7 +386,11 @@ SPARSE = {
         lambda s, x: np.sum(s.data**2) + 0.5 * np.sum(x * (s @ (x.T @ x))) + np.sum(x * (x @ (x.T @ x))),
     ),
     "usmm and product": (
-        lambda s, x: USMM_PRODUCT(esat.constant(0.5), s, x.T @ x, x, x.T @ x, esat.constant(0.25)),
+        lambda s, x: USMM_PRODUCT(esat.constant(0.5), s, x.T @ x, x, x.T @ x),
+        lambda s, x: 0.5 * (s @ (x.T @ x)) + x @ (x.T @ x),
+    ),
+    "usmm and shifted product": (
+        lambda s, x: USMM_SHIFTED_PRODUCT(esat.constant(0.5), s, x.T @ x, x, x.T @ x, esat.constant(0.25)),
         lambda s, x: 0.5 * (s @ (x.T @ x)) + x @ (x.T @ x) + 0.25 * x,
     ),
     "usmm": (lambda s, x: esat.sparse.usmm(2.0, s, x.T @ x, x), lambda s, x: 2.0 * (s @ (x.T @ x)) + x),

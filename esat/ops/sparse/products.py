@@ -16,7 +16,6 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.cast import cast
 from esat.ops.contraction import swap_last_axes
 from esat.ops.dimshuffle import dimshuffle
-from esat.ops.reduction import SUM, reduce
 from esat.ops.sparse.record import (
     WITH_DENSE,
     Kind,
@@ -81,17 +80,29 @@ class StructuredDot(ProductOp):
     name: str = field(default="structured_dot", init=False)
     constructor: str = field(default="StructuredDot", init=False)
     typing: str = field(default="product", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", 2)
+    kinds: tuple[Kind, ...] = field(default=("sparse", 2), init=False)
+    operands: ClassVar[tuple[str, ...]] = ("sparse", "dense")
+    formula: ClassVar[str] = "sparse @ dense"
+    is_number: ClassVar[bool] = False
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         left, right = sparse_type(self.name, inputs[0]), dense_type(self.name, inputs[1], 2)
         match(self.name, [left, right], (left.shape[1], right.shape[0]))
         return (TensorType(left.dtype, shape=(left.shape[0], right.shape[1])),)
 
+    def check_sizes(self, left: Any, right: Any) -> None:
+        """Raise ShapeError unless the sizes of run-time operands fit."""
+        self.refuse([left, right], left.shape[1] == right.shape[0])
+
     def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         left, right = inputs
-        self.refuse(inputs, left.shape[1] == right.shape[0])
-        return (np.asarray(left @ right),)
+        self.check_sizes(left, right)
+        return (self.computed(inputs),)
+
+    def computed(self, inputs: Sequence[Any]) -> Any:
+        """The product of operands whose sizes fit."""
+        left, right = inputs
+        return np.asarray(left @ right)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
         (cotangent,) = cotangents
@@ -121,7 +132,7 @@ class SampledValues(ProductOp):
     name: str = field(default="sampled_values", init=False)
     constructor: str = field(default="SampledValues", init=False)
     typing: str = field(default="stored", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", 2, 2)
+    kinds: tuple[Kind, ...] = field(default=("sparse", 2, 2), init=False)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         return (inputs[0], *common(self.name, inputs[1:]))
@@ -241,7 +252,7 @@ class SparseSum(SparseOp):
     name: str = field(default="sparse_sum", init=False)
     constructor: str = field(default="SparseSum", init=False)
     typing: str = field(default="sparse_sum", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = ("sparse",)
+    kinds: tuple[Kind, ...] = field(default=("sparse",), init=False)
 
     def properties(self) -> tuple[object, ...]:
         return (self.axis,)
@@ -269,60 +280,7 @@ class SparseSum(SparseOp):
         return f"{self.name}{{{self.axis}}}"
 
 
-@record(frozen=True, eq=False, repr=False)
-class Usmm(ProductOp):
-    """``alpha * (sparse @ dense) + z`` for a scalar ``alpha`` and a dense ``z``: ``(alpha, x, y, z)``."""
-
-    name: str = field(default="usmm", init=False)
-    constructor: str = field(default="Usmm", init=False)
-    typing: str = field(default="usmm", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = (0, "sparse", 2, 2)
-
-    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
-        alpha, sparse, dense, added = inputs
-        dense_type(self.name, alpha, 0)
-        added_type = dense_type(self.name, added, 2)
-        (result,) = STRUCTURED_DOT.infer_types([sparse, dense])
-        assert isinstance(result, TensorType)
-        types = [variable.type for variable in inputs]
-        match(self.name, types, *zip(result.shape, added_type.shape, strict=True))
-        sizes = zip(result.shape, added_type.shape, strict=True)
-        return (result.with_shape(tuple(a if a is not None else b for a, b in sizes)),)
-
-    def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        alpha, sparse, dense, added = inputs
-        fits = sparse.shape[1] == dense.shape[0] and added.shape == (sparse.shape[0], dense.shape[1])
-        self.refuse(inputs, fits)
-        product = np.asarray(sparse @ dense)
-        product *= alpha
-        product += added
-        return (product,)
-
-    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
-        (cotangent,) = cotangents
-        if cotangent is None:
-            return [None] * 4
-        alpha, sparse, dense, _ = node.inputs
-        scaled = cotangent * alpha
-        return [
-            reduce(SUM, cotangent * STRUCTURED_DOT(sparse, dense)),
-            SAMPLED_VALUES(sparse, scaled, swap_last_axes(dense)),
-            STRUCTURED_DOT(SPARSE_TRANSPOSE(sparse), scaled),
-            cotangent,
-        ]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        general = SparseOp.work(self, inputs, outputs, itemsizes)
-        # What is added is read in passing, as by the fused sum that would stand there instead.
-        added = itemsizes[3] * float(np.prod(inputs[3], dtype=np.float64))
-        flops = 2.0 * count(inputs[1]) * inputs[2][1]
-        return replace(general, flops=flops, bytes=general.bytes - added, share=WITH_DENSE)
-
-
 STRUCTURED_DOT = StructuredDot()
 SAMPLED_VALUES = SampledValues()
 SPARSE_PRODUCT = SparseProduct()
 SPARSE_ADD = SparseAdd()
-USMM = Usmm()

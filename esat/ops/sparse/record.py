@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class SparseOp(Op):
         What the operands are, for an op that rules speak of; empty for others.
     """
 
-    kinds: ClassVar[tuple[Kind, ...]] = ()
+    kinds: tuple[Kind, ...] = field(default=(), init=False)
 
     family: Family = field(default=Family.SPARSE, init=False)
     host_only = "sparse matrices are SciPy's"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class StoredValues(SparseOp):
     name: str = field(default="stored_values", init=False)
     constructor: str = field(default="StoredValues", init=False)
     typing: str = field(default="stored", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = ("sparse",)
+    kinds: tuple[Kind, ...] = field(default=("sparse",), init=False)
     view_map = MappingProxyType({0: (0,)})
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
@@ -56,7 +56,7 @@ class WithValues(SparseOp):
     name: str = field(default="with_values", init=False)
     constructor: str = field(default="WithValues", init=False)
     typing: str = field(default="structure", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", 1)
+    kinds: tuple[Kind, ...] = field(default=("sparse", 1), init=False)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         values = dense_type(self.name, inputs[1], 1)
@@ -80,7 +80,7 @@ class DenseFromSparse(SparseOp):
     name: str = field(default="dense_from_sparse", init=False)
     constructor: str = field(default="DenseFromSparse", init=False)
     typing: str = field(default="same", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = ("sparse",)
+    kinds: tuple[Kind, ...] = field(default=("sparse",), init=False)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (sparse_type(self.name, inputs[0]).dense,)
@@ -139,7 +139,7 @@ class DenseAt(SparseOp):
     name: str = field(default="dense_at", init=False)
     constructor: str = field(default="DenseAt", init=False)
     typing: str = field(default="stored", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", 2)
+    kinds: tuple[Kind, ...] = field(default=("sparse", 2), init=False)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         pattern = sparse_type(self.name, inputs[0])
@@ -179,7 +179,7 @@ class ValuesAt(SparseOp):
     name: str = field(default="values_at", init=False)
     constructor: str = field(default="ValuesAt", init=False)
     typing: str = field(default="stored", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = ("sparse", "sparse")
+    kinds: tuple[Kind, ...] = field(default=("sparse", "sparse"), init=False)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         pattern, source = (sparse_type(self.name, variable) for variable in inputs)
@@ -317,7 +317,7 @@ class SparseTranspose(SparseOp):
     name: str = field(default="sparse_transpose", init=False)
     constructor: str = field(default="SparseTranspose", init=False)
     typing: str = field(default="transpose", init=False)
-    kinds: ClassVar[tuple[Kind, ...]] = ("sparse",)
+    kinds: tuple[Kind, ...] = field(default=("sparse",), init=False)
     view_map = MappingProxyType({0: (0,)})
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:

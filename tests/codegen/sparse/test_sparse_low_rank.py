@@ -11,10 +11,9 @@ from codegen.targets import HOST
 
 from esat.codegen.sparse import sparse_calls
 from esat.codegen.sparse.sparse_calls import LEAST_WORK, WIDEST
-from esat.codegen.sparse.sparse_products import sparse_with_product_routine
-from esat.codegen.sparse.sparse_sums import ROWS, sparse_quadratic_routine
+from esat.codegen.sparse.sparse_pass import ROWS, sparse_routine
 from esat.errors import ShapeError
-from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
+from esat.ops.sparse.passes import SQUARES_AND_QUADRATIC, USMM_PRODUCT, USMM_SHIFTED_PRODUCT
 
 GENERATOR = np.random.default_rng(5)
 SHAPE = (301, 200)
@@ -34,15 +33,17 @@ def operands(width: int, dtype: str = "float64", rows: int = SHAPE[0]) -> list[A
 def product_of(matrix: Any, others: list[Any], beta: float, threads: int | None = 1) -> Any:
     dtype = matrix.dtype.name
     output = np.full((matrix.shape[0], others[0].shape[1]), np.nan, dtype)
-    scales = np.array(-2.0, dtype), np.array(beta, dtype)
-    sparse_with_product_routine(dtype, HOST, threads)(scales[0], matrix, *others, scales[1], output)
+    op, shift = (USMM_SHIFTED_PRODUCT, [np.array(beta, dtype)]) if beta else (USMM_PRODUCT, [])
+    sparse_routine(op, dtype, HOST, threads)(np.array(-2.0, dtype), matrix, *others, *shift, output)
     return output
 
 
 def sum_of(matrix: Any, others: list[Any], threads: int | None = 1, alpha: float = -2.0) -> Any:
     dtype = matrix.dtype.name
     output = np.full((), np.nan, dtype)
-    sparse_quadratic_routine(dtype, HOST, threads)(np.array(alpha, dtype), matrix, *others, output)
+    sparse_routine(SQUARES_AND_QUADRATIC, dtype, HOST, threads)(
+        np.array(alpha, dtype), matrix, *others, output
+    )
     return output
 
 
@@ -71,7 +72,7 @@ def test_kernels(width: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert round(0.3 * SHAPE[0] * SHAPE[1]) * width >= LEAST_WORK
     monkeypatch.setattr(np, "matmul", refused)
     for op in (USMM_PRODUCT, SQUARES_AND_QUADRATIC):
-        monkeypatch.setattr(type(op), "perform", refused)
+        monkeypatch.setattr(type(op), "computed", refused)
     check(stored("csr", dtype), operands(width, dtype))
 
 

@@ -13,9 +13,10 @@ import esat
 from esat import sparse
 from esat.codegen.sparse import sparse_calls
 from esat.codegen.sparse.sparse_calls import LEAST_WORK, WIDEST
-from esat.codegen.sparse.sparse_products import sparse_product_routine
+from esat.codegen.sparse.sparse_pass import sparse_routine
 from esat.errors import ShapeError
-from esat.ops.sparse.products import STRUCTURED_DOT, USMM
+from esat.ops.sparse.passes import USMM
+from esat.ops.sparse.products import STRUCTURED_DOT
 
 GENERATOR = np.random.default_rng(3)
 TOLERANCE = {"float32": 1e-4, "float64": 1e-12}
@@ -45,10 +46,10 @@ def test_product_and_its_addition(
     wanted = matrix @ dense
     assert matrix.nnz * width >= LEAST_WORK
     for op in (STRUCTURED_DOT, USMM):
-        monkeypatch.setattr(type(op), "perform", refused)
-    sparse_product_routine(STRUCTURED_DOT, dtype, HOST, 1)(matrix, dense, output)
+        monkeypatch.setattr(type(op), "computed", refused)
+    sparse_routine(STRUCTURED_DOT, dtype, HOST, 1)(matrix, dense, output)
     np.testing.assert_allclose(output, wanted, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
-    sparse_product_routine(USMM, dtype, HOST, 1)(np.array(-2.0, dtype), matrix, dense, added, output)
+    sparse_routine(USMM, dtype, HOST, 1)(np.array(-2.0, dtype), matrix, dense, added, output)
     np.testing.assert_allclose(output, added - 2 * wanted, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
@@ -58,7 +59,7 @@ def test_product_and_its_addition(
 def test_all_others_by_scipy(width: int, density: float, dtype: str) -> None:
     matrix, dense = stored("csr", dtype, density=density), (10 * numbers(200, width)).astype(dtype)
     output = np.empty((300, width), dtype)
-    sparse_product_routine(STRUCTURED_DOT, dtype, HOST, 1)(matrix, dense, output)
+    sparse_routine(STRUCTURED_DOT, dtype, HOST, 1)(matrix, dense, output)
     np.testing.assert_allclose(output, matrix @ dense, rtol=1e-12, atol=1e-12)
 
 
@@ -66,7 +67,7 @@ def test_places_of_64_bits_and_operands_of_any_layout() -> None:
     matrix, dense = stored("csr", "float64"), np.asfortranarray(numbers(200, 10))
     matrix.indptr, matrix.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
     output = np.empty((300, 10))
-    sparse_product_routine(STRUCTURED_DOT, "float64", HOST, 1)(matrix, dense, output)
+    sparse_routine(STRUCTURED_DOT, "float64", HOST, 1)(matrix, dense, output)
     np.testing.assert_allclose(output, matrix @ dense, rtol=1e-12, atol=1e-12)
 
 
@@ -74,7 +75,7 @@ def test_what_is_not_finite_is_multiplied_where_it_is_stored() -> None:
     matrix, dense = stored("csr", "float64", (400, 400)), numbers(400, 9)
     dense[3, 4], dense[5, 6] = np.inf, np.nan
     output = np.empty((400, 9))
-    sparse_product_routine(STRUCTURED_DOT, "float64", HOST, 1)(matrix, dense, output)
+    sparse_routine(STRUCTURED_DOT, "float64", HOST, 1)(matrix, dense, output)
     np.testing.assert_allclose(output, matrix @ dense, rtol=1e-12, atol=1e-12)
 
 
@@ -83,14 +84,14 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix, dense = stored("csr", "float64", (3001, 200)), numbers(200, 10)
     results = [np.empty((3001, 10)) for _ in range(3)]
     for threads, output in enumerate(results, 1):
-        sparse_product_routine(STRUCTURED_DOT, "float64", HOST, threads)(matrix, dense, output)
+        sparse_routine(STRUCTURED_DOT, "float64", HOST, threads)(matrix, dense, output)
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
 
 
 def test_sizes_that_do_not_fit() -> None:
     with pytest.raises(ShapeError, match="structured_dot"):
-        sparse_product_routine(STRUCTURED_DOT, "float64", HOST, 1)(
+        sparse_routine(STRUCTURED_DOT, "float64", HOST, 1)(
             stored("csr", "float64"), numbers(201, 5), np.empty((300, 5))
         )
 
@@ -104,7 +105,7 @@ def test_compiled_programs_use_the_kernels(format: str, monkeypatch: pytest.Monk
     matrix, dense, added = stored(format, "float64"), numbers(200, 10), numbers(300, 10)
     wanted = matrix @ dense
     for op in (STRUCTURED_DOT, USMM):
-        monkeypatch.setattr(type(op), "perform", refused)
+        monkeypatch.setattr(type(op), "computed", refused)
     for _ in range(2):
         plain, scaled = function(matrix, dense, added, 1.5)
         np.testing.assert_allclose(plain, wanted, rtol=1e-12, atol=1e-12)

@@ -11,9 +11,9 @@ from codegen.targets import HOST
 
 from esat.codegen.sparse import sparse_calls
 from esat.codegen.sparse.sparse_calls import LEAST_WORK, WIDEST
-from esat.codegen.sparse.sparse_sums import ROWS, sparse_sum_routine
+from esat.codegen.sparse.sparse_pass import ROWS, sparse_routine
 from esat.errors import ShapeError
-from esat.ops.sparse.sums import SPARSE_BILINEAR, SQUARES_AND_BILINEAR
+from esat.ops.sparse.passes import SPARSE_BILINEAR, SQUARES_AND_BILINEAR
 
 GENERATOR = np.random.default_rng(4)
 
@@ -45,9 +45,9 @@ def check(format: str, dtype: str, width: int, threads: int | None = 1, density:
     results = []
     wanted = by_numpy(-2.0, matrix, dense, other)
     output = np.full((), np.nan, dtype)
-    sparse_sum_routine(SPARSE_BILINEAR, dtype, HOST, threads)(matrix, dense, other, output)
+    sparse_routine(SPARSE_BILINEAR, dtype, HOST, threads)(matrix, dense, other, output)
     results.append(float(output))
-    sparse_sum_routine(SQUARES_AND_BILINEAR, dtype, HOST, threads)(
+    sparse_routine(SQUARES_AND_BILINEAR, dtype, HOST, threads)(
         np.array(-2.0, dtype), matrix, dense, other, output
     )
     results.append(float(output))
@@ -61,7 +61,7 @@ def check(format: str, dtype: str, width: int, threads: int | None = 1, density:
 def test_sums(format: str, dtype: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert round(0.3 * 301 * 200) * width >= LEAST_WORK
     for op in (SPARSE_BILINEAR, SQUARES_AND_BILINEAR):
-        monkeypatch.setattr(type(op), "perform", refused)
+        monkeypatch.setattr(type(op), "computed", refused)
     check(format, dtype, width)
 
 
@@ -79,7 +79,7 @@ def test_threads_do_not_change_a_bit(format: str, monkeypatch: pytest.MonkeyPatc
     other = numbers(40 * ROWS + 1, 6, dtype="float32")
     results = []
     for threads in (1, 2, 3):
-        routine = sparse_sum_routine(SQUARES_AND_BILINEAR, "float32", HOST, threads)
+        routine = sparse_routine(SQUARES_AND_BILINEAR, "float32", HOST, threads)
         for _ in range(4):  # in several threads first, then in one
             output = np.empty((), "float32")
             routine(np.float32(0.5), matrix, dense, other, output)
@@ -96,7 +96,7 @@ def test_what_is_not_stored_counts_as_nothing() -> None:
     other[7] = np.inf
     for one in (matrix, matrix.tocsc()):
         output = np.empty(())
-        sparse_sum_routine(SPARSE_BILINEAR, "float64", HOST, 1)(one, dense, other, output)
+        sparse_routine(SPARSE_BILINEAR, "float64", HOST, 1)(one, dense, other, output)
         np.testing.assert_allclose(output, wanted, rtol=1e-10)
         np.testing.assert_allclose(SPARSE_BILINEAR.perform([one, dense, other])[0], wanted, rtol=1e-10)
 
@@ -106,7 +106,7 @@ def test_places_of_64_bits_and_operands_of_any_layout() -> None:
     matrix.indptr, matrix.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
     other = numbers(602, 10)[::2]
     output = np.empty(())
-    sparse_sum_routine(SPARSE_BILINEAR, "float64", HOST, 1)(matrix, dense, other, output)
+    sparse_routine(SPARSE_BILINEAR, "float64", HOST, 1)(matrix, dense, other, output)
     np.testing.assert_allclose(output, np.sum(other * (matrix @ dense)), rtol=1e-10)
 
 
@@ -114,12 +114,12 @@ def test_many_sums_in_single_precision_are_accurate() -> None:
     matrix = stored("csr", "float32", (30_000, 40), 0.5)
     dense, other = np.ones((40, 3), "float32"), np.ones((30_000, 3), "float32")
     output = np.empty((), "float32")
-    sparse_sum_routine(SPARSE_BILINEAR, "float32", HOST, 1)(matrix, dense, other, output)
+    sparse_routine(SPARSE_BILINEAR, "float32", HOST, 1)(matrix, dense, other, output)
     np.testing.assert_allclose(output, 3 * np.sum(matrix.data, dtype=np.float64), rtol=1e-6)
 
 
 def test_sizes_that_do_not_fit() -> None:
     with pytest.raises(ShapeError, match="sparse_bilinear"):
-        sparse_sum_routine(SPARSE_BILINEAR, "float64", HOST, 1)(
+        sparse_routine(SPARSE_BILINEAR, "float64", HOST, 1)(
             stored("csr", "float64"), numbers(200, 5), numbers(300, 5), np.empty(())
         )

@@ -10,11 +10,16 @@ from esat.errors import AxisError, DtypeError, GradientError, ShapeError
 from esat.graph.folding import fold
 from esat.graph.op import Family
 from esat.graph.sparse_type import SparseType
-from esat.ops.sparse.low_rank import SQUARES_AND_QUADRATIC, USMM_PRODUCT
+from esat.ops.sparse.passes import (
+    SPARSE_BILINEAR,
+    SQUARES_AND_BILINEAR,
+    SQUARES_AND_QUADRATIC,
+    USMM_PRODUCT,
+    USMM_SHIFTED_PRODUCT,
+)
 from esat.ops.sparse.record import places
 from esat.ops.sparse.sampling import LEAST_PLACES
 from esat.ops.sparse.structure import VALUES_AT
-from esat.ops.sparse.sums import SPARSE_BILINEAR, SQUARES_AND_BILINEAR
 
 RNG = np.random.default_rng(8)
 DTYPES = ("float32", "float64", "complex128", "int32", "bool")
@@ -128,9 +133,9 @@ def test_products_at_chosen_places(format):
         SQUARES_AND_QUADRATIC(esat.constant(-2.0), *operands, esat.constant(square)),
         np.sum(x**2) - 2 * total + np.sum(z * (z @ square)),
     )
-    for beta in (0.0, 0.5):
-        found = USMM_PRODUCT(esat.constant(-2.0), *operands, esat.constant(square), esat.constant(beta))
-        same(found, -2 * (x @ y) + z @ square + beta * z)
+    operands = (esat.constant(-2.0), *operands, esat.constant(square))
+    same(USMM_PRODUCT(*operands), -2 * (x @ y) + z @ square)
+    same(USMM_SHIFTED_PRODUCT(*operands, esat.constant(0.5)), -2 * (x @ y) + z @ square + 0.5 * z)
 
 
 @formats
@@ -173,8 +178,9 @@ def test_gradients(format):
     esat.verify_grad(
         lambda a, v, y, z, s: SQUARES_AND_QUADRATIC(a, make(v), y, z, s), [np.array(0.5), *sums, square]
     )
+    esat.verify_grad(lambda a, v, y, z, s: USMM_PRODUCT(a, make(v), y, z, s), [np.array(0.5), *sums, square])
     esat.verify_grad(
-        lambda a, v, y, z, s, b: USMM_PRODUCT(a, make(v), y, z, s, b),
+        lambda a, v, y, z, s, b: USMM_SHIFTED_PRODUCT(a, make(v), y, z, s, b),
         [np.array(0.5), *sums, square, np.array(0.3)],
     )
     esat.verify_grad(lambda d: dense(sparse.csr_from_dense(d)) ** 2, [array(3, 2, density=1)])
