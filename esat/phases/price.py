@@ -39,6 +39,9 @@ PYTHON_SECONDS = 5.0e-6
 checks, and the way through NumPy or SciPy. Measured: 2.5 for a join, 12 for a write to a part."""
 NATIVE_SECONDS = 2.0e-8
 """Seconds that a kernel, a copy or a routine takes besides in a native function."""
+OP_SECONDS = 4.0e-9
+"""The most that one op more takes in a kernel of these ops, whatever its size: what the choice of e-nodes
+takes for it has a share of entering kernels in it."""
 
 
 def plan_seconds(steps: Sequence[Group], model: CostModel, shapes: Shapes = NO_SHAPES) -> float:
@@ -68,7 +71,7 @@ def _native_seconds(group: Group, model: CostModel, shapes: Shapes) -> float:
     elif isinstance(node.op, MatMul):
         entered = machine.matrix_call
     else:
-        entered = 0.0 if _is_product(node) else machine.library_call
+        entered = 0.0 if isinstance(node.op, RowsProduct | RowBlocks) else machine.library_call
     return max(group_seconds(group, model, shapes) - entered, 0.0) + NATIVE_SECONDS
 
 
@@ -93,13 +96,15 @@ def _work_seconds(node: Apply, model: CostModel, shapes: Shapes) -> float:
         against = order != sorted(order, key=int)
         return expected_value(operand, shapes).size / machine.transposed_rate if against else 0.0
     if node.op.constructor in REDUCING:
-        return machine.fused_op + model.reducing(node.op.constructor, expected_value(operand, shapes))
+        return min(machine.fused_op, OP_SECONDS) + model.reducing(
+            node.op.constructor, expected_value(operand, shapes)
+        )
     operands = [expected_value(variable, shapes) for variable in node.inputs]
     indexed = model.indexed(node.op, operands, expected_value(result, shapes))
     if indexed is not None:
         return indexed
     flops = flops_of(node.op) if node.op.family is Family.ELEMENTWISE else 1.0
-    return machine.fused_op + model.arithmetic(flops, expected_value(result, shapes))
+    return min(machine.fused_op, OP_SECONDS) + model.arithmetic(flops, expected_value(result, shapes))
 
 
 def _read_whole(group: Group) -> list[Variable]:

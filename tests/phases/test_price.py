@@ -6,6 +6,8 @@ import esat
 from esat import codegen
 from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
+from esat.ops.accumulate import AccumulateProduct
+from esat.ops.contraction import MatMul
 from esat.phases.fusion import fuse
 from esat.phases.group import Group
 from esat.phases.price import PYTHON_SECONDS, group_seconds, plan_seconds
@@ -63,3 +65,22 @@ def test_a_small_factorization_costs_its_operations_at_the_rate_of_blocks() -> N
         times.append(plan_seconds(steps(esat.linalg.cholesky(a)), MODEL) - MODEL.machine.call)
     assert 6.0e-6 < times[1] < 4.0e-5  # measured: 18 us
     assert 4.0 < times[2] / times[1] < 8.5
+
+
+def test_a_native_step_that_adds_to_a_product_pays_no_call() -> None:
+    a, b, c, d = (esat.tensor(name, shape=(3, 3)) for name in "abcd")
+    function = esat.compile(esat.Graph([a, b, c, d], [a @ b + c @ d]))
+    products = [
+        group for group in function.steps if isinstance(group.nodes[0].op, MatMul | AccumulateProduct)
+    ]
+    assert len(products) == 2
+    assert plan_seconds(function.steps, MODEL) < MODEL.machine.call + 4e-7
+
+
+def test_ops_of_a_small_kernel_take_nanoseconds() -> None:
+    x = esat.tensor("x", shape=(4,))
+    long, short = x, x
+    for step in range(20):
+        long = long * (1.5 + step) + esat.abs(long)
+    extra = plan_seconds(steps(long), MODEL) - plan_seconds(steps(short * 2.0), MODEL)
+    assert 0.0 < extra < 3e-7
