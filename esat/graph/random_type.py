@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,11 @@ from esat.records import record
 
 class RandomState(np.random.Generator):
     """A NumPy generator that can be copied. What receives one as a value copies it before drawing."""
+
+    @cached_property
+    def address(self) -> np.ndarray:
+        """Where the C interface of the bit generator is, ``bitgen_t`` of NumPy: one integer of 64 bits."""
+        return np.array([self.bit_generator.ctypes.bit_generator.value], np.int64)
 
     def copy(self) -> RandomState:
         """An independent generator that will draw the same numbers."""

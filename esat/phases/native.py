@@ -12,17 +12,20 @@ from esat.ops.contraction import MatMul
 from esat.ops.control import After, Assert, IfElse, SpecifyShape
 from esat.ops.creation import Alloc
 from esat.ops.cumulative import Cumulative
-from esat.ops.diagonal import Diagonal
+from esat.ops.diagonal import Diagonal, DiagonalOf
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.join import Join, Split
 from esat.ops.linalg.factor import LU, QR, Cholesky
+from esat.ops.linalg.functions import BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
+from esat.ops.random.distributions import Integers, NumberVariable
+from esat.ops.random.variable import RandomVariable
 from esat.ops.searching import SearchSorted
 from esat.ops.sorting import Sort
 from esat.ops.vectors import MakeVector
@@ -33,7 +36,9 @@ VIEWS: frozenset[type[Op]] = frozenset(
     {DimShuffle, Subtensor, Diagonal, Reshape, Split, SpecifyShape, Assume, After, Assert, IfElse}
 )
 """Ops whose results show their operands: in a native function they cost nothing, or nearly so."""
-COPIES: frozenset[type[Op]] = frozenset({Join, MakeVector, Alloc, SetSubtensor, IncSubtensor})
+COPIES: frozenset[type[Op]] = frozenset(
+    {Join, MakeVector, Alloc, SetSubtensor, IncSubtensor, DiagonalOf, BlockDiagonal}
+)
 """Ops that move elements."""
 ROUTINES: frozenset[type[Op]] = frozenset(
     {
@@ -41,6 +46,7 @@ ROUTINES: frozenset[type[Op]] = frozenset(
         *(Cholesky, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve),
         *(Inverse, Determinant, SignLogDeterminant),
         *(Sort, Cumulative, SearchSorted),
+        *(NumberVariable, Integers),
         *(Eigenvectors, Eigenvalues, SVD, SingularValues, QR, LU),
     }
 )
@@ -57,12 +63,18 @@ def is_constant(node: Apply) -> bool:
     )
 
 
+def has_tensors(node: Apply) -> bool:
+    """Whether operands and results are arrays; of draws in place, all but the state of the generator."""
+    first = 1 if isinstance(node.op, RandomVariable) and node.op.in_place else 0
+    return all(isinstance(one.type, TensorType) for one in (*node.inputs[first:], *node.outputs[first:]))
+
+
 def has_native_steps(steps: Sequence[Group]) -> bool:
     """Whether a program of these steps can be one native function, as far as their ops tell."""
     return all(group.kind == "kernel" or _is_native(group.nodes[0]) for group in steps)
 
 
 def _is_native(node: Apply) -> bool:
-    if not all(isinstance(one.type, TensorType) for one in (*node.inputs, *node.outputs)):
+    if not has_tensors(node):
         return False
     return isinstance(node.op, MatMul) or type(node.op) in NATIVE_OPS or is_constant(node)

@@ -13,7 +13,8 @@ from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.native_call import NativeRecipe
 from esat.codegen.threads import granted_threads, pool_address
 from esat.codegen.threads.chosen_calls import ChosenCalls
-from esat.graph import Constant, TensorType, Variable
+from esat.graph import Constant, SharedVariable, TensorType, Variable
+from esat.graph.random_type import RandomState, RandomType
 from esat.records import record
 from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
 from esat.runtime.dispatch import CallsLeft, Run, Way
@@ -105,8 +106,11 @@ def may_be_direct(program: Program) -> bool:
 
     Shared variables may be read, and updated where their new values take their places.
     """
-    leaves = (*program.graph.inputs, *program.shared)
-    if not is_available() or not all(isinstance(variable.type, TensorType) for variable in leaves):
+    states = {variable for variable in program.shared if isinstance(variable.type, RandomType)}
+    arrays = {*program.graph.inputs, *program.shared, *returned(program)} - states
+    if not is_available() or not all(isinstance(variable.type, TensorType) for variable in arrays):
+        return False
+    if not states <= program.overwritten:
         return False
     if not program.overwritten <= set(program.shared) or not program.graph.outputs:
         return False
@@ -265,10 +269,20 @@ def _with_values(
     """A native function that takes shared values after the arguments, as one of the arguments alone."""
     lock = program.lock if program.updated else nullcontext()
     values = [
-        variable.own_value if variable in program.overwritten else variable.look
+        partial(_address, variable)
+        if isinstance(variable.type, RandomType)
+        else variable.own_value
+        if variable in program.overwritten
+        else variable.look
         for variable in program.shared
     ]
     return with_values(len(program.graph.inputs), values, lock, made, otherwise)
+
+
+def _address(variable: SharedVariable) -> np.ndarray:
+    """What a native function takes for the state of a generator, which it advances."""
+    state: RandomState = variable.own_value()
+    return state.address
 
 
 def _bytes(variable: Variable, shapes: Mapping[Variable, Shape]) -> int:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from esat.codegen.native_plan import CheckStep, ChoiceStep, Place, Step
-from esat.graph import Apply, Constant, TensorType, Variable
+from esat.graph import Apply, Constant, Variable
 from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.assume import Assume
@@ -18,23 +18,26 @@ from esat.ops.contraction import MatMul
 from esat.ops.control import After, Assert, IfElse, SpecifyShape
 from esat.ops.creation import Alloc
 from esat.ops.cumulative import Cumulative
-from esat.ops.diagonal import Diagonal
+from esat.ops.diagonal import Diagonal, DiagonalOf
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.index.entries import Entry, constant_numbers, with_numbers
 from esat.ops.join import Join, Split
 from esat.ops.linalg.factor import LU, QR, Cholesky
+from esat.ops.linalg.functions import BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
+from esat.ops.random.distributions import Integers, NumberVariable
 from esat.ops.searching import SearchSorted
 from esat.ops.sorting import Sort
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape
-from esat.phases.native import is_constant
+from esat.phases.native import has_tensors, is_constant
+from esat.runtime.native_draws import drawn, drawn_integers
 from esat.runtime.native_factors import (
     eigenvectors,
     orthogonal_factors,
@@ -54,6 +57,7 @@ from esat.runtime.native_lines import running_lines, searched, sorted_lines
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native_products import product, row_blocks, rows_product
 from esat.runtime.native_systems import small_system
+from esat.runtime.native_views import NativeView
 from esat.runtime.program import Program
 
 Form: TypeAlias = Callable[[NativeMemory, Apply], list[Step]]
@@ -62,8 +66,7 @@ Form: TypeAlias = Callable[[NativeMemory, Apply], list[Step]]
 
 def form_of(program: Program, node: Apply) -> Form | None:
     """How a node that is no kernel runs in a native function; None where only Python runs it."""
-    tensors = all(isinstance(one.type, TensorType) for one in (*node.inputs, *node.outputs))
-    if not tensors:
+    if not has_tensors(node):
         return None
     if is_constant(node):
         return _known
@@ -217,6 +220,34 @@ def _filled(memory: NativeMemory, node: Apply) -> list[Step]:
     return memory.move(target, padded.stretched(target.shape), dtype)
 
 
+def _on_diagonal(memory: NativeMemory, node: Apply) -> list[Step]:
+    assert isinstance(node.op, DiagonalOf)
+    target, dtype = memory.target(node.outputs[0]), node.outputs[0].tensor_type.numpy_dtype
+    moved = memory.move(target.diagonal(node.op.offset), memory.view(node.inputs[0]), dtype)
+    return [*_zeros(memory, node, target), *moved]
+
+
+def _blocks(memory: NativeMemory, node: Apply) -> list[Step]:
+    """Blocks along the diagonal; vectors are rows."""
+    target, dtype = memory.target(node.outputs[0]), node.outputs[0].tensor_type.numpy_dtype
+    steps = _zeros(memory, node, target)
+    row = column = 0
+    for operand in node.inputs:
+        view = memory.view(operand)
+        rows, columns = view.shape
+        block = target.section(0, row, rows).section(1, column, columns)
+        steps += memory.move(block, view, dtype)
+        row, column = row + rows, column + columns
+    return steps
+
+
+def _zeros(memory: NativeMemory, node: Apply, target: NativeView) -> list[Step]:
+    dtype = node.outputs[0].tensor_type.numpy_dtype
+    zero = NativeView(memory.fixed(np.zeros(1, dtype)), (1,) * len(target.shape), (), dtype.itemsize)
+    zero = zero.reshaped(zero.shape)
+    return memory.move(target, zero.stretched(target.shape), dtype)
+
+
 def _written(memory: NativeMemory, node: Apply) -> list[Step]:
     op, (array, value, *numbers) = node.op, node.inputs
     assert isinstance(op, SetSubtensor)
@@ -259,6 +290,8 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         Join: _joined,
         MakeVector: _vector,
         Alloc: _filled,
+        DiagonalOf: _on_diagonal,
+        BlockDiagonal: _blocks,
         SetSubtensor: _written,
         IncSubtensor: _written,
         AccumulateProduct: product,
@@ -279,6 +312,8 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         SingularValues: singular_values,
         QR: orthogonal_factors,
         LU: triangular_factors,
+        NumberVariable: drawn,
+        Integers: drawn_integers,
         RowsProduct: rows_product,
         NormalProduct: rows_product,
         RowBlocks: row_blocks,

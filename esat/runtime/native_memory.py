@@ -12,6 +12,7 @@ from esat.codegen.ground.movement import AXES, can_move, collapsed
 from esat.codegen.native_plan import ArraySpecification, MoveStep, Place, Step
 from esat.codegen.threads import configured_threads
 from esat.graph import Constant, TensorType, Variable
+from esat.graph.random_type import RandomType
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.view import Reshape
 from esat.runtime.native_views import NativeView, Shape, contiguous
@@ -147,12 +148,16 @@ class NativeMemory:
         return self.shapes[variable]
 
     def specification(self, variable: Variable) -> ArraySpecification:
-        """A variable as an argument or a result."""
+        """A variable as an argument or a result; for the state of a generator, where that is."""
+        if isinstance(variable.type, RandomType):
+            return ArraySpecification(np.dtype(np.int64), (1,))
         return ArraySpecification(variable.tensor_type.numpy_dtype, self.shape(variable))
 
     def view(self, variable: Variable) -> NativeView:
         """Where the elements of a variable are."""
         known = self._views.get(variable)
+        if known is None and isinstance(variable.type, RandomType):
+            return NativeView(self._place(base_of(self.program, variable)), (1,), (1,), 8)
         if known is None:
             if not isinstance(variable.type, TensorType):
                 raise NoNativeFormError

@@ -60,6 +60,11 @@ PROGRAMS = {
     "strided kernels": ([M, N], [M[::2, ::2] + N[1::2, ::-2], esat.exp(M.T) * N.T]),
     "strided sums": ([M], [esat.sum(M[:, ::2], axis=0), esat.sum(M.T, axis=1)]),
     "diagonals": ([M], [esat.diagonal(M, 1) * 2.0, esat.diagonal(M, -2)]),
+    "on a diagonal": (
+        [X, C, K],
+        [esat.diag(X), esat.diag(X[::-1], 2), esat.diag(C, -1), esat.sum(esat.diag(K) @ esat.diag(K, 0))],
+    ),
+    "blocks": ([M, N, C], [esat.linalg.block_diag(M, N.T, M[:1]), esat.linalg.block_diag(C[None])]),
     "asserted": ([X], [esat.assert_(X, X > -9.0) * 2.0]),
     "specified": ([M], [esat.exp(esat.specify_shape(M, (4, None)))]),
     "chosen": ([B, X, Y], [esat.ifelse(B, esat.concatenate([X, Y]), esat.concatenate([Y, esat.exp(X)]))]),
