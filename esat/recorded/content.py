@@ -319,11 +319,12 @@ def _read_specification(
 
 
 def _routine_address(package: Any, name: Any) -> int:
+    from esat.codegen.matmul.looped_systems import LoopedSystem
     from esat.codegen.matmul.small_products import address_named
     from esat.codegen.matmul.unrolled_products import UnrolledProduct
     from esat.codegen.matmul.unrolled_systems import UnrolledSystem
 
-    for kind in (UnrolledProduct, UnrolledSystem, StableSort, RunningLine, SortedSearch):
+    for kind in (UnrolledProduct, UnrolledSystem, LoopedSystem, StableSort, RunningLine, SortedSearch):
         if package == kind.__name__:
             return kind(*name).address()
     address = address_named(name, package)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from esat.codegen.ground.movement import collapsed
-from esat.codegen.matmul.small_systems import unrolled_system
+from esat.codegen.matmul.small_systems import system_code
 from esat.codegen.native_plan import Place, RepeatedSteps, RoutineStep, Step
 from esat.graph import Apply
 from esat.ops.linalg.inverse import Determinant, SignLogDeterminant
@@ -30,7 +30,7 @@ def small_system(memory: NativeMemory, node: Apply) -> list[Step] | None:
     ]
     sizes, *axes = collapsed(batch, *(view.byte_strides[: len(batch)] for view in every))
     elements = [*(element(view, 2) for view in operands), *(element(view, rank) for view in results)]
-    system = unrolled_system(
+    system = system_code(
         node.op,
         dtype,
         [view.shape for view in elements],

@@ -104,6 +104,7 @@ LV = esat.vector("v", shape=(LARGE,))
 LT = esat.tensor("t", shape=(3, LARGE, LARGE), dtype="float64")
 LR = esat.tensor("r", shape=(3, LARGE, 2), dtype="float64")
 LS = esat.matrix("s", shape=(LARGE, LARGE), dtype="float32")
+MANY13 = esat.tensor("many", shape=(11, 1, LARGE, LARGE), dtype="float64")
 LARGER = {
     "cholesky": ([LM, LT], [cholesky(LM), cholesky(LM, upper=True), cholesky(LT)]),
     "float32": ([LS], [solve_triangular(LS, LS.T[:, :2], lower=True)]),
@@ -122,6 +123,17 @@ LARGER = {
             solve_triangular(LM, LB, lower=False, unit_diagonal=True),
             solve_triangular(LM[::-1], LB, lower=False),
             solve_triangular(LT, LR, lower=True),
+        ],
+    ),
+    "batches as loops": (
+        [MANY13, LR],
+        [
+            cholesky(MANY13),
+            cholesky(MANY13, upper=True),
+            solve(MANY13, LR),
+            inv(MANY13[:, 0]),
+            solve_triangular(MANY13, LR[0], lower=True),
+            *slogdet(MANY13),
         ],
     ),
     "from a factor": ([LM, LB, LV], [cho_solve((LM, True), LB), cho_solve((LM, False), LV)]),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from esat.codegen.ground.movement import collapsed
+from esat.codegen.matmul.looped_systems import LANES, LoopedSystem
 from esat.codegen.matmul.unrolled_systems import SystemName, UnrolledSystem
 from esat.graph.op import Array, Op
 from esat.ops.linalg.factor import Cholesky
@@ -19,10 +20,12 @@ from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, Solve
 from esat.records import record
 
 MOST_OPERATIONS = 450
-"""About how many operations on a matrix are code of their own: LLVM takes 10 to 40 ms for it, once a machine,
+"""About how many operations on a matrix are a straight line: LLVM takes 10 to 40 ms for it, once a machine,
 and more than in proportion beyond. LAPACK takes two to ten times as long for such matrices."""
-LANES = 8
-"""Matrices of a batch that are computed at once; what the processor has not is made of several."""
+LARGEST_ROOM = 80 << 10
+LARGEST_FACTOR = 24
+"""Bytes of the elements of as many matrices as are computed at once, and the order of Cholesky's factors, up
+to which batches of others are loops: LAPACK takes two to five times as long, and as long beyond."""
 
 
 @record(frozen=True)
@@ -61,9 +64,9 @@ def _form(op: Op) -> _Form | None:
     return forms.get(type(op))
 
 
-def unrolled_system(
+def system_code(
     op: Op, dtype: str, shapes: Sequence[Sequence[int]], strides: Sequence[Sequence[int]], count: int
-) -> UnrolledSystem | None:
+) -> UnrolledSystem | LoopedSystem | None:
     """The code of an op for matrices that are small enough; None of others, and of other ops.
 
     Parameters
@@ -85,22 +88,16 @@ def unrolled_system(
         columns = shapes[1][1]
     if shapes[0][1] != order or not order or any(0 in shape for shape in shapes):
         return None
-    if form.operations(order, columns if form.name != "inv" else order) > MOST_OPERATIONS:
-        return None
     pairs = [(down, across) for down, across in (one if one else (1, 1) for one in strides)]
     turned = (0, 1) if form.name == "cholesky" else (0,)
     if form.transposed:
         pairs = [pair[::-1] if place in turned else pair for place, pair in enumerate(pairs)]
-    return UnrolledSystem(
-        form.name,
-        dtype,
-        order,
-        columns,
-        tuple(pairs),
-        form.lower,
-        form.unit_diagonal,
-        LANES if count >= LANES and form.name != "solve_triangular" else 1,
-    )
+    described = (form.name, dtype, order, columns, tuple(pairs), form.lower, form.unit_diagonal)
+    if form.operations(order, order if form.name == "inv" else columns) <= MOST_OPERATIONS:
+        return UnrolledSystem(*described, LANES if count >= LANES and form.name != "solve_triangular" else 1)
+    loops = LoopedSystem(*described)
+    is_small = loops.room <= LARGEST_ROOM and (form.name != "cholesky" or order <= LARGEST_FACTOR)
+    return loops if count >= LANES and is_small and form.name not in ("det", "slogdet") else None
 
 
 def small_results(op: Op, operands: Sequence[Any]) -> tuple[Array, ...] | None:
@@ -156,7 +153,7 @@ def _plan(
     sizes, *axes = collapsed(batch, *every)
     count = sizes[-1] if sizes else 1
     elements = [*(steps[-2:] for steps in strides), *(steps[len(batch) :] for steps in dense)]
-    system = unrolled_system(
+    system = system_code(
         op,
         dtype.name,
         [*last, *(result for _ in results)],

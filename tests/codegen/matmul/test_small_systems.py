@@ -7,14 +7,14 @@ import pytest
 import scipy.linalg
 
 from esat.codegen.ground.machine_text import function_at
-from esat.codegen.matmul.small_systems import small_results, unrolled_system
+from esat.codegen.matmul.small_systems import small_results, system_code
 from esat.errors import LinearAlgebraError
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, PseudoInverse, SignLogDeterminant
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 
 EPSILON = np.finfo(np.float64).eps
-ORDERS = (1, 2, 3, 4, 5, 6, 7)
+ORDERS = (1, 2, 3, 4, 5, 6, 7, 9, 17)  # the last ones as loops over a batch
 KINDS = ("random", "ill-conditioned", "graded", "nearly singular", "tied")
 MANY = 24
 
@@ -79,7 +79,7 @@ def test_solutions_are_as_accurate_as_lapacks(kind, order):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("order", [order for order in ORDERS if order < 6])
+@pytest.mark.parametrize("order", ORDERS)
 def test_inverses_are_as_accurate_as_lapacks(kind, order):
     left = matrices(kind, order)
     if kind == "tied" or order == 1:
@@ -146,7 +146,7 @@ def test_triangular_solutions_are_as_accurate_as_lapacks(kind, order):
 
 
 @pytest.mark.parametrize("kind", ["random", "graded", "tied"])
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", [order for order in ORDERS if order < 8])
 def test_determinants_are_numpys(kind, order):
     values = matrices(kind, order) + 0.25 * np.eye(order)
     sign, logarithm = ours(SignLogDeterminant(), values)
@@ -188,6 +188,37 @@ def test_numbers_lanes_and_all_orders_in_memory_have_the_same_bits(order):
             np.testing.assert_array_equal(one.reshape(4, 6, *one.shape[1:])[:, ::2], other)
 
 
+@pytest.mark.parametrize("order", [8, 11])
+def test_loops_give_the_same_for_all_batches_and_orders_in_memory(order):
+    square, sides = positive("random", order), matrices("random", order, 1)
+    ops = [
+        (Cholesky(), (square,)),
+        (Cholesky(True), (square,)),
+        (Solve(), (square, sides)),
+        (SemidefiniteSolve(), (square, sides)),
+        (SolveTriangular(True), (square, sides)),
+        (SolveTriangular(False, True), (square, sides)),
+        (SolveTriangular(True, unit_diagonal=True), (square, sides)),
+        (CholeskySolve(), (square, sides)),
+        (CholeskySolve(False), (square, sides)),
+        (Inverse(), (square,)),
+    ]
+    for op, operands in ops:
+        (whole,) = ours(op, *operands)
+        wanted = op.perform(operands)[0]
+        limit = 1e3 * EPSILON * np.max(np.linalg.cond(square)) * np.max(np.abs(wanted))
+        if not isinstance(op, SolveTriangular) or not op.unit_diagonal:
+            np.testing.assert_allclose(whole, wanted, rtol=0, atol=limit)
+        turned = [np.swapaxes(np.swapaxes(one, -1, -2).copy(), -1, -2) for one in operands]
+        strided = [np.repeat(one, 2, -1)[..., ::2] for one in operands]
+        for others in (turned, strided):
+            np.testing.assert_array_equal(ours(op, *others)[0], whole)
+        np.testing.assert_array_equal(ours(op, *(one[3:14] for one in operands))[0], whole[3:14])
+        single = ours(op, *(one.astype("float32") for one in operands))[0]
+        assert single.dtype == np.float32
+        assert small_results(op, [one[0] for one in operands]) is None
+
+
 def test_batches_are_broadcast():
     left, sides = (
         matrices("random", 3).reshape(4, 1, 6, 3, 3),
@@ -215,6 +246,9 @@ WRONG = {
     "semidefinite": (Cholesky(), (np.zeros((2, 2)),)),
     "singular": (Solve(), (SINGULAR, np.ones((3, 1)))),
     "zero": (Inverse(), (np.zeros((2, 2)),)),
+    "one of a batch in loops": (Cholesky(), (np.stack([np.eye(12)] * 11 + [-np.eye(12)]),)),
+    "singular in loops": (Solve(), (np.ones((9, 12, 12)), np.ones((9, 12, 1)))),
+    "zero in loops": (Inverse(), (np.zeros((9, 9, 9)),)),
     "zero diagonal": (SolveTriangular(True), (np.tri(4, k=-1), np.ones((4, 1)))),
 }
 
@@ -249,6 +283,19 @@ def test_what_is_not_finite_is_left_to_lapack(value):
             assert small_results(op, (wrong, np.ones((3, 1)))) is None
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_in_a_batch_is_left_to_lapack(value):
+    batch = np.stack([3.0 * np.eye(10)] * 9)
+    batch[4, 7, 7] = value
+    sides = np.ones((9, 10, 1))
+    assert small_results(Cholesky(), (batch,)) is None
+    assert small_results(Inverse(), (batch,)) is None
+    for op in (Solve(), SemidefiniteSolve()):
+        assert small_results(op, (batch, sides)) is None
+    for op in (Solve(), SemidefiniteSolve(), SolveTriangular(True), CholeskySolve()):
+        assert small_results(op, (np.stack([np.eye(10)] * 9), value * sides)) is None
+
+
 def test_others_are_left_alone():
     assert small_results(PseudoInverse(), (np.eye(3),)) is None
     assert small_results(Solve(), (np.eye(12), np.ones((12, 1)))) is None
@@ -261,5 +308,5 @@ def test_others_are_left_alone():
 
 
 def test_addresses_are_known():
-    system = unrolled_system(Inverse(), "float64", [(2, 2), (2, 2)], [(2, 1), (2, 1)], 1)
+    system = system_code(Inverse(), "float64", [(2, 2), (2, 2)], [(2, 1), (2, 1)], 1)
     assert function_at(system.address()) == system
