@@ -37,7 +37,7 @@ VIEW_SECONDS = 1.0e-7
 PYTHON_SECONDS = 5.0e-6
 """Seconds that a step takes besides, which is no kernel and no product of matrices, where Python runs it: its
 checks, and the way through NumPy or SciPy. Measured: 2.5 for a join, 12 for a write to a part."""
-NATIVE_SECONDS = 2.0e-8
+NATIVE_SECONDS = 1.0e-8
 """Seconds that a kernel, a copy or a routine takes besides in a native function."""
 OP_SECONDS = 4.0e-9
 """The most that one op more takes in a kernel of these ops, whatever its size: what the choice of e-nodes
