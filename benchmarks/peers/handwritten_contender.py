@@ -1,4 +1,4 @@
-"""What somebody would write who knows NumPy, SciPy, their BLAS and linear algebra; models for numba."""
+"""What somebody would write who knows NumPy, SciPy, their BLAS and linear algebra; loops for numba."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from benchmarks.peers.cases import Case
 from benchmarks.peers.contenders import Unsupported
 from benchmarks.peers.laab_cases import Expression
 from benchmarks.peers.model_cases import Model
+from benchmarks.peers.simulation_cases import Simulation
 
 VERSION = np.__version__
 
@@ -19,6 +20,8 @@ def prepare(case: Case | Model, dtype: str) -> Callable[..., Any]:
     if isinstance(case, Model):
         if case.by_hand is None:
             raise Unsupported("nobody wrote it by hand")
+        return case.by_hand()
+    if isinstance(case, Simulation):
         return case.by_hand()
     if not isinstance(case, Expression):
         raise Unsupported("nobody wrote it by hand")

@@ -34,8 +34,10 @@ from benchmarks.peers.contenders import Unsupported, module_name
 from benchmarks.peers.laab_cases import EXPRESSIONS, Expression
 from benchmarks.peers.model_cases import MODELS, Model
 from benchmarks.peers.numpy_contender import Reference
+from benchmarks.peers.simulation_cases import SIMULATIONS
 
-_CASES: dict[str, Case | Model] = {case.name: case for case in (*CASES, *EXPRESSIONS, *APPLICATIONS, *MODELS)}
+_ALL: tuple[Case | Model, ...] = (*CASES, *EXPRESSIONS, *APPLICATIONS, *MODELS, *SIMULATIONS)
+_CASES: dict[str, Case | Model] = {case.name: case for case in _ALL}
 
 
 class Worker:
