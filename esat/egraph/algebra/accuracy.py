@@ -30,6 +30,9 @@ _NO_DIGIT = 60.0
 Items = tuple[tuple[Monomial, Coefficient], ...]
 """A polynomial that can be hashed."""
 
+Dyadic = tuple[int, int]
+"""An integer, and the exponent of the power of two that it is multiplied by: a finite float."""
+
 
 @lru_cache(maxsize=4096)
 def is_as_accurate(
@@ -51,12 +54,14 @@ def is_as_accurate(
     """
     exact = Quotient(dict(form[0]), dict(form[1]))
     squares = {name: dict(items) for name, items in roots}
-    for point in _points(sorted(names(written) | names(offered) | atoms_of(*exact, *squares.values()))):
-        fractions = {name: Fraction(value) for name, value in point.items()}
-        if not _set_roots(point, fractions, squares):
+    atoms = sorted(names(written) | names(offered) | atoms_of(*exact, *squares.values()))
+    for values in _points(len(atoms)):
+        point = dict(zip(atoms, values, strict=True))
+        dyadic = {name: _dyadic(value) for name, value in point.items()}
+        if not _set_roots(point, dyadic, squares):
             continue
         try:
-            true = _exactly(exact.above, fractions) / _exactly(exact.below, fractions)
+            true = _exactly(exact.above, dyadic) / _exactly(exact.below, dyadic)
         except ZeroDivisionError:
             continue
         if _lost(_computed(offered, point), true) > _lost(_computed(written, point), true) + SLACK_BITS:
@@ -64,30 +69,29 @@ def is_as_accurate(
     return True
 
 
-def _set_roots(
-    point: dict[int, float], fractions: dict[int, Fraction], squares: Mapping[int, Polynomial]
-) -> bool:
+def _set_roots(point: dict[int, float], dyadic: dict[int, Dyadic], squares: Mapping[int, Polynomial]) -> bool:
     """Give roots their values; whether they are defined, and within range."""
     for name in sorted(squares, key=lambda name: len(squares[name])):
         try:
-            radicand = float(_exactly(squares[name], fractions))
+            radicand = float(_exactly(squares[name], dyadic))
         except OverflowError:
             return False
         if not 0 <= radicand < math.inf:
             return False
         point[name] = math.sqrt(radicand)
-        fractions[name] = Fraction(point[name])
+        dyadic[name] = _dyadic(point[name])
     return True
 
 
-def _points(names: Sequence[int]) -> list[dict[int, float]]:
-    """Hostile points: near each other, near one, of all magnitudes."""
+@lru_cache(maxsize=64)
+def _points(count: int) -> Sequence[tuple[float, ...]]:
+    """Hostile points of so many atoms: near each other, near one, of all magnitudes."""
     draw = random.Random(7)
-    points: list[dict[int, float]] = []
+    points: list[tuple[float, ...]] = []
     for number in range(POINTS):
-        point: dict[int, float] = {}
+        point: list[float] = []
         last = 1.0
-        for name in names:
+        for _ in range(count):
             kind = draw.randrange(5)
             sign, near = draw.choice((-1, 1)), 1 + draw.choice((-1, 1)) * 10.0 ** draw.uniform(-14, -1)
             if kind == 0:
@@ -98,20 +102,31 @@ def _points(names: Sequence[int]) -> list[dict[int, float]]:
                 last = sign * near
             else:
                 last = sign * last * near
-            point[name] = last
+            point.append(last)
         scale = 1.0 if number < POINTS - SCALED_POINTS else 1e200 if number % 2 else 1e-200
-        points.append({name: value * scale for name, value in point.items()})
+        points.append(tuple(value * scale for value in point))
     return points
 
 
-def _exactly(polynomial: Polynomial, point: Mapping[int, Fraction]) -> Fraction:
-    total = Fraction(0)
+def _dyadic(value: float) -> Dyadic:
+    numerator, denominator = value.as_integer_ratio()
+    return numerator, 1 - denominator.bit_length()
+
+
+def _exactly(polynomial: Polynomial, point: Mapping[int, Dyadic]) -> Fraction:
+    """The value of a polynomial, added up in integers: fractions look for common divisors each time."""
+    below = math.lcm(*(coefficient.denominator for coefficient in polynomial.values()))
+    terms: list[Dyadic] = []
     for monomial, coefficient in polynomial.items():
-        term = Fraction(coefficient)
+        term, shift = coefficient.numerator * (below // coefficient.denominator), 0
         for name, exponent in monomial:
-            term *= point[name] ** exponent
-        total += term
-    return total
+            value, own_shift = point[name]
+            term *= value**exponent
+            shift += own_shift * exponent
+        terms.append((term, shift))
+    lowest = min((shift for _, shift in terms), default=0)
+    total = sum(term << (shift - lowest) for term, shift in terms)
+    return Fraction(total << lowest, below) if lowest > 0 else Fraction(total, below << -lowest)
 
 
 def _computed(expression: Expression, point: Mapping[int, float]) -> float:
@@ -141,11 +156,12 @@ def _lost(value: float, true: Fraction) -> float:
     """Bits of 53 that a computed value has wrong."""
     if not math.isfinite(value):
         return _UNREACHED
-    error = abs(Fraction(value) - true)
+    above, below = value.as_integer_ratio()
+    error = abs(above * true.denominator - true.numerator * below)
     if not error:
         return 0.0
     if not true:
         return _NO_DIGIT
-    relative = error / abs(true)
+    relative = Fraction(error, below * abs(true.numerator))
     bits = math.log2(relative.numerator) - math.log2(relative.denominator) + 53
     return min(max(0.0, bits), _NO_DIGIT)

@@ -108,12 +108,13 @@ def _candidates(
     """Polynomials that may divide another: coefficients of its atoms' powers, and classes."""
     atoms = atoms_of(polynomial)
     found: list[Polynomial] = []
+    exponents = {monomial: dict(monomial) for monomial in polynomial}
     for name in sorted(atoms):
         parts: dict[int, Polynomial] = {}
         for monomial, coefficient in polynomial.items():
-            exponents = dict(monomial)
-            exponent = exponents.pop(name, 0)
-            parts.setdefault(exponent, {})[tuple(exponents.items())] = coefficient
+            exponent = exponents[monomial].get(name, 0)
+            others = tuple([factor for factor in monomial if factor[0] != name]) if exponent else monomial
+            parts.setdefault(exponent, {})[others] = coefficient
         if len(parts) > 1:
             smallest = min(parts.values(), key=len)
             primitive = scaled(smallest, common_monomial(smallest), content(smallest))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, islice
 
 import numpy as np
 
@@ -147,7 +147,7 @@ class Offers:
             if after < before and rank_free(expression, self.found.rank[klass]):
                 offered.append(Offer(klass, expression, before, after))
         offered.sort(key=lambda offer: offer.after)
-        return [offer for offer in offered if self._is_right(offer, form)][:_FORMS_OFFERED]
+        return list(islice((offer for offer in offered if self._is_right(offer, form)), _FORMS_OFFERED))
 
     def _roots_saved(self, klass: int, form: Quotient) -> int:
         """Operations of the square roots in a class's tree that its form does without."""

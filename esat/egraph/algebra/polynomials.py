@@ -146,11 +146,18 @@ def scaled(polynomial: Polynomial, monomial: Monomial, factor: Coefficient) -> P
 
 
 def _lexicographic(names: Iterable[int]) -> Callable[[Monomial], tuple[int, ...]]:
-    order = sorted(names)
+    place = {name: number for number, name in enumerate(sorted(names))}
+    none = [0] * len(place)
+    known: dict[Monomial, tuple[int, ...]] = {}
 
     def key(monomial: Monomial) -> tuple[int, ...]:
-        exponents = dict(monomial)
-        return tuple(exponents.get(name, 0) for name in order)
+        found = known.get(monomial)
+        if found is None:
+            exponents = none.copy()
+            for name, exponent in monomial:
+                exponents[place[name]] = exponent
+            found = known[monomial] = tuple(exponents)
+        return found
 
     return key
 
@@ -217,10 +224,7 @@ def common_monomial(polynomial: Polynomial) -> Monomial:
     for monomial in monomials:
         if not common:
             break
-        exponents = dict(monomial)
-        common = {
-            name: min(exponent, exponents[name]) for name, exponent in common.items() if name in exponents
-        }
+        common = {name: min(exponent, common[name]) for name, exponent in monomial if name in common}
     return tuple(sorted(common.items()))
 
 

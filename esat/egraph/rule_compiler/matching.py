@@ -13,7 +13,7 @@ variable of the pattern takes it (one variable per side). The negative of one op
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import chain, combinations
 
 from esat.egraph.rule_compiler.families import (
     PRODUCT,
@@ -28,6 +28,9 @@ from esat.egraph.rule_compiler.families import (
 from esat.egraph.rule_compiler.surface import SurfaceRule
 from esat.egraph.rule_compiler.variant import EMPTY, Rest, RootGroup, RuleVariant, length_of
 from esat.rules.reader import Sexp
+
+LENGTHS_BASE = 1000
+"""What ``core.egg`` multiplies the length above by, to tell both lengths of a term in one number."""
 
 Row = list[tuple[str, Sexp]]
 """The matched elements of one side: their variables and patterns."""
@@ -92,10 +95,12 @@ def _match_group(
     for side in (0, 1):
         elements = [operand for operand in sides[side] if operand != takers[side]]
         rows.append(_match_elements(variant, group.family, elements, sources[side], remaining, side))
+    counts = [len(sides[side]) for side in (0, 1)]
     is_inverse = not group.positives and not is_root
     if is_inverse and group.family == PRODUCT:
         _remove_unit(variant, positives, remaining)
         is_inverse = False
+        counts[0] = 1
     for side in (0, 1):
         if not isinstance(remaining[side], str):
             rest = variant.fresh("r")
@@ -107,8 +112,13 @@ def _match_group(
         stays = (left[1], left[0]) if flipped else (left[0], left[1])
         matched = tuple(name for row in rows for name, _ in row)
         variant.roots[variable] = RootGroup(group.family, stays, flipped, matched)
-    else:
-        variant.lengths.extend(("=", "0", length_of(multiset)) for multiset in left if multiset != EMPTY)
+        return
+    variant.lengths.extend(("=", "0", length_of(multiset)) for multiset in left if multiset != EMPTY)
+    has_composite = any((group.family, operand) == variant.choice.composite for operand in chain(*sides))
+    if takers == [None, None] and not has_composite and sum(counts) > 1:
+        table = "nary-product-lengths" if group.family == PRODUCT else "nary-sum-lengths"
+        lengths = str(LENGTHS_BASE * counts[0] + counts[1])
+        variant.joins.append(("=", lengths, (table, positives, negatives)))
 
 
 def may_take_rest(variant: RuleVariant, operand: Sexp) -> bool:
@@ -176,11 +186,7 @@ def _remove_unit(variant: RuleVariant, positives: str, remaining: list[Sexp]) ->
     The n-ary layer keeps 1 / x with its numerator, so that patterns which divide 1 match it as well.
     """
     unit = variant.fresh("one")
-    variant.joins += [
-        ("element-count", positives, unit),
-        ("=", ("val", unit), "1.0"),
-        ("=", ("bp", unit), "-1"),
-    ]
+    variant.joins += [("element-count", positives, unit), ("nary-is-one", unit)]
     remaining[0] = ("multiset-remove", remaining[0], unit)
 
 

@@ -10,7 +10,9 @@ the pattern; the rule then joins that small table instead of trying every elemen
     (rule ((= e (NaryProd p n)) (element-count p x) (element-count p s) (key/distribute s x) ...) (...))
 
 What a row says of a group is true of it for good, whatever becomes of the term that showed it. So the rule
-leaves out the facts about an inner group, unless something else needs a variable that only they bind.
+leaves out the facts about an inner group. Where something else needs a variable that only they bind, to make
+a term of what a group has left, say, the row has the sides of the groups as well: the rule looks the terms
+up, for they may have given way to others, and leaves out how they were found.
 """
 
 from __future__ import annotations
@@ -57,8 +59,17 @@ class NestedKeys:
             if hidden.isdisjoint(name for form in (*others, *head) for name in variables(form)):
                 result = [*others, (self._table(inside, read), *read)]
             else:
-                result.append((self._table(inside, shared), *shared))
+                kept = _told(inside, (*others, *head))
+                read = self._columns(inside, (*others, *kept, *head), group)
+                result = [*others, (self._table(inside, read), *read), *kept]
         return result
+
+    def _columns(self, inside: Sequence[Sexp], forms: Sequence[Sexp], group: str) -> tuple[str, ...]:
+        """The group, and the tensors and multisets that both its facts and other forms mention."""
+        within = {name for fact in inside for name in self._tensors(fact)}
+        within.update(str(fact[1]) for fact in inside if _is_term(fact))
+        others = {name for form in forms for name in variables(form)}
+        return (group, *sorted((within | _multisets(inside)) & others - {group}))
 
     def _shared(self, inside: Sequence[Sexp], forms: Sequence[Sexp], group: str) -> tuple[str, ...]:
         """The group, and the tensors that both its facts and other forms mention."""
@@ -80,7 +91,9 @@ class NestedKeys:
         if key not in self.tables:
             table = f"{self.name}/{len(self.tables)}"
             self.tables[key] = table
-            self.declarations.append(f"(relation {table} ({' '.join('T' for _ in shared)}))")
+            multisets = _multisets(inside)
+            sorts = " ".join("MS" if name in multisets else "T" for name in shared)
+            self.declarations.append(f"(relation {table} ({sorts}))")
             self.rules.append((inside, [(table, *shared)]))
         return self.tables[key]
 
@@ -98,6 +111,30 @@ def _inner_groups(facts: Sequence[Sexp]) -> Iterator[str]:
 
 def _is_group(fact: Sexp) -> bool:
     return head_of(fact) == "=" and head_of(fact[2]) in (SUM, PRODUCT) and isinstance(fact[1], str)
+
+
+def _is_term(fact: Sexp) -> bool:
+    """Whether a fact is a term of an op, or of a group, and the variable of its class."""
+    if head_of(fact) != "=" or not isinstance(fact[1], str) or isinstance(fact[2], str):
+        return False
+    return any(head_of(fact[2]).startswith(letter) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+def _multisets(facts: Sequence[Sexp]) -> set[str]:
+    """The variables of the sides of groups."""
+    return {str(side) for fact in facts if _is_group(fact) for side in fact[2][1:]}
+
+
+def _told(inside: Sequence[Sexp], forms: Sequence[Sexp]) -> list[Sexp]:
+    """The facts about a group that others need with it: its terms, and what binds variables of theirs."""
+    needed = {name for form in forms for name in variables(form)}
+    kept: list[Sexp] = []
+    for fact in reversed(inside):
+        binds = head_of(fact) == "=" and isinstance(fact[1], str) and fact[1] in needed
+        if _is_term(fact) or (binds and not isinstance(fact[2], str)):
+            kept.append(fact)
+            needed.update(variables(fact))
+    return kept[::-1]
 
 
 def _inside(facts: Sequence[Sexp], group: str) -> list[Sexp]:
@@ -122,6 +159,5 @@ def _follows(fact: Sexp, known: set[str]) -> bool:
     if head_of(fact) in _FINDING:
         return fact[1] in known
     if head_of(fact) == "=" and isinstance(fact[1], str) and not isinstance(fact[2], str):
-        of_table = any(head_of(fact[2]).startswith(letter) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-        return fact[1] in known if of_table else set(variables(fact[2])) <= known
+        return fact[1] in known if _is_term(fact) else set(variables(fact[2])) <= known
     return set(variables(fact)) <= known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from esat.rules import read_forms
-from esat.rules.reader import head_of, subforms
+from esat.rules.reader import head_of, show, subforms
 
 from .conftest import compiled
 
@@ -32,9 +32,23 @@ def test_a_row_of_the_table_stands_for_the_facts_of_the_inner_group() -> None:
     assert all(any(head.startswith("key/") for head in heads) for heads in others)
 
 
-def test_facts_stay_where_the_rule_needs_more_than_the_table_has() -> None:
-    # y + z is what the sum leaves over: multisets that no table of terms can hold.
+def test_where_the_rule_needs_what_a_group_leaves_the_table_has_its_sides() -> None:
+    # y + z is what the sum leaves over.
+    text = compiled(KEEPING).text
+    (declared,) = {form[2] for form in read_forms(text) if head_of(form) == "relation"}
+    assert declared.count("MS") == 2
     _, others = bodies(KEEPING)
     with_key = [heads for heads in others if any(head.startswith("key/") for head in heads)]
     assert with_key
+    # The terms are looked up, for they may have given way to others; their elements are not searched again.
     assert all("Exp" in heads and "NarySum" in heads for heads in with_key)
+    assert all(heads.count("element-count") == 2 for heads in with_key)
+    assert all("val" not in heads for heads in with_key)
+
+
+WHOLE = "(rewrite (Log (Add o (Exp x))) (Tanh x) :when ((= (val o) 1.0)))"
+
+
+def test_a_group_that_must_match_whole_is_sought_among_those_of_its_lengths() -> None:
+    facts = [show(fact) for form in read_forms(compiled(WHOLE).text) if form[0] == "rule" for fact in form[1]]
+    assert any(fact.startswith("(= 2000 (nary-sum-lengths ") for fact in facts)
