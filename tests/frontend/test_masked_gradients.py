@@ -54,12 +54,15 @@ PATHS = {
 }  # fmt: skip
 
 
-def gradients(dtype):
-    """The input, and the gradients of all pairs of functions and paths, by name."""
+PAIRS = tuple(itertools.product(FUNCTIONS, PATHS))
+
+
+def gradients(dtype, pairs=PAIRS):
+    """The input, and the gradients of pairs of functions and paths, by name."""
     x = esat.tensor("x", dtype=dtype, shape=(X.size,))
     found = {}
-    for (function, f), (path, masked) in itertools.product(FUNCTIONS.items(), PATHS.items()):
-        value = masked(f(x), x > 0)
+    for function, path in pairs:
+        value = PATHS[path](FUNCTIONS[function](x), x > 0)
         found[f"{function}, {path}"] = esat.grad(esat.cast(value, dtype).sum(), x)
     return x, found
 
@@ -74,17 +77,28 @@ def test_gradients_as_built_take_nothing_from_the_other_branch(dtype):
         np.testing.assert_allclose(given, np.where(VALID, wanted, 0), tolerance, tolerance, err_msg=name)
 
 
-ALONE = ("log, straight", "sinc, difference", "sequence, reshaped", "sqrt, gathered", "reciprocal, softmax")
+ALONE = (
+    ("log", "straight"),
+    ("sinc", "difference"),
+    ("sequence", "reshaped"),
+    ("sqrt", "gathered"),
+    ("reciprocal", "softmax"),
+)
+
+
+@pytest.fixture(scope="module")
+def harmless():
+    """What the gradients are where the functions have a value."""
+    x, chosen = gradients("float64", ALONE)
+    return esat.compile(esat.Graph([x], list(chosen.values())), mode="strict")(np.where(VALID, X, 0.75))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_gradients_in_every_mode(mode):
+def test_gradients_in_every_mode(mode, harmless):
     """Compiled alone, where no companion makes a form cheap, and all of them beside each other."""
-    x, found = gradients("float64")
-    chosen = {name: found[name] for name in ALONE}
-    strict = esat.compile(esat.Graph([x], list(chosen.values())), mode="strict")(np.where(VALID, X, 0.75))
+    x, chosen = gradients("float64", ALONE)
     together = esat.compile(esat.Graph([x], list(chosen.values())), mode=mode)(X)
-    for name, wanted, beside in zip(chosen, strict, together, strict=True):
+    for name, wanted, beside in zip(chosen, harmless, together, strict=True):
         inside = np.where(VALID, wanted, 0)
         np.testing.assert_allclose(beside, inside, 1e-12, 1e-12, err_msg=f"{name}, beside others")
         alone = esat.compile(esat.Graph([x], [chosen[name]]), mode=mode)(X)
