@@ -15,7 +15,7 @@ from esat.classic.graph_terms import view
 from esat.classic.local import Transformed
 from esat.classic.rule_rewriter import RuleContext, RuleRewriter
 from esat.classic.sizes import ExpectedSizes
-from esat.egraph.terms import TermType, broadcast_word, dtype_number
+from esat.egraph.terms import RankedOp, TermType, broadcast_word, dtype_number
 from esat.egraph.uniform import as_tensor
 from esat.extract.class_values import term_value
 from esat.extract.cost import CostModel
@@ -43,12 +43,9 @@ class CheaperRule(RuleRewriter):
         super().__init__(rule, context)
         self.model = model
         self.sizes = sizes
-        self.stabilizes = any(isinstance(part, tuple) and part[0] == "subsume" for part in rule.head)
         self.shrinks = _is_smaller(self.replacement, self.pattern)
 
     def transform(self, node: Apply) -> Transformed:
-        if view(node.outputs[0]) is None:
-            return False
         answer = super().transform(node)
         if not isinstance(answer, list) or answer[0] is None or self.stabilizes:
             return answer
@@ -69,12 +66,13 @@ class CheaperRule(RuleRewriter):
         if term is None:
             return 0.0
         constructor, operands, literals = term
-        return self.model.price(
-            constructor,
-            literals,
-            [self._value(operand) for operand in operands],
-            self._value(node.outputs[0]),
-        )
+        values = [self._value(operand) for operand in operands]
+        result = self._value(node.outputs[0])
+        numbers = [literal for literal in literals if isinstance(literal, int | float)]
+        if constructor in self.context.signature and len(numbers) == len(literals):
+            return self.model.price(constructor, numbers, values, result)
+        ranks = [as_tensor(operand.type).ndim for operand in operands]
+        return self.model.opaque_price(RankedOp(node.op, tuple(ranks)), values, result)
 
     def _value(self, variable: Variable) -> Value:
         type = as_tensor(variable.type)

@@ -9,6 +9,7 @@ from functools import partial, reduce
 from esat.classic.graph_terms import Literal
 from esat.egraph.facts import lossless
 from esat.egraph.known import has_fact, is_exponential, overflows, vanishes
+from esat.egraph.op_parameters import Parameter
 from esat.egraph.signature import Signature
 from esat.egraph.structure import RELATIONS, relation_of
 from esat.egraph.uniform import broadcast_of, dtype_of, value_of
@@ -22,7 +23,8 @@ from esat.ops.structure import NUMBERS, RANGES, structure_of
 from esat.rules.macros import expand, permutation_axes, permutation_input_rank
 from esat.rules.reader import Sexp, is_number
 
-Value = Variable | Literal
+Value = Parameter
+"""A Variable, or a parameter."""
 Bindings = Mapping[str, Value]
 
 Reading = Callable[[Bindings], Literal]
@@ -39,6 +41,9 @@ _ARITHMETIC: Mapping[str, Callable[[Sequence[Literal]], Literal]] = {
     "max": max,
     "<<": lambda numbers: _signed(int(numbers[0]) << int(numbers[1]) if numbers[1] < _BITS else 0),
     "not-i64": lambda numbers: ~int(numbers[0]),
+    "neg": lambda numbers: -numbers[0],
+    "abs": lambda numbers: abs(numbers[0]),
+    "to-f64": lambda numbers: float(numbers[0]),
 }
 _COMPARISONS: Mapping[str, Callable[[Literal, Literal], bool]] = {
     "!=": operator.ne,
@@ -171,7 +176,7 @@ class Conditions:
 
 def _bound(name: str, bindings: Bindings) -> Literal:
     value = bindings.get(name)
-    if value is None or isinstance(value, Variable):
+    if not isinstance(value, int | float):
         raise Unknown(name)
     return value
 

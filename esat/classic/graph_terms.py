@@ -13,17 +13,21 @@ import numpy as np
 
 from esat.classic.global_optimizers import Optimizer
 from esat.classic.profile import OptimizerProfile
+from esat.egraph.constructors import OPAQUE
 from esat.egraph.forms import op_of, term_of
+from esat.egraph.named_ops import op_name
+from esat.egraph.op_parameters import Parameter
 from esat.egraph.terms import SCALAR
 from esat.egraph.uniform import bare, broadcast_of, dtype_of, uniform_value
 from esat.errors import CompileError
-from esat.graph import Constant, FunctionGraph, Op, TensorType, Variable
+from esat.graph import Apply, Constant, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPES
 from esat.ops.cast import Cast, cast
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.reduction import Reduction
+from esat.rules.macros import permutation_word
 
 Literal = int | float
 
@@ -96,8 +100,8 @@ def same(left: Variable, right: Variable) -> bool:
     return False
 
 
-def view(variable: Variable) -> tuple[str, Sequence[Variable], tuple[Literal, ...]] | None:
-    """A Variable as a term: constructor, operands, literals; None for one that rules cannot look into."""
+def view(variable: Variable) -> tuple[str, Sequence[Variable], tuple[Parameter, ...]] | None:
+    """A Variable as a term: constructor, operands, parameters; None for one that rules cannot look into."""
     variable = bare(variable)
     if isinstance(variable, Constant):
         value = uniform_value(variable.data) if is_tensor(variable) and variable.data.size == 1 else None
@@ -105,19 +109,46 @@ def view(variable: Variable) -> tuple[str, Sequence[Variable], tuple[Literal, ..
     node = variable.owner
     if node is None or len(node.outputs) != 1:
         return None
+    if isinstance(node.op, Reduction) and not node.op.keepdims:
+        kept = Reduction(node.op.reducer, node.op.axes, keepdims=True)(node.inputs[0])
+        return "DimShuffle", (kept,), (permutation_word(kept_order(node.op, kept), kept.tensor_type.ndim),)
+    return node_view(node)
+
+
+def is_one_of_several(variable: Variable) -> bool:
+    """Whether what computes a Variable has other results, too."""
+    return variable.owner is not None and len(variable.owner.outputs) > 1
+
+
+def kept_order(reduction: Reduction, kept: Variable) -> tuple[int, ...]:
+    """The axes that are left of a reduction that keeps its axes."""
+    return tuple(axis for axis in range(kept.tensor_type.ndim) if axis not in reduction.axes)
+
+
+def node_view(node: Apply) -> tuple[str, Sequence[Variable], tuple[Parameter, ...]] | None:
+    """A node as a term, whatever it has of outputs."""
     form = term_of(node, [broadcast_of(operand) for operand in node.inputs])
-    return None if form is None else (form[0], node.inputs, form[1])
+    if form is not None:
+        return form[0], node.inputs, form[1]
+    if node.op.constructor in OPAQUE:
+        return node.op.constructor, node.inputs, (node.op,)
+    values = op_name(node.op).values(node.op)
+    return None if values is None else (node.op.constructor, node.inputs, values)
 
 
-def built(constructor: str, operands: Sequence[Variable], literals: Sequence[Literal]) -> Variable | None:
+def built(constructor: str, operands: Sequence[Variable], literals: Sequence[Parameter]) -> Variable | None:
     """The Variable of a term; None for a constructor that stands for no op."""
+    if constructor in OPAQUE:
+        (op,) = literals
+        return _output(op, operands) if isinstance(op, Op) else None
+    numbers = [literal for literal in literals if isinstance(literal, int | float)]
     if constructor == "K":
-        return constant(np.asarray(literals[0]).astype(DTYPES[int(literals[1])]))
+        return constant(np.asarray(numbers[0]).astype(DTYPES[int(numbers[1])]))
     if constructor == "Output":
         # Of several outputs the first stands for the whole, and `Output` finds the others.
         whole = operands[0].owner
-        return None if whole is None else whole.outputs[int(literals[0])]
-    known = op_of(constructor, literals, [_own_rank(operand) for operand in operands])
+        return None if whole is None else whole.outputs[int(numbers[0])]
+    known = op_of(constructor, numbers, [_own_rank(operand) for operand in operands])
     if known is None:
         return None
     ranked = [

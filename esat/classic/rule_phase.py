@@ -12,7 +12,7 @@ from esat.classic.global_optimizers import Optimizer
 from esat.classic.graph_terms import DropReducedAxes, KeepReducedAxes
 from esat.classic.local import LocalOptimizer
 from esat.classic.profile import OptimizerProfile
-from esat.classic.rule_rewriter import RuleContext, RuleRewriter
+from esat.classic.rule_rewriter import RuleContext
 from esat.classic.sizes import ExpectedSizes
 from esat.egraph.constructors import op_signature
 from esat.extract.cost import CostModel
@@ -22,6 +22,7 @@ from esat.graph import FunctionGraph
 from esat.records import record
 from esat.rules.database import RuleDatabase
 from esat.rules.query import Query
+from esat.rules.replacement import replacement_of
 from esat.rules.rule import Rule, RuleFile, Soundness
 
 
@@ -48,6 +49,11 @@ class RuleOptions:
     machine: MachineProfile = field(default_factory=MachineProfile)
     shapes: Expected = ()
     users: tuple[RuleFile, ...] | None = None
+
+    def context(self, database: RuleDatabase) -> RuleContext:
+        """What replacements share, those of a database among them."""
+        added = database.users_files() if self.users is None else self.users
+        return RuleContext(op_signature(), [file.file for file in added])
 
 
 @record(frozen=True)
@@ -89,10 +95,10 @@ class RuleSource:
             query, soundness=options.soundness, extra=options.extra, users=options.users
         )
         rules = [rule for rule in selection.rules if self.has(rule) or self.again in rule.tags]
-        rules = [rule for rule in rules if RuleRewriter.applies_to(rule)]
+        rules = [rule for rule in rules if replacement_of(rule) is not None]
         if not rules:
             return []
-        context = RuleContext(op_signature())
+        context = options.context(self.database)
         model = CostModel(options.machine)
         sizes = ExpectedSizes(options.shapes)
         return [CheaperRule(rule, context, model, sizes) for rule in rules]

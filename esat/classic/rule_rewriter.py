@@ -8,34 +8,72 @@ opposite, and one that subsumes a product or a quotient finds its factors in lon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from esat.classic.chains import PRODUCTS, chain_of, is_inner, product
 from esat.classic.conditions import Conditions, Unknown, Value
-from esat.classic.graph_terms import built, fitted, same, view
-from esat.classic.local import LocalOptimizer, Transformed
+from esat.classic.graph_terms import (
+    built,
+    fitted,
+    is_one_of_several,
+    is_tensor,
+    kept_order,
+    node_view,
+    same,
+    view,
+)
+from esat.classic.local import LocalOptimizer, Tracked, Transformed
+from esat.egraph.named_ops import NamedOp, named_in, named_ops, op_name
+from esat.egraph.op_parameters import Parameter, matches_parameter, parameter_of
 from esat.egraph.signature import Signature
-from esat.egraph.uniform import bare, value_of
-from esat.errors import EsatError
+from esat.egraph.terms import SCALAR
+from esat.egraph.uniform import bare, broadcast_of, value_of
+from esat.errors import EsatError, EsatWarning
 from esat.graph import Apply, Op, TensorType, Variable
-from esat.graph.registry import op_named, registered_ops
+from esat.graph.identity import place_of
+from esat.graph.registry import op_constructed, op_named, registered_ops
 from esat.graph.sparse_type import SparseType
+from esat.ops.dimshuffle import dimshuffle
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.reduction import Reduction
 from esat.rules.macros import expand
-from esat.rules.reader import Sexp, is_number
+from esat.rules.reader import Sexp, show
+from esat.rules.replacement import replacement_of
 from esat.rules.rule import Rule
 
 
 class RuleContext:
-    """What all rules of one signature share."""
+    """What all rules of one signature share.
 
-    def __init__(self, signature: Signature) -> None:
+    Parameters
+    ----------
+    signature
+        Constructors of the term language.
+    added
+        Files of rules that stay where they do not fit a graph.
+    """
+
+    def __init__(self, signature: Signature, added: Collection[str] = ()) -> None:
         self.signature = signature
+        self.added = added
         self.conditions = Conditions(signature)
         self.commutative = frozenset(
             op.constructor for op in registered_ops() if isinstance(op, Elementwise) and op.facts.commutative
         )
+
+    @cached_property
+    def named(self) -> Mapping[str, NamedOp]:
+        """Ops that only Python types, by their names in rules."""
+        return {name: op for name, op in named_ops().items() if name not in self.signature}
+
+    def complain(self, rule: Rule, reason: str) -> None:
+        """Raise RuleError about a rule; warn if it stands in a text that was added for all compilations."""
+        error = rule.error(reason)
+        if rule.file not in self.added:
+            raise error
+        warnings.warn(f"the rule is not used here: {error}", EsatWarning, stacklevel=2)
 
 
 class RuleRewriter(LocalOptimizer):
@@ -48,31 +86,31 @@ class RuleRewriter(LocalOptimizer):
     """
 
     def __init__(self, rule: Rule, context: RuleContext) -> None:
+        replacement = replacement_of(rule)
+        if replacement is None:
+            raise rule.error("it replaces no term by another one")
         self.rule = rule
         self.name = rule.name
         self.context = context
-        self.root, self.pattern = _defined(rule)
-        self.conditions = [part for part in rule.body if not self._is_root(part)]
-        self.replacement = _united(rule, self.root)
-
-    @staticmethod
-    def applies_to(rule: Rule) -> bool:
-        """Whether a rule has the form that can be read as a replacement."""
-        try:
-            root, _ = _defined(rule)
-            _united(rule, root)
-        except ValueError:
-            return False
-        return True
+        self.root, self.pattern = replacement.root, replacement.pattern
+        self.conditions = replacement.conditions
+        self.replacement = replacement.term
+        self.stabilizes = replacement.for_good
 
     @cached_property
-    def _replaces_for_good(self) -> bool:
-        return any(isinstance(action, tuple) and action[0] == "subsume" for action in self.rule.head)
+    def is_opaque(self) -> bool:
+        """Whether it names an op that only Python types."""
+        return bool(named_in(self.rule, self.context.named))
 
     @property
     def constructor(self) -> str:
-        """Constructor of the left side."""
-        return str(self.pattern[0])
+        """Constructor of the left side; of one of several results that of the whole."""
+        is_output = self.pattern[0] == "Output" and isinstance(self.pattern[1], tuple)
+        return str(self.pattern[1][0] if is_output else self.pattern[0])
+
+    def tracks(self) -> Sequence[Tracked]:
+        named, op = self.context.named.get(self.constructor), op_constructed(self.constructor)
+        return [named.family if named is not None else op if op is not None else Op]
 
     def follows(self, op: Op) -> bool:
         if op.name in PRODUCTS and self._finds_factors:
@@ -85,24 +123,40 @@ class RuleRewriter(LocalOptimizer):
     @cached_property
     def _finds_factors(self) -> bool:
         """Whether it looks for two factors among all those of a product."""
-        if self.constructor not in ("Mul", "Div") or not self._replaces_for_good:
+        if self.constructor not in ("Mul", "Div") or not self.stabilizes:
             return False
         return all(isinstance(part, tuple) for part in self.pattern[1:])
 
-    def _is_root(self, part: Sexp) -> bool:
-        return isinstance(part, tuple) and part[0] == "=" and self.root in part[1:] and self.pattern in part
-
     def transform(self, node: Apply) -> Transformed:
+        if self.pattern[0] == "Output":
+            found = {
+                output: new for output in node.outputs for new in [self._replaced(output)] if new is not None
+            }
+            return found or False
         if len(node.outputs) != 1 or not isinstance(node.outputs[0].type, TensorType | SparseType):
             return False
         output = node.outputs[0]
+        if isinstance(node.op, Reduction) and not node.op.keepdims:
+            return self._of_reduction(node, node.op)
+        result = self._replaced(output)
+        if result is not None:
+            return [result]
+        return self._within_product(output) if self._finds_factors else False
+
+    def _replaced(self, output: Variable) -> Variable | None:
         for pattern, replacement in self._forms(output):
             for bindings in self.matches(output, pattern):
                 found = self.build(replacement, bindings)
                 result = fitted(found, output) if isinstance(found, Variable) else None
                 if result is not None and result is not output:
-                    return [result]
-        return self._within_product(output) if self._finds_factors else False
+                    return result
+        return None
+
+    def _of_reduction(self, node: Apply, op: Reduction) -> Transformed:
+        """Of a reduction that drops its axes: rules speak of one that keeps them."""
+        kept = Reduction(op.reducer, op.axes, keepdims=True)(node.inputs[0])
+        result = self._replaced(kept)
+        return False if result is None else [dimshuffle(result, kept_order(op, kept))]
 
     def _within_product(self, output: Variable) -> Transformed:
         """Replace two factors of a product of three or more."""
@@ -142,7 +196,7 @@ class RuleRewriter(LocalOptimizer):
     def _forms(self, output: Variable) -> Iterator[tuple[tuple[Sexp, ...], Sexp]]:
         """Left and right side; for a difference that is better not computed also those of its opposite."""
         yield self.pattern, self.replacement
-        if self.constructor == "Sub" and self._replaces_for_good and output.tensor_type.kind in "fc":
+        if self.constructor == "Sub" and self.stabilizes and output.tensor_type.kind in "fc":
             name, left, right = self.pattern
             yield (name, right, left), ("Neg", self.replacement)
 
@@ -174,12 +228,17 @@ class RuleRewriter(LocalOptimizer):
     ) -> Iterator[dict[str, Value]]:
         if isinstance(pattern, str):
             known = bindings.get(pattern)
-            if known is None:
+            if known is None or pattern == "_":
                 yield {**bindings, pattern: variable}
             elif isinstance(known, Variable) and same(known, variable):
                 yield bindings
             return
+        if pattern[0] == "Output" and is_one_of_several(variable):
+            yield from self._match_output(pattern, variable, bindings)
+            return
         term = view(variable)
+        if term is None:
+            self._require_known(pattern, variable)
         if term is not None and (pattern[0], term[0]) == ("Reciprocal", "Div") and value_of(term[1][0]) == 1:
             yield from self._match(pattern[1], term[1][1], bindings)
             return
@@ -195,6 +254,24 @@ class RuleRewriter(LocalOptimizer):
         if constructor in self.context.commutative and count == 2:
             yield from self._match_all(parts, operands[::-1], with_literals)
 
+    def _match_output(
+        self, pattern: tuple[Sexp, ...], variable: Variable, bindings: dict[str, Value]
+    ) -> Iterator[dict[str, Value]]:
+        """One of the results of a node with several."""
+        whole, place = pattern[1:]
+        node = variable.owner
+        assert node is not None
+        bound = self._match_literals([place], [place_of(variable, node.outputs)], bindings)
+        term = node_view(node)
+        if bound is None or term is None or isinstance(whole, str) or whole[0] != term[0]:
+            return
+        _, operands, literals = term
+        if len(whole) - 1 == len(operands) + len(literals):
+            first = 1 + len(operands)
+            with_literals = self._match_literals(whole[first:], literals, bound)
+            if with_literals is not None:
+                yield from self._match_all(whole[1:first], operands, with_literals)
+
     def _match_all(
         self, patterns: Sequence[Sexp], operands: Sequence[Variable], bindings: dict[str, Value]
     ) -> Iterator[dict[str, Value]]:
@@ -205,32 +282,39 @@ class RuleRewriter(LocalOptimizer):
             yield from self._match_all(patterns[1:], operands[1:], extended)
 
     def _match_literals(
-        self, patterns: Sequence[Sexp], literals: Sequence[int | float], bindings: dict[str, Value]
+        self, patterns: Sequence[Sexp], literals: Sequence[Parameter], bindings: dict[str, Value]
     ) -> dict[str, Value] | None:
         extended = dict(bindings)
-        for pattern, literal in zip(patterns, literals, strict=True):
-            if isinstance(pattern, str) and not is_number(pattern) and pattern not in extended:
-                extended[pattern] = literal
-                continue
-            try:
-                if self.context.conditions.literal(pattern, extended) != literal:
-                    return None
-            except Unknown:
-                return None
-        return extended
+        try:
+            fits = all(
+                matches_parameter(pattern, literal, extended, self.context.conditions.literal)
+                for pattern, literal in zip(patterns, literals, strict=True)
+            )
+        except Unknown:
+            return None
+        return extended if fits else None
+
+    def _require_known(self, pattern: tuple[Sexp, ...], variable: Variable) -> None:
+        """Raise RuleError where the rule names an op that rules cannot look into."""
+        op = None if variable.owner is None else variable.owner.op
+        if op is not None and op.constructor == pattern[0]:
+            reason = op_name(op).missing(op)
+            if reason:
+                reason = f"{reason}, by which a rule could tell what they were made with"
+                self.context.complain(self.rule, reason)
 
     # ---- building
 
-    def build(self, term: Sexp, bindings: dict[str, Value]) -> Variable | None:
+    def build(self, term: Sexp, bindings: Mapping[str, Value]) -> Variable | None:
         """The Variable a term stands for under bindings; None where it cannot be built."""
         if isinstance(term, str):
             value = bindings.get(term)
             return bare(value) if isinstance(value, Variable) else None
         record = self.context.signature.operators.get(str(term[0]))
         if record is None:
-            return None
+            return self._named(term, bindings)
         operands: list[Variable] = []
-        literals: list[int | float] = []
+        literals: list[Parameter] = []
         try:
             for position, part in enumerate(term[1:]):
                 if position in record.tensor_operands:
@@ -239,36 +323,54 @@ class RuleRewriter(LocalOptimizer):
                         return None
                     operands.append(operand)
                 else:
-                    literals.append(self.context.conditions.literal(expand(part), bindings))
+                    literals.append(parameter_of(expand(part), bindings, self.context.conditions.literal))
             return built(str(term[0]), operands, literals)
-        except (Unknown, EsatError):
-            # A term that cannot be typed here: the rule does not apply.
+        except Unknown:
             return None
+        except EsatError as error:
+            # A term that cannot be typed here: the rule does not apply.
+            if self.is_opaque:
+                self._ill_typed(term, operands, error)
+            return None
+
+    def _named(self, term: tuple[Sexp, ...], bindings: Mapping[str, Value]) -> Variable | None:
+        """The Variable of a term of an op that only Python types."""
+        named = self.context.named.get(str(term[0]))
+        if named is None or named.parameters is None:
+            return None
+        first = len(term) - len(named.parameters)
+        operands = [self._operand(part, bindings) for part in term[1:first]]
+        known = [operand for operand in operands if operand is not None]
+        if len(known) < len(operands):
+            return None
+        try:
+            number = self.context.conditions.literal
+            values = [parameter_of(expand(part), bindings, number) for part in term[first:]]
+        except Unknown:
+            return None
+        try:
+            made: Variable = named.make(values).make_node(*known).outputs[0]
+        except Exception as error:  # the class may be a user's
+            self._ill_typed(term, known, error)
+            return None
+        return made
+
+    def _operand(self, term: Sexp, bindings: Mapping[str, Value]) -> Variable | None:
+        """An operand in the rank that it has in the graph, which such an op may ask for."""
+        value = bindings.get(term) if isinstance(term, str) else None
+        return value if isinstance(value, Variable) else self.build(term, bindings)
+
+    def _ill_typed(self, term: tuple[Sexp, ...], operands: Sequence[Variable], error: Exception) -> None:
+        """Tell that a rule makes what an op does not take, unless an operand lost its axes of size 1."""
+        if any(is_tensor(operand) and broadcast_of(operand) == SCALAR for operand in operands):
+            return
+        types = ", ".join(str(operand.type) for operand in operands)
+        self.context.complain(self.rule, f"it makes {show(term)} of {types}: {error}")
 
 
 def _without(factors: Sequence[Variable], one: Variable) -> tuple[Variable, ...]:
     place = next(index for index, factor in enumerate(factors) if factor is one)
     return (*factors[:place], *factors[place + 1 :])
-
-
-def _defined(rule: Rule) -> tuple[str, tuple[Sexp, ...]]:
-    """The variable a rule's head unites, and the term its body equates it with."""
-    for action in rule.head:
-        if isinstance(action, tuple) and action[0] == "union":
-            for fact in rule.body:
-                if isinstance(fact, tuple) and fact[0] == "=" and len(fact) == 3:
-                    name, term = fact[1], fact[2]
-                    if isinstance(name, str) and isinstance(term, tuple) and name in action[1:]:
-                        return name, term
-    raise ValueError(rule.name)
-
-
-def _united(rule: Rule, root: str) -> Sexp:
-    actions = [action for action in rule.head if isinstance(action, tuple) and action[0] != "subsume"]
-    if len(actions) != 1 or actions[0][0] != "union":
-        raise ValueError(rule.name)
-    left, right = actions[0][1:]
-    return right if left == root else left
 
 
 def _term_condition(condition: Sexp, bindings: dict[str, Value]) -> tuple[Variable, tuple[Sexp, ...]] | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 
 from esat.egraph.content_keys import code_digest
@@ -19,6 +20,7 @@ from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine, split_forms
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.loader import LOADING
+from esat.egraph.replacements import opaque_rules
 from esat.egraph.rule_compiler import Chunk, compile_rules
 from esat.egraph.rule_compiler.families import family_of, flatten
 from esat.egraph.rule_compiler.surface import renamer, require_bound
@@ -27,7 +29,6 @@ from esat.egraph.signature import Signature
 from esat.egraph.structure import structure_program
 from esat.errors import EsatError, RuleError
 from esat.forks import GATE
-from esat.graph import Op
 from esat.rules.database import PACKAGE_RULES, RuleSelection
 from esat.rules.macros import CONDITIONS, MACROS, expand
 from esat.rules.reader import Form, Sexp, head_of, is_string, position_of, show, subforms
@@ -80,7 +81,13 @@ def admit(file: RuleFile, others: Sequence[RuleFile] = ()) -> None:
         rules too large to be loaded, and whatever else egglog refuses.
     """
     signature = signature_of_registered()
-    _check_opaque(file, signature)
+    # Which ops there are depends on what a program has defined so far: no part of what is kept.
+    declarations = [form for one in (*others, file) for form in one.declarations]
+    opaque = opaque_rules(file.rules, signature, declarations)
+    for rule in opaque:
+        _check_strings(rule)
+    if opaque:
+        file = replace(file, rules=tuple(rule for rule in file.rules if rule not in opaque))
     parts = [code_digest(), repr(list(signature.values()))]
     for one in (file, *others):
         parts += [show(form) for form in one.declarations]
@@ -113,30 +120,6 @@ def _check(file: RuleFile, others: Sequence[RuleFile], signature: Signature) -> 
 
 
 # ---- names
-
-
-def _check_opaque(file: RuleFile, signature: Signature) -> None:
-    """Refuse names of ops that have no terms: as a declared constructor such a name would match nothing.
-
-    Which there are depends on what a program has defined so far: this is no part of what is kept.
-    """
-    opaque = _constructors(Op) - signature.operators.keys()
-    named = [name for form in file.declarations for name in declared_names(form)]
-    for rule in file.rules:
-        forms = (form for part in (*rule.body, *rule.head) for form in subforms(part))
-        named += [form[0] for form in forms if form and isinstance(form[0], str)]
-    for name in named:
-        if name in opaque:
-            raise position_of(name).error(
-                f"the op {name} has no terms: only Python knows the types of its results, so no rule speaks"
-                " of it. Write a local optimizer of it (esat.classic.local_optimizer)"
-            )
-
-
-def _constructors(family: type[Op]) -> set[str]:
-    """Names that a class of ops and those derived from it have for rules."""
-    own = getattr(family, "constructor", "")
-    return {own if isinstance(own, str) else ""}.union(*map(_constructors, family.__subclasses__()))
 
 
 @lru_cache(maxsize=2)

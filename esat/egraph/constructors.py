@@ -13,6 +13,8 @@ _NAMED_OPAQUE = (
     ConstructorSignature("Eye", 3, ("i64",), "opaque"),
     ConstructorSignature("Tri", 3, ("i64",), "opaque"),
 )
+OPAQUE = frozenset(record.name for record in _NAMED_OPAQUE)
+"""Their names: in rules the last parameter stands for the op itself."""
 
 
 def op_signature() -> Signature:

@@ -227,8 +227,10 @@ class CostModel:
         result: Value,
     ) -> float:
         known = op_of(constructor, attributes, [len(one.shape) for one in operands], self.opaque)
-        if known is None:
-            return IMPOSSIBLE
+        return IMPOSSIBLE if known is None else self.opaque_price(known, operands, result)
+
+    def opaque_price(self, known: RankedOp, operands: Sequence[Value], result: Value) -> float:
+        """Predicted seconds of an op by its own record, operands given."""
         ranked = [
             operand._replace(shape=operand.shape or (1.0,) * (rank or 0))
             for operand, rank in zip(operands, known.operand_ranks, strict=True)

@@ -85,6 +85,8 @@ class Op:
         Whether values of some inputs tell that others are not needed; see :meth:`needed`.
     host_only
         Why it has no form on a device, where that is so for a reason.
+    variants
+        Constructor -> name, of a class whose ops have one of several.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Op:
     destroy_map: Mapping[int, tuple[int, ...]] = {}
     lazy: bool = False
     host_only: str = ""
+    variants: Mapping[str, str] = {}
 
     def properties(self) -> tuple[object, ...]:
         """The attributes that, with the class and name, say what the op computes. Hashable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from esat.records import record
 @record(frozen=True, eq=False, repr=False)
 class Cumulative(AlongAxis):
     """``cumsum`` or ``cumprod`` along an axis; integers are accumulated in 64 bits as NumPy does."""
+
+    variants = MappingProxyType({"CumSum": "cumsum", "CumProd": "cumprod"})
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         operand = as_variable(inputs[0])

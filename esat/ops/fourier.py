@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class Fourier(Op):
     name: str
     constructor: str
     size: int | None = None
+    variants = MappingProxyType({name.capitalize(): name for name in KINDS})
     family: Family = field(default=Family.LIBRARY, init=False)
 
     def properties(self) -> tuple[object, ...]:

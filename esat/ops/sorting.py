@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -26,6 +27,8 @@ class Sort(AlongAxis):
 
     NaN comes last. Equal elements keep their order (NumPy's ``kind="stable"``).
     """
+
+    variants = MappingProxyType({"Sort": "sort", "ArgSort": "argsort"})
 
     def result_type(self, source: TensorType) -> TensorType:
         return source if self.name == "sort" else source.with_dtype("int64")

@@ -19,9 +19,11 @@ from esat.classic.marker import Marker
 from esat.classic.optimizer_database import DB, Entry, EquilibriumDB, SequenceDB
 from esat.classic.rewriting import LIFTS, LOCALS
 from esat.classic.rule_phase import RuleOptions, RuleSource
+from esat.classic.rule_rewriter import RuleRewriter
 from esat.classic.simplify import local_shape_lift
 from esat.classic.standard import EQUILIBRIA
 from esat.egraph.loader import NARY_FORM
+from esat.egraph.replacements import saturating
 from esat.records import record
 from esat.rules.database import RuleDatabase, RuleSelection
 from esat.rules.query import Query
@@ -123,8 +125,11 @@ def saturation_plan(database: SequenceDB, query: Query, options: RuleOptions | N
 
 def selected_rules(
     plan: SaturationPlan, rules: RuleDatabase, query: Query, options: RuleOptions
-) -> RuleSelection:
-    """The rules that take part in a plan, those of one compilation included."""
+) -> tuple[RuleSelection, tuple[LocalOptimizer, ...]]:
+    """The rules that take part in a plan, those of one compilation included.
+
+    Rules of ops that only Python types do not saturate: they are local optimizers.
+    """
     shared = {source.tag for source, own in plan.rules if own == query}
     if shared >= set(EQUILIBRIA):
         selection = rules.query(query, soundness=options.soundness, extra=options.extra, users=options.users)
@@ -136,7 +141,11 @@ def selected_rules(
             )
 
         selection = rules.select(wanted, options.soundness, options.extra, options.users, query)
-    return selection
+    selection, replacing = saturating(selection)
+    if not replacing:
+        return selection, ()
+    context = options.context(rules)
+    return selection, tuple(RuleRewriter(rule, context) for rule in replacing)
 
 
 def excluded_in_vain(plan: SaturationPlan, rules: RuleDatabase, query: Query) -> list[str]:

@@ -109,7 +109,8 @@ class SaturationOptimizer:
         stage = _recording(stage, profile.parts, laps)
         with stage("query"):
             plan = saturation_plan(self.database, self.query, self.options)
-            selection = selected_rules(plan, self.rules, self.query, self.options)
+            selection, replacing = selected_rules(plan, self.rules, self.query, self.options)
+            plan = replace(plan, equalities=(*plan.equalities, *replacing))
             self._tell_of_exclusions(plan)
         collector = CollectEqualities(plan.equalities)
         equalities = self._prepare(graph, plan, collector, profile, stage)
@@ -147,7 +148,7 @@ class SaturationOptimizer:
                 raise
             reason = f"rules that were added break this compilation, which leaves them out: {error}"
             warnings.warn(reason, EsatWarning, stacklevel=2)
-            selection = selected_rules(plan, self.rules, self.query, replace(self.options, users=()))
+            selection, _ = selected_rules(plan, self.rules, self.query, replace(self.options, users=()))
             found = attempt(selection)
 
         def claims(asked: FunctionGraph) -> list[tuple[Variable, Variable]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +42,11 @@ class RuleSelection:
     def rules(self) -> tuple[Rule, ...]:
         """The selected rules, in order of their files."""
         return tuple(rule for file in self.files for rule in file.rules)
+
+    def without(self, rules: Collection[Rule]) -> RuleSelection:
+        """The same selection, but for some rules."""
+        kept = tuple(_reduced(file, lambda rule: rule not in rules) for file in self.files)
+        return RuleSelection(tuple(file for file in kept if file.rules or file.declarations))
 
     @cached_property
     def key(self) -> tuple[tuple[str, ...], ...]:

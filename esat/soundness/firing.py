@@ -13,6 +13,7 @@ from esat.classic.graph_terms import is_tensor
 from esat.egraph.constructors import op_signature
 from esat.egraph.loader import flatten, load
 from esat.egraph.prepare import prepared, prepared_engine
+from esat.egraph.replacements import opaque_rules, saturating
 from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.saturation_report import SaturationReport
@@ -264,7 +265,10 @@ def programs_with(file: RuleFile) -> tuple[RuleProgram, RuleProgram]:
     """All rules of the database and those of a file: with sums and products of any number, and strictly."""
     tags = {tag for rule in RULES.list() for tag in (*rule.tags, rule.ruleset)}
     # A file of the package is in the database already.
-    file = replace(file, rules=tuple(rule for rule in file.rules if _known(rule) is None))
+    opaque = opaque_rules(file.rules, op_signature(), file.declarations)
+    own = (rule for rule in file.rules if _known(rule) is None and rule not in opaque)
+    file = replace(file, rules=tuple(own))
     loose = RULES.query(Query(tags), soundness="unsafe", extra=(file,))
     strict = RULES.query(Query(tags), soundness="exact", extra=(file,))
+    loose, strict = (saturating(selection)[0] for selection in (loose, strict))
     return program_for(loose), program_for(strict, strict=True)

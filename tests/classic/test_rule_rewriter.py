@@ -12,13 +12,14 @@ from esat.egraph.constructors import op_signature
 from esat.graph import FunctionGraph
 from esat.graph.evaluate import evaluate
 from esat.rules.database import RuleDatabase
+from esat.rules.replacement import replacement_of
 
 
 def rewriters(text):
     rules = RuleDatabase()
     rules.add(text)
     context = RuleContext(op_signature())
-    return [RuleRewriter(rule, context) for rule in rules.list() if RuleRewriter.applies_to(rule)]
+    return [RuleRewriter(rule, context) for rule in rules.list() if replacement_of(rule) is not None]
 
 
 def optimize(text, inputs, output):
@@ -84,7 +85,7 @@ def test_rules_that_are_no_replacements_are_left_to_saturation():
     database = RuleDatabase()
     database.load('(relation marked (T)) (rule ((= e (Exp x))) ((marked x)) :name "fact")')
     (rule,) = database.list()
-    assert not RuleRewriter.applies_to(rule)
+    assert replacement_of(rule) is None
 
 
 def test_a_rule_that_costs_more_is_declined_unless_it_stabilizes():

@@ -54,8 +54,12 @@ REFUSED = {
     "an option": ("(set-option a 1)", (1, 1), "is a command"),
     "the package's function": ("(function Add (T T) T :merge new)", (1, 11), "Add is used by the package"),
     "the package's constructor": ("(constructor Exp (T) T)", (1, 14), "Exp is used by the package"),
-    "an op without terms": ("(rewrite (Exp (Subtensor x)) x)", (1, 16), "the op Subtensor has no terms"),
-    "an op without terms declared": ("(constructor Join (T) T)", (1, 14), "the op Join has no terms"),
+    "parameters of an op": (
+        "(rewrite (Exp (Split x)) x)",
+        (1, 15),
+        "Split takes operands and then axis, parts",
+    ),
+    "an op declared": ("(constructor Join (T) T)", (1, 14), "Join is an op, which only Python types"),
     "a name of a condition": ("(relation real-valued (T))", (1, 11), "real-valued is used by the package"),
     "operands of a condition": (
         "(rewrite (Exp x) (Neg x) :when ((real-valued x x)))",

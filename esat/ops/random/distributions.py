@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ class NumberVariable(RandomVariable):
 
     name: str = ""
     constructor: str = field(default="", init=False)
+    variants = MappingProxyType({f"Random{name.capitalize()}": name for name in DISTRIBUTIONS})
 
     def __post_init__(self) -> None:
         RandomVariable.__post_init__(self)
