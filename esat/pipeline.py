@@ -459,6 +459,7 @@ def _optimize(
 ) -> tuple[FunctionGraph, OptimizationReport]:
     if mode.strategy == "greedy":
         with profile.stage("query"):
+            options.require_replacements(RULES, mode.query)
             classic = optdb.query(mode.query, options=options)
             classic.after_each = None if checker is None else checker.check
         result, report, details = optimize_greedily(

@@ -7,19 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 
 from esat.classic.graph_terms import Literal
+from esat.classic.matrix_facts import has_structure
 from esat.egraph.facts import lossless
 from esat.egraph.known import has_fact, is_exponential, overflows, vanishes
 from esat.egraph.op_parameters import Parameter
 from esat.egraph.signature import Signature
-from esat.egraph.structure import RELATIONS, relation_of
+from esat.egraph.structure import RELATIONS
 from esat.egraph.uniform import broadcast_of, dtype_of, value_of
-from esat.graph import Apply, Constant, Variable
+from esat.graph import Variable
 from esat.graph.types import DTYPES
-from esat.ops.assume import Assume
-from esat.ops.diagonal import DiagonalOf
-from esat.ops.dimshuffle import DimShuffle
-from esat.ops.linalg.factor import Cholesky
-from esat.ops.structure import NUMBERS, RANGES, structure_of
+from esat.ops.structure import NUMBERS, RANGES
 from esat.rules.macros import expand, permutation_axes, permutation_input_rank
 from esat.rules.reader import Sexp, is_number
 
@@ -41,8 +38,6 @@ _ARITHMETIC: Mapping[str, Callable[[Sequence[Literal]], Literal]] = {
     "max": max,
     "<<": lambda numbers: _signed(int(numbers[0]) << int(numbers[1]) if numbers[1] < _BITS else 0),
     "not-i64": lambda numbers: ~int(numbers[0]),
-    "neg": lambda numbers: -numbers[0],
-    "abs": lambda numbers: abs(numbers[0]),
     "to-f64": lambda numbers: float(numbers[0]),
 }
 _COMPARISONS: Mapping[str, Callable[[Literal, Literal], bool]] = {
@@ -204,44 +199,3 @@ def _signed(number: int) -> int:
     """As a 64-bit two's complement, which is what i64 holds."""
     number &= (1 << _BITS) - 1
     return number - (1 << _BITS) if number >> (_BITS - 1) else number
-
-
-_IMPLIED = {
-    "diagonal": ("lower_triangular", "upper_triangular", "tridiagonal"),
-    "positive_definite": ("positive_semidefinite", "symmetric", "square"),
-    "positive_semidefinite": ("symmetric", "square"),
-    "symmetric": ("square",),
-    "orthogonal": ("orthonormal_columns", "square"),
-    "permutation": ("square",),
-}
-
-
-def has_structure(variable: Variable, relation: str) -> bool:
-    """Whether a fact about matrices is assumed of a Variable, or shown by a Constant or its op."""
-    node = variable.owner
-    if isinstance(variable, Constant):
-        facts: tuple[str, ...] = structure_of(variable.data)
-    elif node is None or variable.tensor_type.ndim < 2 or 1 in variable.tensor_type.shape[-2:]:
-        return False
-    elif isinstance(node.op, Assume):
-        facts = node.op.facts
-        if relation not in map(relation_of, facts) and has_structure(node.inputs[0], relation):
-            return True
-    elif isinstance(node.op, DimShuffle) and node.op.order == (1, 0):
-        return has_structure(node.inputs[0], _TRANSPOSED.get(relation, relation))
-    else:
-        facts = _facts_of_result(node)
-    return any(relation in map(relation_of, (fact, *_IMPLIED.get(fact, ()))) for fact in facts)
-
-
-_TRANSPOSED = {"lower-triangular": "upper-triangular", "upper-triangular": "lower-triangular"}
-
-
-def _facts_of_result(node: Apply) -> tuple[str, ...]:
-    """What ops say of the matrices that they make; ``structure.egg`` says more."""
-    if isinstance(node.op, DiagonalOf) and not node.op.offset:
-        definite = has_fact(node.inputs[0], "positive") and node.outputs[0].tensor_type.kind == "f"
-        return ("diagonal", "symmetric", *(("positive_definite",) if definite else ()))
-    if isinstance(node.op, Cholesky):
-        return ("upper_triangular" if node.op.upper else "lower_triangular", "square")
-    return ()

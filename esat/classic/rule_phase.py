@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Iterable
 from dataclasses import field
@@ -15,6 +16,8 @@ from esat.classic.profile import OptimizerProfile
 from esat.classic.rule_rewriter import RuleContext
 from esat.classic.sizes import ExpectedSizes
 from esat.egraph.constructors import op_signature
+from esat.egraph.replacements import unanswered
+from esat.errors import EsatWarning
 from esat.extract.cost import CostModel
 from esat.extract.expected_shapes import Expected
 from esat.extract.machine import MachineProfile
@@ -49,6 +52,33 @@ class RuleOptions:
     machine: MachineProfile = field(default_factory=MachineProfile)
     shapes: Expected = ()
     users: tuple[RuleFile, ...] | None = None
+
+    def require_replacements(self, database: RuleDatabase, query: Query) -> None:
+        """See that greedy rewriting can do what users' rules say.
+
+        Raises
+        ------
+        RuleError
+            For a rule of one compilation that is no replacement, or asks what only an e-graph can tell.
+
+        Warns
+        -----
+        EsatWarning
+            For such a rule that was added for all compilations: it has no effect.
+        """
+        given = {file.file for file in self.extra}
+        added = database.users_files() if self.users is None else self.users
+        names = given.union(file.file for file in added)
+        if not names:
+            return
+        selection = database.query(query, soundness=self.soundness, extra=self.extra, users=self.users)
+        for rule in selection.rules:
+            reason = unanswered(rule) if rule.file in names else ""
+            if reason:
+                error = rule.error(f"a greedy mode has no e-graph, and this rule no effect there: {reason}")
+                if rule.file in given:
+                    raise error
+                warnings.warn(str(error), EsatWarning, stacklevel=2)
 
     def context(self, database: RuleDatabase) -> RuleContext:
         """What replacements share, those of a database among them."""

@@ -160,14 +160,14 @@ def _finite_rules(strict: bool, always: bool) -> list[str]:
         if kind == "f":
             rule(f"from-{name}", cast, f"(= w {number}) (finite x) (lossless {number} d)")
         if kind in "biu":
-            targets = [DTYPES.index(target) for target in _FLOATS if _never_overflows(name, target)]
+            targets = [DTYPES.index(target) for target in _FLOATS if never_overflows(name, target)]
             rule(f"from-{name}", cast, f"(= w {number}) (<= {min(targets)} d)")
     for view in ("(DimShuffle x p)", "(ReduceMax x p)", "(ReduceMin x p)", "(Softmax x p)"):
         rule(view[1:].split()[0], f"(= e {view}) (finite x) (float-dtype (dt x))")
     return lines
 
 
-def _never_overflows(source: str, target: str) -> bool:
+def never_overflows(source: str, target: str) -> bool:
     """Whether every integer of a dtype is finite as a float of another."""
     limits = [0, 1] if source == "bool" else [np.iinfo(source).min, np.iinfo(source).max]
     with np.errstate(over="ignore"):

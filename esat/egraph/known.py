@@ -10,13 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from esat.egraph.facts import lossless, never_overflows
 from esat.egraph.uniform import dtype_of, value_of
 from esat.graph import Apply, Constant, Family, Variable
 from esat.graph.types import DTYPES
 from esat.ops.assume import Assume
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
-from esat.ops.elementwise.facts import ANY
+from esat.ops.elementwise.facts import ANY, FINITE
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
@@ -48,7 +49,8 @@ def has_fact(  # noqa: PLR0911 - one question after the other
     if isinstance(node.op, Assume):
         return fact in node.op.facts or has_fact(node.inputs[0], fact, depth - 1)
     if not isinstance(node.op, Elementwise):
-        return fact in _SIGNS and _keeps_sign(node, fact, depth)
+        keeps = _keeps_finite if fact == FINITE else _keeps_sign if fact in _SIGNS else None
+        return keeps is not None and keeps(node, fact, depth)
     facts = node.op.facts
     weaker = _WEAKER.get(fact)
     if getattr(facts, fact, False) or (weaker is not None and getattr(facts, weaker, False)):
@@ -87,6 +89,19 @@ def _keeps_sign(node: Apply, fact: str, depth: int) -> bool:
     if isinstance(op, MatMul):
         return fact == "nonnegative" and all(has_fact(part, fact, depth - 1) for part in node.inputs)
     return is_view(node) and has_fact(operand, fact, depth - 1)
+
+
+def _keeps_finite(node: Apply, fact: str, depth: int) -> bool:
+    """Whether a view, extremum, softmax or cast has no infinity or NaN because its operand has none."""
+    op, operand = node.op, node.inputs[0]
+    if isinstance(op, Cast):
+        source, target = operand.tensor_type, node.outputs[0].tensor_type
+        if source.kind in "biu":
+            return never_overflows(source.dtype, target.dtype)
+        return lossless(source.dtype, target.dtype) and has_fact(operand, fact, depth - 1)
+    chosen = isinstance(op, Reduction) and op.name in ("max", "min")
+    softmax = isinstance(op, Normalization) and op.name == "softmax"
+    return (chosen or softmax or is_view(node)) and has_fact(operand, fact, depth - 1)
 
 
 def is_view(node: Apply) -> bool:
