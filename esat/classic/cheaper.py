@@ -9,6 +9,7 @@ model, or more stable.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from math import prod
 
 from esat.classic.graph_terms import view
@@ -45,14 +46,25 @@ class CheaperRule(RuleRewriter):
         self.sizes = sizes
         self.shrinks = _is_smaller(self.replacement, self.pattern)
 
+    @property
+    def is_always_made(self) -> bool:
+        """Whether no price is asked wherever fewer ops are left than there were, or for good."""
+        return self.stabilizes or self.shrinks
+
     def transform(self, node: Apply) -> Transformed:
         answer = super().transform(node)
-        if not isinstance(answer, list) or answer[0] is None or self.stabilizes:
+        if self.stabilizes:
             return answer
-        old, new = node.outputs[0], answer[0]
-        if self.shrinks and len(_unknown_nodes(new)) <= len(_freed_nodes(old, new)):
+        if isinstance(answer, Mapping):
+            return {old: new for old, new in answer.items() if self._pays(old, new)} or False
+        if not isinstance(answer, list) or answer[0] is None:
             return answer
-        return answer if self._cheaper(old, new) else False
+        return answer if self._pays(node.outputs[0], answer[0]) else False
+
+    def _pays(self, old: Variable, new: Variable) -> bool:
+        """Whether a replacement makes an expression smaller, or cheaper."""
+        smaller = self.shrinks and len(_unknown_nodes(new)) <= len(_freed_nodes(old, new))
+        return smaller or self._cheaper(old, new)
 
     def _cheaper(self, old: Variable, new: Variable) -> bool:
         """Whether what would be added costs less than what would no longer be needed."""

@@ -160,4 +160,10 @@ class RulePhase(Optimizer):
         return profile
 
     def summary(self) -> list[str]:
-        return self.inner.summary()
+        """Rules that are applied wherever they match first, then those that the cost model decides about."""
+        first, *lines = self.inner.summary()
+        rules = (rule for rule in self.inner.locals if isinstance(rule, CheaperRule))
+        priced = {f"  {rule.label}" for rule in rules if not rule.is_always_made}
+        below = [f"  {line}" for line in lines if line in priced]
+        head = ["  where the cost model finds that cheaper:"] if below else []
+        return [first, *(line for line in lines if line not in priced), *head, *below]

@@ -125,11 +125,8 @@ def saturation_plan(database: SequenceDB, query: Query, options: RuleOptions | N
 
 def selected_rules(
     plan: SaturationPlan, rules: RuleDatabase, query: Query, options: RuleOptions
-) -> tuple[RuleSelection, tuple[LocalOptimizer, ...]]:
-    """The rules that take part in a plan, those of one compilation included.
-
-    Rules of ops that only Python types do not saturate: they are local optimizers.
-    """
+) -> RuleSelection:
+    """The rules that take part in a plan, those of one compilation included."""
     shared = {source.tag for source, own in plan.rules if own == query}
     if shared >= set(EQUILIBRIA):
         selection = rules.query(query, soundness=options.soundness, extra=options.extra, users=options.users)
@@ -141,11 +138,18 @@ def selected_rules(
             )
 
         selection = rules.select(wanted, options.soundness, options.extra, options.users, query)
-    selection, replacing = saturating(selection)
-    if not replacing:
+    return selection
+
+
+def with_opaque_rules(
+    selection: RuleSelection, rules: RuleDatabase, options: RuleOptions
+) -> tuple[RuleSelection, tuple[LocalOptimizer, ...]]:
+    """The rules that saturate; and as local optimizers those of ops that only Python types."""
+    selection, opaque = saturating(selection)
+    if not opaque:
         return selection, ()
     context = options.context(rules)
-    return selection, tuple(RuleRewriter(rule, context) for rule in replacing)
+    return selection, tuple(RuleRewriter(rule, context) for rule in opaque)
 
 
 def excluded_in_vain(plan: SaturationPlan, rules: RuleDatabase, query: Query) -> list[str]:

@@ -30,7 +30,13 @@ from esat.graph import FunctionGraph, Variable
 from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
 from esat.optimize.optimizer import optimize
-from esat.optimize.plan import SaturationPlan, excluded_in_vain, saturation_plan, selected_rules
+from esat.optimize.plan import (
+    SaturationPlan,
+    excluded_in_vain,
+    saturation_plan,
+    selected_rules,
+    with_opaque_rules,
+)
 from esat.optimize.report import OptimizationReport, Stage, untimed
 from esat.optimize.two_forms import use_regimes
 from esat.phases.branches import join_branches, separate_branches
@@ -109,8 +115,9 @@ class SaturationOptimizer:
         stage = _recording(stage, profile.parts, laps)
         with stage("query"):
             plan = saturation_plan(self.database, self.query, self.options)
-            selection, replacing = selected_rules(plan, self.rules, self.query, self.options)
-            plan = replace(plan, equalities=(*plan.equalities, *replacing))
+            selection = selected_rules(plan, self.rules, self.query, self.options)
+            selection, opaque = with_opaque_rules(selection, self.rules, self.options)
+            plan = replace(plan, equalities=(*plan.equalities, *opaque))
             self._tell_of_exclusions(plan)
         collector = CollectEqualities(plan.equalities)
         equalities = self._prepare(graph, plan, collector, profile, stage)
@@ -148,7 +155,8 @@ class SaturationOptimizer:
                 raise
             reason = f"rules that were added break this compilation, which leaves them out: {error}"
             warnings.warn(reason, EsatWarning, stacklevel=2)
-            selection, _ = selected_rules(plan, self.rules, self.query, replace(self.options, users=()))
+            selection = selected_rules(plan, self.rules, self.query, replace(self.options, users=()))
+            selection, _ = with_opaque_rules(selection, self.rules, self.options)
             found = attempt(selection)
 
         def claims(asked: FunctionGraph) -> list[tuple[Variable, Variable]]:
