@@ -254,11 +254,34 @@ class _Text:
 
         self.loop("0", str(self.order), row)
 
+    def determinant(self) -> None:
+        """As NumPy has it: a sum of logarithms, whose exponential is the determinant. Results are the first
+        elements."""
+
+        def one(k: str, sign: str, logarithm: str) -> Numbers:
+            pivot = self.load(k, k)
+            turned = self.times(sign, self.call("copysign", _splat("1.0"), pivot))
+            more = self.call("log", self.call("fabs", pivot))
+            return turned, self.value(f"fadd {_VECTOR} {logarithm}, {more}")
+
+        first = self.value(f"load {_VECTOR}, ptr %sign")
+        sign, logarithm = self.loop("0", str(self.order), one, (_VECTOR, first), (_VECTOR, _splat("0.0")))
+        self.require_finite(logarithm)
+        if self.system.name == "det":
+            self.store("0", "0", self.times(sign, self.call("exp", logarithm)))
+        else:
+            self.store("0", "0", sign)
+            self.store("0", "1", logarithm)
+
     def compute(self) -> None:
         """From the elements to those of the result."""
         name = self.system.name
         if name in ("cholesky", "solve_semidefinite"):
             self.cholesky()
+        elif name in ("slogdet", "det"):
+            self.eliminate()
+            self.determinant()
+            return
         elif name in ("solve", "inv"):
             self.eliminate()
             self.substitute(lower=False)
@@ -276,7 +299,7 @@ class _Text:
 
     # ---- memory
 
-    def move(self, number: int, first: int, columns: int, loads: bool) -> None:
+    def move(self, number: int, first: int, shape: tuple[int, int], loads: bool) -> None:
         """Elements of an operand from memory, or of a result to it: columns from ``first`` on."""
         kind, strides = _KINDS[self.system.dtype], self.system.strides[number]
 
@@ -299,7 +322,7 @@ class _Text:
                     value = self.value(f"{change} {value} to {'double' if loads else 'float'}")
                 self.lines.append(f"  store {'double' if loads else kind} {value}, ptr {target}")
 
-            self.loop("0", str(self.order), lambda i: self._row(partial(element, i), columns))
+            self.loop("0", str(shape[0]), lambda i: self._row(partial(element, i), shape[1]))
 
         self.loop("0", str(LANES), lane)
 
@@ -337,9 +360,9 @@ class _Text:
             f"  store {_VECTOR} {_splat('1.0')}, ptr %sign",
         ]
         self.block = "block"
-        self.move(0, 0, self.order, loads=True)
+        self.move(0, 0, (self.order, self.order), loads=True)
         if system.columns:
-            self.move(1, self.order, system.columns, loads=True)
+            self.move(1, self.order, (self.order, system.columns), loads=True)
         elif system.name == "inv":
             self.identity()
         self.compute()
@@ -348,8 +371,13 @@ class _Text:
         every = self.value(f"call i1 @llvm.vector.reduce.and.v{LANES}i1({_BITS} {right})")
         self.lines += [f"  br i1 {every}, label %store, label %refused", "store:"]
         self.block = "store"
-        first = 0 if system.name == "cholesky" else self.order
-        self.move(count - 1, first, self.width - first if first else self.order, loads=False)
+        if system.name in ("slogdet", "det"):
+            for place in range(1, count):
+                self.move(place, place - 1, (1, 1), loads=False)
+        elif system.name == "cholesky":
+            self.move(1, 0, (self.order, self.order), loads=False)
+        else:
+            self.move(count - 1, self.order, (self.order, self.width - self.order), loads=False)
         tail = [
             "  br label %fine",
             "fine:",
@@ -368,7 +396,7 @@ class _Text:
         return "\n".join([*head, *self.lines, *tail, *_DECLARATIONS])
 
 
-_COUNTS = {"fmuladd": 3, "sqrt": 1, "fabs": 1}
+_COUNTS = {"fmuladd": 3, "sqrt": 1, "fabs": 1, "copysign": 2, "log": 1, "exp": 1}
 _DECLARATIONS = [
     *(
         f"declare {_VECTOR} @llvm.{name}.v{LANES}f64({', '.join([_VECTOR] * count)})"

@@ -97,7 +97,7 @@ def system_code(
         return UnrolledSystem(*described, LANES if count >= LANES and form.name != "solve_triangular" else 1)
     loops = LoopedSystem(*described)
     is_small = loops.room <= LARGEST_ROOM and (form.name != "cholesky" or order <= LARGEST_FACTOR)
-    return loops if count >= LANES and is_small and form.name not in ("det", "slogdet") else None
+    return loops if count >= LANES and is_small else None
 
 
 def small_results(op: Op, operands: Sequence[Any]) -> tuple[Array, ...] | None:
