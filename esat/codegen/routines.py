@@ -7,7 +7,8 @@ import functools
 from esat.codegen.ground.blas_library import LETTERS, blas_function
 from esat.codegen.ground.target import Target
 from esat.codegen.matmul.blas import accumulating_routine, product_routine, times_column
-from esat.codegen.matmul.structured import Routine, structured_routine
+from esat.codegen.matmul.structured import Routine
+from esat.codegen.matmul.structured_routine import routine_of_structured
 from esat.codegen.rowwise.gemv_pair import RowsRoutine
 from esat.codegen.rowwise.layers import Link, RowBlocksRoutine
 from esat.codegen.sparse.sparse_pass import sparse_routine
@@ -36,7 +37,7 @@ def routine_for(
         letter = LETTERS[node.outputs[0].tensor_type.dtype]
         return accumulating_routine(node.op, letter, threads) if node.op.inplace else None
     if isinstance(node.op, StructuredProduct):
-        return structured_routine(node.op, node.inputs[0].tensor_type.dtype, target, threads)
+        return routine_of_structured(node, target, threads)
     if isinstance(node.op, RowsProduct):
         gemv = blas_function(f"{LETTERS[node.inputs[0].tensor_type.dtype]}gemv")
         multiply = functools.partial(times_column, gemv, threads)

@@ -24,6 +24,7 @@ from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
+from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.random.distributions import Integers, NumberVariable
 from esat.ops.random.variable import RandomVariable
 from esat.ops.searching import SearchSorted
@@ -42,7 +43,7 @@ COPIES: frozenset[type[Op]] = frozenset(
 """Ops that move elements."""
 ROUTINES: frozenset[type[Op]] = frozenset(
     {
-        *(AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
+        *(MatMul, StructuredProduct, AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
         *(Cholesky, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve),
         *(Inverse, Determinant, SignLogDeterminant),
         *(Sort, Cumulative, SearchSorted),
@@ -50,7 +51,7 @@ ROUTINES: frozenset[type[Op]] = frozenset(
         *(Eigenvectors, Eigenvalues, SVD, SingularValues, QR, LU),
     }
 )
-"""Ops that are functions of libraries, or kernels with such calls, besides products of matrices."""
+"""Ops that are functions of libraries, or kernels with such calls."""
 NATIVE_OPS = VIEWS | COPIES | ROUTINES
 
 
@@ -77,4 +78,4 @@ def has_native_steps(steps: Sequence[Group]) -> bool:
 def _is_native(node: Apply) -> bool:
     if not has_tensors(node):
         return False
-    return isinstance(node.op, MatMul) or type(node.op) in NATIVE_OPS or is_constant(node)
+    return type(node.op) in NATIVE_OPS or is_constant(node)

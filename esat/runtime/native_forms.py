@@ -31,6 +31,7 @@ from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
+from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.random.distributions import Integers, NumberVariable
 from esat.ops.searching import SearchSorted
 from esat.ops.sorting import Sort
@@ -56,6 +57,7 @@ from esat.runtime.native_linalg import (
 from esat.runtime.native_lines import running_lines, searched, sorted_lines
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native_products import product, row_blocks, rows_product
+from esat.runtime.native_structured import structured_product
 from esat.runtime.native_systems import small_system
 from esat.runtime.native_views import NativeView
 from esat.runtime.program import Program
@@ -70,8 +72,8 @@ def form_of(program: Program, node: Apply) -> Form | None:
         return None
     if is_constant(node):
         return _known
-    form = product if isinstance(node.op, MatMul) else FORMS.get(type(node.op))
-    if form in (product, rows_product, row_blocks):
+    form = FORMS.get(type(node.op))
+    if form in (product, structured_product, rows_product, row_blocks):
         type_ = node.inputs[0].tensor_type
         in_place = not isinstance(node.op, AccumulateProduct) or node.op.inplace
         if type_.dtype not in ("float32", "float64") or node not in program.routines:
@@ -294,6 +296,8 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         BlockDiagonal: _blocks,
         SetSubtensor: _written,
         IncSubtensor: _written,
+        MatMul: product,
+        StructuredProduct: structured_product,
         AccumulateProduct: product,
         Cholesky: partial(_system, cholesky),
         Solve: partial(_system, solved),

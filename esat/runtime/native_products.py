@@ -8,6 +8,7 @@ from esat.codegen.ground.blas_library import WOKEN_FROM, Package, wakes_threads
 from esat.codegen.matmul.blas import ProductRoutine
 from esat.codegen.matmul.shared_products import SHARED_FROM
 from esat.codegen.matmul.small_products import order_of, product_pointers
+from esat.codegen.matmul.structured_routine import StructuredRoutine
 from esat.codegen.matmul.unrolled_products import UnrolledProduct, unrolled_product
 from esat.codegen.matmul.vector_products import package_of
 from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
@@ -45,6 +46,8 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
         output = output.reshaped((left.shape[0], right.shape[1]))  # it may lack an axis of size 1
     routine = memory.program.routines[node]
     small = None
+    if isinstance(routine, StructuredRoutine):
+        routine = routine.plain
     if isinstance(routine, ProductRoutine):
         small = _unrolled(element(left, 2), element(right, 2), routine.largest_unrolled)
     if small is not None and 0 not in output.shape:
@@ -92,8 +95,8 @@ def _one_product(
             raise NoNativeFormError
     elif rows == columns == 1 and package == "numpy":
         raise NoNativeFormError  # NumPy's sum of products is another function
-    elif memory.unlocked and rows * inner * columns >= SHARED_FROM:  # it is computed in parts
-        raise NoNativeFormError
+    elif memory.unlocked and rows * inner * columns >= SHARED_FROM and not has_one_thread(memory.program):
+        raise NoNativeFormError  # several threads share its parts
     if wakes_threads(rows, inner, columns):
         memory.keep_alone(package)
     operands = []

@@ -141,8 +141,8 @@ def order_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[Literal["C",
     return None
 
 
-_PRODUCTS = ("gemm", "gemv")
-_LAPACK = ("potrf", "potrs", "posv", "gesv", "getrf", "trtrs", "syevd", "gesdd", "geqrf", "orgqr")
+_PRODUCTS = ("gemm", "gemv", "syrk", "trmm", "trmv", "symv")
+_LAPACK = ("trtri", "potrf", "potrs", "posv", "gesv", "getrf", "trtrs", "syevd", "gesdd", "geqrf", "orgqr")
 
 
 class RoutineNumbers:
@@ -178,7 +178,7 @@ class RoutineNumbers:
 @functools.cache
 def named_functions(package: Package) -> Mapping[int, str]:
     """The addresses of the functions that native functions call, with their names."""
-    names = [letter + name for letter in LETTERS.values() for name in _PRODUCTS]
+    names = [letter + name for letter in "sd" for name in _PRODUCTS]
     names += [letter + name for letter in "sd" for name in _LAPACK]
     found = {name: address_named(name, package) for name in names}
     return {place: name for name, place in found.items() if place is not None}

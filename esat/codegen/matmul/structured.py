@@ -70,7 +70,7 @@ def _routine(op: StructuredProduct, dtype: str, target: Target) -> Routine:
     letter = LETTERS[dtype]
     if op.structure == "gram":
         syrk = blas_function(f"{letter}syrk")
-        return functools.partial(_gram, syrk, compiled(mirror, dtype, target, 2))
+        return functools.partial(_gram, syrk, compiled(mirror, dtype, target, 2).function)
     multiply: Routine
     if op.structure in ("lower", "upper"):
         trmm, trmv = (blas_function(letter + name) for name in ("trmm", "trmv"))
@@ -80,10 +80,8 @@ def _routine(op: StructuredProduct, dtype: str, target: Target) -> Routine:
     elif op.structure == "diagonal":
         multiply = _diagonal
     else:
-        loops = compiled(
-            matmul_tridiagonal if op.side == "right" else tridiagonal_matmul, dtype, target, 1, 1, 1, 2, 2
-        )
-        multiply = functools.partial(_tridiagonal, loops)
+        function = matmul_tridiagonal if op.side == "right" else tridiagonal_matmul
+        multiply = functools.partial(_tridiagonal, compiled(function, dtype, target, 1, 1, 1, 2, 2).function)
     return functools.partial(_one_sided, multiply, op.side == "right")
 
 

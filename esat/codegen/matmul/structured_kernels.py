@@ -10,6 +10,7 @@ from typing import Any
 from numba.core import types
 
 from esat.codegen import cache
+from esat.codegen.cache import CompiledKernel
 from esat.codegen.ground.target import Target
 from esat.codegen.template import NUMBA_TYPES
 
@@ -22,6 +23,23 @@ def mirror(matrix: Any) -> None:
             for column in range(left, min(left + 8, size)):
                 for row in range(max(top, column + 1), min(top + 8, size)):
                     matrix[column, row] = matrix[row, column]
+
+
+def diagonal_matmul(diagonal: Any, operand: Any, output: Any) -> None:
+    """``output = D @ operand`` for the matrix D with this diagonal."""
+    rows, columns = operand.shape
+    for row in range(rows):
+        factor = diagonal[row]
+        for column in range(columns):
+            output[row, column] = factor * operand[row, column]
+
+
+def matmul_diagonal(diagonal: Any, operand: Any, output: Any) -> None:
+    """``output = operand @ D`` for the matrix D with this diagonal."""
+    rows, columns = operand.shape
+    for row in range(rows):
+        for column in range(columns):
+            output[row, column] = operand[row, column] * diagonal[column]
 
 
 def tridiagonal_matmul(below: Any, diagonal: Any, above: Any, operand: Any, output: Any) -> None:
@@ -66,7 +84,7 @@ def matmul_tridiagonal(below: Any, diagonal: Any, above: Any, operand: Any, outp
 
 
 @functools.cache
-def compiled(function: Callable[..., None], dtype: str, target: Target, *ranks: int) -> Callable[..., None]:
+def compiled(function: Callable[..., None], dtype: str, target: Target, *ranks: int) -> CompiledKernel:
     """A function of this module as machine code, for aligned C-contiguous arrays of one dtype.
 
     Raises
@@ -77,4 +95,4 @@ def compiled(function: Callable[..., None], dtype: str, target: Target, *ranks: 
     signature = types.void(*(types.Array(NUMBA_TYPES[dtype], rank, "C") for rank in ranks))
     options = cache.CompileOptions(target, noalias=(function.__name__,))
     source = f"from typing import Any\n\n\n{inspect.getsource(function)}"
-    return cache.load_or_compile(source, function.__name__, signature, {}, options).function
+    return cache.load_or_compile(source, function.__name__, signature, {}, options)
