@@ -18,7 +18,7 @@ from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.join import Join, Split
 from esat.ops.linalg.factor import LU, QR, Cholesky
 from esat.ops.linalg.functions import BlockDiagonal
-from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
@@ -45,7 +45,7 @@ ROUTINES: frozenset[type[Op]] = frozenset(
     {
         *(MatMul, StructuredProduct, AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
         *(Cholesky, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve),
-        *(Inverse, Determinant, SignLogDeterminant),
+        *(Inverse, TriangularInverse, Determinant, SignLogDeterminant),
         *(Sort, Cumulative, SearchSorted),
         *(NumberVariable, Integers),
         *(Eigenvectors, Eigenvalues, SVD, SingularValues, QR, LU),

@@ -25,7 +25,7 @@ from esat.ops.index.entries import Entry, constant_numbers, with_numbers
 from esat.ops.join import Join, Split
 from esat.ops.linalg.factor import LU, QR, Cholesky
 from esat.ops.linalg.functions import BlockDiagonal
-from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
@@ -52,6 +52,7 @@ from esat.runtime.native_linalg import (
     inverse,
     semidefinite_solved,
     solved,
+    triangular_inverse,
     triangular_solved,
 )
 from esat.runtime.native_lines import running_lines, searched, sorted_lines
@@ -305,6 +306,7 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         SolveTriangular: partial(_system, triangular_solved),
         CholeskySolve: partial(_system, factor_solved),
         Inverse: partial(_system, inverse),
+        TriangularInverse: triangular_inverse,
         Determinant: partial(_system, determinant),
         SignLogDeterminant: partial(_system, determinant),
         Sort: sorted_lines,

@@ -6,15 +6,18 @@ is ready before the first call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from esat.codegen.native_plan import DeterminantStep, Place, Step
 from esat.graph import Apply
 from esat.ops.linalg.factor import Cholesky
-from esat.ops.linalg.inverse import Determinant
+from esat.ops.linalg.inverse import Determinant, TriangularInverse
 from esat.ops.linalg.solve import CholeskySolve, SolveTriangular
 from esat.runtime.native_lapack import LapackStep, matrices, transposed
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError
+from esat.runtime.native_triangles import is_read_by_columns, triangles_read
 from esat.runtime.native_views import NativeView
 
 
@@ -25,14 +28,39 @@ def cholesky(memory: NativeMemory, node: Apply) -> list[Step]:
     library = LapackStep(memory, node, "numpy", ["potrf"])
     info = library.room(1)
 
-    def factored(matrix: NativeView, target: NativeView) -> list[Step]:
+    def overwritten(matrix: NativeView) -> tuple[NativeView, list[Step]]:
         factor, copies = library.column_major(transposed(matrix) if upper else matrix)
         size = library.integers(_rows(matrix))
         pointers = [*library.letters("L"), *size, factor.place, *size]
-        part = library.part(target, transposed(factor) if upper else factor, "upper" if upper else "lower")
-        return [*copies, library.step("potrf", pointers, info), part]
+        steps = [*copies, library.step("potrf", pointers, info)]
+        return transposed(factor) if upper else factor, steps
 
-    return matrices(memory, node, factored)
+    def factored(matrix: NativeView, target: NativeView) -> list[Step]:
+        factor, steps = overwritten(matrix)
+        return [*steps, library.part(target, factor, "upper" if upper else "lower")]
+
+    # By columns the factor is the transpose of an upper one; LAPACK leaves the other triangle as it was.
+    matrix, is_enough = memory.view(node.inputs[0]), frozenset(("upper",) if upper else ())
+    if len(matrix.shape) > 2 or not triangles_read(memory.program, node.outputs[0]) <= is_enough:
+        return matrices(memory, node, factored)
+    factor, steps = overwritten(matrix)
+    memory.define(node.outputs[0], factor)
+    return steps
+
+
+def triangular_inverse(memory: NativeMemory, node: Apply) -> list[Step]:
+    """By LAPACK's trtri, of the transpose, in the place of the result."""
+    assert isinstance(node.op, TriangularInverse)
+    part, triangle = ("lower", "U") if node.op.lower else ("upper", "L")
+    library = LapackStep(memory, node, "scipy", ["trtri"])
+    info = library.room(1)
+
+    def inverted(matrix: NativeView, target: NativeView) -> list[Step]:
+        size = library.integers(_rows(matrix))
+        pointers = [*library.letters(triangle + "N"), *size, target.place, *size]
+        return [library.part(target, matrix, part), library.step("trtri", pointers, info)]
+
+    return matrices(memory, node, inverted)
 
 
 def solved(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -52,7 +80,7 @@ def semidefinite_solved(memory: NativeMemory, node: Apply) -> list[Step]:
         factor, copies = library.column_major(transposed(matrix))
         return [*copies, *_in_place(library, "posv", "L", factor, sides, target, info)]
 
-    return matrices(memory, node, solved_one)
+    return _solutions(memory, node, solved_one)
 
 
 def inverse(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -97,7 +125,7 @@ def triangular_solved(memory: NativeMemory, node: Apply) -> list[Step]:
         form = "L" if lower else "U", "T" if transpose else "N", "U" if op.unit_diagonal else "N"
         return [*steps, *_in_place(library, "trtrs", "".join(form), stored, sides, target, info)]
 
-    return matrices(memory, node, solved_one)
+    return _solutions(memory, node, solved_one)
 
 
 def factor_solved(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -115,7 +143,19 @@ def factor_solved(memory: NativeMemory, node: Apply) -> list[Step]:
             stored, copies = library.column_major(factor)
         return [*copies, *_in_place(library, "potrs", "L" if lower else "U", stored, sides, target, info)]
 
-    return matrices(memory, node, solved_one)
+    return _solutions(memory, node, solved_one)
+
+
+def _solutions(memory: NativeMemory, node: Apply, solved: Callable[..., list[Step]]) -> list[Step]:
+    """Solutions for each matrix of a batch; those of one stay by columns, as LAPACK gives them, if no reader
+    minds."""
+    result = node.outputs[0]
+    shape = memory.shape(result)
+    if len(shape) > 2 or 1 in shape or not is_read_by_columns(memory.program, result):
+        return matrices(memory, node, solved)
+    target = memory.scratch(shape, result.tensor_type.numpy_dtype, "F")
+    memory.define(result, target)
+    return solved(*map(memory.view, node.inputs), target)
 
 
 def _in_place(
@@ -129,7 +169,7 @@ def _in_place(
 ) -> list[Step]:
     """A routine that overwrites right sides in Fortran's order by solutions."""
     memory = library.memory
-    if target.shape[1] == 1:
+    if target.shape[1] == 1 or transposed(target).is_contiguous:
         right, copies = target, memory.move(target, sides, library.dtype)
     else:
         right, copies = library.column_major(sides)

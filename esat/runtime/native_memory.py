@@ -69,7 +69,9 @@ def _overwritten(variable: Variable) -> Variable | None:
 
 
 def _moved(target: NativeView, source: NativeView, dtype: np.dtype[Any], adds: bool = False) -> MoveStep:
-    sizes, near, far = collapsed(target.shape, target.byte_strides, source.byte_strides)
+    axes = zip(target.shape, target.byte_strides, source.byte_strides, strict=True)
+    by_memory = sorted(axes, key=lambda axis: -abs(axis[1]))  # what lies in one piece is moved at once
+    sizes, near, far = collapsed(*zip(*by_memory, strict=True)) if by_memory else ((), (), ())
     if len(sizes) > AXES:
         raise NoNativeFormError
     return MoveStep(target.place, source.place, dtype, sizes, near, far, adds)

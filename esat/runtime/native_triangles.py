@@ -1,17 +1,23 @@
-"""Which triangles of a matrix its readers look at: what the others hold need not be computed."""
+"""What the readers of a matrix ask of it: a triangle alone, and any order of its elements in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from esat.graph import Apply, Variable
+from esat.ops.contraction import MatMul
 from esat.ops.diagonal import Diagonal
+from esat.ops.dimshuffle import DimShuffle
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import TriangularInverse
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, SolveTriangular
 from esat.runtime.program import Program
 
 Triangle: TypeAlias = Literal["lower", "upper"]
+_IN_ANY_ORDER = (MatMul, SemidefiniteSolve, SolveTriangular, CholeskySolve)
+_OTHER: Mapping[Triangle, Triangle] = MappingProxyType({"lower": "upper", "upper": "lower"})
 BOTH: frozenset[Triangle] = frozenset(("lower", "upper"))
 
 
@@ -22,8 +28,28 @@ def triangles_read(program: Program, matrix: Variable) -> frozenset[Triangle]:
     """
     found: frozenset[Triangle] = frozenset()
     for reader, place in program.graph.clients[matrix]:
-        found |= BOTH if reader == "output" else _read_by(reader, place)
+        if reader == "output":
+            return BOTH
+        if isinstance(reader.op, DimShuffle) and reader.op.order == (1, 0):
+            found |= frozenset(map(_OTHER.__getitem__, triangles_read(program, reader.outputs[0])))
+        else:
+            found |= _read_by(reader, place)
     return found
+
+
+def is_read_by_columns(program: Program, matrix: Variable) -> bool:
+    """Whether all that read a matrix read its columns as well as its rows where they are: products and
+    systems of equations, and who gets its transpose as a result."""
+    for reader, _ in program.graph.clients[matrix]:
+        if reader == "output":
+            return False
+        if isinstance(reader.op, DimShuffle) and reader.op.order == (1, 0):
+            others = [one for one, _ in program.graph.clients[reader.outputs[0]]]
+            if others != ["output"] and not is_read_by_columns(program, reader.outputs[0]):
+                return False
+        elif not isinstance(reader.op, _IN_ANY_ORDER):
+            return False
+    return True
 
 
 def _read_by(node: Apply, place: int) -> frozenset[Triangle]:

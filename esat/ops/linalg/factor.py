@@ -58,8 +58,8 @@ class Cholesky(MatrixOp):
         (matrix,) = inputs
         if not self.upper:
             return (self.call(np.linalg.cholesky, matrix),)
-        factor = self.call(np.linalg.cholesky, np.swapaxes(matrix, -1, -2).conj())
-        return (np.swapaxes(factor, -1, -2).conj(),)
+        factor = self.call(np.linalg.cholesky, _adjoint(matrix))
+        return (_adjoint(factor),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         """Murray (2016), "Differentiation of the Cholesky decomposition", equation 10."""
@@ -81,6 +81,11 @@ class Cholesky(MatrixOp):
 
     def __str__(self) -> str:
         return f"{self.name}{{{'upper' if self.upper else 'lower'}}}"
+
+
+def _adjoint(matrix: Array) -> Array:
+    turned = np.swapaxes(matrix, -1, -2)
+    return turned.conj() if np.iscomplexobj(turned) else turned
 
 
 QRMode = Literal["reduced", "complete", "r"]
