@@ -44,6 +44,13 @@ CASES = {
     "identity and a product": ((np.eye(N) - u @ v.T) @ a, {u: U, v: V, a: A}, {"sub"}, {"eye"}),
     "product and identities": (a @ (2 * esat.eye(N) + u @ v.T), {a: A, u: U, v: V}, {"add"}, {"eye"}),
     "ridge with few rows": (ridge, {u: U, b: B}, {"solve"}, {"eye"}),
+    "ridge with few rows by halves": (
+        la.inv(w @ w.T + 0.5 * esat.eye(N)) @ w @ b[:60],
+        {w: W, b: B},
+        {"solve_semidefinite"},
+        {"eye"},
+    ),
+    "weights": (w.T @ esat.diag(esat.exp(d)) @ w, {w: W, d: D}, {"gram_matmul"}, {"diag"}),
     "filter": (gain @ b[:3], {a: DEFINITE, c: SMALL, u: U, b: B}, {"matmul"}, {"inv"}),
     "logarithm of low rank": (la.slogdet(low_rank)[1], {d: D, u: U, v: V}, {"slogdet"}, set()),
     "inverse around": (w.T @ la.inv(definite) @ w, {w: W, a: DEFINITE}, {"solve_triangular"}, {"cho_solve"}),

@@ -67,6 +67,7 @@ _SPARSE_CALL = 1.0e-5  # seconds that SciPy takes to look at a sparse matrix and
 _BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
 # The shorter the axes, the further a product stays below its rate; a batch of short ones at most so far.
 _BATCH_SLOWDOWN = 4.0
+_TALL = 1.02  # a product with more rows than columns takes longer than its transpose
 
 INVERSE_SUM = 1.001
 """-(x + y) costs as much as the negative of x + y, which others may share: the latter should win."""
@@ -213,6 +214,7 @@ class CostModel:
         # By the faces of the box of multiplications: each is an operand or the result, read or written.
         slowdown = 1.0 + sum(machine.matrix_half / max(size, 1.0) for size in (rows, columns, inner))
         work *= slowdown if separate == 1.0 else min(slowdown, _BATCH_SLOWDOWN)
+        work *= _TALL if rows > columns and batch == 1.0 else 1.0
         return (
             seconds
             + (separate - 1.0) * _BATCH_SHARE * machine.matrix_call

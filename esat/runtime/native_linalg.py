@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from esat.codegen.native_plan import DeterminantStep, Place, Step
+from esat.codegen.native_plan import DeterminantStep, Part, Place, Step
 from esat.graph import Apply
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant, TriangularInverse
@@ -51,13 +51,14 @@ def cholesky(memory: NativeMemory, node: Apply) -> list[Step]:
 def triangular_inverse(memory: NativeMemory, node: Apply) -> list[Step]:
     """By LAPACK's trtri, of the transpose, in the place of the result."""
     assert isinstance(node.op, TriangularInverse)
-    part, triangle = ("lower", "U") if node.op.lower else ("upper", "L")
+    part: Part = "lower" if node.op.lower else "upper"
+    letters = "UN" if node.op.lower else "LN"
     library = LapackStep(memory, node, "scipy", ["trtri"])
     info = library.room(1)
 
     def inverted(matrix: NativeView, target: NativeView) -> list[Step]:
         size = library.integers(_rows(matrix))
-        pointers = [*library.letters(triangle + "N"), *size, target.place, *size]
+        pointers = [*library.letters(letters), *size, target.place, *size]
         return [library.part(target, matrix, part), library.step("trtri", pointers, info)]
 
     return matrices(memory, node, inverted)

@@ -26,9 +26,10 @@ from esat.codegen.rowwise.layers import RowBlocksRoutine, new_scratch
 from esat.graph import Apply, Constant
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
+from esat.runtime.native_blas import gram_triangle
 from esat.runtime.native_lapack import element, matrices, transposed
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError, has_one_thread
-from esat.runtime.native_triangles import is_read_by_columns
+from esat.runtime.native_triangles import Triangle, is_read_by_columns, triangles_read
 from esat.runtime.native_views import NativeView
 
 
@@ -48,6 +49,9 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
         if not output.is_contiguous:
             raise NoNativeFormError
         output = output.reshaped((left.shape[0], right.shape[1]))  # it may lack an axis of size 1
+        half = _half(memory, node, left, right)
+        if half is not None:
+            return gram_triangle(memory, left, output, half, scales)
     routine = memory.program.routines[node]
     small = None
     if isinstance(routine, StructuredRoutine):
@@ -75,8 +79,18 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
     return matrices(memory, node, one)
 
 
+def _half(memory: NativeMemory, node: Apply, left: NativeView, right: NativeView) -> Triangle | None:
+    """The only triangle that is read of a sum with ``left @ left.T``, where it takes less than the whole."""
+    (rows, inner), read = left.shape, triangles_read(memory.program, node.outputs[0])
+    if left != transposed(right) or len(read) != 1 or rows * inner * rows <= SMALL_PRODUCT:
+        return None
+    if wakes_threads(rows, inner, rows):
+        memory.keep_alone("scipy")
+    return next(iter(read))
+
+
 def _is_made_by_columns(memory: NativeMemory, node: Apply, left: NativeView, output: NativeView) -> bool:
-    """Whether a product of more rows than columns is made as its transpose, which takes OpenBLAS less time."""
+    """Whether a product with more rows than columns is made as its transpose, which takes less time."""
     (rows, columns), inner = output.shape, left.shape[1]
     return (
         isinstance(node.op, MatMul)

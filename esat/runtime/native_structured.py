@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from esat.codegen.matmul.small_products import RoutineNumbers, order_of
 from esat.codegen.matmul.structured import SHARED_FROM, SHARED_FROM_VECTOR, WOKEN_FROM
 from esat.codegen.matmul.structured_kernels import (
     compiled,
@@ -15,9 +14,10 @@ from esat.codegen.matmul.structured_kernels import (
     tridiagonal_matmul,
 )
 from esat.codegen.matmul.structured_routine import StructuredRoutine, structure_pays
-from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
+from esat.codegen.native_plan import ArraySpecification, KernelStep, Step
 from esat.graph import Apply
 from esat.ops.linalg.structured import StructuredProduct
+from esat.runtime.native_blas import BlasNumbers, dtype_of, gram_triangle, stored
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError, has_one_thread
 from esat.runtime.native_products import product
 from esat.runtime.native_triangles import triangles_read
@@ -33,7 +33,7 @@ def structured_product(memory: NativeMemory, node: Apply) -> list[Step]:
     is_plain = op.structure != "gram" and matrix.shape[0] != matrix.shape[1]
     if is_plain or 0 in (*left.shape, *right.shape) or not output.is_contiguous:
         return product(memory, node)
-    if not structure_pays(op, *left.shape, right.shape[1]):
+    if not structure_pays(op, left.shape, right.shape):
         return product(memory, node)
     _keep_alone(memory, op, left, output)
     if op.structure == "gram":
@@ -57,58 +57,15 @@ def _keep_alone(memory: NativeMemory, op: StructuredProduct, left: NativeView, o
         memory.keep_alone("scipy")
 
 
-class _Numbers:
-    """Arguments of functions of SciPy's BLAS, which all are pointers."""
-
-    def __init__(self, memory: NativeMemory, view: NativeView) -> None:
-        self.numbers = RoutineNumbers(f"float{8 * view.itemsize}", "scipy")
-        memory.kept.append(self.numbers)
-
-    def step(self, name: str, letters: str, *arguments: Place | int | float) -> RoutineStep:
-        address = self.numbers.address(name)
-        if address is None:
-            raise NoNativeFormError
-        places = [Place("fixed", self.numbers.letter(letter)) for letter in letters]
-        for one in arguments:
-            if isinstance(one, Place):
-                places.append(one)
-            else:
-                number = self.numbers.integer if isinstance(one, int) else self.numbers.scalar
-                places.append(Place("fixed", number(one)))  # type: ignore[arg-type]
-        return RoutineStep(address, tuple(places))
-
-
-def _dtype(view: NativeView) -> np.dtype[np.generic]:
-    return np.dtype(f"float{8 * view.itemsize}")
-
-
-def _stored(memory: NativeMemory, matrix: NativeView) -> tuple[NativeView, bool, int, list[Step]]:
-    """A matrix whose rows or columns lie in one piece each, whether rows do, and their distance."""
-    order, steps = order_of(matrix.shape, matrix.strides), list[Step]()
-    if order is None:
-        copy = memory.scratch(matrix.shape, _dtype(matrix))
-        steps = memory.move(copy, matrix, _dtype(matrix))
-        matrix, order = copy, ("C", matrix.shape[1])
-    return matrix, order[0] == "C", order[1], steps
-
-
 def _gram(memory: NativeMemory, node: Apply, left: NativeView, output: NativeView) -> list[Step]:
-    """One triangle, and its mirror image unless all who read the product read that triangle alone.
-
-    A matrix by rows is the transpose of one by columns, which is how BLAS sees both.
-    """
-    left, by_rows, distance, steps = _stored(memory, left)
-    rows, inner = left.shape
+    """One triangle, and its mirror image unless all who read the product read that triangle alone."""
     read = triangles_read(memory.program, node.outputs[0])
-    above = read == {"upper"}
-    form = ("L" if above else "U") + ("T" if by_rows else "N")
-    arguments = (rows, inner, 1.0, left.place, distance, 0.0, output.place, rows)
-    steps.append(_Numbers(memory, output).step("syrk", form, *arguments))
+    steps = gram_triangle(memory, left, output, "upper" if read == {"upper"} else "lower")
     if len(read) < 2:
         return steps
-    code = compiled(mirror, _dtype(output).name, _routine(memory, node).target, 2)
+    code = compiled(mirror, dtype_of(output).name, _routine(memory, node).target, 2)
     memory.kept.append(code)
-    specification = ArraySpecification(_dtype(output), output.shape)
+    specification = ArraySpecification(dtype_of(output), output.shape)
     return [*steps, KernelStep(code.address, ((output.place, specification),))]
 
 
@@ -116,11 +73,11 @@ def _triangular(
     memory: NativeMemory, op: StructuredProduct, matrix: NativeView, other: NativeView, output: NativeView
 ) -> list[Step]:
     """In place, in a copy of the other operand; see the driver's routine for sides and triangles."""
-    steps: list[Step] = memory.move(output, other, _dtype(output))
-    matrix, by_rows, distance, copies = _stored(memory, matrix)
+    steps: list[Step] = memory.move(output, other, dtype_of(output))
+    matrix, by_rows, distance, copies = stored(memory, matrix)
     right, size = op.side == "right", matrix.shape[0]
     triangle = "L" if (op.structure == "lower") != by_rows else "U"
-    numbers = _Numbers(memory, output)
+    numbers = BlasNumbers(memory, output)
     if 1 in output.shape:
         form = triangle + ("T" if by_rows != right else "N") + "N"
         step = numbers.step("trmv", form, size, matrix.place, distance, output.place, 1)
@@ -133,12 +90,12 @@ def _triangular(
 
 def _symmetric(memory: NativeMemory, matrix: NativeView, other: NativeView, output: NativeView) -> list[Step]:
     """A matrix times a column, or a row times it: one triangle is read."""
-    matrix, _, distance, steps = _stored(memory, matrix)
-    vector = other if other.is_contiguous else memory.scratch(other.shape, _dtype(other))
+    matrix, _, distance, steps = stored(memory, matrix)
+    vector = other if other.is_contiguous else memory.scratch(other.shape, dtype_of(other))
     if vector is not other:
-        steps += memory.move(vector, other, _dtype(other))
+        steps += memory.move(vector, other, dtype_of(other))
     arguments = (matrix.shape[0], 1.0, matrix.place, distance, vector.place, 1, 0.0, output.place, 1)
-    return [*steps, _Numbers(memory, output).step("symv", "U", *arguments)]
+    return [*steps, BlasNumbers(memory, output).step("symv", "U", *arguments)]
 
 
 def _by_diagonals(
@@ -146,10 +103,10 @@ def _by_diagonals(
 ) -> list[Step]:
     op = node.op
     assert isinstance(op, StructuredProduct)
-    right, dtype = op.side == "right", _dtype(output)
-    if op.structure == "diagonal":
-        function, offsets = matmul_diagonal if right else diagonal_matmul, (0,)
-    else:
+    right, dtype = op.side == "right", dtype_of(output)
+    function: Callable[..., None] = matmul_diagonal if right else diagonal_matmul
+    offsets: tuple[int, ...] = (0,)
+    if op.structure == "tridiagonal":
         function, offsets = matmul_tridiagonal if right else tridiagonal_matmul, (-1, 0, 1)
     steps, operands = list[Step](), list[NativeView]()
     for view in (*(matrix.diagonal(offset) for offset in offsets), other):

@@ -8,6 +8,7 @@ import pytest
 from native_calls import by_driver, way_of
 
 import esat
+from esat import assume
 from esat.codegen.ground.blas_library import lapack_address
 from esat.errors import LinearAlgebraError
 from esat.linalg import (
@@ -90,6 +91,17 @@ PROGRAMS = {
     ),
     "float32 products": ([SINGLES], [SINGLES @ SINGLES, SINGLES @ SINGLES[0]]),
     "lu": ([TALL, WIDE, M, S], [*lu(TALL), *lu(WIDE), *lu(M.T), *lu(S)]),
+    "diagonal matrices": ([V], [esat.diag(V), esat.diag(V[::-2], -1)]),
+    "triangular inverses": (
+        [M, T],
+        [inv(assume(M, "lower_triangular")), inv(assume(T, "upper_triangular")), inv(M)],
+    ),
+    "products of assumed matrices": (
+        [M, B, V],
+        [assume(M, kind) @ B for kind in ("lower_triangular", "upper_triangular", "diagonal", "tridiagonal")]
+        + [B.T @ assume(M.T, kind) for kind in ("lower_triangular", "diagonal", "tridiagonal", "symmetric")]
+        + [assume(M, kind) @ V for kind in ("lower_triangular", "upper_triangular", "symmetric")],
+    ),
     "a likelihood": (
         [M, V],
         [esat.sum(solve_triangular(F, V, lower=True) ** 2) + esat.sum(esat.log(esat.diagonal(F)))],
@@ -159,6 +171,63 @@ def frequent(inputs, outputs):
         program(*arrays_for(inputs))
     assert way_of(program) == "native"
     return program
+
+
+LARGE, LONG = 130, 90
+
+
+def large_programs(dtype="float64"):
+    """Products for which half of the work is worth while, and readers of halves."""
+    x = esat.matrix("x", shape=(LONG, LARGE), dtype=dtype)
+    a = esat.matrix("a", shape=(LARGE, LARGE), dtype=dtype)
+    b = esat.matrix("b", shape=(LARGE, LONG), dtype=dtype)
+    definite = x.T @ x + 3.0 * esat.eye(LARGE, dtype=dtype)
+    factor = cholesky(assume(definite, "positive_definite"), upper=True)
+    known = assume(a, "positive_definite")
+    return {
+        "gram": ([x], [x.T @ x]),
+        "gram of columns": ([b], [b @ b.T]),
+        "gram of a part": ([x], [x[:, ::-1].T @ x[:, ::-1]]),
+        "factor of a gram matrix": ([x], [factor]),
+        "half a gram matrix": ([x, b], [solve(x @ x.T, b.T)]),
+        "by both triangles": ([x], [cholesky(x @ x.T), cholesky(x @ x.T, upper=True)]),
+        "definite": ([a, b], [solve(known, b), slogdet(known)[1], b.T @ solve(known, b)]),
+        "quadratic forms": ([a, b], [esat.sum((b.T @ inv(known)) * b.T, axis=1)]),
+        "solutions by columns": ([a, b], [(solve(known, b)).T, solve(known, b).T @ b]),
+        "a tall product": ([a, b], [b.T @ (a @ b)]),
+        "its transpose": ([a, b], [(a @ b).T]),
+        **{
+            f"{kind}, {side}": (
+                [a, b],
+                [assume(a, kind) @ b if side == "left" else b.T @ assume(a.T, kind)],
+            )
+            for kind in ("lower_triangular", "upper_triangular")
+            for side in ("left", "right")
+        },
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", large_programs())
+def test_large_products_and_factors_in_native_functions(name, dtype):
+    (inputs, outputs), rng = large_programs(dtype)[name], np.random.default_rng(3)
+    program = esat.compile(esat.Graph(inputs, outputs))
+    arrays = []
+    for one in inputs:
+        array = rng.standard_normal(one.type.shape)
+        if one.name == "a":
+            array = array @ array.T / LARGE + np.eye(LARGE)
+            triangle = {"lower": np.tril, "upper": np.triu}.get(name.partition("_")[0])
+            if triangle is not None:
+                array = triangle(array) if name.endswith("left") else triangle(array).T
+        arrays.append(array.astype(dtype))
+    wanted = as_tuple(by_driver(program, *arrays))
+    for _ in range(direct.CALLS + 1):
+        found = as_tuple(program(*arrays))
+    assert way_of(program) == "native" or dtype == "float32"
+    tolerance = 1e-11 if dtype == "float64" else 2e-4
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * np.abs(other).max())
 
 
 def as_tuple(results):

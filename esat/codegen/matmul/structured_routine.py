@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from esat.codegen.ground.target import Target
 from esat.codegen.matmul.blas import ProductRoutine, product_routine
 from esat.codegen.matmul.shared_products import SMALL_PRODUCT
@@ -32,15 +34,16 @@ class StructuredRoutine:
     target: Target
 
     def __call__(self, left: Array, right: Array, output: Array) -> None:
-        pays = structure_pays(self.op, *left.shape, right.shape[1])
+        pays = structure_pays(self.op, left.shape, right.shape)
         (self.multiply if pays else self.plain)(left, right, output)
 
 
-def structure_pays(op: StructuredProduct, rows: int, inner: int, columns: int) -> bool:
-    """Whether half a product takes less than a whole one of a matrix of these rows and columns.
+def structure_pays(op: StructuredProduct, left: Sequence[int], right: Sequence[int]) -> bool:
+    """Whether half a product takes less than a whole one, for matrices of these shapes.
 
     OpenBLAS has kernels for whole products of few multiplications that copy no operands.
     """
+    (rows, inner), columns = left, right[1]
     in_half = op.structure in ("gram", "lower", "upper") and 1 not in (rows, columns)
     return not in_half or rows * inner * columns > SMALL_PRODUCT
 

@@ -183,7 +183,10 @@ def generate(surface: SurfaceRule, choice: VariantChoice, group_limit: int | Non
     variant.guards += [translate(variant, guard) for guard in surface.guards]
     for variable, word in surface.shape_guards:
         variant.guards.append(translate_shape_guard(variant, variable, word))
-    variant.actions += [translate_action(variant, action) for action in surface.head]
+    for action in surface.head:
+        # What the rule names stands before the groups that later actions are made of.
+        made = translate_action(variant, action)
+        (variant.lets if head_of(action) == "let" else variant.actions).append(made)
     return variant
 
 
