@@ -121,3 +121,15 @@ def test_one_factorization_serves_all_that_need_it():
     names = [node.op.name for node in function.optimized.toposort()]
     assert names.count("cholesky") == 1, names
     assert not {"solve", "slogdet", "inv"} & set(names), names
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_structured_products_of_nothing(rows):
+    x = esat.matrix("x", shape=(rows, 4 - rows))
+    triangle = esat.matrix("triangle", shape=(rows, rows))
+    graph = esat.Graph([x, triangle], [esat.assume(triangle, "lower_triangular") @ x, x.T @ x])
+    arrays = np.ones((rows, 4 - rows)), np.tri(rows)
+    for found, wanted in zip(
+        esat.compile(graph)(*arrays), (arrays[1] @ arrays[0], arrays[0].T @ arrays[0]), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)

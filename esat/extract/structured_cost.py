@@ -46,7 +46,7 @@ def structured_seconds(
         case "lower" | "upper" if not narrow:
             copied = 2.0 * result.size * result.itemsize
             small = result.size * matrix.shape[-1] <= _SMALL_PRODUCT
-            share = _share(machine, matrix.shape[-1]) + _NARROW[op.side] / min(result.shape)
+            share = _share(machine, matrix.shape[-1]) + _NARROW[op.side] / max(min(result.shape), 1.0)
             work = whole * min(1.0, 1.0 if small else share)
             return machine.structured_call + work + copied / machine.bandwidth(copied)
         case "lower" | "upper" | "symmetric":
