@@ -173,15 +173,15 @@ def frequent(inputs, outputs):
     return program
 
 
-LARGE, LONG = 130, 90
+WIDTH, LENGTH = 130, 90
 
 
 def large_programs(dtype="float64"):
     """Products for which half of the work is worth while, and readers of halves."""
-    x = esat.matrix("x", shape=(LONG, LARGE), dtype=dtype)
-    a = esat.matrix("a", shape=(LARGE, LARGE), dtype=dtype)
-    b = esat.matrix("b", shape=(LARGE, LONG), dtype=dtype)
-    definite = x.T @ x + 3.0 * esat.eye(LARGE, dtype=dtype)
+    x = esat.matrix("x", shape=(LENGTH, WIDTH), dtype=dtype)
+    a = esat.matrix("a", shape=(WIDTH, WIDTH), dtype=dtype)
+    b = esat.matrix("b", shape=(WIDTH, LENGTH), dtype=dtype)
+    definite = x.T @ x + 3.0 * esat.eye(WIDTH, dtype=dtype)
     factor = cholesky(assume(definite, "positive_definite"), upper=True)
     known = assume(a, "positive_definite")
     return {
@@ -216,7 +216,7 @@ def test_large_products_and_factors_in_native_functions(name, dtype):
     for one in inputs:
         array = rng.standard_normal(one.type.shape)
         if one.name == "a":
-            array = array @ array.T / LARGE + np.eye(LARGE)
+            array = array @ array.T / WIDTH + np.eye(WIDTH)
             triangle = {"lower": np.tril, "upper": np.triu}.get(name.partition("_")[0])
             if triangle is not None:
                 array = triangle(array) if name.endswith("left") else triangle(array).T
