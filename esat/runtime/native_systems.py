@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from esat.codegen.ground.movement import collapsed
-from esat.codegen.matmul.small_systems import system_code
+from esat.codegen.matmul.small_systems import LARGEST_ORDER, system_code
 from esat.codegen.native_plan import Place, RepeatedSteps, RoutineStep, Step
 from esat.graph import Apply
 from esat.ops.linalg.inverse import Determinant, SignLogDeterminant
@@ -19,6 +19,8 @@ def small_system(memory: NativeMemory, node: Apply) -> list[Step] | None:
     """The steps of an op on small matrices; None for larger ones."""
     dtype = node.inputs[0].tensor_type.dtype
     if any(one.tensor_type.dtype != dtype for one in (*node.inputs, *node.outputs)):
+        return None
+    if memory.shape(node.inputs[0])[-1] > LARGEST_ORDER:  # before there is memory for results
         return None
     rank = 0 if isinstance(node.op, Determinant | SignLogDeterminant) else 2
     whole = memory.shape(node.outputs[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from llvmlite import binding
@@ -37,6 +38,11 @@ def function_at(address: int) -> HostFunction | None:
     return next((function for function, place in _addresses.items() if place == address), None)
 
 
+@cache
+def _store() -> DiskStore:
+    return DiskStore(default_directory(), "native")
+
+
 def compiled(text: str) -> int:
     """The address of the function ``run`` of a module of LLVM's text; its code stays.
 
@@ -44,7 +50,7 @@ def compiled(text: str) -> int:
     """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    store = DiskStore(default_directory(), "native")
+    store = _store()
     version = ".".join(map(str, binding.llvm_version_info))
     key = digest_of([text, version, *description()])
     code = store.load(key, bytes)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from esat.codegen.ground.machine_text import HostFunction, compiled
+from esat.codegen.matmul.straight_line import batch_end
 from esat.codegen.matmul.unrolled_systems import SystemName
 from esat.records import record
 
@@ -378,21 +379,7 @@ class _Text:
             self.move(1, 0, (self.order, self.order), loads=False)
         else:
             self.move(count - 1, self.order, (self.order, self.width - self.order), loads=False)
-        tail = [
-            "  br label %fine",
-            "fine:",
-            f"  %following = add nuw i64 %start, {LANES}",
-            # The last lanes have the last matrices, some of them for the second time.
-            "  %beyond = icmp ugt i64 %following, %last",
-            "  %next = select i1 %beyond, i64 %last, i64 %following",
-            "  %ends = icmp uge i64 %following, %count",
-            "  br i1 %ends, label %done, label %block",
-            "done:",
-            "  ret i32 0",
-            "refused:",
-            "  ret i32 1",
-            "}",
-        ]
+        tail = ["  br label %fine", "fine:", *batch_end(LANES)]
         return "\n".join([*head, *self.lines, *tail, *_DECLARATIONS])
 
 

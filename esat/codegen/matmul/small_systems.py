@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Sequence
-from math import prod
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ LARGEST_ROOM = 80 << 10
 LARGEST_FACTOR = 24
 """Bytes of the elements of as many matrices as are computed at once, and the order of Cholesky's factors, up
 to which batches of others are loops: LAPACK takes two to five times as long, and as long beyond."""
+LARGEST_ORDER = isqrt(LARGEST_ROOM // (8 * LANES))
+"""The order up to which there may be code: beyond, the elements of the matrices alone are too many."""
 
 
 @record(frozen=True)
@@ -107,11 +109,7 @@ def small_results(op: Op, operands: Sequence[Any]) -> tuple[Array, ...] | None:
     """
     first = operands[0]
     shapes = tuple(one.shape for one in operands)
-    if (
-        first.ndim < 2
-        or first.shape[-1] > MOST_OPERATIONS
-        or any(one.dtype != first.dtype for one in operands)
-    ):
+    if first.ndim < 2 or first.shape[-1] > LARGEST_ORDER or any(one.dtype != first.dtype for one in operands):
         return None
     plan = _plan(op, first.dtype, shapes, tuple(one.strides for one in operands))
     if plan is None:

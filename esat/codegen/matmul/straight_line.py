@@ -207,6 +207,15 @@ def batch_function(
         *move(kind, lanes, [*enumerate(results, len(operands))], found, loads=False),
         "  br label %after",
         "after:",
+        *batch_end(lanes),
+        *code.declarations(),
+    ]
+    return "\n".join(lines)
+
+
+def batch_end(lanes: int) -> list[str]:
+    """The end of a function over a batch, behind a block for the matrices from ``%start`` on."""
+    return [
         f"  %following = add nuw i64 %start, {lanes}",
         # The last lanes have the last matrices, some of them for the second time.
         "  %beyond = icmp ugt i64 %following, %last",
@@ -218,9 +227,7 @@ def batch_function(
         "refused:",
         "  ret i32 1",
         "}",
-        *code.declarations(),
     ]
-    return "\n".join(lines)
 
 
 def _named(place: int, matrix: StoredMatrix) -> Rows:
