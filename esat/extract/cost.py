@@ -22,7 +22,7 @@ from esat.egraph.forms import op_of
 from esat.egraph.rule_program import SUPERSEDED
 from esat.egraph.terms import RankedOp
 from esat.errors import EsatError
-from esat.extract.indexed_cost import indexed_seconds
+from esat.extract.indexed_cost import indexed_seconds, masked_seconds
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_counts, plan_ops, step_flops
 from esat.extract.structured_cost import normal_seconds, structured_seconds
@@ -254,9 +254,8 @@ class CostModel:
             return indexed + (self.machine.kernel_call if isinstance(op, PartWrite) else 0.0)
         shapes = [tuple(int(size) for size in operand.shape) for operand in operands]
         sizes = [operand.itemsize for operand in operands] + [result.itemsize]
-        return _VIEW_SECONDS + self.library_seconds(
-            op, shapes, [tuple(int(size) for size in result.shape)], sizes
-        )
+        seconds = self.library_seconds(op, shapes, [tuple(int(size) for size in result.shape)], sizes)
+        return _VIEW_SECONDS + masked_seconds(self.machine, op, operands) + seconds
 
     def library_seconds(
         self, op: Op, inputs: Sequence[Sizes], outputs: Sequence[Sizes], itemsizes: Sequence[int]

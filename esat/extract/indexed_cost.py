@@ -1,4 +1,4 @@
-"""Seconds of reading and writing parts that index arrays choose, inside kernels."""
+"""Seconds of reading and writing parts that index arrays and masks choose."""
 
 from __future__ import annotations
 
@@ -60,3 +60,21 @@ def indexed_seconds(
     farther = moved / machine.bandwidth(whole) - moved / machine.bandwidths[0]
     seconds = machine.fused_op + picks / rate + (part - picks) / machine.element_rate + max(farther, 0.0)
     return seconds + 2.0 * whole / machine.bandwidth(whole) if writes else seconds
+
+
+def masked_seconds(machine: MachineProfile, op: Op, operands: Sequence[Value]) -> float:
+    """Seconds that NumPy takes to look through the masks of a read or a write, beside what it moves.
+
+    Parameters
+    ----------
+    machine
+        The machine's rates.
+    op
+        The op; any other takes none.
+    operands
+        Shapes and dtypes.
+    """
+    if not isinstance(op, AdvancedSubtensor | AdvancedSetSubtensor):
+        return 0.0
+    indices = operands[2 if isinstance(op, AdvancedSetSubtensor) else 1 :]
+    return sum(index.size for index in indices if DTYPES[index.dtype] == "bool") / machine.library_rate

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from esat.egraph.uniform import as_tensor
 from esat.extract.cost import REDUCING, CostModel, flops_of
+from esat.extract.indexed_cost import masked_seconds
 from esat.extract.structured_cost import normal_seconds
 from esat.extract.value import UNKNOWN_SIZE, Value
 from esat.graph import Apply, Family, Variable
@@ -136,7 +137,8 @@ def _library_seconds(node: Apply, model: CostModel, shapes: Shapes) -> float:
     sizes = [tuple(map(int, value.shape)) for value in values]
     count = len(node.inputs)
     itemsizes = [value.itemsize for value in values]
-    return model.library_seconds(node.op, sizes[:count], sizes[count:], itemsizes)
+    seconds = model.library_seconds(node.op, sizes[:count], sizes[count:], itemsizes)
+    return masked_seconds(model.machine, node.op, values[:count]) + seconds
 
 
 def expected_value(variable: Variable, shapes: Shapes = NO_SHAPES) -> Value:

@@ -48,6 +48,7 @@ zeros = esat.zeros((ROWS, COLUMNS))
 filled = esat.full((n, COLUMNS), s)
 blank = esat.inc_subtensor(esat.zeros_like(x)[rows, labels], x[:, 1])
 every = esat.arange(x.shape[0])
+mask, several = x > y, y[:, 0] > 0
 
 
 def fill(shape, value):
@@ -228,6 +229,22 @@ CASES = [
      esat.linalg.solve(block_diag(square, square.T), esat.arange(6)[:, None] * v), ""),
     ("local_linalg_of_block_diag", esat.diagonal(block_diag(square, square + 1.0)),
      "join{0}(diagonal{0}(square), diagonal{0}(add(square, dimshuffle{x,x}(1.0))))"),
+    ("local_write_by_mask", esat.set_subtensor(x[mask], x[mask] - y[mask]), "switch(gt(x, y), sub(x, y), x)"),
+    ("local_write_by_mask", esat.set_subtensor(x[mask], s * x[mask] ** 2), ""),
+    ("local_write_by_mask", esat.set_subtensor(x[mask], s), ""),
+    ("local_write_by_mask", esat.inc_subtensor(x[mask], y[mask]), ""),
+    ("local_write_by_mask", esat.set_subtensor(x[several], esat.exp(y[several]) - v), ""),
+    ("local_write_by_mask", esat.inc_subtensor(x[several], esat.expand_dims(y[:, 1][several], 1)), ""),
+    ("local_write_by_mask", esat.set_subtensor(x[:, v > 0], -y[:, v > 0]), ""),
+    ("local_reduce_by_mask", esat.exp(x[mask] - y[mask]).sum(), ""),
+    ("local_reduce_by_mask", esat.prod(x[several] + v, axis=0), ""),
+    ("local_reduce_by_mask", esat.sum(x[mask], keepdims=True), ""),
+    ("local_reduce_by_mask", (x[:, v > 0] * y[:, v > 0]).sum(axis=(0, 1)), ""),
+    ("local_reduce_by_mask", (x[several].T * 2).sum(axis=1), ""),
+    ("local_reduce_by_mask", esat.any(x[mask] > 1), ""),
+    ("local_reduce_by_mask", esat.all(x[mask] > -9), ""),
+    ("local_count_by_mask", x[mask].shape[0], ""),
+    ("local_count_by_mask", x[:, v > 0].shape[1] + 1, ""),
 ]  # fmt: skip
 
 
@@ -266,3 +283,23 @@ def test_values_in_modes(mode):
 
 def test_every_optimizer_has_a_case():
     assert Counter(name for name, _, _ in CASES).keys() == BY_NAME.keys()
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_masks_that_do_not_fit_are_errors(mode):
+    choice = esat.matrix("choice", dtype="bool")
+    outputs = [esat.set_subtensor(x[choice], x[choice] * 2), x[choice].sum()]
+    for output in outputs:
+        function = esat.compile(esat.Graph([x, choice], [output]), mode)
+        with pytest.raises(esat.EsatError):
+            function(np.ones((3, 4)), np.ones((1, 4), bool))
+        with pytest.raises(esat.EsatError):
+            function(np.ones((1, 4)), np.ones((3, 4), bool))
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_what_a_mask_does_not_choose_raises_nothing(mode):
+    powers, choice = esat.vector("powers", dtype="int64"), esat.vector("choice", dtype="bool")
+    output = esat.set_subtensor(powers[choice], 2 ** powers[choice])
+    function = esat.compile(esat.Graph([powers, choice], [output]), mode)
+    assert function(np.array([3, -1]), np.array([True, False])).tolist() == [8, -1]
