@@ -2,6 +2,7 @@
 
 import json
 import re
+import statistics
 import time
 
 import numpy as np
@@ -80,13 +81,14 @@ def test_children_are_sorted_by_time():
 def test_times_add_up_in_every_compilation(mode):
     """To what a clock beside it measures, and each level exactly to the one above it."""
     compile = esat.compile  # which is imported when it is first asked for
+    missing = []
     for _ in range(5):
         graph = mlp(6)
         begin = time.perf_counter()
         function = compile(graph, mode)
         measured = time.perf_counter() - begin
         spent = function.profile.compile_seconds
-        assert abs(measured - spent) <= 0.05 * measured, f"{spent:.6f} s of {measured:.6f} s"
+        missing.append(abs(measured - spent) / measured)
         assert spent == pytest.approx(sum(function.profile.stages.values()), rel=1e-9)
         profile = function.profile.optimizer
         assert profile.seconds == pytest.approx(sum(part.seconds for part in profile.parts), rel=1e-9)
@@ -94,6 +96,8 @@ def test_times_add_up_in_every_compilation(mode):
             if part.kind == "EquilibriumOptimizer":
                 assert part.seconds == pytest.approx(sum(one.seconds for one in part.passes), rel=1e-9)
         assert profile.seconds <= function.profile.phase_seconds("optimizer") * 1.01
+    # Another process may have had the processor between both clocks.
+    assert statistics.median(missing) <= 0.05, missing
 
 
 @pytest.mark.parametrize("mode", ["fast_run", "greedy"])

@@ -11,6 +11,7 @@ from scipy import special
 
 import esat
 from esat.errors import CallError, DtypeError, EsatWarning, GraphError, InputError, ShapeError
+from esat.graph import Constant, Family
 
 ROWS = np.arange(6.0).reshape(2, 3)
 
@@ -680,3 +681,34 @@ def test_lists_of_numbers_are_arguments_of_numpys_functions():
     for values in ([1.0, 2.0], [3.0, 0.5], [[1, 2], [3, 4]]):
         np.testing.assert_array_equal(function(values), np.asarray(values) * 2)
     assert len(function.programs) == 2
+
+
+def test_arrays_that_are_written_to_are_filled_not_kept():
+    @esat.jit
+    def framed(x):
+        result = np.full((x.shape[0], 60), -0.0)
+        result[2:-2, 3:-3] = x[2:-2, 3:-3]
+        return result
+
+    x = np.random.default_rng(0).normal(size=(200, 60))
+    found = framed(x)
+    assert np.signbit(found[0]).all()
+    np.testing.assert_array_equal(found[2:-2, 3:-3], x[2:-2, 3:-3])
+    kept = [
+        one for node in framed.latest.graph.apply_nodes for one in node.inputs if isinstance(one, Constant)
+    ]
+    assert max(one.data.size for one in kept) < 60
+
+
+def test_elements_that_a_mask_chooses_are_written_where_they_stand():
+    @esat.jit
+    def nearest(x, size):
+        x[x > size / 2] -= size
+        x[x < -size / 2] += size
+        return x
+
+    x = np.random.default_rng(0).normal(size=(50, 60)) * 3
+    expected = np.where(x > 1, x - 2, x)
+    expected = np.where(expected < -1, expected + 2, expected)
+    np.testing.assert_array_equal(nearest(x, 2.0), expected)
+    assert not any(node.op.family is Family.INDEX for node in nearest.latest.graph.apply_nodes)

@@ -24,6 +24,9 @@ STATEMENTS = (
     "v{a}[v{a} < 0] += 10", "v{a}.flat[2] = 5", "v{a}[-1] += v{a}[0]", "np.negative(v{a}, out=v{a})",
     "v{a}.sort()", "v{a}[[0, 0]] += 1", "np.add.at(v{a}, [0, 0], 1)", "np.fill_diagonal(v{a}, 9)",
     "v{a}.fill(4)", "np.copyto(v{a}, 1.5, where=v{a} > 1)", "v{a}.T[0] = -1", "v{a}.reshape(-1)[1] = 8",
+    "v{a}[v{a} > 1] *= v{a}[v{a} > 1]", "v{n} = v{a}[v{a} > 0].sum()",
+    "v{n} = np.zeros((40, 40)); v{n}[3, 1:5] = v{a}.sum()",
+    "v{n} = np.empty(4); v{n}[1:] = v{a}.sum(); v{n}[0] = v{a}.max()",
     "np.put(v{a}, [1, 2], [5.0, 6.0])",
 )  # fmt: skip
 

@@ -66,6 +66,7 @@ LOCALS: tuple[Local, ...] = (
     Local(writes.local_write_to_whole, tags=_EXACT),
     Local(writes.local_useless_inc_subtensor),
     Local(writes.local_setsubtensor_of_setsubtensor),
+    Local(writes.local_writes_to_join, tags=_EXACT),
     Local(fills.local_fill_shape, tags=_EXACT),
     Local(fills.local_useless_alloc, tags=_EXACT),
     Local(fills.local_elemwise_alloc, tags=_EXACT),

@@ -9,10 +9,15 @@ from esat.graph import Apply, Op, Variable
 from esat.graph.identity import same_variables
 from esat.graph.registry import op_named
 from esat.ops.creation import Alloc
+from esat.ops.dimshuffle import dimshuffle
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSetSubtensor
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
+from esat.ops.index.entries import Slice
+from esat.ops.join import join
 
+_MOST_PIECES = 64
+"""Writes that are looked back on at most: each of a chain is asked."""
 _ADDING = (IncSubtensor, AdvancedIncSubtensor)
 
 
@@ -87,6 +92,63 @@ def local_setsubtensor_of_setsubtensor(node: Apply) -> Transformed:
         return fitting(node, node.op.make_node(array, second, *numbers).outputs[0])
     added: Variable = op_named("add").make_node(first, second).outputs[0]
     return fitting(node, inner.op.make_node(array, added, *numbers).outputs[0])
+
+
+@local_optimizer([SetSubtensor])
+def local_writes_to_join(node: Apply) -> Transformed:
+    """x[:2] = a; x[2:] = b, which leave nothing of x, make join(a, b): x need not be filled first."""
+    axis = _written_axis(node)
+    if axis is None:
+        return False
+    left = node.outputs[0].tensor_type.shape[axis]
+    pieces: list[tuple[int, int, Variable]] = []
+    writing: Apply | None = node
+    while left and len(pieces) < _MOST_PIECES:
+        if writing is None or not isinstance(writing.op, SetSubtensor) or _written_axis(writing) != axis:
+            return False
+        start, stop, value = _piece(writing, axis)
+        if any(start < end and begin < stop for begin, end, _ in pieces):
+            return False
+        pieces.append((start, stop, value))
+        left -= max(stop - start, 0)
+        writing = writing.inputs[0].owner
+    if left or len(pieces) < 2:
+        return False
+    pieces.sort(key=lambda piece: piece[:2])
+    return fitting(node, join([value for _, _, value in pieces], axis))
+
+
+def _written_axis(node: Apply) -> int | None:
+    """The only axis that a write takes a part of, where types tell which, and that the value fits it."""
+    assert isinstance(node.op, SetSubtensor)
+    array, value = node.inputs[:2]
+    if type(node.op) is not SetSubtensor or len(node.inputs) > 2:
+        return None
+    some = [
+        axis for axis, entry in enumerate(node.op.entries) if not (isinstance(entry, Slice) and entry.is_full)
+    ]
+    part = node.op.part_shape(array.tensor_type, ())
+    if len(some) != 1 or array.tensor_type.shape[some[0]] is None:
+        return None
+    if value.tensor_type.broadcastable != tuple(size == 1 for size in part):
+        return None
+    entry = node.op.entries[some[0]]
+    return some[0] if not isinstance(entry, Slice) or entry.step in (None, 1) else None
+
+
+def _piece(node: Apply, axis: int) -> tuple[int, int, Variable]:
+    """Where a write along an axis begins and ends, and what it writes, with all axes."""
+    assert isinstance(node.op, SetSubtensor)
+    array, value = node.inputs[:2]
+    size, entry = array.tensor_type.shape[axis], node.op.entries[axis]
+    assert size is not None
+    if isinstance(entry, Slice):
+        bounds = [bound if isinstance(bound, int) else None for bound in (entry.start, entry.stop)]
+        start, stop, _ = slice(*bounds).indices(size)
+        return start, stop, value
+    assert isinstance(entry, int)
+    order = list(range(array.tensor_type.ndim - 1))
+    return entry % size, entry % size + 1, dimshuffle(value, (*order[:axis], "x", *order[axis:]))
 
 
 def _same_place(node: Apply, written: Apply) -> bool:

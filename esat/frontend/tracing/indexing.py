@@ -14,9 +14,11 @@ from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import note_constant
 from esat.frontend.tracing.ufuncs import fitted
 from esat.graph.callers import user_line
+from esat.graph.folding import GROWTH_LIMIT
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.creation import alloc
 from esat.ops.index.basic import is_basic
 
 
@@ -146,7 +148,7 @@ def _written(value: Any, places: Any, part: Any) -> Any:
         with np.errstate(all="ignore"):
             changed[places] = part
         return changed
-    symbol = as_variable(value)
+    symbol = _filled(value) if isinstance(value, np.ndarray) else as_variable(value)
     chosen = indexing.getitem(symbol, places)
     stored = as_symbol(part).astype(symbol.dtype)
     if chosen is symbol:  # all of it
@@ -157,6 +159,15 @@ def _written(value: Any, places: Any, part: Any) -> Any:
 
         stored = squeeze(stored, tuple(range(extra)))
     return indexing.set_subtensor(chosen, stored)
+
+
+def _filled(array: np.ndarray[Any, np.dtype[Any]]) -> Variable:
+    """An array that is written to: a large one of equal elements is filled at each call."""
+    first = array.reshape(-1)[:1]
+    if array.nbytes <= GROWTH_LIMIT or array.tobytes() != first.tobytes() * array.size:
+        return as_variable(array)
+    result: Variable = alloc(as_variable(first[0]), *array.shape)
+    return result
 
 
 def _same(key: Any, index: Any) -> bool:

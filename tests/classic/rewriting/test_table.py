@@ -55,6 +55,12 @@ def fill(shape, value):
     return op_named("fill")(shape, value)
 
 
+def written(array, *parts):
+    for index, value in parts:
+        array = esat.set_subtensor(array[index], value)
+    return array
+
+
 # The optimizer's name, the expression, and the text of what is left ("" to check by values and change only).
 CASES = [
     ("local_subtensor_lift", esat.exp(x)[0], "exp(subtensor{0,:}(x))"),
@@ -229,6 +235,10 @@ CASES = [
      esat.linalg.solve(block_diag(square, square.T), esat.arange(6)[:, None] * v), ""),
     ("local_linalg_of_block_diag", esat.diagonal(block_diag(square, square + 1.0)),
      "join{0}(diagonal{0}(square), diagonal{0}(add(square, dimshuffle{x,x}(1.0))))"),
+    ("local_writes_to_join", written(esat.zeros(4), (slice(0, 2), w[:2]), (slice(2, 4), w[:2] * 2)), ""),
+    ("local_writes_to_join", written(esat.zeros(3), (2, s), (0, s * 2), (1, w[0])), ""),
+    ("local_writes_to_join", written(known, (np.s_[:, 0], x[:, 1]), (np.s_[:, 1:4], x[:, 1:])), ""),
+    ("local_writes_to_join", written(square, (slice(1, None), y[:2, :3]), (-3, v[:3])), ""),
     ("local_write_by_mask", esat.set_subtensor(x[mask], x[mask] - y[mask]), "switch(gt(x, y), sub(x, y), x)"),
     ("local_write_by_mask", esat.set_subtensor(x[mask], s * x[mask] ** 2), ""),
     ("local_write_by_mask", esat.set_subtensor(x[mask], s), ""),
