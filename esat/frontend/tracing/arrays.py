@@ -268,18 +268,18 @@ class TracedArray(TracedOperators):
         return bool(self.known("bool", _NO_TRUTH))
 
     def __float__(self) -> float:
-        return float(
-            self.known(
-                "float",
-                f"x.astype(float) converts it, and arrays that esat.numpy makes can hold it; {_NO_VALUE}",
-            )
-        )
+        return float(self._number("float"))
 
     def __int__(self) -> int:
-        return int(self.known("int", f"x.astype(int) converts it; {_NO_VALUE}"))
+        return int(self._number("int"))
 
     def __complex__(self) -> complex:
-        return complex(self.known("complex", f"x.astype(complex) converts it; {_NO_VALUE}"))
+        return complex(self._number("complex"))
+
+    def _number(self, kind: str) -> Any:
+        """The value as a number is asked for it, as NumPy does to store it in an array of its own."""
+        converted = f"x.astype({kind}) converts it, and arrays that esat.numpy makes can hold it"
+        return self.known(kind, f"{converted}; {_NO_VALUE}")
 
     def __index__(self) -> int:
         return operator.index(self.known("index", _NO_VALUE)[()])
