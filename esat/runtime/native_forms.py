@@ -60,7 +60,7 @@ from esat.runtime.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native_products import product, row_blocks, rows_product
 from esat.runtime.native_structured import structured_product
 from esat.runtime.native_systems import small_system
-from esat.runtime.native_views import NativeView
+from esat.runtime.native_views import NativeView, contiguous
 from esat.runtime.program import Program
 
 Form: TypeAlias = Callable[[NativeMemory, Apply], list[Step]]
@@ -84,14 +84,17 @@ def form_of(program: Program, node: Apply) -> Form | None:
 
 
 def _known(memory: NativeMemory, node: Apply) -> list[Step]:
-    """Results of constants: what each call would compute anew."""
+    """Results of constants, which are known: a copy for each call, where a step writes over them."""
     values = node.op.perform([np.asarray(one.data) for one in node.inputs if isinstance(one, Constant)])
+    steps = list[Step]()
     for output, value in zip(node.outputs, values, strict=True):
         array = np.ascontiguousarray(value).reshape(np.shape(value))
-        view = memory.scratch(array.shape, array.dtype)
-        memory.own_bytes -= array.nbytes
-        memory.define(output, type(view)(memory.fixed(array), view.shape, view.strides, view.itemsize))
-    return []
+        view = NativeView(memory.fixed(array), array.shape, contiguous(array.shape), array.itemsize)
+        if output in memory.program.written_over:
+            steps += memory.move(memory.target(output), view, array.dtype)
+        else:
+            memory.define(output, view)
+    return steps
 
 
 # ---- views

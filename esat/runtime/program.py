@@ -258,12 +258,16 @@ class Program:
     @cached_property
     def overwritten(self) -> frozenset[Variable]:
         """Inputs and shared variables whose memory is overwritten."""
+        return self.written_over - self._made
+
+    @cached_property
+    def written_over(self) -> frozenset[Variable]:
+        """All variables whose memory a step overwrites."""
         return frozenset(
             root
             for group in self.steps
             for variable in self.overwritten_by(group)
             for root in self.roots(variable)
-            if root not in self._made
         )
 
     def overwrites_lasting(self, group: Group) -> bool:

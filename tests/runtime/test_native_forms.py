@@ -166,6 +166,30 @@ def test_native_calls_give_the_drivers_results(name):
         np.testing.assert_array_equal(one, other)
 
 
+WRITTEN_OVER = {
+    "a product is added": lambda m, n: m @ n + esat.eye(130),
+    "a product is added to its half": lambda m, n: esat.tanh(m @ n - 2.0 * esat.eye(130)),
+    "a view of it is written to": lambda m, n: esat.inc_subtensor(esat.eye(130).T[1:], m[1:]),
+    "it is read as well": lambda m, n: (m @ n + esat.eye(130), esat.eye(130) * m),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_OVER)
+def test_what_is_known_is_so_in_each_call_though_steps_write_over_it(name):
+    m, n = (esat.matrix(one) for one in "mn")
+    results = as_tuple(WRITTEN_OVER[name](m, n))
+    graph = esat.Graph([m, n], list(results), on_unused_input="ignore")
+    program = esat.compile(graph, esat.Mode("fast_run", variants=0, threads=1))
+    arrays = np.random.default_rng(5).normal(size=(2, 130, 130))
+    wanted = as_tuple(by_driver(program, *arrays))
+    for _ in range(direct.CALLS + 3):
+        for one, other in zip(as_tuple(program(*arrays)), wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+    assert way_of(program) in NATIVE
+    for one, other in zip(as_tuple(recorded(program, arrays)(*arrays)), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+
+
 def recorded(program, arrays):
     """The native function that another process would find on disk."""
     key = tuple(array.shape for array in arrays)
