@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from esat.classic.equilibrium import LEAST_USE, OscillationWarning
 from esat.classic.global_optimizers import Optimizer
@@ -36,6 +36,14 @@ class CollectEqualities(Optimizer):
     The graph is not changed. After :meth:`optimize` the equalities stand in ``found``. What became of
     the graph, whose inputs are copies of the same in their order, is asked about where it has expressions
     that no graph or answer had before; ``found`` are then the equalities that are new.
+
+    Attributes
+    ----------
+    found
+        The equalities that the last graph brought.
+    classes
+        To be set before a graph is asked about: numbers of Variables of it, the same for those that are known
+        to be equal.
     """
 
     name = "equalities"
@@ -43,6 +51,7 @@ class CollectEqualities(Optimizer):
     def __init__(self, locals: Sequence[LocalOptimizer]) -> None:
         self.locals = tuple(locals)
         self.found: list[Equality] = []
+        self.classes: Mapping[Variable, int] = {}
         self._expressions = _Expressions()
         self._limit = LEAST_USE
         self._answers: Counter[str] = Counter()
@@ -66,11 +75,12 @@ class CollectEqualities(Optimizer):
         limit = self._limit = max(self._limit, USES_PER_NODE * len(fgraph))
         pending = self._expressions.meet(fgraph)
         pending.reverse()
+        known = {self._expressions.first(one): klass for one, klass in self.classes.items()}
         while pending:
             node = pending.pop()
             for local in self.locals:
                 if local.follows(node.op) and self._answers[local.label] < limit:
-                    pending += self._ask(node, local, profile)
+                    pending += self._ask(node, local, known, profile)
         tireless = [name for name in profile.applied if self._answers[name] >= limit]
         if tireless:
             warnings.warn(
@@ -81,7 +91,13 @@ class CollectEqualities(Optimizer):
             )
         return profile
 
-    def _ask(self, node: Apply, local: LocalOptimizer, profile: OptimizerProfile) -> list[Apply]:
+    def _ask(
+        self,
+        node: Apply,
+        local: LocalOptimizer,
+        known: Mapping[Variable, int],
+        profile: OptimizerProfile,
+    ) -> list[Apply]:
         """Ask about one node; the new nodes of the answer."""
         expressions = self._expressions
         begin = time.perf_counter()
@@ -93,7 +109,8 @@ class CollectEqualities(Optimizer):
                 continue
             fresh = expressions.enter(new)
             left, right = expressions.first(old), expressions.first(new)
-            if expressions.equate(left, right):
+            is_known = left in known and known[left] == known.get(right)
+            if not is_known and expressions.equate(left, right):
                 self.found.append(Equality(left, right, local.label))
                 if right.owner in fresh:
                     # It could stand where the old one does; optimizers may ask who uses it.

@@ -7,7 +7,7 @@ of an operand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -30,8 +30,25 @@ from esat.records import record
 
 MOST_FORMS = 2_000
 """Nodes that are made, at most."""
+_TAKEN_APART = frozenset(NARY_FORM.values())
 MUCH_LARGER = 4.0
 """Elements of an array by those of a part, from which on computing the part alone may save much."""
+
+
+@record(frozen=True, eq=False)
+class Alternatives:
+    """Forms that local optimizers may know something of.
+
+    Attributes
+    ----------
+    graph
+        They are its outputs.
+    classes
+        Variables of it, and the e-class that each belongs to: no news is that those of one class are equal.
+    """
+
+    graph: FunctionGraph
+    classes: Mapping[Variable, int]
 
 
 @record(frozen=True, slots=True)
@@ -48,8 +65,8 @@ def alternatives(
     like: FunctionGraph,
     locals: Sequence[LocalOptimizer],
     lifts: Sequence[LocalOptimizer] = (),
-) -> FunctionGraph | None:
-    """A graph whose outputs are the forms that local optimizers may know something of; None without any.
+) -> Alternatives | None:
+    """The forms that local optimizers may know something of; None without any.
 
     Parameters
     ----------
@@ -79,7 +96,37 @@ def alternatives(
     forms = list(islice(_forms(arrays, asked, usable, cheapest), MOST_FORMS))
     if not forms:
         return None
-    return FunctionGraph(like.inputs, _values(extraction, forms, cheapest.tolist()))
+    values = _values(extraction, forms, cheapest.tolist())
+    beside = FunctionGraph(like.inputs, list(values.values()))
+    return Alternatives(beside, _classes(arrays, list(values), beside.outputs, cheapest.tolist()))
+
+
+def _classes(
+    arrays: EGraphArrays, forms: Sequence[_Form], outputs: Sequence[Variable], cheapest: Sequence[int]
+) -> dict[Variable, int]:
+    """The e-classes of what computes forms, down to ops that several stand for: these are taken apart."""
+    found: dict[Variable, int] = {}
+    waiting: list[tuple[int, Variable]] = []
+
+    def note(node: int, value: Variable) -> list[Variable]:
+        """The operands, which wait for their turn."""
+        found[value] = int(arrays.class_of[node])
+        operands = [] if value.owner is None else list(value.owner.inputs)
+        classes = arrays.operands_of(node).tolist()
+        if len(operands) != len(classes) or arrays.operator_of(node) in _TAKEN_APART:
+            return []
+        waiting.extend((cheapest[klass], one) for klass, one in zip(classes, operands, strict=True))
+        return operands
+
+    for form, output in zip(forms, outputs, strict=True):
+        operands = note(form.node, output)
+        if form.inner >= 0 and operands:
+            note(form.inner, operands[form.place])
+    while waiting:
+        node, value = waiting.pop()
+        if value not in found:
+            note(node, value)
+    return found
 
 
 def _followed(extraction: Extraction, locals: Sequence[LocalOptimizer]) -> NDArray[np.bool_]:
@@ -131,8 +178,8 @@ def _forms(
                     yield _Form(node, place, inner)
 
 
-def _values(extraction: Extraction, forms: Sequence[_Form], cheapest: Sequence[int]) -> list[Variable]:
-    """The Variables of the forms."""
+def _values(extraction: Extraction, forms: Sequence[_Form], cheapest: Sequence[int]) -> dict[_Form, Variable]:
+    """The Variables of the forms, but for those that have none."""
     graph, arrays = extraction.graph, extraction.graph.arrays
     nodes = [number for form in forms for number in (form.node, form.inner) if number >= 0]
     classes = [klass for node in nodes for klass in arrays.operands_of(node).tolist()]
@@ -164,8 +211,12 @@ def _values(extraction: Extraction, forms: Sequence[_Form], cheapest: Sequence[i
     whole = replace(base, terms=tuple(terms), types=tuple(types), places=tuple(places), roots=tuple(roots))
     values = decoded(whole, shapes)
     fits = [_tells_no_more(value, types[root]) for value, root in zip(values, roots, strict=True)]
-    found = (values[first] for first, last in spans if all(fits[first : last + 1]))
-    return [value for value in found if isinstance(value, Variable)]
+    found: dict[_Form, Variable] = {}
+    for form, (first, last) in zip(forms, spans, strict=True):
+        value = values[first]
+        if all(fits[first : last + 1]) and isinstance(value, Variable):
+            found[form] = value
+    return found
 
 
 def _tells_no_more(value: Variable | Apply, type: TermType) -> bool:

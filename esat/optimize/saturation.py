@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -159,7 +159,8 @@ class SaturationOptimizer:
             selection, _ = with_opaque_rules(selection, self.rules, self.options)
             found = attempt(selection)
 
-        def claims(asked: FunctionGraph) -> list[tuple[Variable, Variable]]:
+        def claims(asked: FunctionGraph, classes: Mapping[Variable, int]) -> list[tuple[Variable, Variable]]:
+            collector.classes = classes
             return self._claims(collector, asked, graph, profile, stage)
 
         result, report = self._asked_again(found, plan, graph, claims, equalities, lambda: attempt(selection))
@@ -185,17 +186,17 @@ class SaturationOptimizer:
         found: Optimized,
         plan: SaturationPlan,
         graph: FunctionGraph,
-        claims: Callable[[FunctionGraph], list[tuple[Variable, Variable]]],
+        claims: Callable[[FunctionGraph, Mapping[Variable, int]], list[tuple[Variable, Variable]]],
         equalities: list[tuple[Variable, Variable]],
         attempt: Callable[[], Optimized],
     ) -> Optimized:
         """What is found when local optimizers are asked about what was found, until nobody knows more."""
         for _ in range(MOST_QUESTIONS):
             result, report = found
-            news = claims(result)
+            news = claims(result, {})
             if not news and report.extraction is not None:
                 others = alternatives(report.extraction, graph, plan.added, plan.lifts)
-                news = [] if others is None else claims(others)
+                news = [] if others is None else claims(others.graph, others.classes)
             if not news:
                 break
             equalities += news

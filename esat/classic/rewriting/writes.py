@@ -89,6 +89,11 @@ def local_setsubtensor_of_setsubtensor(node: Apply) -> Transformed:
     array, first, second = inner.inputs[0], inner.inputs[1], node.inputs[1]
     numbers = node.inputs[2:]
     if not isinstance(node.op, IncSubtensor):
+        # Of a chain of writes each is compared with the first one at once, not with all between.
+        while (below := array.owner) is not None and isinstance(below.op, SetSubtensor):
+            if not _same_place(node, below):
+                break
+            array = below.inputs[0]
         return fitting(node, node.op.make_node(array, second, *numbers).outputs[0])
     added: Variable = op_named("add").make_node(first, second).outputs[0]
     return fitting(node, inner.op.make_node(array, added, *numbers).outputs[0])

@@ -1,0 +1,68 @@
+"""How often a compilation saturates: again only for what local optimizers say that is news to the e-graph."""
+
+import numpy as np
+import pytest
+
+import esat
+from esat.classic.equalities import CollectEqualities
+from esat.classic.rewriting import LOCALS
+from esat.optimize import saturation
+
+
+def filter_of(steps):
+    """An adaptive filter: each step reads what it has written, and changes its weights."""
+    signal, weights = esat.matrix("signal"), esat.vector("weights")
+    errors, state = esat.zeros((2, steps)), esat.set_subtensor(esat.zeros((2, 3))[0], weights)
+    for step in range(steps):
+        part = signal[0, step : step + 3]
+        errors = esat.set_subtensor(errors[1, step], 1.0 - (part * state[0]).sum() ** 2)
+        state = esat.set_subtensor(state[0], state[0] + 0.1 * errors[1, step] * part)
+    return esat.Graph([signal, weights], [errors, state])
+
+
+@pytest.fixture
+def attempts(monkeypatch):
+    made, optimize = [], saturation.optimize
+
+    def counted(*arguments, **keywords):
+        made.append(arguments)
+        return optimize(*arguments, **keywords)
+
+    monkeypatch.setattr(saturation, "optimize", counted)
+    return made
+
+
+def test_what_an_e_graph_holds_already_is_no_reason_to_saturate_again(attempts):
+    graph = filter_of(12)
+    function = esat.compile(graph, "fast_run")
+    assert 1 <= len(attempts) <= 2
+    values = np.random.default_rng(0).normal(size=(1, 20)), np.array([0.3, -0.2, 0.1])
+    expected = esat.evaluate(graph.outputs, dict(zip(graph.inputs, values, strict=True)))
+    for found, wanted in zip(function(*values), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_writes_to_one_place_are_compared_with_the_first_of_them_alone():
+    vector = esat.vector("vector")
+    written = vector
+    for number in range(30):
+        written = esat.set_subtensor(written[0], written[1] * number)
+    (local,) = (one.optimizer for one in LOCALS if one.optimizer.name == "local_setsubtensor_of_setsubtensor")
+    collector = CollectEqualities([local])
+    collector.optimize(esat.Graph([vector], [written]).function_graph())
+    assert len(collector.claims) == 29
+
+
+def test_known_classes_leave_out_what_is_no_news():
+    vector = esat.vector("vector")
+    graph = esat.Graph([vector], [esat.set_subtensor(vector[0], vector[1])[0]]).function_graph()
+    locals = [one.optimizer for one in LOCALS if one.optimizer.name == "local_subtensor_inc_subtensor"]
+    collector = CollectEqualities(locals)
+    (read,) = graph.outputs
+    collector.classes = {read: 7, read.owner.inputs[0].owner.inputs[1]: 7}
+    collector.optimize(graph)
+    assert not collector.claims
+    other = CollectEqualities(locals)
+    other.classes = {read: 7, read.owner.inputs[0].owner.inputs[1]: 8}
+    other.optimize(graph)
+    assert len(other.claims) == 1
