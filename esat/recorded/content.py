@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from llvmlite import binding
 
+from esat.codegen.ground.draws import DrawLine, IntegersLine
 from esat.codegen.ground.engines import engine_of, initialize
 from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
 from esat.codegen.ground.machine_text import function_at
@@ -324,7 +325,10 @@ def _routine_address(package: Any, name: Any) -> int:
     from esat.codegen.matmul.unrolled_products import UnrolledProduct
     from esat.codegen.matmul.unrolled_systems import UnrolledSystem
 
-    for kind in (UnrolledProduct, UnrolledSystem, LoopedSystem, StableSort, RunningLine, SortedSearch):
+    for kind in (
+        *(UnrolledProduct, UnrolledSystem, LoopedSystem),
+        *(StableSort, RunningLine, SortedSearch, DrawLine, IntegersLine),
+    ):
         if package == kind.__name__:
             return kind(*name).address()
     address = address_named(name, package)

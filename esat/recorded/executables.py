@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from esat.collection import without_old_objects
 from esat.forks import GATE
 from esat.frontend.graph import Graph
-from esat.graph import Variable
+from esat.graph import SharedVariable, TensorType, Variable
 from esat.interrupts import delayed_interrupts
 from esat.recorded.content import (
     NativeRecord,
@@ -30,7 +30,7 @@ from esat.recorded.content import (
 from esat.recorded.keys import NotKeyedError, compiler_state, graph_key
 from esat.runtime import Executable
 from esat.runtime.dispatch import CallsLeft, Counted
-from esat.runtime.shared_values import with_values
+from esat.runtime.shared_values import value_of, with_values
 from esat.storage import CacheWarning, DiskStore, default_directory
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class RecordedExecutable(Executable):
 
     def _shapes(self, arguments: Sequence[Any]) -> Shapes | None:
         own = shapes_of(arguments)
-        return None if own is None else (*own, *(one.look().shape for one in self._request.shared))
+        return None if own is None else (*own, *_shapes_of_values(self._request.shared))
 
     def _function(self, shapes: Shapes | None) -> Callable[..., Any] | None:
         """The native function that is recorded for some shapes, made when it is first asked for."""
@@ -199,7 +199,7 @@ class RecordedExecutable(Executable):
         if shared:
             lock = GATE.lock() if found.updates else nullcontext()
             values = [
-                variable.own_value if is_overwritten else variable.look
+                value_of(variable, is_overwritten)
                 for variable, (_, is_overwritten) in zip(shared, found.shared, strict=True)
             ]
             made = with_values(len(request.graph.inputs), values, lock, made, otherwise)
@@ -221,6 +221,11 @@ def shapes_of(arguments: Sequence[Any]) -> Shapes | None:
         else:
             return None
     return tuple(shapes)
+
+
+def _shapes_of_values(variables: Iterable[SharedVariable]) -> Shapes:
+    """The shapes of the arrays among the values of shared variables: states of generators have none."""
+    return tuple(one.look().shape for one in variables if isinstance(one.type, TensorType))
 
 
 def _refuse(*_arguments: Any, **_named: Any) -> Any:
@@ -262,13 +267,13 @@ class _Noting:
         numbers = {variable: number for number, variable in enumerate(self._request.shared)}
         if any(variable not in numbers for variable in program.shared):
             return
-        own = (*given, *(one.look().shape for one in program.shared))
+        own = (*given, *_shapes_of_values(program.shared))
         known = calls.table.records.get(own)
         wait = None if known is None else calls.dispatch.calls_to_wait(known[-2])
         recipe = None if wait is None else recipe_in_one_thread(program, calls.table, own)
         if recipe is None:
             return
-        shapes = (*given, *(one.look().shape for one in self._request.shared))
+        shapes = (*given, *_shapes_of_values(self._request.shared))
         shared = tuple((numbers[one], one in program.overwritten) for one in program.shared)
         try:
             content, code = encoded(recipe)

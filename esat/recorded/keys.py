@@ -24,6 +24,7 @@ from esat.extract.machine import profile_path
 from esat.frontend.graph import Graph
 from esat.graph import Apply, Constant, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
+from esat.graph.random_type import RandomState, RandomType
 from esat.graph.registry import is_of_package
 from esat.graph.traversal import toposort
 from esat.native.own_machine import description, processor_counts
@@ -96,9 +97,11 @@ class _Numbering:
     def _leaf(self, variable: Variable) -> str:
         if isinstance(variable, SharedVariable):
             value = variable.look()
-            if variable.is_elsewhere or not isinstance(value, np.ndarray):
+            if variable.is_elsewhere or not isinstance(value, np.ndarray | RandomState):
                 raise NotKeyedError(f"the value of {variable}")
             self.shared.append(variable)
+            if isinstance(value, RandomState):  # of any kind: native functions take where it is
+                return f"shared {_type(variable)} {variable.name!r}"
             return f"shared {_type(variable)} {variable.name!r} {value.shape}"
         if isinstance(variable, Constant):
             self._bytes += variable.data.nbytes if isinstance(variable.data, np.ndarray) else 0
@@ -110,7 +113,7 @@ class _Numbering:
 
 
 def _type(variable: Variable) -> str:
-    if type(variable.type) is not TensorType:
+    if type(variable.type) not in (TensorType, RandomType):
         raise NotKeyedError(f"the type {variable.type}")
     return repr(variable.type)
 

@@ -13,8 +13,8 @@ from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.native_call import NativeRecipe
 from esat.codegen.threads import granted_threads, pool_address
 from esat.codegen.threads.chosen_calls import ChosenCalls
-from esat.graph import Constant, SharedVariable, TensorType, Variable
-from esat.graph.random_type import RandomState, RandomType
+from esat.graph import Constant, TensorType, Variable
+from esat.graph.random_type import RandomType
 from esat.records import record
 from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
 from esat.runtime.dispatch import CallsLeft, Run, Way
@@ -22,7 +22,7 @@ from esat.runtime.native_memory import has_one_thread, made_in, returned
 from esat.runtime.native_steps import NativeSteps, may_be_step
 from esat.runtime.native_views import Shape
 from esat.runtime.program import Program
-from esat.runtime.shared_values import with_values
+from esat.runtime.shared_values import value_of, with_values
 from esat.runtime.signatures import SignatureTable
 from esat.runtime.threads import CallsOfShapes
 
@@ -268,21 +268,8 @@ def _with_values(
 ) -> Callable[..., Any]:
     """A native function that takes shared values after the arguments, as one of the arguments alone."""
     lock = program.lock if program.updated else nullcontext()
-    values = [
-        partial(_address, variable)
-        if isinstance(variable.type, RandomType)
-        else variable.own_value
-        if variable in program.overwritten
-        else variable.look
-        for variable in program.shared
-    ]
+    values = [value_of(variable, variable in program.overwritten) for variable in program.shared]
     return with_values(len(program.graph.inputs), values, lock, made, otherwise)
-
-
-def _address(variable: SharedVariable) -> np.ndarray:
-    """What a native function takes for the state of a generator, which it advances."""
-    state: RandomState = variable.own_value()
-    return state.address
 
 
 def _bytes(variable: Variable, shapes: Mapping[Variable, Shape]) -> int:

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
+
+import numpy as np
+
+from esat.graph import SharedVariable
+from esat.graph.random_type import RandomState, RandomType
+
+
+def value_of(variable: SharedVariable, is_overwritten: bool) -> Callable[[], Any]:
+    """What gives the value that a native function takes for a shared variable: for the state of a generator,
+    which it advances, where that is."""
+    if isinstance(variable.type, RandomType):
+        return partial(_address, variable)
+    return variable.own_value if is_overwritten else variable.look
+
+
+def _address(variable: SharedVariable) -> np.ndarray:
+    state: RandomState = variable.own_value()
+    return state.address
 
 
 def with_values(
