@@ -131,7 +131,7 @@ class Engine:
     failure
         Why it can no longer be used; None while it can.
     modules
-        Numbers of the modules of a program that were loaded; kept by whoever loads them.
+        Keys of the modules of a program that were loaded; kept by :mod:`esat.egraph.modules`.
     declared
         Declarations beyond those of modules, by the name of the table; kept by whoever loads them.
     functions
@@ -145,7 +145,7 @@ class Engine:
     """
 
     failure: BaseException | None = None
-    modules: set[int] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
     declared: dict[str, str] = field(default_factory=dict)
     forms: dict[str, int] = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)

@@ -1,8 +1,9 @@
 """Programs in parts, so that an engine loads only what can matter to the graph at hand.
 
 A rule whose patterns mention a constructor that no term has, and that no rule could make, never matches. Yet
-it costs time when it is loaded, and in every run. A :class:`Module` is one form
-with the tables it needs and those it makes; :class:`Relevance` knows the closure over them.
+it costs time when it is loaded, and in every run. A :class:`Module` is one form with the tables it needs and
+those it makes; :class:`Relevance` knows the closure over them. Half of the rules in it never have anything to
+match, since what could make their terms has no match itself: rules are loaded when they are about to run.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from esat.egraph.engine import split_forms
+from esat.egraph.engine import Engine, split_forms
 from esat.egraph.rule_compiler.compiled import Chunk
 from esat.egraph.structure import STRUCTURE_TABLES
 from esat.errors import RuleError
 from esat.ops.elementwise.facts import FINITE
 from esat.records import record
 from esat.rules.rule import Rule
+
+MODULES_PER_TEXT = 32
+"""egglog holds all of a text until the last form has run. What many hundred leave behind in memory, scattered
+between the rules, makes every later step slower: saturations by a sixth."""
 
 _CALLED = re.compile(r'\(([^\s()"]+)')
 _MAPPED = re.compile(r'unstable-fn "([^"]+)"')
@@ -62,6 +67,11 @@ class Module:
     mapped: frozenset[str] = frozenset()
     actions: int = 0
     rule: Rule | None = None
+
+    @property
+    def key(self) -> str:
+        """Tells it from the others of its program."""
+        return self.member or self.text
 
     def error(self, message: str) -> RuleError:
         """What egglog said of this module, at the line and column of the rule as it was written."""
@@ -172,6 +182,35 @@ class Relevance:
                 provide(name)
         chosen += [number for number, declared in self._declarations if declared in available]
         return tuple(sorted(chosen))
+
+
+def load_modules(engine: Engine, modules: Iterable[Module]) -> list[Module]:
+    """Load those that an engine does not have yet; which these were.
+
+    Raises
+    ------
+    RuleError
+        When egglog refuses a rule, at the rule's position.
+    """
+    missing = [module for module in modules if module.key not in engine.modules]
+    engine.modules.update(module.key for module in missing)
+    for start in range(0, len(missing), MODULES_PER_TEXT):
+        piece = missing[start : start + MODULES_PER_TEXT]
+        try:
+            engine.load("\n".join(module.text for module in piece))
+        except RuleError as error:
+            raise _refused(piece, error) from None
+    return missing
+
+
+def _refused(modules: Sequence[Module], error: RuleError) -> RuleError:
+    """What egglog said of the texts of modules, one below the other, as an error of the one it is about."""
+    line = 1
+    for module in modules:
+        line += module.text.count("\n") + 1
+        if error.line < line:
+            return module.error(error.reason) if error.line else error
+    return error
 
 
 def rules_of(modules: Iterable[Module]) -> dict[str, tuple[Module, ...]]:

@@ -1,7 +1,7 @@
 """Prepared e-graphs: the signature, the n-ary core, facts and compiled rules in one program.
 
-Loading rules takes longer than most saturations. So engines that hold them are pooled, and each learns only
-the rules that mattered to some graph it saw.
+Loading rules takes longer than most saturations. So engines that hold them are pooled, and each learns a rule
+when it has something to match in some graph for the first time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ from esat.egraph.fills import fills_program
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
 from esat.egraph.loader import LOADING, LOADING_RULES
 from esat.egraph.match_counts import MatchBound, join_of
-from esat.egraph.modules import Module, Relevance, declared_tables, members_of, modules_of, rules_of
+from esat.egraph.modules import (
+    Module,
+    Relevance,
+    declared_tables,
+    load_modules,
+    members_of,
+    modules_of,
+    rules_of,
+)
 from esat.egraph.numbers import numbers_program
 from esat.egraph.pool import POOL
 from esat.egraph.rule_compiler import RULESET_PREFIX, WIDE_SUFFIX, CompiledRules, compile_rules
@@ -33,7 +41,6 @@ from esat.egraph.rule_program import PROGRAMS_KEPT, SUPERSEDED, RuleProgram
 from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph
-from esat.errors import RuleError
 from esat.ops.elementwise.facts import FINITE
 from esat.records import record
 from esat.rules.database import PACKAGE_RULES, RuleSelection
@@ -45,10 +52,6 @@ SPARSE_RULES = "rules-sparse"
 """Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, which ends."""
 FINDINGS_KEPT = 64
 """Sets of constructors for which it is remembered which rules can matter."""
-MODULES_PER_TEXT = 32
-"""egglog holds all of a text until the last form has run. What many hundred leave behind in memory, scattered
-between the rules, makes every later step slower: saturations by a sixth."""
-
 _SUPERSEDED_DECLARATIONS = "\n".join(
     f"(constructor {SUPERSEDED}{nary} (MS MS) T :unextractable)" for nary in ("NarySum", "NaryProd")
 )
@@ -212,20 +215,27 @@ class PreparedProgram:
         RuleError
             When egglog refuses a rule, at the rule's position.
         """
-        missing = [number for number in numbers if number not in engine.modules]
-        engine.modules.update(missing)
-        own = [self.modules[number] for number in missing]
-        for start in range(0, len(own), MODULES_PER_TEXT):
-            piece = own[start : start + MODULES_PER_TEXT]
-            try:
-                engine.load("\n".join(module.text for module in piece))
-            except RuleError as error:
-                raise _refused(piece, error) from None
+        own = load_modules(engine, [self.modules[number] for number in numbers])
         # egglog matches against all rows in a rule's first run, and against new rows later: in another order.
         # So that the history of an engine changes nothing, no graph sees a first run.
         rules = tuple(module.member for module in own if module.ruleset)
         if rules:
             engine.execute(f"(run {engine.unite('esat-first', rules)} 1)")
+
+    def at_once(self, numbers: Iterable[int]) -> list[int]:
+        """Those of some modules that are loaded before terms are; saturation loads the others.
+
+        Rules of users are among them, so that what is wrong with them is told before anything runs.
+        """
+        users = self.program.users_rules
+        own = ((number, self.modules[number]) for number in numbers)
+        return [
+            number
+            for number, module in own
+            if not module.ruleset
+            or module.ruleset == LOADING_RULES
+            or (module.rule is not None and module.rule.name in users)
+        ]
 
 
 def _bound(known: dict[Any, Any]) -> None:
@@ -285,16 +295,6 @@ def _asks_what_is_finite(program: RuleProgram) -> bool:
     return any(head_of(fact) == FINITE for rule in own for fact in rule.body)
 
 
-def _refused(modules: Sequence[Module], error: RuleError) -> RuleError:
-    """What egglog said of the texts of modules, one below the other, as an error of the one it is about."""
-    line = 1
-    for module in modules:
-        line += module.text.count("\n") + 1
-        if error.line < line:
-            return module.error(error.reason) if error.line else error
-    return error
-
-
 @lru_cache(PROGRAMS_KEPT)
 def prepared(program: RuleProgram) -> PreparedProgram:
     """The rules of a program, ready to load: from disk, or compiled; the last few are remembered.
@@ -332,11 +332,12 @@ def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Ite
         numbers: Sequence[int] = range(len(rules.modules))
     else:
         numbers = rules.relevant(_tables_of(terms))
+    first = rules.at_once(numbers)
     missing = undeclared_constructors(terms, program.signature) if terms is not None else []
     declarations = {record.name: record.declaration for record in missing}
 
     def extend(engine: Engine) -> None:
-        rules.extend(engine, numbers)
+        rules.extend(engine, first)
         for name, declaration in declarations.items():
             if name not in engine.declared:
                 engine.execute(declaration)

@@ -6,7 +6,9 @@ A program is a schedule of egglog with the names of rule sets in braces::
 
 Those that share a pair of braces run as one: each run takes its time, even where it finds nothing.
 A run leaves out rules that have nothing to match (:mod:`esat.egraph.activity`). A program of which none has
-does not run, nor does one that ran to its end when nothing has changed since.
+does not run, nor does one that ran to its end when nothing has changed since. Rules are loaded when they are
+about to run for the first time. Until then they had nothing to match: what they find, and in which order, is
+as if they had been there from the beginning.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from esat.egraph.commands import scheduled
 from esat.egraph.counting import NodeCount
 from esat.egraph.engine import Command, Engine
 from esat.egraph.forecast import NOISE_SECONDS, Forecast
+from esat.egraph.modules import load_modules
 from esat.egraph.saturation_report import RuleLog, SaturationTrace, StepTrace, StopReason
 from esat.egraph.schedule import Budgets, Schedule
 from esat.errors import RuleError, SaturationError
@@ -266,8 +269,19 @@ class Runner:
         rulesets = tuple(names.split())
         if self._schedule.rules and "." not in names:
             own = tuple(member for name in rulesets for member in members.get(name, ()))
+            self._load(own)
             return self._engine.unite("+".join(rulesets), own) if own else ""
+        self._load(rulesets)
         return names if len(rulesets) == 1 else self._engine.unite("+".join(rulesets), rulesets)
+
+    def _load(self, members: Sequence[str]) -> None:
+        """Load the rules among the members that the engine does not have; that is no time of their work."""
+        missing = [name for name in members if name not in self._engine.modules]
+        if missing:
+            begun = time.perf_counter()
+            modules = self._schedule.members
+            load_modules(self._engine, [modules[name] for name in missing if name in modules])
+            self._started += time.perf_counter() - begun
 
     def _explained(self, error: Exception, rulesets: Sequence[str]) -> SaturationError:
         """The error to raise for one of the engine's."""

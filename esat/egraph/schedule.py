@@ -159,6 +159,11 @@ class Schedule:
         return found
 
     @cached_property
+    def members(self) -> Mapping[str, Module]:
+        """The rules by the rule sets that hold them alone."""
+        return {rule.member: rule for own in self.rules.values() for rule in own}
+
+    @cached_property
     def table_bits(self) -> Mapping[str, int]:
         """A bit for every table of a rule."""
         tables: dict[str, int] = {}

@@ -83,6 +83,32 @@ def test_the_history_of_an_engine_changes_nothing():
     POOL.clear()
 
 
+def saturation(program, graph, everything):
+    """What an engine finds that has no rule yet, or all that could matter; and the names of its rules."""
+    POOL.clear()
+    terms, rules = encode(graph), prepared(program)
+    with prepared_engine(program, terms) as engine:
+        if everything:
+            rules.extend(engine, rules.relevant({term.constructor for term in terms.terms}))
+        load(engine, terms, flatten(terms, program.strict))
+        report = saturate(engine, rules.schedule_for(terms), Budgets(), program.constructors)
+        matches = [(rule.name, rule.matches) for rule in report.rules]
+        own = {module.name for module in rules.modules if module.ruleset and module.key in engine.modules}
+        rows = {name: size for name, size in engine.sizes().items() if size}
+    POOL.clear()
+    return (report.nodes, report.rounds, matches, rows), own
+
+
+def test_rules_are_loaded_when_they_have_something_to_match_and_find_the_same():
+    program = program_for(RULES.query(Query(include=("fast_run",))))
+    for seed in range(6):
+        found, own = saturation(program, random_graph(seed), False)
+        expected, every = saturation(program, random_graph(seed), True)
+        assert found == expected
+        assert own < every
+        assert len(own) < 0.9 * len(every)
+
+
 def test_leaving_rules_out_changes_no_result():
     program = program_for(RULES.query(Query(include=("fast_run",))))
     for seed in range(3):
