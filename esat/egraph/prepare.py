@@ -222,20 +222,20 @@ class PreparedProgram:
         if rules:
             engine.execute(f"(run {engine.unite('esat-first', rules)} 1)")
 
-    def at_once(self, numbers: Iterable[int]) -> list[int]:
-        """Those of some modules that are loaded before terms are; saturation loads the others.
+    @cached_property
+    def at_once(self) -> frozenset[int]:
+        """Numbers of the modules that are loaded before terms are; saturation loads the others.
 
         Rules of users are among them, so that what is wrong with them is told before anything runs.
         """
         users = self.program.users_rules
-        own = ((number, self.modules[number]) for number in numbers)
-        return [
+        return frozenset(
             number
-            for number, module in own
+            for number, module in enumerate(self.modules)
             if not module.ruleset
             or module.ruleset == LOADING_RULES
             or (module.rule is not None and module.rule.name in users)
-        ]
+        )
 
 
 def _bound(known: dict[Any, Any]) -> None:
@@ -332,7 +332,7 @@ def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Ite
         numbers: Sequence[int] = range(len(rules.modules))
     else:
         numbers = rules.relevant(_tables_of(terms))
-    first = rules.at_once(numbers)
+    first = [number for number in numbers if number in rules.at_once]
     missing = undeclared_constructors(terms, program.signature) if terms is not None else []
     declarations = {record.name: record.declaration for record in missing}
 
