@@ -5,6 +5,8 @@ import warnings
 import esat
 from esat import Query, optdb
 from esat.graph.sparse_type import SparseType
+from esat.pipeline import _optimize, _options, _texts
+from esat.profile import Profile
 from tests.classic.rewriting.test_table import CASES as LOCAL_CASES
 from tests.rules.cases import HERE, read_cases
 
@@ -41,7 +43,8 @@ def saturated(mode):
     outputs = [case.variables()[0] for case in RULE_CASES.values()]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", esat.EsatWarning)
-        report = esat.compile(esat.Graph(inputs_of(outputs), outputs), mode=mode).report
+        graph = esat.Graph(inputs_of(outputs), outputs).function_graph()
+        _, report = _optimize(graph, mode, _options(mode, _texts(()), ()), Profile(), None)
     return report.rules.keys() & RULE_CASES.keys(), " ".join(str(one.message) for one in told)
 
 
@@ -50,7 +53,7 @@ def inputs_of(outputs):
 
 
 def test_what_is_excluded_does_not_saturate_or_the_mode_says_why():
-    names, _ = saturated("fast_run")
+    names, _ = saturated(esat.Mode("fast_run"))
     assert len(names) >= LEAST
     left, told = saturated(esat.Mode("fast_run").excluding(*sorted(names)))
     assert not left & names
