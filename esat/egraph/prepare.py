@@ -114,9 +114,9 @@ class PreparedProgram:
         expanding = [name for name in self.rules.expanding if name in rulesets]
         sparse = tuple(name for name in expanding if name.startswith(SPARSE_RULES))
         expanding = [name for name in expanding if name not in sparse]
-        early = self._tagged("early")
+        early, normal = self._tagged("early"), self._tagged("normal")
         steps = (
-            RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets - early)),
+            RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets - early - normal)),
             RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets & early), rounds=3),
             RuleStep(
                 tuple(name for name in expanding if not name.endswith(WIDE_SUFFIX)),
@@ -141,6 +141,7 @@ class PreparedProgram:
                 name for name in self.rules.rulesets if name in rulesets & self._tagged("stabilize")
             ),
             outward=tuple(name for name in self.rules.rulesets if name in rulesets & self._tagged("outward")),
+            normal=tuple(name for name in self.rules.rulesets if name in rulesets & normal),
             watched=self.program.users_rules,
             joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},
             rules=rules_of(own),

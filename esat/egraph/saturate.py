@@ -23,7 +23,9 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 
 from esat.egraph.algebra.phase import Algebra
 from esat.egraph.engine import Engine
@@ -85,11 +87,30 @@ FLATTENINGS = 64
 OUTWARD_STEPS = 256
 """Operations that scalars and signs are drawn out of in a round, one after the other."""
 
-_INDEX = "(saturate (run {esat-types esat-index}))"
-_KNOWN = f"(seq {_INDEX} (saturate (run {{esat-types esat-known}})))"
-_LIFT = f"(seq (saturate (run {{esat-lift}})) {_INDEX})"
-_REDUCE = f"(seq (run {{esat-reduce}}) (run {{esat-retire}}) {_INDEX})"
-_FLATTEN = f"(seq (run {{esat-flatten}}) (run {{esat-retire}}) {_INDEX})"
+
+class _Programs(NamedTuple):
+    """What the layer runs: what brings its index up to date, what rules of files read, and normalization."""
+
+    indexed: str
+    known: str
+    lift: str
+    reduce: str
+    flatten: str
+
+
+@lru_cache(maxsize=64)
+def _programs(normal: tuple[str, ...]) -> _Programs:
+    """The programs of a schedule with these rule sets in the index."""
+    index = f"(saturate (run {{{' '.join(('esat-types', 'esat-index', *normal))}}}))"
+    return _Programs(
+        index,
+        f"(seq {index} (saturate (run {{esat-types esat-known}})))",
+        f"(seq (saturate (run {{esat-lift}})) {index})",
+        f"(seq (run {{esat-reduce}}) (run {{esat-retire}}) {index})",
+        f"(seq (run {{esat-flatten}}) (run {{esat-retire}}) {index})",
+    )
+
+
 _CLOSE = "(seq (run {esat-view}) (saturate (run {esat-types esat-fold})) (saturate (run {esat-facts})))"
 
 
@@ -152,6 +173,10 @@ class _Saturation:
     held_back: bool = False
     broken_off: bool = False
     counts: dict[str, Counts] = field(default_factory=dict)
+    programs: _Programs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.programs = _programs(self.schedule.normal)
 
     def run(self) -> SaturationReport:
         runner = self.runner
@@ -227,9 +252,9 @@ class _Saturation:
 
     def stabilizing_round(self) -> bool:
         """Run one round of the rules of stabilization; whether anything changed."""
-        self.step("esat-known", _KNOWN)
+        self.step("esat-known", self.programs.known)
         changed = self.run_together(self.schedule.stabilizing)
-        changed |= self.step("esat-lift", _LIFT)
+        changed |= self.step("esat-lift", self.programs.lift)
         changed |= self.normalize()
         return self.step("esat-facts", _CLOSE) or changed
 
@@ -237,13 +262,13 @@ class _Saturation:
         """Run one round; whether anything changed."""
         changed = False
         if self.schedule.core:
-            self.step("esat-known", _KNOWN)
+            self.step("esat-known", self.programs.known)
         for rules in self.schedule.steps:
             if rules.rounds is None or self.runner.round <= rules.rounds:
                 changed |= self.rule_step(rules)
         if not self.schedule.core:
             return self.step("esat-facts", _CLOSE) or changed
-        changed |= self.step("esat-lift", _LIFT)
+        changed |= self.step("esat-lift", self.programs.lift)
         changed |= self.normalize()
         changed |= self.draw_outward()
         changed |= self.step("esat-facts", _CLOSE)
@@ -262,7 +287,7 @@ class _Saturation:
                 return step > 0
             matches = self.runner.matches - before
             first = first or matches
-            self.step("esat-lift", _LIFT)
+            self.step("esat-lift", self.programs.lift)
             self.normalize()
             if matches > first:
                 break
@@ -272,12 +297,12 @@ class _Saturation:
         """Find common factors and add the factored forms; whether anything changed."""
         changed = False
         for _ in range(FACTORINGS):
-            self.step("esat-index", _INDEX)
+            self.step("esat-index", self.programs.indexed)
             changed |= self.step("esat-factor", "(saturate (run {esat-factor}))")
             if not self.step("esat-factored", "(run {esat-factored})"):
                 return changed
             changed = True
-            self.step("esat-index", _INDEX)
+            self.step("esat-index", self.programs.indexed)
             self.normalize()
         return changed
 
@@ -288,9 +313,9 @@ class _Saturation:
         """
         changed = False
         for _ in range(FLATTENINGS):
-            while self.step("esat-reduce", _REDUCE):
+            while self.step("esat-reduce", self.programs.reduce):
                 changed = True
-            if not self.step("esat-flatten", _FLATTEN):
+            if not self.step("esat-flatten", self.programs.flatten):
                 return changed
             changed = True
         return changed

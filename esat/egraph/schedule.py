@@ -132,6 +132,8 @@ class Schedule:
         Rule sets that run to their end, whatever budget ended the others: right numbers depend on them.
     outward
         Rule sets that draw scalars and signs out of operations; they run within a round until that ends.
+    normal
+        Rule sets that bring terms into a normal form; they run whenever the index is brought up to date.
     watched
         Names of rules that are reported when they have no end: those of users.
     joins
@@ -146,6 +148,7 @@ class Schedule:
     check_types: bool = False
     stabilizing: tuple[str, ...] = ()
     outward: tuple[str, ...] = ()
+    normal: tuple[str, ...] = ()
     watched: frozenset[str] = frozenset()
     joins: Mapping[str, tuple[MatchBound, ...]] = field(default_factory=dict)
     rules: Mapping[str, tuple[Module, ...]] = field(default_factory=dict)

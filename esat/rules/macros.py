@@ -25,9 +25,11 @@ The macros below expand to plain `&`, `|`, `<<`, `>>` on 64-bit integers:
 (ds-used p)          mask of the input axes that survive p
 (ds-nth p i)         source axis of output axis i; 8 if inserted
 (ds-rank p)          output rank of p
+(ds-inserted p)      mask of the nibbles of inserted axes, the highest bit of each
+(ds-unused b p)      mask of the axes of size 1 in the broadcast word b that p drops
+(ds-keep p i u)      p with the first axis of the mask u in the place of the first of (ds-inserted p), i
 (ds-transpose)       the word that exchanges the axes of a matrix
 (ds-row), (ds-column)  the words that make a row, or a column, of a vector
-(ds-as-row), (ds-as-column)  the same of a matrix of one row, or one column, whose other axis is dropped first
 (ds-first)           the word that drops the second axis of a matrix, of size 1
 ===================  =================================================================================
 
@@ -200,6 +202,28 @@ def _broadcast(broadcast: Sexp, word: Sexp) -> Sexp:
     return _calculated("|", sentinel, _calculated("&", _calculated("-", sentinel, "1"), mask))
 
 
+def _inserted(word: Sexp) -> Sexp:
+    # Only the nibble of an inserted axis has its highest bit set.
+    positions = _calculated("-", _calculated("<<", "1", _calculated("*", "4", _output_rank(word))), "1")
+    return _calculated("&", _calculated("&", word, str(0x88888888)), positions)
+
+
+def _unused(broadcast: Sexp, word: Sexp) -> Sexp:
+    sentinel = _calculated("<<", "1", _calculated("&", "15", _calculated(">>", word, str(_INPUT_RANK_SHIFT))))
+    of_size_one = _calculated("&", broadcast, _calculated("-", sentinel, "1"))
+    return _calculated("-", of_size_one, _calculated("&", of_size_one, _used_axes(word)))
+
+
+def _kept(word: Sexp, inserted: Sexp, unused: Sexp) -> Sexp:
+    place, axis = _lowest_bit(inserted), ("log2", _lowest_bit(unused))
+    kept = _calculated("*", _calculated(">>", place, "3"), axis)
+    return _calculated("|", _calculated("-", word, place), kept)
+
+
+def _lowest_bit(mask: Sexp) -> Sexp:
+    return _calculated("&", mask, _calculated("-", "0", mask))
+
+
 def _source_axis(word: Sexp, axis: Sexp) -> Sexp:
     return _calculated("&", "15", _calculated(">>", word, _calculated("*", "4", axis)))
 
@@ -212,12 +236,13 @@ MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
     "ds-used": (1, _used_axes),
     "ds-nth": (2, _source_axis),
     "ds-rank": (1, _output_rank),
+    "ds-inserted": (1, _inserted),
+    "ds-unused": (2, _unused),
+    "ds-keep": (3, _kept),
     "ds-first": (0, lambda: str(permutation_word((0,), 2))),
     "ds-transpose": (0, lambda: str(permutation_word((1, 0), 2))),
     "ds-row": (0, lambda: str(permutation_word(("x", 0), 1))),
     "ds-column": (0, lambda: str(permutation_word((0, "x"), 1))),
-    "ds-as-row": (0, lambda: str(permutation_word(("x", 1), 2))),
-    "ds-as-column": (0, lambda: str(permutation_word((0, "x"), 2))),
 }
 """Macro name -> (number of operands, expansion)."""
 

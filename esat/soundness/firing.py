@@ -124,12 +124,12 @@ def fires(rule: Rule, program: RuleProgram, operators: Signature | None = None, 
 
 
 def situations(statement: Statement, sampler: SituationSampler, random: Random) -> Iterable[Situation]:
-    """A few situations in which a rule fires, those of the commonest dtypes first."""
+    """A few situations in which a rule fires, those of the commonest dtypes first, all dtypes twice."""
     plans = list(dtype_plans(statement, random))
     order = {dtype: place for place, dtype in enumerate(FIRST_DTYPES)}
     plans.sort(key=lambda plan: max((order.get(dtype, len(order)) for dtype in plan.values()), default=0))
     found = 0
-    for plan in plans:
+    for plan in (*plans, *plans):
         for _ in range(ATTEMPTS):
             try:
                 situation = sampler.draw(plan, "usual")

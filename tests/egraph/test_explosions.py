@@ -354,3 +354,51 @@ def test_all_scalars_of_a_product_are_drawn_out_at_once(program):
         product = product * scalar
     outputs = [(product @ B).sum(axis=0), product.T]
     assert_proportional(program, [A, B, *scalars], outputs, most=8)
+
+
+points, others = esat.matrix("points"), esat.matrix("others")
+length, height = esat.scalar("length"), esat.scalar("height")
+KERNELS = {
+    "as it is": lambda squares: height**2 * esat.exp(-0.5 * squares / length**2),
+    "of logarithms": lambda squares: esat.exp(height) * esat.exp(-0.5 * squares * esat.exp(-2 * length)),
+    "of squares of exponentials": lambda squares: (
+        esat.exp(height) ** 2 * esat.exp(-squares / (2 * esat.exp(length) ** 2))
+    ),
+    "of a rate": lambda squares: esat.exp(-esat.exp(length) * squares),
+}
+SUMS = {"sum": lambda kernel: kernel.sum(), "quadratic form": lambda kernel: x @ kernel @ y}
+
+
+@pytest.mark.parametrize("summed", SUMS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_exponentials_of_a_product_become_one(program, kernel, summed):
+    """Factors and divisors one after the other, there would be a term for each subset of them."""
+    squares = ((points[:, None, :] - others[None, :, :]) ** 2).sum(axis=2)
+    total = SUMS[summed](KERNELS[kernel](squares))
+    inputs = [one for one in inputs_of([total]) if not isinstance(one, esat.Constant)]
+    outputs = [total, *esat.grad(total, inputs)]
+    assert_proportional(program, inputs, outputs, most=30)
+    values = {
+        points: np.linspace(-1.0, 1.0, 12).reshape(4, 3),
+        others: np.linspace(0.0, 1.5, 15).reshape(5, 3),
+        length: np.array(0.3),
+        height: np.array(-0.2),
+        x: np.linspace(-1.0, 1.0, 4),
+        y: np.linspace(0.5, 1.0, 5),
+    }
+    assert_same_values(program, inputs, outputs, [values[one] for one in inputs])
+
+
+def test_what_is_its_own_inverse_is_inverted_once(program):
+    """One is a power, and its inverse: powers of it with one sign after another have no end."""
+    outputs = [esat.sqrt(esat.assume(x, "positive") ** 2)]
+    assert_proportional(program, [x], outputs, most=25)
+
+
+def test_views_of_rows_and_columns_have_one_word_each(program):
+    column = esat.tensor("column", shape=(None, 1))
+    views = [column[:, 0], column[:, 0][:, None], column[:, 0][None, :], column.T, column.T[0][:, None].T]
+    graph = esat.Graph([column], views).function_graph()
+    optimized, report = optimize(graph, program, Budgets())
+    assert report.saturation.nodes <= 16, report
+    assert len(optimized.apply_nodes) == 2

@@ -20,6 +20,7 @@ ARITHMETIC = {
     ">>": lambda left, right: left >> right,
     "-": lambda left, right: left - right,
     "*": lambda left, right: left * right,
+    "log2": lambda operand: operand.bit_length() - 1,
 }
 
 
@@ -27,8 +28,8 @@ def value(sexp: Sexp, variables: dict[str, int]) -> int:
     """What egglog computes for an expanded expression; every intermediate must fit 64 bits."""
     if isinstance(sexp, str):
         return int(sexp) if is_number(sexp) else variables[sexp]
-    left, right = (value(operand, variables) for operand in sexp[1:])
-    result: int = ARITHMETIC[str(sexp[0])](left, right)
+    operands = (value(operand, variables) for operand in sexp[1:])
+    result: int = ARITHMETIC[str(sexp[0])](*operands)
     assert -(2**63) <= result < 2**63
     return result
 
@@ -127,6 +128,21 @@ def test_axis_masks(view: tuple[np.ndarray, tuple[Axis, ...]]) -> None:
         np.testing.assert_allclose(moved.sum(axis=chosen, keepdims=True), shuffled(reduced, axes), rtol=1e-4)
 
 
+def test_dropped_axes_in_the_place_of_inserted_ones(view: tuple[np.ndarray, tuple[Axis, ...]]) -> None:
+    array, axes = view
+    word = permutation_word(axes, array.ndim)
+    inserted = {index for index, axis in enumerate(axes) if axis == "x"}
+    dropped = set(range(array.ndim)) - set(axes)
+    assert call("ds-inserted", word) == sum(8 << 4 * index for index in inserted)
+    assert call("ds-unused", word_of(array), word) == mask_of(dropped)
+    if inserted and dropped:
+        kept = call("ds-keep", word, call("ds-inserted", word), mask_of(dropped))
+        order = permutation_axes(kept)
+        assert order[min(inserted)] == min(dropped)
+        assert kept == permutation_word(order, array.ndim)
+        np.testing.assert_array_equal(shuffled(array, order), shuffled(array, axes))
+
+
 @pytest.mark.parametrize(
     ("axes", "rank"),
     [((0, 0), None), ((2, 0), None), ((0, -1), 2), (tuple("x" * 9), None), ((0,), 9)],
@@ -154,6 +170,6 @@ def test_words_that_are_written_out_leave_little_to_calculate() -> None:
 
 @pytest.mark.parametrize("name", MACROS)
 def test_wrong_number_of_operands(name: str) -> None:
-    (form,) = read_forms(f"\n ({name} a b c)", "f.egg")
-    with pytest.raises(RuleError, match=rf"f\.egg:2:2: the macro {name} takes \d operands, got 3"):
+    (form,) = read_forms(f"\n ({name} a b c d)", "f.egg")
+    with pytest.raises(RuleError, match=rf"f\.egg:2:2: the macro {name} takes \d operands, got 4"):
         expand(form)

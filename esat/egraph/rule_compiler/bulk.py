@@ -1,10 +1,11 @@
 """Homomorphisms, compiled to one map over all elements of a sum or product.
 
-Three shapes of rule would match once per pair, and once more per pair of what that made, which enumerates
+Four shapes of rule would match once per pair, and once more per pair of what that made, which enumerates
 the set partitions of a sum. All elements at once give the same result with one new term:
 
 collect     ``(Mul (Exp x) (Exp y)) -> (Exp (Add x y))``,
             ``(Add (MatMul a x r) (MatMul a y r)) -> (MatMul a (Add x y) r)``
+invert      ``(Reciprocal (Exp x)) -> (Exp (Neg x))``
 distribute  ``(Log (Mul x y)) -> (Add (Log x) (Log y))``
 conclude    ``(Add x y)``, a fact of x, the same fact of y -> that fact of the sum
 
@@ -17,12 +18,13 @@ from esat.egraph.rule_compiler.collecting import collect
 from esat.egraph.rule_compiler.distributing import conclude, distribute
 from esat.egraph.rule_compiler.families import family_of
 from esat.egraph.rule_compiler.homomorphisms import Bulk
+from esat.egraph.rule_compiler.inverting import invert
 from esat.egraph.rule_compiler.surface import SurfaceRule
 from esat.rules.reader import head_of
 
 
 def bulk_rules(surface: SurfaceRule) -> Bulk | None:
-    """The rule in bulk, or None if it has none of the three shapes."""
+    """The rule in bulk, or None if it has none of the four shapes."""
     if len(surface.patterns) != 1 or len(surface.head) != 1:
         return None
     variable, left = surface.patterns[0]
@@ -32,5 +34,5 @@ def bulk_rules(surface: SurfaceRule) -> Bulk | None:
     if action[1] != variable or not surface.is_term(action[2]):
         return None
     if family_of(left):
-        return collect(surface, variable, left, action[2])
+        return collect(surface, variable, left, action[2]) or invert(surface, left, action[2])
     return distribute(surface, variable, left, action[2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from esat.egraph.rule_compiler.families import PRODUCT, family_of, substitute, variables
+from esat.egraph.rule_compiler.families import PRODUCT, SUM, family_of, substitute, variables
 from esat.egraph.rule_compiler.homomorphisms import (
     ARGUMENT,
     ELEMENT,
@@ -20,6 +20,7 @@ from esat.egraph.rule_compiler.homomorphisms import (
     conditions_of,
     function_value,
     helper_name,
+    in_its_place,
     is_typed_as_written,
     keeps_dtype,
     new_group,
@@ -32,7 +33,11 @@ from esat.rules.reader import Sexp
 
 
 def collect(surface: SurfaceRule, variable: str, left: Sexp, right: Sexp) -> Bulk | None:
-    """``F(x) * F(y) -> F(x + y)``: all elements that are an F with the same other operands."""
+    """``F(x) * F(y) -> F(x + y)``: all elements that are an F with the same other operands.
+
+    Factors of one shape have a normal form then, which takes the place of what it is made of. With those of
+    other shapes, as scalars that may leave an operation, what is made is one form of several.
+    """
     operands = two_operands(surface, left, signed=True)
     inner = [operand for operand in right[1:] if family_of(operand)]
     if operands is None or family_of(right) or len(inner) != 1:
@@ -59,7 +64,15 @@ def collect(surface: SurfaceRule, variable: str, left: Sexp, right: Sexp) -> Bul
         return None
     each = tuple(substitute(guard, {one: ARGUMENT}) for guard in (*conditions.each, *conditions.shared))
     conditions = replace(conditions, each=each)
-    return _collected(surface, (family_of(left), family_of(inner[0])), first, conditions, sorts, operands[2])
+    families = family_of(left), family_of(inner[0])
+    collected = _collected(surface, families, first, conditions, sorts, operands[2])
+    if families == (PRODUCT, SUM) and not conditions.same_shape:
+        alike = replace(conditions, same_shape=True)
+        normal = _collected(surface, families, first, alike, sorts, operands[2], takes_place=True)
+        collected.declarations += normal.declarations
+        collected.helpers += normal.helpers
+        collected.rules += normal.rules
+    return collected
 
 
 def _collected(
@@ -69,10 +82,16 @@ def _collected(
     conditions: OperandConditions,
     sorts: tuple[str, ...],
     opposite: bool,
+    *,
+    takes_place: bool = False,
 ) -> Bulk:
-    """The rules that map over the elements; `opposite` if the pattern's second element is negative."""
+    """The rules that map over the elements; `opposite` if the pattern's second element is negative.
+
+    With `takes_place` what is made takes the place of what is matched.
+    """
     family, inner_family = families
-    argument, has = helper_name(surface, "argument"), helper_name(surface, "has")
+    alike = "-alike" if takes_place else ""
+    argument, has = (helper_name(surface, f"{purpose}{alike}") for purpose in ("argument", "has"))
     keys: list[Sexp] = list(application.others)
     key_sorts = list(sorts)
     helper_body: list[Sexp] = [("=", ELEMENT, application.of(ARGUMENT)), *conditions.each]
@@ -120,6 +139,6 @@ def _collected(
             sides = (made, N) if positive else (P, made)
         if conditions.same_dtype or not keeps_dtype(surface, application):
             body += all_alike("dt", combined(*arguments))
-        head = [*new_group("?%h", inner_family, *arguments), ("union", ROOT, (family, *sides))]
-        bulk.rules.append((body, head))
+        made_of = in_its_place(family, sides) if takes_place else [("union", ROOT, (family, *sides))]
+        bulk.rules.append((body, [*new_group("?%h", inner_family, *arguments), *made_of]))
     return bulk

@@ -1,11 +1,12 @@
 """What rules in bulk are made of: elements that are one constructor applied to operands in question.
 
-See `bulk` for the three shapes of rule.
+See `bulk` for the four shapes of rule.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from esat.egraph.rule_compiler.families import canonical, family_of, flatten, substitute, variables
@@ -74,22 +75,22 @@ def conditions_of(
 ) -> OperandConditions | None:
     """The guards sorted; None if they tell the two operands apart or relate them in another way.
 
-    With `same_dtype` the operands are known to share their dtype, so a guard on one's is a guard on both.
+    With `same_dtype` the operands are known to share their dtype. What two operands share, by a guard or
+    otherwise, a guard on one's says of both.
     """
     each: list[Sexp] = []
     mirrored: list[Sexp] = []
     shared: list[Sexp] = []
-    same = {"bp": False, "dt": False}
+    same = {name: any(_equates(guard, name, one, other) for guard in surface.guards) for name in ("bp", "dt")}
+    alike = {name for name, is_same in same.items() if is_same} | ({"dt"} if same_dtype else set())
     for guard in surface.guards:
         names = set(variables(guard))
         if {one, other} <= names:
-            function = next((name for name in same if _equates(guard, name, one, other)), None)
-            if function is None:
+            if not any(_equates(guard, name, one, other) for name in same):
                 return None
-            same[function] = True
         elif one in names or other in names:
             of_one = substitute(guard, {other: one})
-            on_both = same_dtype and _reads_only_dtype(guard)
+            on_both = _reads_only(guard, alike)
             if on_both or one in names:
                 each.append(of_one)
             if on_both or other in names:
@@ -103,10 +104,11 @@ def conditions_of(
     return OperandConditions(tuple(each), tuple(shared), same["bp"], same["dt"])
 
 
-def _reads_only_dtype(guard: Sexp) -> bool:
+def _reads_only(guard: Sexp, facts: Collection[str]) -> bool:
+    """Whether all that a guard asks of variables is among these facts."""
     if isinstance(guard, str):
         return not guard.startswith("?")
-    return head_of(guard) == "dt" or all(_reads_only_dtype(part) for part in guard)
+    return head_of(guard) in facts or all(_reads_only(part, facts) for part in guard)
 
 
 def _equates(guard: Sexp, function: str, one: str, other: str) -> bool:
@@ -154,6 +156,16 @@ def new_group(name: str, family: str, positives: Sexp, negatives: Sexp) -> list[
         ("let", name, (family, positives, negatives)),
         ("need-type", name),
         ("set", ("flatten-budget", name), RULE_MADE_BUDGET),
+    ]
+
+
+def in_its_place(family: str, sides: tuple[Sexp, Sexp]) -> list[Sexp]:
+    """Actions that equate the root with another form of it, which takes the place of the one matched."""
+    return [
+        ("union", ROOT, (family, *sides)),
+        (f"{family}-line", P, N),
+        (f"{family}-line", *sides),
+        ("set", (f"{family}-replaced", P, N, *sides), ()),
     ]
 
 

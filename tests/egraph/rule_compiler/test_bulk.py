@@ -52,6 +52,32 @@ def test_collecting_makes_one_term(
     assert sizes["NarySum"] + sizes["NaryProd"] <= 4
 
 
+def test_divisors_become_factors_all_at_once(laboratory: Laboratory) -> None:
+    term = group("NaryProd", INPUTS[:1], tuple(f"(Exp {term})" for term in INPUTS[1:]))
+    inverses = [f"(Exp (NarySum {multiset([])} {multiset([term])}))" for term in INPUTS[1:]]
+    wanted = group("NaryProd", [INPUTS[0], *inverses])
+    sizes = sizes_after(laboratory, "(rewrite (Reciprocal (Exp x)) (Exp (Neg x)))", term, wanted)
+    assert sizes["Exp"] == 2 * len(INPUTS[1:])
+    assert sizes["NaryProd"] <= 3
+
+
+def test_divisors_that_a_guard_refuses_stay(laboratory: Laboratory) -> None:
+    rule = "(rewrite (Reciprocal (Pair x y)) (Pair x (Neg y)) :when ((positive x)))"
+    a, b, c, d = INPUTS[:4]
+    term = group("NaryProd", [d], (f"(Pair {a} {c})", f"(Pair {b} {c})"))
+    inverse = f"(Pair {a} (NarySum {multiset([])} {multiset([c])}))"
+    case = Case(term, group("NaryProd", [d, inverse], (f"(Pair {b} {c})",)))
+    laboratory.check(rule, [case], facts=f"(positive {a})")
+    laboratory.check(rule, [Case(case.term, case.wanted, equal=False)], facts=f"(positive {b})")
+
+
+def test_a_guard_of_the_shape_that_both_have_is_one_of_both() -> None:
+    rule = """(rewrite (Add (Pair x y) (Pair x z)) (Pair x (Add y z))
+                       :when ((= (bp y) (bp z)) (> (bp y) 0)))"""
+    assert "argument/" in compiled(rule).text
+    assert "argument/" not in compiled(rule.replace("(= (bp y) (bp z))", "")).text
+
+
 def test_distributing_makes_one_term(laboratory: Laboratory) -> None:
     rule = "(rewrite (Log (Mul x y)) (Add (Log x) (Log y)) :when ((positive x) (positive y)))"
     wanted = group("NarySum", [f"(Log {term})" for term in INPUTS])
