@@ -189,9 +189,12 @@ class Counts:
     joined: float = 0
 
     def renew(self, join: MatchBound, tables: Tables, sizes: Mapping[str, int], limit: float) -> None:
-        """Count again, if the tables have other sizes, and see whether new matches exceed the limit."""
+        """Count again, if the tables have other sizes, and see whether new matches exceed the limit.
+
+        Rows that were subsumed since are still among the sizes, and match no more: too many are counted anew.
+        """
         own = [sizes[pattern.table] for pattern in join.stored(sizes)]
-        if own == self.sizes:
+        if own == self.sizes and not self.is_large:
             return
         self.sizes = own
         cut = join.matches(tables)
