@@ -7,12 +7,19 @@ nothing to match. The same schedule in egglog's own terms, without positions in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from esat.egraph.bindings import native_module
 from esat.rules.reader import Sexp, read_forms
+
+REPETITIONS = 8
+"""Times that ``saturate`` repeats in one command: a rule without end may double the e-graph each time."""
+
+_STEP = re.compile(r"\(saturate \(run \{.*?\}\)\)|\(run \{.*?\}\)")
+_SATURATING = "(saturate "
 
 
 def quicker(command: Any) -> Any:
@@ -52,13 +59,14 @@ def _schedule(expression: Any) -> Any:
 def scheduled(program: str, names: tuple[tuple[str, str], ...]) -> Any:
     """The command that runs a schedule with names of rule sets in braces, several where they run as one.
 
-    Runs of rule sets without members are left out, and what repeats or unites but one thing is that thing:
-    a run that has nothing to do takes its time.
+    Runs of rule sets without members are left out, and what unites but one thing is that thing: a run that
+    has nothing to do takes its time. What is saturated is repeated :data:`REPETITIONS` times at most, so that
+    no rule keeps the command for ever: see :func:`unfinished`.
 
     Parameters
     ----------
     program
-        ``(run {name ...})``, ``(seq ...)`` and ``(saturate ...)``.
+        ``(run {name ...})``, ``(saturate (run {name ...}))`` and ``(seq ...)`` of such.
     names
         What stands in braces, and the rule sets that take its places; empty for one without members.
     """
@@ -86,6 +94,36 @@ def _filled(form: Sexp, names: dict[str, str]) -> Any:
     if not steps:
         return None
     one = steps[0] if len(steps) == 1 else native.Sequence(native.PanicSpan(), steps)
-    if kind == "seq" or isinstance(one, native.Saturate):
-        return one
-    return native.Saturate(native.PanicSpan(), one)
+    return one if kind == "seq" else native.Repeat(native.PanicSpan(), REPETITIONS, one)
+
+
+def unfinished(program: str, names: Mapping[str, str], report: Any) -> str:
+    """What is left to run of a program: what was repeated as often as it may be, and all behind it.
+
+    Parameters
+    ----------
+    program, names
+        As of :func:`scheduled`.
+    report
+        egglog's, of the command.
+
+    Returns
+    -------
+    str
+        A program; empty if the command did all.
+    """
+    if _SATURATING not in program:
+        return ""
+    iterations = report.iterations
+    if len(iterations) < REPETITIONS:
+        return ""
+    changes = iter([iteration.rule_set_report.changed for iteration in iterations])
+    steps = _STEP.findall(program)
+    for place, step in enumerate(steps):
+        if not names[step[step.index("{") + 1 : step.index("}")]]:
+            continue
+        if not step.startswith(_SATURATING):
+            next(changes)
+        elif all(next(changes) for _ in range(REPETITIONS)):
+            return f"(seq {' '.join(steps[place:])})"
+    return ""

@@ -8,7 +8,8 @@ Those that share a pair of braces run as one: each run takes its time, even wher
 A run leaves out rules that have nothing to match (:mod:`esat.egraph.activity`). A program of which none has
 does not run, nor does one that ran to its end when nothing has changed since. Rules are loaded when they are
 about to run for the first time. Until then they had nothing to match: what they find, and in which order, is
-as if they had been there from the beginning.
+as if they had been there from the beginning. What is saturated goes back to the budgets after every few
+repetitions, so that they end rules without end there as well.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from esat.egraph.activity import Activity
-from esat.egraph.commands import scheduled
+from esat.egraph.commands import scheduled, unfinished
 from esat.egraph.counting import NodeCount
 from esat.egraph.engine import Command, Engine
 from esat.egraph.forecast import NOISE_SECONDS, Forecast
@@ -38,10 +39,19 @@ _WITH_FUEL = "(run-with "
 
 
 class BudgetExhaustedError(Exception):
-    """Ends a saturation."""
+    """Ends a saturation.
 
-    def __init__(self, reason: StopReason) -> None:
+    Parameters
+    ----------
+    reason
+        The budget.
+    endless
+        Matches of the rules that a saturation within a step had not come to the end of.
+    """
+
+    def __init__(self, reason: StopReason, endless: Mapping[str, int] | None = None) -> None:
         self.reason = reason
+        self.endless = endless or {}
 
 
 @record(frozen=True, slots=True)
@@ -56,11 +66,28 @@ class RunOutcome:
         Of the rules that matched.
     report
         egglog's report.
+    rest
+        The program that is left to run, where something was repeated as often as one command may.
     """
 
     updated: bool
     matches: Mapping[str, int]
     report: Any
+    rest: str = ""
+
+    def followed_by(self, other: RunOutcome) -> RunOutcome:
+        """What this one and the run of its rest did."""
+        names = {*self.matches, *other.matches}
+        matches = {name: self.matches.get(name, 0) + other.matches.get(name, 0) for name in names}
+        return RunOutcome(self.updated or other.updated, matches, other.report, other.rest)
+
+
+class _Prepared(NamedTuple):
+    """A program's command, the members of rule sets that it runs, and what takes the place of each name."""
+
+    members: Mapping[str, tuple[str, ...]]
+    names: Mapping[str, str]
+    command: Command
 
 
 class Runner:
@@ -115,7 +142,7 @@ class Runner:
         self._activity = Activity(schedule, self.nodes.sizes())
         self._forecast = Forecast()
         self._named: dict[str, tuple[tuple[str, ...], bool]] = {}
-        self._commands: dict[str, tuple[Mapping[str, tuple[str, ...]], Command]] = {}
+        self._commands: dict[str, _Prepared] = {}
         self._settled: dict[str, int] = {}
         self.round = 0
         self.log = RuleLog()
@@ -194,7 +221,7 @@ class Runner:
         Raises
         ------
         BudgetExhaustedError
-            Before the run, for want of time; after it, when there are too many e-nodes or matches.
+            Before the run, for want of time; during and after it, when there are too many e-nodes or matches.
         SaturationError
             As :func:`~esat.egraph.saturate.saturate`.
         """
@@ -204,17 +231,30 @@ class Runner:
             raise BudgetExhaustedError("time limit")
         before = self.nodes.last
         outcome, seconds = self._execute(program, rulesets)
+        self._require_budget(outcome)
+        while outcome.rest:
+            if self.left() <= 0:
+                self.hurried = True
+                raise BudgetExhaustedError("time limit", outcome.matches)
+            more, taken = self._execute(outcome.rest, rulesets)
+            self._require_budget(more)
+            outcome, seconds = outcome.followed_by(more), seconds + taken
         self._forecast.record(program, seconds, before)
-        if self.nodes.above(self.limits.nodes):
-            raise BudgetExhaustedError("node limit")
-        if self.matches > self.limits.matches:
-            raise BudgetExhaustedError("match limit")
         return outcome
 
+    def _require_budget(self, outcome: RunOutcome) -> None:
+        endless = outcome.matches if outcome.rest else None
+        if self.nodes.above(self.limits.nodes):
+            raise BudgetExhaustedError("node limit", endless)
+        if self.matches > self.limits.matches:
+            raise BudgetExhaustedError("match limit", endless)
+
     def complete_types(self) -> None:
-        """Compute the types that are missing, whatever the budgets."""
-        if not self.is_needless(TYPES):
-            self._execute(TYPES, ("esat-types",))
+        """Compute the types that are missing, whatever the budgets: their rules make no terms."""
+        program = TYPES
+        while program and not self.is_needless(program):
+            outcome, _ = self._execute(program, ("esat-types",))
+            program = outcome.rest
 
     def run_types_after(self, outcome: RunOutcome) -> None:
         """Compute types, blaming only the rules of one run for what is wrong with them."""
@@ -225,16 +265,17 @@ class Runner:
 
     def _execute(self, program: str, rulesets: tuple[str, ...]) -> tuple[RunOutcome, float]:
         """Run a program and log it; what it did, and its wall time."""
-        command = self._command(program)
+        prepared = self._prepared(program)
         begun = time.perf_counter()
         try:
-            (output,) = self._engine.run([command])
+            (output,) = self._engine.run([prepared.command])
         except (SaturationError, RuleError) as error:
             raise self._explained(error, rulesets) from error
         seconds = time.perf_counter() - begun
         report = output.report
         matches = {name: count for name, count in report.num_matches_per_rule.items() if count}
-        outcome = RunOutcome(bool(report.updated), matches, report)
+        rest = unfinished(program, prepared.names, report) if report.updated else ""
+        outcome = RunOutcome(bool(report.updated), matches, report, rest)
         if matches:
             self.matches += sum(matches.values())
             self.log.add(matches, seconds, report)
@@ -249,20 +290,20 @@ class Runner:
             self._trace.steps.append(step)
         return outcome, seconds
 
-    def _command(self, program: str) -> Command:
-        """The command that runs a program, without rules that have nothing to match."""
+    def _prepared(self, program: str) -> _Prepared:
+        """What runs a program, without rules that have nothing to match."""
         members = self._active(program)
         known = self._commands.get(program)
-        if known is not None and known[0] is members:
-            return known[1]
+        if known is not None and known.members is members:
+            return known
         names = {name: self._united(name, members) for _, name in _RUN.findall(program)}
         if _WITH_FUEL in program:
             runs = _RUN.sub(lambda run: f"({run[1]} {names[run[2]]})" if names[run[2]] else "(seq)", program)
             (command,) = self._engine.parse(f"(run-schedule {runs})")
         else:
             command = scheduled(program, tuple(names.items()))
-        self._commands[program] = members, command
-        return command
+        prepared = self._commands[program] = _Prepared(members, names, command)
+        return prepared
 
     def _united(self, names: str, members: Mapping[str, tuple[str, ...]]) -> str:
         """The rule set that runs in the place of one, or of several; empty if it has nothing to match."""

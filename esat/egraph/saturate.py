@@ -11,9 +11,10 @@ derived once a round. All that reducing, flattening and factoring read is ``inde
 that reduction replaces later are among it, and some programs are found through them alone.
 Reduction is saturated before each flattening step: flattening an unreduced sum never ends for some of them
 (``core.egg``). Rounds go on until one changes nothing, or a budget of e-nodes or matches is used up; both
-grow with the graph, and are checked between any two steps. What one step costs is bounded beforehand: a
-rule set that has shown to explode, or is not trusted, runs with a match limit per rule, and one that is
-predicted to take most of the time left, where a user limits it, is left out (:mod:`esat.egraph.forecast`).
+grow with the graph, and are checked between any two steps, and within one after every few repetitions of what
+it saturates. What one step costs is bounded beforehand: a rule set that has shown to explode, or is not
+trusted, runs with a match limit per rule, and one that is predicted to take most of the time left, where a
+user limits it, is left out (:mod:`esat.egraph.forecast`).
 Rules of stabilization run to their end after what a budget ended.
 """
 
@@ -172,6 +173,7 @@ class _Saturation:
     unrun: set[str] = field(default_factory=set)
     held_back: bool = False
     broken_off: bool = False
+    endless: RuleLog = field(default_factory=RuleLog)
     counts: dict[str, Counts] = field(default_factory=dict)
     programs: _Programs = field(init=False)
 
@@ -220,6 +222,8 @@ class _Saturation:
                     return "match limit" if self.held_back else "saturated"
         except BudgetExhaustedError as exhausted:
             self.broken_off = True
+            if exhausted.endless:
+                self.endless.add(exhausted.endless)
             return exhausted.reason
         return "round limit"
 
@@ -462,7 +466,9 @@ class _Saturation:
     # ---- the end
 
     def culprits(self) -> tuple[str, ...]:
-        """Rules with the most matches in the step that added the most e-nodes."""
+        """Rules with the most matches in the step that had no end, or that added the most e-nodes."""
+        if self.endless.runs:
+            return first_names(self.endless.statistics(), 3)
         if not self.growth:
             return ()
         worst = max(self.growth, key=lambda ruleset: self.growth[ruleset])
@@ -472,7 +478,8 @@ class _Saturation:
         """Tell of watched rules that had no end; what there was to tell."""
         if report.complete or not (self.unrun or self.schedule.watched):
             return ""
-        matched = [rule for log in (self.runner.previous, self.runner.recent) for rule in log.statistics()]
+        logs = (self.runner.previous, self.runner.recent, self.endless)
+        matched = [rule for log in logs for rule in log.statistics()]
         watched = [rule for rule in matched if rule.name in self.schedule.watched and rule.matches]
         watched.sort(key=lambda rule: -rule.matches)
         names = list(dict.fromkeys([*sorted(self.unrun), *(rule.name for rule in watched)]))[:3]

@@ -9,6 +9,7 @@ import pytest
 from egraph.term_graphs import CONSTRUCTORS, GraphBuilder, load, rules_engine
 
 import esat
+from esat.egraph.commands import REPETITIONS
 from esat.egraph.encode import encode
 from esat.egraph.rule_program import program_for
 from esat.egraph.saturate import saturate
@@ -73,6 +74,32 @@ def test_rules_of_stabilization_without_end_have_a_budget_too():
     report = saturate(engine, schedule, Budgets(rounds=0), CONSTRUCTORS)
     assert report.stop_reason == "round limit"
     assert report.nodes > LEAST_NODES
+
+
+ENDLESS = {
+    "one more each time": ("((union (Exp e) (Tanh e)))", Budgets(nodes=200), "node limit"),
+    "twice as many each time": ("((Exp (Tanh e)) (Exp (Abs e)))", Budgets(), "node limit"),
+    "no new terms": ("((set (steps) (+ 1 n)))", Budgets(matches=500), "match limit"),
+    "until the time is over": ("((set (steps) (+ 1 n)))", Budgets(seconds=0.5, matches=10**9), "time limit"),
+}
+
+
+@pytest.mark.parametrize("case", ENDLESS)
+def test_budgets_end_what_a_step_saturates(case):
+    actions, budgets, reason = ENDLESS[case]
+    build = GraphBuilder()
+    engine = rules_engine()
+    engine.execute(
+        f"""(function steps () i64 :merge (max old new)) (set (steps) 0) (ruleset grow)
+        (rule ((= e (Exp x)) (= n (steps))) {actions} :ruleset grow :name "endless")"""
+    )
+    load(engine, build.graph(build.op("Exp", build.input())))
+    schedule = Schedule(normal=("grow",), watched=frozenset(["endless"]))
+    with pytest.warns(esat.EsatWarning, match=f"{reason}.* something to add: endless"):
+        report = saturate(engine, schedule, budgets, CONSTRUCTORS)
+    assert report.stop_reason == reason
+    assert report.culprits[:1] == ("endless",)
+    assert report.nodes < LEAST_NODES * 2**REPETITIONS
 
 
 def test_the_matches_of_all_rules_are_a_budget():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from esat.egraph.bindings import native_module
-from esat.egraph.commands import quicker, scheduled
+from esat.egraph.commands import quicker, scheduled, unfinished
 from esat.egraph.engine import Engine
 
 COUNTING = """
@@ -60,11 +60,8 @@ def _rows_after(*commands: object) -> dict[str, int]:
     [
         ("(run {a})", "(run count)"),
         ("(saturate (run {a b}))", "(saturate (run both))"),
-        (
-            "(seq (run {none}) (saturate (seq (saturate (run {a})) (run {none}))) (run {b}))",
-            "(seq (saturate (run count)) (run double))",
-        ),
-        ("(saturate (seq (run {none})))", "(seq)"),
+        ("(seq (run {none}) (saturate (run {a})) (run {b}))", "(seq (saturate (run count)) (run double))"),
+        ("(seq (saturate (run {none})))", "(seq)"),
     ],
 )
 def test_rule_sets_take_the_places_of_names(program, text):
@@ -76,9 +73,39 @@ def test_rule_sets_take_the_places_of_names(program, text):
 
 def test_what_runs_nothing_is_no_part_of_a_schedule():
     native = native_module()
-    schedule = scheduled("(saturate (seq (saturate (run {a})) (run {b})))", (("a", "x"), ("b", ""))).schedule
-    assert isinstance(schedule, native.Saturate)
+    schedule = scheduled("(seq (saturate (run {a})) (run {b}))", (("a", "x"), ("b", ""))).schedule
+    assert isinstance(schedule, native.Repeat)
     assert isinstance(schedule.schedule, native.Run)
+
+
+@pytest.mark.parametrize(
+    ("program", "rest", "rows"),
+    [
+        (
+            "(seq (run {b}) (run {none}) (saturate (run {a})) (run {b}))",
+            "(seq (saturate (run {a})) (run {b}))",
+            9,
+        ),
+        (
+            "(seq (saturate (run {none})) (saturate (run {b})) (saturate (run {a})))",
+            "(seq (saturate (run {a})))",
+            1,
+        ),
+        ("(seq (saturate (run {b})) (run {a}))", "", 1),
+        ("(saturate (run {a b}))", "(seq (saturate (run {a b})))", 8),
+    ],
+)
+def test_what_is_saturated_comes_back_before_its_end(program, rest, rows):
+    names = {"a": "count", "b": "double", "a b": "both", "none": ""}
+    engine = Engine()
+    engine.load(COUNTING.replace("(< n 5)", "(< n 20)"))
+    engine.execute("(unstable-combined-ruleset both count double)")
+    (output,) = engine.run([scheduled(program, tuple(names.items()))])
+    assert unfinished(program, names, output.report) == rest
+    assert engine.sizes()["doubled"] == rows
+    while program := unfinished(program, names, output.report):
+        (output,) = engine.run([scheduled(program, tuple(names.items()))])
+    assert not rest or engine.sizes()["number"] == 21
 
 
 @pytest.mark.parametrize(
