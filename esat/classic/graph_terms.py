@@ -51,16 +51,19 @@ class KeepReducedAxes(Optimizer):
     def _view_at_once(
         self, fgraph: FunctionGraph, dropped: Variable, kept: Variable, axes: Sequence[int]
     ) -> None:
-        """Let views of a reduction be views of the one that keeps its axes: no rule is to do it each time."""
+        """Let views of a reduction be views of the one that keeps its axes, in the form that rules give them.
+
+        It is undone afterwards, and no rule is to do it each time.
+        """
         order = [axis for axis in range(kept.tensor_type.ndim) if axis not in axes]
         for user, _ in list(fgraph.clients[dropped]):
             if user == "output" or not isinstance(user.op, DimShuffle):
                 continue
             shown: list[int | str] = [axis if axis == "x" else order[int(axis)] for axis in user.op.order]
             new = [place for place, axis in enumerate(shown) if axis == "x"]
-            if len(new) == len(axes) and len(shown) == kept.tensor_type.ndim:
-                for place, axis in zip(new, axes, strict=True):
-                    shown[place] = axis
+            ones = [axis for axis, is_one in enumerate(kept.tensor_type.broadcastable) if is_one]
+            for place, axis in zip(new, [axis for axis in ones if axis not in shown], strict=False):
+                shown[place] = axis
             same_axes = shown == list(range(kept.tensor_type.ndim))
             fgraph.replace(user.outputs[0], kept if same_axes else dimshuffle(kept, shown), self.name)
 
