@@ -14,6 +14,7 @@ import numpy as np
 from esat import codegen
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.standard import optdb
+from esat.classic.stencils import fuse_stencils
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
 from esat.codegen.routines import routine_for
@@ -211,6 +212,9 @@ def _linked(
             running = join_row_products(running, rules)
             if in_blocks and mode.variants > 0 and not mode.debug:
                 second = _in_blocks(running, rules, mode, permissions)
+    if rules is not None:
+        with profile.stage("stencils"):
+            running = fuse_stencils(running, rules, CostModel(_machine(mode)), permissions)
     with profile.stage("inplace"):
         final = work_in_place(running, permissions, rows, rules)
     with profile.stage("fusion"):

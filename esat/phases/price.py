@@ -21,6 +21,7 @@ from esat.graph.types import DTYPE_NUMBER
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.basic import Subtensor
 from esat.ops.index.part import part_of
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
@@ -83,7 +84,7 @@ def group_seconds(group: Group, model: CostModel, shapes: Shapes = NO_SHAPES) ->
     if group.kind == "library":
         return _library_seconds(group.nodes[0], model, shapes)
     machine = model.machine
-    moved = sum(expected_bytes(variable, shapes) for variable in (*_read_whole(group), *group.outputs))
+    moved = _bytes_read(group, shapes) + sum(expected_bytes(variable, shapes) for variable in group.outputs)
     work = sum(_work_seconds(node, model, shapes) for node in group.nodes)
     work += row_seconds(group, machine, lambda variable: _shape(variable, shapes))
     return machine.kernel_call + machine.kernel(work, moved / machine.bandwidth(moved))
@@ -106,6 +107,22 @@ def _work_seconds(node: Apply, model: CostModel, shapes: Shapes) -> float:
         return indexed
     flops = flops_of(node.op) if node.op.family is Family.ELEMENTWISE else 1.0
     return min(machine.fused_op, OP_SECONDS) + model.arithmetic(flops, expected_value(result, shapes))
+
+
+def _bytes_read(group: Group, shapes: Shapes) -> float:
+    """Expected bytes that a kernel reads; of windows of one array no more than the array has."""
+    read: dict[Variable, float] = {}
+    for variable in _read_whole(group):
+        source = _shown(variable)
+        read[source] = read.get(source, 0.0) + expected_bytes(variable, shapes)
+    return sum(min(moved, expected_bytes(source, shapes)) for source, moved in read.items())
+
+
+def _shown(variable: Variable) -> Variable:
+    """The array of which a variable is a part, as a view."""
+    while variable.owner is not None and isinstance(variable.owner.op, Subtensor):
+        variable = variable.owner.inputs[0]
+    return variable
 
 
 def _read_whole(group: Group) -> list[Variable]:
