@@ -3,7 +3,7 @@
 A kernel that reduces along rows goes through them one by one. Each row fills vectors of its own, and has
 numbers of its own, which are computed alone: what a row takes whatever its length is much where it has eight
 elements, and little where it has a hundred. Large kernels with few columns are written for their number, and
-vectors run over the rows (:mod:`esat.codegen.kernel.narrow`), unless rows are added up.
+vectors run over the rows (:mod:`esat.codegen.kernel.narrow`).
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ def row_seconds(group: Group, machine: MachineProfile, sizes: Sizes) -> float:
     steps = sum(_steps(node, count, length, sizes) for node in group.nodes)
     with_functions = any(_is_function(node) for node in group.nodes)
     few = _FEW_OF_FUNCTIONS if with_functions else _FEW_COLUMNS
-    adds_rows = any(isinstance(node.op, Reduction) and not _along_rows(node) for node in group.nodes)
-    if count * length >= _WRITTEN_OUT and length <= few and not adds_rows:
+    if count * length >= _WRITTEN_OUT and length <= few:
         return machine.row * _SHARE_WRITTEN_OUT * count * length if with_functions else 0.0
     return machine.row * count * steps
 

@@ -104,7 +104,7 @@ class LoopPrinter:
 
     def loop(self, loop: Loop, names: Names) -> None:
         """Print a loop and what follows from its accumulators."""
-        flat = not any(isinstance(statement, Loop | Tile) for statement in loop.body)
+        flat = self.is_flat(loop)
         for accumulator in loop.accumulators:
             self._declare(accumulator, loop, flat)
         with ExitStack() as stack:
@@ -121,6 +121,10 @@ class LoopPrinter:
                     self.block(loop.body, names, loop, flat)
         for accumulator in loop.accumulators:
             self._finish(accumulator, loop, flat, names)
+
+    def is_flat(self, loop: Loop) -> bool:
+        """Whether a loop runs over nothing but elements."""
+        return not any(isinstance(statement, Loop | Tile) for statement in loop.body)
 
     # ---- accumulators
 
@@ -277,7 +281,7 @@ class LoopPrinter:
     def _elements(self, loop: Loop, names: Names, places: str, bounds: tuple[str, str]) -> None:
         """Print an innermost loop: where it calls functions, one over whole vectors and one over the rest."""
         axis = loop.axes[-1]
-        position, lanes = names.position(axis), self._lanes(loop)
+        position, lanes = names.position(axis), self.whole_lanes(loop)
         if lanes is None:
             with self.source.block(f"for {position} in {places}"):
                 self.block(loop.body, names, loop, flat=True)
@@ -292,7 +296,7 @@ class LoopPrinter:
             self.source.line(f"{remainder}()", "of whole vectors: in masks")
             self.block(loop.body, names, loop, flat=True)
 
-    def _lanes(self, loop: Loop) -> int | None:
+    def whole_lanes(self, loop: Loop) -> int | None:
         """Of how many elements an innermost loop takes whole vectors; None for any number.
 
         Elements are loaded in masks only where they lie side by side.

@@ -11,7 +11,7 @@ from esat.codegen.ground.target import Target
 from esat.codegen.kernel.loop_ir import Definition, Index, Load, Loop, Places, Store, Tile, walk
 from esat.codegen.kernel.narrow import TRANSPOSED_WIDTH, Narrow, is_transposed_around
 from esat.codegen.llvm import views
-from esat.codegen.printing.loops import LoopPrinter, is_float_extremum
+from esat.codegen.printing.loops import LoopPrinter, is_float_extremum, is_index
 from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_sizes
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, size_name
 from esat.codegen.printing.source import Source
@@ -87,6 +87,12 @@ class _NarrowLoops(LoopPrinter):
         self.narrow_scalars = scalars
         self.narrow = narrow
         self.size = size
+        self.written = {
+            accumulator.value
+            for loop in walk(narrow.kernel.body)
+            if isinstance(loop, Loop) and loop.axes[-1] == narrow.axis
+            for accumulator in loop.accumulators
+        }
 
     def loop(self, loop: Loop, names: Names) -> None:
         """Print a loop and what follows from its accumulators."""
@@ -96,6 +102,14 @@ class _NarrowLoops(LoopPrinter):
             self._transposed(loop, names)
         else:
             super().loop(loop, names)
+
+    def is_flat(self, loop: Loop) -> bool:
+        """Whether nothing but elements is left of a loop that gathers, once those inside are written out."""
+        if super().is_flat(loop):
+            return True
+        inner = [statement for statement in loop.body if isinstance(statement, Loop)]
+        written = all(one.axes == (self.narrow.axis,) for one in inner)
+        return bool(loop.accumulators) and written and not any(map(is_index, loop.accumulators))
 
     def _written_out(self, loop: Loop, names: Names) -> None:
         for accumulator in loop.accumulators:
@@ -116,8 +130,12 @@ class _NarrowLoops(LoopPrinter):
                 self._restore_nan(accumulator, f"v{accumulator.value}")
 
     def partial_sum(self, value: int) -> str:
-        """The name of what flat loops add to: there are no blocks."""
-        return f"v{value}"
+        """The name of what flat loops add to: those that are written out have no blocks."""
+        return f"v{value}" if value in self.written else super().partial_sum(value)
+
+    def whole_lanes(self, loop: Loop) -> int | None:
+        """None around loops that are written out: their elements do not lie side by side."""
+        return super().whole_lanes(loop) if super().is_flat(loop) else None
 
     def _transposed(self, loop: Loop, names: Names) -> None:
         """A nest whose last axis is gone through outermost, a few places at a time."""

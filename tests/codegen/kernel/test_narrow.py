@@ -7,6 +7,7 @@ from codegen.targets import HOST
 import esat
 from esat.codegen import compile_narrow, find_narrow, lower
 from esat.codegen.kernel.narrow import SMALLEST_WORK
+from esat.codegen.printing.print_narrow import print_narrow
 from esat.graph import FunctionGraph
 from esat.graph.evaluate import evaluate
 from esat.phases.group import Group
@@ -57,6 +58,21 @@ EXPRESSIONS = {
     "row and column": ([M, R, C], [(M + R) * column(C)]),
     "outer": ([C, R], [column(C) * R]),
 }
+GATHERED = {
+    "likelihood": ([M], [esat.logsumexp(M, axis=1).sum()]),
+    "single likelihood": ([S], [esat.logsumexp(S, axis=1).sum()]),
+    "weighted, and themselves": (
+        [M, C],
+        [(esat.logsumexp(M, axis=1) * C).sum(), esat.logsumexp(M, axis=1)],
+    ),
+    "squares": ([M], [esat.sqr(esat.max(M, axis=1)).sum()]),
+    "all of softmax": ([M], [esat.sum(esat.softmax(M, axis=1) * M)]),
+    "largest of sums": ([M], [esat.max(esat.sum(M, axis=1))]),
+    "where it is": ([M], [esat.argmax(esat.sum(M, axis=1))]),
+    "products": ([M], [esat.prod(1.0 + 1e-3 * esat.max(M, axis=1))]),
+    "integers": ([K], [esat.sum(esat.max(K, axis=1))]),
+}
+"""What rows are gathered to, once for all of them."""
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
@@ -74,6 +90,30 @@ def test_narrow_kernels_give_numpys_values(name, size):
         np.testing.assert_allclose(one, other, rtol=2e-6 if one.dtype == np.float32 else 1e-13, atol=1e-15)
 
 
+@pytest.mark.parametrize("name", GATHERED)
+@pytest.mark.parametrize("rows", [1, 255, 700])
+def test_what_is_gathered_from_rows_is_numpys(name, rows):
+    inputs, outputs = GATHERED[name]
+    rng = np.random.default_rng(rows)
+    data = [
+        (3 * rng.standard_normal((rows,) if variable is C else (rows, 3))).astype(variable.type.dtype)
+        for variable in inputs
+    ]
+    found, wanted = run_narrow(inputs, outputs, data, 3)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-6 if one.dtype == np.float32 else 1e-13, atol=1e-13)
+
+
+def test_rows_are_gathered_many_at_a_time():
+    inputs, outputs = GATHERED["likelihood"]
+    narrow = find_narrow(lower(group_of(inputs, outputs)))
+    text = print_narrow(narrow, 3, HOST, comments=False).text
+    loop, _, after = text.partition("uintp(min(first0 + 256, n0))):\n")
+    assert "part6 = reassociating_add(part6, v5)" in after
+    assert "rounding_error" not in after.partition("part6 = reassociating_add")[0]
+    assert "block0" in loop
+
+
 def test_narrow_extrema_and_sums_hand_nan_on():
     data = np.random.default_rng(1).standard_normal((ROWS, 3))
     data[[0, 5, 69], [0, 1, 2]] = np.nan
@@ -82,6 +122,9 @@ def test_narrow_extrema_and_sums_hand_nan_on():
         found, _ = run_narrow([M], [esat.max(M, axis=1), esat.sum(M, axis=1)], [data], 3)
         np.testing.assert_array_equal(found[0], data.max(1))
         np.testing.assert_array_equal(np.isnan(found[1]), np.isnan(data.sum(1)))
+        for rows, largest in ((data, np.nan), (data[10:60], data[10:60].sum(1).max())):
+            found, _ = run_narrow([M], [esat.max(esat.sum(M, axis=1))], [rows], 3)
+            np.testing.assert_allclose(found[0], largest, rtol=1e-13)
 
 
 @pytest.mark.parametrize(
