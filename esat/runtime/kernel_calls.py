@@ -27,6 +27,7 @@ from esat.codegen.cache import CompiledKernel
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
 from esat.codegen.helpers import with_helpers
+from esat.codegen.kernel.access import read_by_elements
 from esat.codegen.kernel.loop_ir import Loop, walk
 from esat.codegen.parallel import is_divisible
 from esat.extract.machine import MachineProfile, machine_profile
@@ -202,13 +203,23 @@ class LaterVariants:
     less to copy such inputs first. Where one order of additions must hold for all layouts, all are copied.
     """
 
-    __slots__ = ("_copies", "_first_input", "_kernel", "_kinds", "_one_order", "_target", "_variants")
+    __slots__ = (
+        "_by_elements",
+        "_copies",
+        "_first_input",
+        "_kernel",
+        "_kinds",
+        "_one_order",
+        "_target",
+        "_variants",
+    )
 
     def __init__(self, kernel: Kernel, target: Target, one_order: bool = False) -> None:
         self._one_order = one_order
         self._target = target
         self._kernel = kernel
         self._first_input = len(kernel.outputs)
+        self._by_elements = read_by_elements(kernel)
         self._variants: dict[Layout, CompiledKernel] = {}
         reduces = any(
             isinstance(statement, Loop) and statement.accumulators for statement in walk(kernel.body)
@@ -238,7 +249,7 @@ class LaterVariants:
 
     def _layout(self, arrays: Sequence[Any]) -> Layout | None:
         """The layout of the inputs; None where those that are not contiguous are to be copied."""
-        layout = layout_of(arrays[self._first_input :])
+        layout = layout_of(arrays[self._first_input :], self._by_elements)
         small = layout == "A" and self._copies and sum(array.nbytes for array in arrays) <= LARGEST_COPIED
         return None if self._one_order or small else layout
 

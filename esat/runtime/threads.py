@@ -17,6 +17,7 @@ import numpy as np
 from esat.codegen import Kernel, Layout, layout_of
 from esat.codegen.effort import is_streamed, seconds_in_threads
 from esat.codegen.ground.target import Target
+from esat.codegen.kernel.access import read_by_elements
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.partition import has_open_order
 from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
@@ -83,6 +84,7 @@ class ThreadedKernel:
         self._target = target
         self.limit = 1 if limit is None and configured_threads() == 1 else limit
         self.has_open_order = has_open_order(kernel)
+        self._by_elements = read_by_elements(kernel)
         self._compiled: dict[tuple[Layout, bool], ParallelKernel] = {}
         self._choices = Choices()
         self.used = 1
@@ -122,7 +124,7 @@ class ThreadedKernel:
             self._alone(*arrays)
             return
         shapes = tuple([array.shape for array in arrays])
-        layout = layout_of(arrays[len(self.kernel.outputs) :])
+        layout = layout_of(arrays[len(self.kernel.outputs) :], self._by_elements)
         if layout != "C" and not self._is_worth_it(self.kernel, shapes):
             self.used = 1
             self._alone(*arrays)

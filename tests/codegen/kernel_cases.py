@@ -6,6 +6,7 @@ import numpy as np
 from codegen.targets import HOST
 
 from esat.codegen import can_fuse, compile_kernel, layout_of, lower, supported
+from esat.codegen.kernel.access import read_by_elements
 from esat.graph import Constant, FunctionGraph, TensorType, Variable
 from esat.graph.registry import op_named
 from esat.ops.table import register_all
@@ -43,7 +44,7 @@ def run(group: Group, values: dict[Variable, np.ndarray], layout: str | None = N
     passed = [group.inputs[place] for place in kernel.operands]
     arrays = [v.data if isinstance(v, Constant) else values[v] for v in passed]
     if layout is None:
-        layout = layout_of(arrays)
+        layout = layout_of(arrays, read_by_elements(kernel))
     # Filled with what no kernel should leave behind.
     outputs = [np.full(wanted.shape, 99, wanted.dtype) for wanted in reference(group, values)]
     compile_kernel(kernel, HOST, layout)(*outputs, *arrays)

@@ -46,6 +46,17 @@ def loads_along(loop: Loop, axes: Sequence[int]) -> list[Load]:
     ]
 
 
+def read_by_elements(kernel: Kernel) -> frozenset[int]:
+    """Positions of the inputs that innermost loops read; loops around those read few numbers."""
+    innermost = [
+        one.body
+        for one in walk(kernel.body)
+        if isinstance(one, Loop | Tile) and not any(isinstance(inner, Loop | Tile) for inner in one.body)
+    ]
+    read = {one.array for body in innermost for one in body if isinstance(one, Load | LoadAt)}
+    return frozenset(array - len(kernel.outputs) for array in read if array >= len(kernel.outputs))
+
+
 def read_before(load: Load, loop: Loop, around: Loop) -> bool:
     """Whether an earlier loop beside ``loop``, in the body of a loop over rows, reads the same row."""
     if loop not in around.body or len(load.index) < 2 or load.index[-2] != around.axes[-1]:

@@ -9,6 +9,7 @@ from numba.core import types
 
 from esat.codegen.ground import leaving
 from esat.codegen.ground.target import Target
+from esat.codegen.kernel.access import read_by_elements
 from esat.codegen.kernel.loop_ir import (
     Accumulator,
     Array,
@@ -105,6 +106,7 @@ class ScalarPrinter:
         self.source = source
         self.layout = layout
         self._steps = steps
+        self._by_elements = read_by_elements(kernel) if layout == "R" else frozenset()
         self._products = {step.product for step in steps.values()}
 
     def element(self, number: int, index: Places, names: Names) -> str:
@@ -133,8 +135,8 @@ class ScalarPrinter:
         return "0" if entry is None else names.position(entry)
 
     def _load(self, statement: Load | LoadAt, names: Names) -> str:
-        is_input = statement.array >= len(self.kernel.outputs)
-        if not (self.layout == "R" and is_input and statement.index):
+        place = statement.array - len(self.kernel.outputs)
+        if not (self.layout == "R" and place in self._by_elements and statement.index):
             return self.element(statement.array, statement.index, names)
         load = self.source.use("load_in_row", views.load_in_row)
         places = "".join(f"{place}, " for place in self.places(statement.index, names))

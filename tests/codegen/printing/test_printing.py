@@ -6,6 +6,7 @@ from codegen.kernel_cases import check, group_of, op, variable
 from codegen.targets import HOST
 
 from esat.codegen import layout_of, lower, print_kernel, verify
+from esat.codegen.kernel.access import read_by_elements
 from esat.codegen.kernel.collapse import collapse
 from esat.graph import Variable
 from esat.ops.dimshuffle import dimshuffle
@@ -51,13 +52,33 @@ def test_collapsed_kernels_are_well_formed(axis: object) -> None:
 
 def test_layouts() -> None:
     whole = np.zeros((4, 6))
-    assert layout_of([whole, np.zeros(())]) == "C"
-    assert layout_of([whole, whole[:, :3]]) == "R"
-    assert layout_of([whole[:, :1]]) == "R"
-    assert layout_of([whole[::-1]]) == "R"
-    assert layout_of([whole[:, ::2], whole]) == "A"
-    assert layout_of([whole.T]) == "A"
-    assert layout_of([np.zeros(6)[::-1]]) == "A"
+    assert layout_of([whole, np.zeros(())], {0, 1}) == "C"
+    assert layout_of([whole, whole[:, :3]], {0, 1}) == "R"
+    assert layout_of([whole[:, :1]], {0}) == "R"
+    assert layout_of([whole[::-1]], {0}) == "R"
+    assert layout_of([whole[:, ::2], whole], {0, 1}) == "A"
+    assert layout_of([whole.T], {0}) == "A"
+    assert layout_of([np.zeros(6)[::-1]], {0}) == "A"
+    assert layout_of([whole, whole[:, 0]], {0}) == "R"
+
+
+def test_numbers_of_rows_may_lie_anywhere() -> None:
+    """What is read once a row may have any strides: rows beside it are read along memory still."""
+    x, column, row = (
+        variable("float64", None, None),
+        variable("float64", None, 1),
+        variable("float64", 1, None),
+    )
+    scaled = op("add", op("mul", x, column), row)
+    group = group_of([reduce(SUM, op("exp", scaled), 1), scaled], [x, column, row])
+    kernel = lower(group)
+    passed = [group.inputs[place] for place in kernel.operands]
+    assert [passed[place] for place in sorted(read_by_elements(kernel))] == [x, row]
+    data = np.random.default_rng(4).random((7, 12))
+    columns = (data[:, 5:6], data[::-1, 2:3], np.asfortranarray(data)[:, 3:4], data.T[:7, :1])
+    for one in (*columns, data[:, 0:1].copy()):
+        check([*group.outputs], [x, column, row], [data[:, :9], one, data[:1, :9]])
+        check([*group.outputs], [x, column, row], [data[:, ::2], one, data[:1, ::2]])
 
 
 def test_comments_name_the_graph() -> None:
