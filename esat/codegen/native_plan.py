@@ -95,6 +95,8 @@ class MoveStep:
     ----------
     dtype
         Of elements; of those that are added, a number's.
+    converted
+        The dtype of the source, where float32 becomes float64 or the other way round.
     sizes
         Of the axes, at most four of them.
     target_strides, source_strides
@@ -112,6 +114,7 @@ class MoveStep:
     source_strides: tuple[int, ...]
     adds: bool = False
     part: Part = "all"
+    converted: np.dtype[Any] | None = None
 
 
 @record(frozen=True)

@@ -179,7 +179,8 @@ class NativeStepWriter(BodyWriter):
             return
         axes = collapsed(step.sizes, step.target_strides, step.source_strides)
         itemsize = step.dtype.itemsize
-        if not step.adds and axes[1] == axes[2] and axes[1] in ((), (itemsize,)):
+        copies = not step.adds and step.converted is None
+        if copies and axes[1] == axes[2] and axes[1] in ((), (itemsize,)):
             count = axes[0][0] * itemsize if axes[0] else itemsize
             self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {count}, i1 false)")
             return
@@ -189,9 +190,10 @@ class NativeStepWriter(BodyWriter):
             for values, filler in zip(axes, (1, 0, 0), strict=True)
         ]
         if empty:  # one element: the loop for those that follow each other
-            padded[1][-1] = padded[2][-1] = itemsize
+            padded[1][-1] = itemsize
+            padded[2][-1] = (step.converted or step.dtype).itemsize
         integers = ", ".join(f"i64 {number}" for values in padded for number in values)
-        function = pointer(move_function(step.dtype, step.adds))
+        function = pointer(move_function(step.dtype, step.adds, step.converted))
         self.line(f"call void {function}(ptr {target}, ptr {source}, {integers})")
 
     def _determinant(self, step: DeterminantStep) -> None:

@@ -11,7 +11,7 @@ from esat.codegen.native_plan import PermutationStep, Step
 from esat.graph import Apply
 from esat.ops.linalg.factor import LU, QR
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors
-from esat.runtime.native_lapack import LapackStep, matrices
+from esat.runtime.native_lapack import LapackStep
 from esat.runtime.native_memory import NativeMemory
 from esat.runtime.native_views import NativeView
 
@@ -34,7 +34,7 @@ def eigenvectors(memory: NativeMemory, node: Apply) -> list[Step]:
             steps += memory.move(one, factor, library.dtype)
         return steps
 
-    return matrices(memory, node, found, (2, 1, 2)[: 1 + len(node.outputs)])
+    return library.matrices(node, found, (2, 1, 2)[: 1 + len(node.outputs)])
 
 
 def singular_values(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -65,7 +65,7 @@ def singular_values(memory: NativeMemory, node: Apply) -> list[Step]:
             steps += memory.move(target, one, library.dtype)
         return steps
 
-    return matrices(memory, node, found, (2, 1) if kind == "N" else (2, 2, 1, 2))
+    return library.matrices(node, found, (2, 1) if kind == "N" else (2, 2, 1, 2))
 
 
 def orthogonal_factors(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -103,7 +103,7 @@ def orthogonal_factors(memory: NativeMemory, node: Apply) -> list[Step]:
             steps += memory.move(results[0], factor.section(1, 0, width), library.dtype)
         return steps
 
-    return matrices(memory, node, found)
+    return library.matrices(node, found)
 
 
 def triangular_factors(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -129,4 +129,4 @@ def triangular_factors(memory: NativeMemory, node: Apply) -> list[Step]:
             PermutationStep(permutation.place, rows, pivots, middle, order, library.dtype),
         ]
 
-    return matrices(memory, node, found)
+    return library.matrices(node, found)

@@ -13,7 +13,7 @@ from esat.codegen.ground.blas_library import Package, lapack_address
 from esat.codegen.matmul.lapack import SHARED_FROM, WOKEN_FROM
 from esat.codegen.matmul.small_products import RoutineNumbers
 from esat.codegen.native_plan import MoveStep, Part, Place, RepeatedSteps, RoutineStep, Step
-from esat.graph import Apply
+from esat.graph import Apply, Variable
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError, has_one_thread
 from esat.runtime.native_views import NativeView
 
@@ -22,21 +22,43 @@ class LapackStep:
     """LAPACK of NumPy or SciPy for one step: its functions, numbers, and threads.
 
     A step that may refuse values is part of a native function only while nothing lasting has changed.
+
+    Attributes
+    ----------
+    dtype
+        Of the numbers that the library gets. As NumPy does, its own computes float32 in float64.
+    widens
+        Whether operands and results have another dtype.
+
+    Parameters
+    ----------
+    widens
+        Whether SciPy's computes float32 in float64, too.
     """
 
-    def __init__(self, memory: NativeMemory, node: Apply, package: Package, functions: Sequence[str]) -> None:
-        matrix = node.inputs[0]
-        # NumPy computes float32 in float64.
-        if matrix.tensor_type.dtype not in ("float64", "float32")[: 1 + (package == "scipy")]:
+    def __init__(
+        self,
+        memory: NativeMemory,
+        node: Apply,
+        package: Package,
+        functions: Sequence[str],
+        widens: bool = False,
+    ) -> None:
+        variables = (*node.inputs, *node.outputs)
+        dtypes = {one.tensor_type.dtype for one in variables}
+        if len(dtypes) > 1 or not dtypes <= {"float32", "float64"}:
             raise NoNativeFormError
         self.memory, self.package = memory, package
-        self.dtype = matrix.tensor_type.numpy_dtype
+        self.dtype = node.inputs[0].tensor_type.numpy_dtype
+        self.widens = self.dtype.itemsize == 4 and (widens or package == "numpy")
+        if self.widens:
+            self.dtype = np.dtype(np.float64)
         self.numbers = RoutineNumbers(self.dtype.name, package)
         memory.kept.append(self.numbers)
         letter = "s" if self.dtype.itemsize == 4 else "d"
         found = {name: lapack_address(letter + name, package) for name in functions}
         self.addresses = {name: address for name, address in found.items() if address is not None}
-        shapes = [memory.shape(one) for one in (*node.inputs, *node.outputs)]
+        shapes = [memory.shape(one) for one in variables]
         if len(self.addresses) < len(found) or any(0 in shape for shape in shapes):
             raise NoNativeFormError
         work = max(rows * columns * min(rows, columns) for *_, rows, columns in shapes[: len(node.inputs)])
@@ -98,6 +120,31 @@ class LapackStep:
         refusal = (info, 32 if self.package == "scipy" else 64) if refuses else None
         return RoutineStep(self.addresses[name], (*pointers, info), refusal)
 
+    def operand(self, variable: Variable) -> tuple[NativeView, list[Step]]:
+        """An operand in the library's dtype."""
+        view = self.memory.view(variable)
+        if not self.widens:
+            return view, []
+        wide = self.memory.scratch(view.shape, self.dtype)
+        return wide, self.memory.convert(wide, view)
+
+    def result(self, variable: Variable) -> tuple[NativeView, list[Step]]:
+        """Where a result is to be made, and what has to be done afterwards."""
+        target = self.memory.target(variable)
+        if not self.widens:
+            return target, []
+        wide = self.memory.scratch(target.shape, self.dtype)
+        return wide, self.memory.convert(target, wide)
+
+    def matrices(
+        self, node: Apply, steps: Callable[..., list[Step]], ranks: Sequence[int] | None = None
+    ) -> list[Step]:
+        """As :func:`matrices`, in the library's dtype."""
+        operands, results = list(map(self.operand, node.inputs)), list(map(self.result, node.outputs))
+        views = [view for view, _ in (*operands, *results)]
+        before, after = ([step for _, some in places for step in some] for places in (operands, results))
+        return [*before, *_matrices(self.memory, views, len(node.inputs), steps, ranks), *after]
+
     def column_major(self, view: NativeView) -> tuple[NativeView, list[Step]]:
         """A copy of a matrix in Fortran's order."""
         copy = self.memory.scratch(view.shape, self.dtype, "F")
@@ -125,8 +172,18 @@ def matrices(
         How many last axes of each of these are no batch's; two of all where they are not given.
     """
     views = [memory.view(one) for one in node.inputs] + [memory.target(one) for one in node.outputs]
+    return _matrices(memory, views, len(node.inputs), steps, ranks)
+
+
+def _matrices(
+    memory: NativeMemory,
+    views: Sequence[NativeView],
+    first: int,
+    steps: Callable[..., list[Step]],
+    ranks: Sequence[int] | None,
+) -> list[Step]:
+    """What is done with each matrix of operands and, from the ``first`` view on, of results."""
     numbers = [2] * len(views) if ranks is None else ranks
-    first = len(node.inputs)
     batch = views[first].shape[: len(views[first].shape) - numbers[first]]
     return each(memory, views, numbers, batch, steps)
 

@@ -15,8 +15,8 @@ from esat.graph import Apply
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant, TriangularInverse
 from esat.ops.linalg.solve import CholeskySolve, SolveTriangular
-from esat.runtime.native_lapack import LapackStep, matrices, transposed
-from esat.runtime.native_memory import NativeMemory, NoNativeFormError
+from esat.runtime.native_lapack import LapackStep, transposed
+from esat.runtime.native_memory import NativeMemory
 from esat.runtime.native_triangles import is_read_by_columns, triangles_read
 from esat.runtime.native_views import NativeView
 
@@ -41,8 +41,12 @@ def cholesky(memory: NativeMemory, node: Apply) -> list[Step]:
 
     # By columns the factor is the transpose of an upper one; LAPACK leaves the other triangle as it was.
     matrix, is_enough = memory.view(node.inputs[0]), frozenset(("upper",) if upper else ())
-    if len(matrix.shape) > 2 or not triangles_read(memory.program, node.outputs[0]) <= is_enough:
-        return matrices(memory, node, factored)
+    if (
+        len(matrix.shape) > 2
+        or library.widens
+        or not triangles_read(memory.program, node.outputs[0]) <= is_enough
+    ):
+        return library.matrices(node, factored)
     factor, steps = overwritten(matrix)
     memory.define(node.outputs[0], factor)
     return steps
@@ -61,27 +65,25 @@ def triangular_inverse(memory: NativeMemory, node: Apply) -> list[Step]:
         pointers = [*library.letters(letters), *size, target.place, *size]
         return [library.part(target, matrix, part), library.step("trtri", pointers, info)]
 
-    return matrices(memory, node, inverted)
+    return library.matrices(node, inverted)
 
 
 def solved(memory: NativeMemory, node: Apply) -> list[Step]:
     """As ``numpy.linalg.solve``."""
     library = LapackStep(memory, node, "numpy", ["gesv"])
-    return matrices(memory, node, lambda *views: _system(library, *views))
+    return library.matrices(node, lambda *views: _system(library, *views))
 
 
 def semidefinite_solved(memory: NativeMemory, node: Apply) -> list[Step]:
     """By Cholesky's factors; where there are none the driver repeats the call, by LU."""
-    library = LapackStep(memory, node, "scipy", ["posv"])
-    if library.dtype != np.float64:
-        raise NoNativeFormError  # it is computed in float64
+    library = LapackStep(memory, node, "scipy", ["posv"], widens=True)
     info = library.room(1)
 
     def solved_one(matrix: NativeView, sides: NativeView, target: NativeView) -> list[Step]:
         factor, copies = library.column_major(transposed(matrix))
         return [*copies, *_in_place(library, "posv", "L", factor, sides, target, info)]
 
-    return _solutions(memory, node, solved_one)
+    return _solutions(library, node, solved_one)
 
 
 def inverse(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -90,7 +92,7 @@ def inverse(memory: NativeMemory, node: Apply) -> list[Step]:
     size = memory.shape(node.inputs[0])[-1]
     place = memory.fixed(np.eye(size, dtype=library.dtype))
     identity = NativeView(place, (size, size), (size, 1), library.dtype.itemsize)
-    return matrices(memory, node, lambda matrix, target: _system(library, matrix, identity, target))
+    return library.matrices(node, lambda matrix, target: _system(library, matrix, identity, target))
 
 
 def _system(library: LapackStep, matrix: NativeView, sides: NativeView, target: NativeView) -> list[Step]:
@@ -126,7 +128,7 @@ def triangular_solved(memory: NativeMemory, node: Apply) -> list[Step]:
         form = "L" if lower else "U", "T" if transpose else "N", "U" if op.unit_diagonal else "N"
         return [*steps, *_in_place(library, "trtrs", "".join(form), stored, sides, target, info)]
 
-    return _solutions(memory, node, solved_one)
+    return _solutions(library, node, solved_one)
 
 
 def factor_solved(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -144,16 +146,16 @@ def factor_solved(memory: NativeMemory, node: Apply) -> list[Step]:
             stored, copies = library.column_major(factor)
         return [*copies, *_in_place(library, "potrs", "L" if lower else "U", stored, sides, target, info)]
 
-    return _solutions(memory, node, solved_one)
+    return _solutions(library, node, solved_one)
 
 
-def _solutions(memory: NativeMemory, node: Apply, solved: Callable[..., list[Step]]) -> list[Step]:
+def _solutions(library: LapackStep, node: Apply, solved: Callable[..., list[Step]]) -> list[Step]:
     """Solutions for each matrix of a batch; those of one stay by columns, as LAPACK gives them, if no reader
     minds."""
-    result = node.outputs[0]
+    memory, result = library.memory, node.outputs[0]
     shape = memory.shape(result)
-    if len(shape) > 2 or 1 in shape or not is_read_by_columns(memory.program, result):
-        return matrices(memory, node, solved)
+    if len(shape) > 2 or 1 in shape or library.widens or not is_read_by_columns(memory.program, result):
+        return library.matrices(node, solved)
     target = memory.scratch(shape, result.tensor_type.numpy_dtype, "F")
     memory.define(result, target)
     return solved(*map(memory.view, node.inputs), target)
@@ -198,7 +200,7 @@ def determinant(memory: NativeMemory, node: Apply) -> list[Step]:
             ),
         ]
 
-    return matrices(memory, node, found, (2, *(0 for _ in node.outputs)))
+    return library.matrices(node, found, (2, *(0 for _ in node.outputs)))
 
 
 def _rows(matrix: NativeView) -> int:

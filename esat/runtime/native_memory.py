@@ -68,13 +68,19 @@ def _overwritten(variable: Variable) -> Variable | None:
     return node.inputs[places[0]] if places else None
 
 
-def _moved(target: NativeView, source: NativeView, dtype: np.dtype[Any], adds: bool = False) -> MoveStep:
+def _moved(
+    target: NativeView,
+    source: NativeView,
+    dtype: np.dtype[Any],
+    adds: bool = False,
+    converted: np.dtype[Any] | None = None,
+) -> MoveStep:
     axes = zip(target.shape, target.byte_strides, source.byte_strides, strict=True)
     by_memory = sorted(axes, key=lambda axis: -abs(axis[1]))  # what lies in one piece is moved at once
     sizes, near, far = collapsed(*zip(*by_memory, strict=True)) if by_memory else ((), (), ())
     if len(sizes) > AXES:
         raise NoNativeFormError
-    return MoveStep(target.place, source.place, dtype, sizes, near, far, adds)
+    return MoveStep(target.place, source.place, dtype, sizes, near, far, adds, converted=converted)
 
 
 class NativeMemory:
@@ -251,6 +257,12 @@ class NativeMemory:
             steps.append(_moved(copy, source, dtype))
             source = copy
         return [*steps, _moved(target, source, dtype, adds)]
+
+    def convert(self, target: NativeView, source: NativeView) -> list[Step]:
+        """Numbers of float32 to a place of float64 elsewhere, of the same shape, or the other way round."""
+        single, double = np.dtype(np.float32), np.dtype(np.float64)
+        dtypes = (single, double) if target.itemsize == 4 else (double, single)
+        return [_moved(target, source, dtypes[0], converted=dtypes[1])]
 
     def in_order(self, variable: Variable) -> tuple[NativeView, list[Step]]:
         """A variable in C order, and the steps that copy it if it has another one."""

@@ -33,17 +33,20 @@ def can_move(dtype: np.dtype[Any], adds: bool) -> bool:
 
 
 @functools.cache
-def move_function(dtype: np.dtype[Any], adds: bool) -> int:
+def move_function(dtype: np.dtype[Any], adds: bool, converted: np.dtype[Any] | None = None) -> int:
     """The address of ``(target, source, sizes, target strides, source strides)``: two pointers, three times
-    :data:`AXES` integers of 64 bits; sizes are positive, strides are in bytes, and nothing overlaps."""
-    kind = _NUMBERS[dtype.name] if adds else _WORDS[dtype.itemsize]
+    :data:`AXES` integers of 64 bits; sizes are positive, strides are in bytes, and nothing overlaps.
+
+    Elements of the source have the dtype ``converted``, if one is given, which is float32 or float64.
+    """
+    read = converted or dtype
     integers = ", ".join(f"i64 %{name}{axis}" for name in "nab" for axis in range(AXES))
     last = AXES - 1
     lines = [
         f"define void @run(ptr noalias %t, ptr noalias %s, {integers}) {{",
         "entry:",
         f"  %near = icmp eq i64 %a{last}, {dtype.itemsize}",
-        f"  %far = icmp eq i64 %b{last}, {dtype.itemsize}",
+        f"  %far = icmp eq i64 %b{last}, {read.itemsize}",
         "  %dense = and i1 %near, %far",
         "  br label %l0",
     ]
@@ -59,8 +62,10 @@ def move_function(dtype: np.dtype[Any], adds: bool) -> int:
             else "  br i1 %dense, label %fast_entry, label %slow_entry",
         ]
         target, source, before = f"%t{axis}", f"%s{axis}", f"l{axis}"
-    for name, width in (("fast", str(dtype.itemsize)), ("slow", "")):
-        near, far = (width or f"%{one}{last}" for one in "ab")
+    for name, near, far in (
+        ("fast", f"{dtype.itemsize}", f"{read.itemsize}"),
+        ("slow", f"%a{last}", f"%b{last}"),
+    ):
         lines += [
             f"{name}_entry:",
             f"  br label %{name}",
@@ -68,7 +73,7 @@ def move_function(dtype: np.dtype[Any], adds: bool) -> int:
             f"  %{name}_i = phi i64 [ 0, %{name}_entry ], [ %{name}_j, %{name} ]",
             *_offset(f"{name}_t", target, near, f"%{name}_i"),
             *_offset(f"{name}_s", source, far, f"%{name}_i"),
-            *_moved(name, kind, dtype, adds),
+            *_moved(name, dtype, read, adds),
             *_next(f"{name}_j", f"%{name}_i", f"%n{last}", name, f"e{last - 1}"),
         ]
     for axis in reversed(range(last)):
@@ -86,7 +91,10 @@ def _offset(name: str, base: str, stride: str, index: str) -> list[str]:
     ]
 
 
-def _moved(name: str, kind: str, dtype: np.dtype[Any], adds: bool) -> list[str]:
+def _moved(name: str, dtype: np.dtype[Any], read: np.dtype[Any], adds: bool) -> list[str]:
+    if read != dtype:
+        return _converted(name, dtype, read)
+    kind = _NUMBERS[dtype.name] if adds else _WORDS[dtype.itemsize]
     align = min(dtype.itemsize if dtype.kind != "c" else dtype.itemsize // 2, _ALIGNMENT)
     lines = [f"  %{name}_x = load {kind}, ptr %{name}_s, align {align}"]
     if adds:
@@ -96,6 +104,16 @@ def _moved(name: str, kind: str, dtype: np.dtype[Any], adds: bool) -> list[str]:
             f"  %{name}_z = {add} {kind} %{name}_y, %{name}_x",
         ]
     return [*lines, f"  store {kind} %{name}_{'z' if adds else 'x'}, ptr %{name}_t, align {align}"]
+
+
+def _converted(name: str, dtype: np.dtype[Any], read: np.dtype[Any]) -> list[str]:
+    target, source = _NUMBERS[dtype.name], _NUMBERS[read.name]
+    convert = "fpext" if dtype.itemsize > read.itemsize else "fptrunc"
+    return [
+        f"  %{name}_x = load {source}, ptr %{name}_s, align {read.itemsize}",
+        f"  %{name}_y = {convert} {source} %{name}_x to {target}",
+        f"  store {target} %{name}_y, ptr %{name}_t, align {dtype.itemsize}",
+    ]
 
 
 def _next(name: str, index: str, count: str, again: str, after: str) -> list[str]:
