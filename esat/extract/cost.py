@@ -59,8 +59,9 @@ _BLOCKED_FLOPS = 1.5
 _BLOCKED_SHARE = 0.15  # of the rate of matrix products that decompositions and the like reach
 # What LAPACK reaches of it for large matrices, for any number of right sides, and the size for half of that.
 _LAPACK_SHARES = {
-    **dict.fromkeys(("Solve", "SolveTriangular", "CholeskySolve", "Inv"), 0.6),
-    **dict.fromkeys(("InvTriangular", "SolveSemidefinite", "Cholesky", "Det", "SlogDet", "LU"), 0.45),
+    **dict.fromkeys(("SolveTriangular", "CholeskySolve", "SolveSemidefinite", "Cholesky"), 0.7),
+    **dict.fromkeys(("Solve", "Inv", "Det", "SlogDet", "LU"), 0.5),
+    "InvTriangular": 0.35,
 }
 _LAPACK_HALF = 120.0
 _SPARSE_CALL = 1.0e-5  # seconds that SciPy takes to look at a sparse matrix and to make one, besides

@@ -15,41 +15,32 @@ from esat.graph import Apply
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant, TriangularInverse
 from esat.ops.linalg.solve import CholeskySolve, SolveTriangular
+from esat.ops.linalg.substitution import BY_ROWS_FROM
+from esat.runtime.native_blas import BlasNumbers
 from esat.runtime.native_lapack import LapackStep, transposed
 from esat.runtime.native_memory import NativeMemory
-from esat.runtime.native_triangles import is_read_by_columns, triangles_read
+from esat.runtime.native_triangles import is_read_by_columns
 from esat.runtime.native_views import NativeView
 
 
 def cholesky(memory: NativeMemory, node: Apply) -> list[Step]:
-    """As ``numpy.linalg.cholesky``, of the transpose for upper factors."""
+    """By LAPACK's potrf, of the transpose, in the place of the result."""
     assert isinstance(node.op, Cholesky)
-    upper = node.op.upper
-    library = LapackStep(memory, node, "numpy", ["potrf"])
+    part: Part = "upper" if node.op.upper else "lower"
+    library = LapackStep(memory, node, "scipy", ["potrf"], widens=True)
     info = library.room(1)
 
-    def overwritten(matrix: NativeView) -> tuple[NativeView, list[Step]]:
-        factor, copies = library.column_major(transposed(matrix) if upper else matrix)
-        size = library.integers(_rows(matrix))
-        pointers = [*library.letters("L"), *size, factor.place, *size]
-        steps = [*copies, library.step("potrf", pointers, info)]
-        return transposed(factor) if upper else factor, steps
-
     def factored(matrix: NativeView, target: NativeView) -> list[Step]:
-        factor, steps = overwritten(matrix)
-        return [*steps, library.part(target, factor, "upper" if upper else "lower")]
+        return [library.part(target, matrix, part), _factorization(library, target, part, info)]
 
-    # By columns the factor is the transpose of an upper one; LAPACK leaves the other triangle as it was.
-    matrix, is_enough = memory.view(node.inputs[0]), frozenset(("upper",) if upper else ())
-    if (
-        len(matrix.shape) > 2
-        or library.widens
-        or not triangles_read(memory.program, node.outputs[0]) <= is_enough
-    ):
-        return library.matrices(node, factored)
-    factor, steps = overwritten(matrix)
-    memory.define(node.outputs[0], factor)
-    return steps
+    return library.matrices(node, factored)
+
+
+def _factorization(library: LapackStep, matrix: NativeView, part: Part, info: Place) -> Step:
+    """Of a positive definite matrix by rows, from one of its triangles, in its place."""
+    size = library.integers(_rows(matrix))
+    letters = library.letters("L" if part == "upper" else "U")
+    return library.step("potrf", [*letters, *size, matrix.place, *size], info)
 
 
 def triangular_inverse(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -76,12 +67,16 @@ def solved(memory: NativeMemory, node: Apply) -> list[Step]:
 
 def semidefinite_solved(memory: NativeMemory, node: Apply) -> list[Step]:
     """By Cholesky's factors; where there are none the driver repeats the call, by LU."""
-    library = LapackStep(memory, node, "scipy", ["posv"], widens=True)
+    library = LapackStep(memory, node, "scipy", ["posv", "potrf"], widens=True)
     info = library.room(1)
 
     def solved_one(matrix: NativeView, sides: NativeView, target: NativeView) -> list[Step]:
         factor, copies = library.column_major(transposed(matrix))
-        return [*copies, *_in_place(library, "posv", "L", factor, sides, target, info)]
+        if target.shape[1] < BY_ROWS_FROM:
+            return [*copies, *_in_place(library, "posv", "L", factor, sides, target, info)]
+        steps = [*copies, _factorization(library, factor, "upper", info)]
+        steps += memory.move(target, sides, library.dtype)
+        return [*steps, *_by_rows(memory, factor, target), *_by_rows(memory, factor, target, transpose=True)]
 
     return _solutions(library, node, solved_one)
 
@@ -125,8 +120,15 @@ def triangular_solved(memory: NativeMemory, node: Apply) -> list[Step]:
                 stored = memory.scratch(matrix.shape, library.dtype)
                 steps = memory.move(stored, matrix, library.dtype)
             lower, transpose = not lower, not transpose
-        form = "L" if lower else "U", "T" if transpose else "N", "U" if op.unit_diagonal else "N"
-        return [*steps, *_in_place(library, "trtrs", "".join(form), stored, sides, target, info)]
+        letters = "L" if lower else "U", "T" if transpose else "N", "U" if op.unit_diagonal else "N"
+        form = "".join(letters)
+        if target.shape[1] < BY_ROWS_FROM:
+            return [*steps, *_in_place(library, "trtrs", form, stored, sides, target, info)]
+        # Without right sides LAPACK only tells whether there is a zero on the diagonal.
+        size, none = library.integers(_rows(matrix), 0)
+        pointers = [*library.letters(form), size, none, stored.place, size, target.place, size]
+        steps += [library.step("trtrs", pointers, info), *memory.move(target, sides, library.dtype)]
+        return [*steps, *_by_rows(memory, stored, target, op.lower, op.transpose, op.unit_diagonal)]
 
     return _solutions(library, node, solved_one)
 
@@ -144,17 +146,23 @@ def factor_solved(memory: NativeMemory, node: Apply) -> list[Step]:
             lower = not lower
         elif not transposed(factor).is_contiguous:
             stored, copies = library.column_major(factor)
+        if target.shape[1] >= BY_ROWS_FROM:
+            steps = [*copies, *memory.move(target, sides, library.dtype)]
+            for transpose in (not op.lower, op.lower):
+                steps += _by_rows(memory, stored, target, op.lower, transpose)
+            return steps
         return [*copies, *_in_place(library, "potrs", "L" if lower else "U", stored, sides, target, info)]
 
     return _solutions(library, node, solved_one)
 
 
 def _solutions(library: LapackStep, node: Apply, solved: Callable[..., list[Step]]) -> list[Step]:
-    """Solutions for each matrix of a batch; those of one stay by columns, as LAPACK gives them, if no reader
-    minds."""
+    """Solutions for each matrix of a batch; few columns of one stay by columns, as LAPACK gives them, if no
+    reader minds."""
     memory, result = library.memory, node.outputs[0]
     shape = memory.shape(result)
-    if len(shape) > 2 or 1 in shape or library.widens or not is_read_by_columns(memory.program, result):
+    by_rows = len(shape) > 2 or 1 in shape or shape[1] >= BY_ROWS_FROM or library.widens
+    if by_rows or not is_read_by_columns(memory.program, result):
         return library.matrices(node, solved)
     target = memory.scratch(shape, result.tensor_type.numpy_dtype, "F")
     memory.define(result, target)
@@ -180,6 +188,23 @@ def _in_place(
     pointers = [*library.letters(form), size, count, matrix.place, size, right.place, size]
     steps = [*copies, library.step(name, pointers, info)]
     return steps if right is target else [*steps, *memory.move(target, right, library.dtype)]
+
+
+def _by_rows(
+    memory: NativeMemory,
+    matrix: NativeView,
+    target: NativeView,
+    lower: bool = True,
+    transpose: bool = False,
+    unit_diagonal: bool = False,
+) -> list[Step]:
+    """As :func:`~esat.ops.linalg.substitution.substituted`, in the place of the right sides."""
+    if not transposed(matrix).is_contiguous:
+        lower, transpose = not lower, not transpose
+    form = "R", "L" if lower else "U", "N" if transpose else "T", "U" if unit_diagonal else "N"
+    size, count = target.shape
+    arguments = (count, size, 1.0, matrix.place, size, target.place, count)
+    return [BlasNumbers(memory, target).step("trsm", "".join(form), *arguments)]
 
 
 def determinant(memory: NativeMemory, node: Apply) -> list[Step]:

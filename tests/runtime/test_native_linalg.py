@@ -120,6 +120,10 @@ LBS = esat.matrix("b", shape=(LARGE, 3), dtype="float32")
 LTS = esat.tensor("t", shape=(3, LARGE, LARGE), dtype="float32")
 TALLS = esat.matrix("tall", shape=(LARGE, 4), dtype="float32")
 WIDES = esat.tensor("wide", shape=(2, 3, 3, 5), dtype="float32")
+LW = esat.matrix("w", shape=(LARGE, 21))  # right sides that are solved for by rows
+LC = esat.matrix("c", shape=(21, LARGE))
+LS2 = esat.matrix("s2", shape=(LARGE, 21), dtype="float32")
+LT2 = esat.tensor("t2", shape=(3, LARGE, 9), dtype="float64")
 MANY13 = esat.tensor("many", shape=(11, 1, LARGE, LARGE), dtype="float64")
 LARGER = {
     "cholesky": ([LM, LT], [cholesky(LM), cholesky(LM, upper=True), cholesky(LT)]),
@@ -169,6 +173,27 @@ LARGER = {
             solve_triangular(LM[::-1], LB, lower=False),
             solve_triangular(LT, LR, lower=True),
         ],
+    ),
+    "many right sides": (
+        [LM, LW, LC, LT, LT2],
+        [
+            solve_triangular(LM, LW, lower=True),
+            solve_triangular(LM.T, LW, lower=True),
+            solve_triangular(LM, LW[:, ::-1], lower=False, unit_diagonal=True),
+            solve_triangular(LM[::-1], LC.T, lower=False).T @ LW,
+            solve_triangular(LT, LT2, lower=True),
+            cho_solve((LM, True), LW),
+            cho_solve((LM.T, False), LC.T),
+            cho_solve((LM[::-1], False), LW),
+        ],
+    ),
+    "many right sides, semidefinite": (
+        [LM, LW, LC],
+        [solve(LM @ LM.T, LW), solve(LM.T @ LM, LC.T)],
+    ),
+    "many right sides, float32": (
+        [LS, LS2],
+        [solve_triangular(LS, LS2, lower=True), cho_solve((LS, True), LS2)],
     ),
     "batches as loops": (
         [MANY13, LR],
@@ -300,13 +325,18 @@ def test_native_calls_give_the_drivers_results(name):
         (solve, lambda size: np.ones((size, size)), "singular"),
         (lambda m, v: inv(m), lambda size: np.zeros((size, size)), "singular"),
         (lambda m, v: solve_triangular(m, v, lower=True), lambda size: np.tri(size, k=-1), "singular"),
+        (
+            lambda m, v: solve_triangular(m, v[:, None] + np.ones(9), lower=True),
+            lambda size: np.tri(size, k=-1),
+            "singular",
+        ),
     ],
 )
 def test_what_is_refused_raises_as_before(output, wrong, reason, size):
     matrix, vector = (M, V) if size == SIZE else (LM, LV)
     result = output(matrix, vector)
     inputs = [matrix] if reason != "singular" else [matrix, vector]
-    program = frequent(inputs, [result + 0.0 * inputs[-1]])
+    program = frequent(inputs, [esat.sum(result) + 0.0 * inputs[-1]])
     rest = arrays_for(inputs)[1:]
     with pytest.raises(LinearAlgebraError) as raised_by_driver:
         by_driver(program, wrong(size), *rest)

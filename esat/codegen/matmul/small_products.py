@@ -141,7 +141,7 @@ def order_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[Literal["C",
     return None
 
 
-_PRODUCTS = ("gemm", "gemv", "syrk", "trmm", "trmv", "symv")
+_PRODUCTS = ("gemm", "gemv", "syrk", "trmm", "trmv", "trsm", "symv")
 _LAPACK = ("trtri", "potrf", "potrs", "posv", "gesv", "getrf", "trtrs", "syevd", "gesdd", "geqrf", "orgqr")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from esat.ops.linalg.algebra import (
     transposed,
     triangle,
 )
-from esat.ops.linalg.record import MatrixOp, batch_types, check_matrices, check_square
+from esat.ops.linalg.record import MatrixOp, batch_types, check_matrices, check_square, each_matrix
 from esat.ops.linalg.solve import SolveTriangular
 from esat.records import record
 
@@ -55,11 +55,23 @@ class Cholesky(MatrixOp):
         return (batch_types(inputs[0].tensor_type, (size, size)),)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        (matrix,) = inputs
-        if not self.upper:
-            return (self.call(np.linalg.cholesky, matrix),)
-        factor = self.call(np.linalg.cholesky, _adjoint(matrix))
-        return (_adjoint(factor),)
+        from scipy.linalg import get_lapack_funcs
+
+        (batch,) = inputs
+        wide = np.result_type(batch, np.float64)  # as in NumPy
+        routines: Any = get_lapack_funcs(("potrf",), dtype=wide)
+
+        def factored(matrix: Array) -> Array:
+            if matrix.shape[0] != matrix.shape[1]:
+                raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+            # By columns, as LAPACK has it, a matrix by rows is its transpose, and the other triangle.
+            factor, info = routines[0](matrix.T, lower=self.upper, clean=1)
+            if info:
+                raise np.linalg.LinAlgError("Matrix is not positive definite")
+            result: Array = factor.T
+            return result
+
+        return (self.call(lambda array: each_matrix(factored, array), batch),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         """Murray (2016), "Differentiation of the Cholesky decomposition", equation 10."""
@@ -81,11 +93,6 @@ class Cholesky(MatrixOp):
 
     def __str__(self) -> str:
         return f"{self.name}{{{'upper' if self.upper else 'lower'}}}"
-
-
-def _adjoint(matrix: Array) -> Array:
-    turned = np.swapaxes(matrix, -1, -2)
-    return turned.conj() if np.iscomplexobj(turned) else turned
 
 
 QRMode = Literal["reduced", "complete", "r"]

@@ -86,10 +86,10 @@ class TriangularInverse(Inverse):
         kept = np.tril if self.lower else np.triu
 
         def inverted(matrix: Array) -> Array:
-            result, info = routines[0](matrix.T, lower=not self.lower)
+            result, info = routines[0](kept(matrix).T, lower=not self.lower, overwrite_c=1)
             if info:
                 raise np.linalg.LinAlgError("Singular matrix")
-            return np.asarray(kept(result.T))
+            return np.asarray(result.T)
 
         return (self.call(lambda array: each_matrix(inverted, array), batch),)
 

@@ -122,6 +122,8 @@ def each_matrix(function: Callable[..., Array], *arrays: Array) -> Array:
     """
     last = arrays[-1]
     batch = np.broadcast_shapes(*(array.shape[:-2] for array in arrays))
+    if not batch and last.size:
+        return np.ascontiguousarray(function(*arrays), last.dtype)
     result: Array = np.empty((*batch, *last.shape[-2:]), last.dtype)
     if result.size:
         stretched = [np.broadcast_to(array, (*batch, *array.shape[-2:])) for array in arrays]

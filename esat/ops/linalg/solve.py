@@ -22,6 +22,7 @@ from esat.ops.linalg.algebra import (
     triangle,
 )
 from esat.ops.linalg.record import MatrixOp, check_matrices, each_matrix, inexact_operands, system_shape
+from esat.ops.linalg.substitution import BY_ROWS_FROM, refuse_singular, substituted
 from esat.records import record
 
 
@@ -102,10 +103,15 @@ class SemidefiniteSolve(Solve):
         return 1.0 / 3.0
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        from scipy.linalg.lapack import dposv
+        from scipy.linalg.lapack import dposv, dpotrf
 
         def solve(matrix: Array, sides: Array) -> Array:
-            _, result, info = dposv(matrix.T, sides, lower=1)
+            if sides.shape[1] < BY_ROWS_FROM:
+                _, result, info = dposv(matrix.T, sides, lower=1)
+            else:
+                factor, info = dpotrf(matrix.T, lower=1, clean=0)
+                if not info:
+                    result = substituted(factor, substituted(factor, sides, lower=True), True, transpose=True)
             return np.asarray(np.linalg.solve(matrix, sides) if info else result)
 
         return (self.call(lambda *arrays: each_matrix(solve, *arrays), *inputs),)
@@ -142,6 +148,10 @@ class SolveTriangular(_System):
         import scipy.linalg
 
         def solve(matrix: Array, sides: Array) -> Array:
+            if sides.shape[1] >= BY_ROWS_FROM:
+                if not self.unit_diagonal:
+                    refuse_singular(matrix)
+                return substituted(matrix, sides, self.lower, self.transpose, self.unit_diagonal)
             trans: Literal[0, 1] = 1 if self.transpose else 0
             return np.asarray(
                 scipy.linalg.solve_triangular(
@@ -193,6 +203,9 @@ class CholeskySolve(_System):
         import scipy.linalg
 
         def solve(factor: Array, sides: Array) -> Array:
+            if np.isrealobj(factor) and np.isrealobj(sides) and sides.shape[1] >= BY_ROWS_FROM:
+                half = substituted(factor, sides, self.lower, transpose=not self.lower)
+                return substituted(factor, half, self.lower, transpose=self.lower)
             pair = factor, self.lower
             if np.isrealobj(factor) and factor.flags.c_contiguous:
                 pair = factor.T, not self.lower  # by columns, as LAPACK has it: nothing is copied
