@@ -126,3 +126,16 @@ def test_the_normal_product_of_a_program_for_all_sizes() -> None:
         np.testing.assert_allclose(compiled(turned, x), a.T @ (a @ x), rtol=1e-10, atol=1e-10)
     with pytest.raises(ShapeError):
         compiled(np.ones((3, 4)), np.ones(5))
+
+
+@pytest.mark.parametrize("weights", ["quotients", "a divisor", "a square below"])
+def test_weights_that_are_products_found_late(weights: str) -> None:
+    """Half of a product with weights of the rows is enough, however these came to be positive."""
+    matrix, column = esat.matrix("matrix", shape=(800, 200)), esat.matrix("column", shape=(800, 1))
+    chance = 1 / (1 + esat.exp(-column))
+    weighted = {
+        "quotients": matrix * (chance * (1 - chance)),
+        "a divisor": matrix / (1 + esat.abs(column)),
+        "a square below": matrix * (esat.exp(column) / (1 + esat.exp(column)) ** 2),
+    }[weights]
+    assert products([matrix, column], matrix.T @ weighted) == ["gram_matmul"]

@@ -215,9 +215,16 @@ class _Compiler:
             ruleset = self._expanding_ruleset(rule, WIDE_SUFFIX)
             self._emit(rule, wide, ruleset, first=len(own) + len(keys.rules))
             return
-        self._emit(rule, bodies, self._ruleset(rule))
-        if late_bodies:
-            self._emit(rule, late_bodies, self._expanding_ruleset(rule), first=len(bodies))
+        # What finds rests makes no more of them, and may have to wait for facts about them.
+        finding = [
+            body for variant, body in zip(late, late_bodies, strict=True) if variant.choice.stage == "join"
+        ]
+        making = [
+            body for variant, body in zip(late, late_bodies, strict=True) if variant.choice.stage != "join"
+        ]
+        self._emit(rule, [*bodies, *finding], self._ruleset(rule))
+        if making:
+            self._emit(rule, making, self._expanding_ruleset(rule), first=len(bodies) + len(finding))
 
     def _ruleset(self, rule: Rule) -> str:
         name = RULESET_PREFIX + rule.ruleset
