@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import index
+from collections.abc import Callable, Mapping, Sequence
+from operator import add, index, mul, sub
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,18 @@ from esat.extract.value import UNKNOWN_SIZE
 from esat.graph import SharedVariable, TensorType, Variable
 from esat.graph.sparse_type import SparseType, is_sparse_matrix
 from esat.ops.index.basic import Subtensor, region_shape
+from esat.ops.join import Join
+from esat.ops.linalg.functions import BlockDiagonal
+from esat.ops.shape import ShapeI
 from esat.ops.sparse.record import EXPECTED_DENSITY
 
+_OF_SIZES: Mapping[str, Callable[..., float]] = {
+    "Mul": mul,
+    "Add": add,
+    "Sub": sub,
+    "Maximum": max,
+    "Minimum": min,
+}
 Expected = tuple[tuple[int, ...] | None, ...]
 """Shape of each input of a graph, by position, as far as it is known."""
 
@@ -111,9 +121,18 @@ def hints_of(terms: TermGraph, expected: Expected) -> Hints:
 
 
 def with_parts(terms: TermGraph, hints: Hints) -> Hints:
-    """The same, and the sizes of parts of arrays between bounds that are fixed."""
+    """The same, and the sizes of parts of arrays between bounds that are fixed, and those that are computed
+    from sizes."""
     found = dict(hints)
     for term, type in zip(terms.terms, terms.types, strict=True):
+        for symbol, size in zip(type.shape, _computed_sizes(terms, term, found), strict=False):
+            # What the user says of inputs stands.
+            if (
+                size is not None
+                and not isinstance(symbol, int)
+                and terms.terms[symbol[0]].constructor != "In"
+            ):
+                found[symbol] = max(size, 1.0)
         op = _slicing(terms, term)
         source = terms.types[term.operands[0]].shape if op is not None else ()
         if op is None or len(source) != len(op.entries):
@@ -124,6 +143,46 @@ def with_parts(terms: TermGraph, hints: Hints) -> Hints:
             if not isinstance(symbol, int) and length is not None:
                 found[symbol] = max(float(length), 1.0)
     return found
+
+
+def _computed_sizes(terms: TermGraph, term: Term, hints: Hints) -> Sequence[float | None]:
+    """Expected sizes of an array that is made with given ones, or of others side by side; none of another."""
+    kind = term.constructor.rpartition("_")[0] or term.constructor
+    if kind == "Alloc":
+        return [_expected_number(terms, size, hints) for size in term.operands[1:]]
+    if kind == "Reshape":
+        vector = terms.terms[term.operands[1]]
+        made = vector.operands if vector.constructor.startswith("MakeVector") else ()
+        return [_expected_number(terms, size, hints) for size in made]
+    op = terms.opaque[int(term.attributes[-1])].op if kind in ("Join", "BlockDiag") else None
+    if not isinstance(op, Join | BlockDiagonal):
+        return ()
+    types = [terms.types[part] for part in term.operands]
+    rank = max(len(type.shape) for type in types)
+    # What has one element stands for itself in the terms, whatever its rank.
+    shapes = [[_expected_size(size, hints) for size in type.shape or (1,) * rank] for type in types]
+    along = op.axis if isinstance(op, Join) else None
+    axes = enumerate(zip(*shapes, strict=True))
+    return [sum(sizes) if along in (axis, None) else None for axis, sizes in axes]
+
+
+def _expected_size(size: Dimension, hints: Hints) -> float:
+    return float(size) if isinstance(size, int) else hints.get(size, UNKNOWN_SIZE)
+
+
+def _expected_number(terms: TermGraph, number: int, hints: Hints) -> float | None:
+    """The value of a scalar that is computed from sizes; None for what is computed from anything else."""
+    term = terms.terms[number]
+    if term.constructor == "K":
+        return float(term.attributes[0])
+    op = terms.opaque[int(term.attributes[-1])].op if term.constructor.startswith("ShapeI") else None
+    if isinstance(op, ShapeI):
+        return _expected_size(terms.types[term.operands[0]].shape[op.axis], hints)
+    if term.constructor not in _OF_SIZES:
+        return None
+    values = [_expected_number(terms, operand, hints) for operand in term.operands]
+    known = [value for value in values if value is not None]
+    return float(_OF_SIZES[term.constructor](*known)) if len(known) == len(values) else None
 
 
 def _slicing(terms: TermGraph, term: Term) -> Subtensor | None:

@@ -177,11 +177,15 @@ def _scale(term: _Term, turned: bool) -> Variable | None:
     type = TensorType(dtype, shape=())
     if not isfinite(number) or number == 0.0:
         return None
-    scale: Variable = Constant(type, type.filter(number))
+    one: Variable = Constant(type, type.filter(number))
+    scale = one
     for name, variables in (("mul", term.factors), ("div", term.divisors)):
         for variable in variables:
-            if not isinstance(variable, Constant):
-                scale = op_named(name)(scale, dimshuffle(variable, ()))
+            if isinstance(variable, Constant):
+                continue
+            scalar = dimshuffle(variable, ())
+            first = scale is one and number == 1.0 and name == "mul" and scalar.type == type
+            scale = scalar if first else op_named(name)(scale, scalar)
     return scale
 
 

@@ -37,6 +37,7 @@ Conditions of types that many rules ask for have names, which are read as what t
 
 ===================  =================================================================================
 (real-valued x)      the dtype of x is not complex: ``(<= (dt x) 11)``
+(single-or-double x) the dtype of x is float32 or float64: ``(<= 10 (dt x)) (<= (dt x) 11)``
 (one-along m x)      x has size 1 along all axes of the mask m, by type: ``(= m (& m (bp x)))``
 ===================  =================================================================================
 """
@@ -246,17 +247,21 @@ MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
 }
 """Macro name -> (number of operands, expansion)."""
 
-_LAST_REAL = 11
-"""Number of the last dtype before the complex ones."""
+_SINGLE, _LAST_REAL = 10, 11
+"""Numbers of float32 and of float64, the last dtype before the complex ones."""
 
-CONDITIONS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
-    "real-valued": (1, lambda x: ("<=", ("dt", x), str(_LAST_REAL))),
-    "one-along": (2, lambda m, x: ("=", m, ("&", m, ("bp", x)))),
+CONDITIONS: Mapping[str, tuple[int, Callable[..., tuple[Sexp, ...]]]] = {
+    "real-valued": (1, lambda x: (("<=", ("dt", x), str(_LAST_REAL)),)),
+    "single-or-double": (
+        1,
+        lambda x: (("<=", str(_SINGLE), ("dt", x)), ("<=", ("dt", x), str(_LAST_REAL))),
+    ),
+    "one-along": (2, lambda m, x: (("=", m, ("&", m, ("bp", x))),)),
 }
-"""Name of a condition -> (number of operands, what it means)."""
+"""Name of a condition -> (number of operands, the facts it means)."""
 
 
-def condition_meant(fact: Sexp) -> Sexp:
+def condition_meant(fact: Sexp) -> tuple[Sexp, ...]:
     """What a fact of a rule means; one without a name of :data:`CONDITIONS` is what it was.
 
     Errors
@@ -266,12 +271,14 @@ def condition_meant(fact: Sexp) -> Sexp:
     """
     name = head_of(fact)
     if name not in CONDITIONS:
-        return fact
+        return (fact,)
     arity, meaning = CONDITIONS[name]
     if len(fact) - 1 != arity:
         raise position_of(fact).error(f"the condition {name} takes {arity} operands, got {len(fact) - 1}")
     meant = meaning(*fact[1:])
-    return Form.at(meant, fact.position, fact.text, fact.span) if isinstance(fact, Form) else meant
+    if not isinstance(fact, Form):
+        return meant
+    return tuple([Form.at(one, fact.position, fact.text, fact.span) for one in meant])
 
 
 def expand(sexp: Sexp) -> Sexp:

@@ -265,7 +265,7 @@ def _directions(form: Form, kind: Kind, options: _Options) -> dict[str, _Sides]:
 
 
 def _meanings(facts: tuple[Sexp, ...]) -> tuple[Sexp, ...]:
-    return tuple(map(condition_meant, facts))
+    return tuple([meant for fact in facts for meant in condition_meant(fact)])
 
 
 def _with_types_asked(facts: tuple[Sexp, ...], actions: tuple[Sexp, ...], form: Form) -> _Sides:

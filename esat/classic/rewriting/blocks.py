@@ -6,18 +6,22 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
+from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
+from esat.classic.rewriting.writes import is_zero
+from esat.classic.simplify import traced_size
 from esat.graph import Apply, Op, Variable
 from esat.graph.registry import op_named
 from esat.ops.contraction import MATMUL, MatMul
 from esat.ops.diagonal import Diagonal
 from esat.ops.index.basic import subtensor
-from esat.ops.join import join
+from esat.ops.join import Join, join
+from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.functions import BLOCK_DIAGONAL, BlockDiagonal
-from esat.ops.linalg.inverse import DETERMINANT, INVERSE, Determinant, Inverse
-from esat.ops.linalg.solve import SOLVE, Solve
-from esat.ops.shape import size_of
+from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.solve import Solve
+from esat.ops.shape import ShapeI, size_of
 
 
 @local_optimizer([BlockDiagonal])
@@ -45,35 +49,89 @@ def local_block_diag_dot(node: Apply) -> Transformed:
     return False
 
 
-@local_optimizer([Determinant, Inverse, Solve, Diagonal])
+@local_optimizer([Inverse, Solve, Cholesky])
+def local_solve_block_diag(node: Apply) -> Transformed:
+    """inv, solve and cholesky of a matrix of blocks, from those of the blocks.
+
+    Where blocks are not square, the matrix is singular.
+    """
+    blocks = _blocks(node.inputs[0])
+    if not blocks or any(map(_is_oblong, blocks)):
+        return False
+    if not isinstance(node.op, Solve):
+        return fitting(node, _apply(BLOCK_DIAGONAL, *(_apply(node.op, block) for block in blocks)))
+    if node.inputs[1].tensor_type.ndim != 2:
+        return False
+    sides = _parts(node.inputs[1], [size_of(block, 0) for block in blocks], axis=0)
+    return fitting(node, join([_apply(node.op, *pair) for pair in zip(blocks, sides, strict=True)], 0))
+
+
+@local_optimizer([Determinant, SignLogDeterminant, Diagonal])
 def local_linalg_of_block_diag(node: Apply) -> Transformed:
-    """det, inv, solve and the diagonal of a matrix of square blocks, from those of the blocks.
+    """det, slogdet and the diagonal of a matrix of square blocks, from those of the blocks.
 
     Blocks must be square by type: others can make up a square matrix, too.
     """
     blocks = _blocks(node.inputs[0])
     if not blocks or not all(_is_square(block) for block in blocks):
         return False
-    if node.op == DETERMINANT:
-        return fitting(node, reduce(op_named("mul"), (_apply(DETERMINANT, block) for block in blocks)))
-    if node.op == INVERSE:
-        return fitting(node, _apply(BLOCK_DIAGONAL, *(_apply(INVERSE, block) for block in blocks)))
     if node.op == Diagonal(0):
         return fitting(node, join([_apply(node.op, block) for block in blocks]))
-    if node.op == SOLVE and node.inputs[1].tensor_type.ndim == 2:
-        sides = _parts(node.inputs[1], [size_of(block, 0) for block in blocks], axis=0)
-        return fitting(node, join([_apply(SOLVE, *pair) for pair in zip(blocks, sides, strict=True)], 0))
-    return False
+    if isinstance(node.op, Diagonal):
+        return False
+    signs, *logarithms = zip(*(node.op.make_node(block).outputs for block in blocks), strict=True)
+    product = reduce(op_named("mul"), signs)
+    return [product, *(reduce(op_named("add"), one) for one in logarithms)]
 
 
 def _blocks(matrix: Variable) -> Sequence[Variable]:
+    """The blocks of a block-diagonal matrix: of ``block_diag``, or of joined rows of zeros and blocks."""
     node = matrix.owner
-    return node.inputs if node is not None and node.op == BLOCK_DIAGONAL else ()
+    if node is None or matrix.tensor_type.ndim != 2:
+        return ()
+    return node.inputs if node.op == BLOCK_DIAGONAL else _joined_blocks(node)
+
+
+def _joined_blocks(node: Apply) -> Sequence[Variable]:
+    """Of ``join(join(a, 0), join(0, b))`` a and b, where the columns of zeros are those of the blocks."""
+    rows = [_parts_of_row(operand) for operand in node.inputs] if node.op == Join(0) else []
+    if len(rows) < 2 or any(len(row) != len(rows) for row in rows):
+        return ()
+    blocks = [row[place] for place, row in enumerate(rows)]
+    others = (
+        (part, block)
+        for number, row in enumerate(rows)
+        for place, (part, block) in enumerate(zip(row, blocks, strict=True))
+        if place != number
+    )
+    return blocks if all(is_zero(part) and _same_size(part, block, 1) for part, block in others) else ()
+
+
+def _parts_of_row(matrix: Variable) -> Sequence[Variable]:
+    node = matrix.owner
+    return node.inputs if node is not None and node.op == Join(1) else (matrix,)
+
+
+def _same_size(one: Variable, other: Variable, axis: int) -> bool:
+    """Whether two matrices are known to be of one size along an axis."""
+    left, right = traced_size(one, axis), traced_size(other, axis)
+    if same(left, right):
+        return True
+    sources = [size.owner for size in (left, right)]
+    if not all(source is not None and isinstance(source.op, ShapeI) for source in sources):
+        return False
+    (of_left, of_right) = (source for source in sources if source is not None)
+    return of_left.op == of_right.op and of_left.inputs[0] is of_right.inputs[0]
 
 
 def _is_square(block: Variable) -> bool:
     rows, columns = block.tensor_type.shape
     return rows is not None and rows == columns
+
+
+def _is_oblong(block: Variable) -> bool:
+    """Whether a block is known not to be square."""
+    return None not in block.tensor_type.shape and not _is_square(block)
 
 
 def _parts(matrix: Variable, sizes: Sequence[Variable], axis: int) -> Iterator[Variable]:

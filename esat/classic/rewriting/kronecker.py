@@ -12,8 +12,10 @@ from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL, MatMul, swap_last_axes
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.index.basic import subtensor
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.solve import Solve
 from esat.ops.shape import ShapeI, size_of
 from esat.ops.vectors import MakeVector
 from esat.ops.view import Reshape, reshape
@@ -24,21 +26,44 @@ _SPREAD: tuple[tuple[int | Literal["x"], ...], ...] = ((0, "x", 1, "x"), ("x", 0
 
 @local_optimizer([MatMul])
 def local_kron_dot(node: Apply) -> Transformed:
-    """kron(a, b) @ x and x @ kron(a, b) by products with a and with b."""
+    """kron(a, b) @ x and x @ kron(a, b) by products with a and with b; kron(a, b) @ kron(c, d) as
+    kron(a @ c, b @ d)."""
     left, right = node.inputs
-    factors = _factors(left)
+    factors, others = _factors(left), _factors(right)
+    if factors is not None and others is not None and all(map(_fit, factors, others)):
+        return fitting(node, _kron(*map(MATMUL, factors, others)))
     if factors is not None:
         return fitting(node, _applied(*factors, right))
-    factors = _factors(right)
-    if factors is not None:
-        first, second = map(swap_last_axes, factors)
+    if others is not None:
+        first, second = map(swap_last_axes, others)
         return fitting(node, swap_last_axes(_applied(first, second, swap_last_axes(left))))
     return False
 
 
-@local_optimizer([Determinant, SignLogDeterminant, Inverse, Cholesky, Diagonal])
+@local_optimizer([Inverse, Solve, Cholesky])
+def local_solve_kron(node: Apply) -> Transformed:
+    """inv, solve and cholesky of kron(a, b) from those of a and b.
+
+    Where factors are not square, the product is singular.
+    """
+    factors = _factors(node.inputs[0])
+    if factors is None or any(map(_is_oblong, factors)):
+        return False
+    first, second = factors
+    if isinstance(node.op, Solve):
+        return fitting(node, _solved(node.op, first, second, node.inputs[1]))
+    if isinstance(node.op, Inverse):
+        return fitting(node, _kron(node.op(first), node.op(second)))
+    if first.tensor_type.kind != "f":
+        return False
+    # The product of two negative definite matrices is positive definite.
+    sign = op_named("sign")(subtensor(first, (0, 0)))
+    return fitting(node, _kron(*(node.op(op_named("mul")(sign, factor)) for factor in factors)))
+
+
+@local_optimizer([Determinant, SignLogDeterminant, Diagonal])
 def local_linalg_of_kron(node: Apply) -> Transformed:
-    """det, slogdet, inv, cholesky and the diagonal of kron(a, b) from those of a and b, which are square.
+    """det, slogdet and the diagonal of kron(a, b) from those of a and b, which are square.
 
     Factors must be square by type: others can make up a square matrix, too.
     """
@@ -46,8 +71,6 @@ def local_linalg_of_kron(node: Apply) -> Transformed:
     if factors is None or not all(map(_is_square, factors)):
         return False
     first, second = factors
-    if isinstance(node.op, Inverse | Cholesky):
-        return fitting(node, _kron(node.op(first), node.op(second)))
     if isinstance(node.op, Diagonal):
         if node.op.offset:
             return False
@@ -75,6 +98,29 @@ def _kron(first: Variable, second: Variable) -> Variable:
 def _is_square(matrix: Variable) -> bool:
     rows, columns = matrix.tensor_type.shape
     return rows is not None and rows == columns
+
+
+def _is_oblong(matrix: Variable) -> bool:
+    """Whether a matrix is known not to be square."""
+    return None not in matrix.tensor_type.shape and not _is_square(matrix)
+
+
+def _fit(left: Variable, right: Variable) -> bool:
+    """Whether matrices are known to have a product."""
+    inner = left.tensor_type.shape[1]
+    return inner is not None and inner == right.tensor_type.shape[0]
+
+
+def _solved(op: Solve, first: Variable, second: Variable, sides: Variable) -> Variable | None:
+    """``x`` with ``kron(first, second) @ x = sides``: columns are matrices, divided from both sides."""
+    if sides.tensor_type.ndim != 2:
+        return None
+    rows, inner, columns = size_of(first, 0), size_of(second, 0), size_of(sides, 1)
+    wide = op(first, reshape(sides, [rows, op_named("mul")(inner, columns)]))
+    turned = dimshuffle(reshape(wide, [rows, inner, columns]), (1, 0, 2))
+    tall = op(second, reshape(turned, [inner, op_named("mul")(rows, columns)]))
+    back = dimshuffle(reshape(tall, [inner, rows, columns]), (1, 0, 2))
+    return reshape(back, [op_named("mul")(rows, inner), columns])
 
 
 def _applied(first: Variable, second: Variable, operand: Variable) -> Variable:

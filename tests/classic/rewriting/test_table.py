@@ -61,6 +61,15 @@ def written(array, *parts):
     return array
 
 
+def in_blocks(first, second):
+    """A matrix of two blocks on its diagonal, of joined rows."""
+    right, below = (
+        esat.zeros((first.shape[0], second.shape[1])),
+        esat.zeros((second.shape[0], first.shape[1])),
+    )
+    return esat.block([[first, right], [below, second]])
+
+
 # The optimizer's name, the expression, and the text of what is left ("" to check by values and change only).
 CASES = [
     ("local_subtensor_lift", esat.exp(x)[0], "exp(subtensor{0,:}(x))"),
@@ -210,11 +219,16 @@ CASES = [
     ("local_kron_dot", esat.kron(square, square) @ (esat.arange(9)[:, None] * v[None, :]), ""),
     ("local_kron_dot", esat.reshape(square, (1, 9)) @ esat.kron(square, square), ""),
     ("local_linalg_of_kron", esat.linalg.det(esat.kron(square, known[:2, :2])), ""),
-    ("local_linalg_of_kron", esat.linalg.inv(esat.kron(square, square + 1.0)), ""),
+    ("local_kron_dot", esat.kron(square, known) @ esat.kron(square, known.T), ""),
+    ("local_solve_kron", esat.linalg.inv(esat.kron(square, square + 1.0)), ""),
+    ("local_solve_kron", esat.linalg.inv(esat.kron(x.T @ x, square)), ""),
+    ("local_solve_kron", esat.linalg.solve(esat.kron(square, known[:2, :2]), esat.arange(6) * 0.5), ""),
+    ("local_solve_kron", esat.linalg.solve(esat.kron(x.T @ x, square), esat.arange(12)[:, None] * v), ""),
+    ("local_solve_kron", esat.linalg.cholesky(esat.kron(square @ square.T, square.T @ square)) + 1.0, ""),
+    ("local_solve_kron", esat.linalg.cholesky(esat.kron(-(square @ square.T), -(x.T @ x))) + 1.0, ""),
     ("local_linalg_of_kron", esat.linalg.slogdet(esat.kron(square, known[:2, :2]))[1], ""),
     ("local_linalg_of_kron", esat.linalg.slogdet(esat.kron(square, -square))[0], ""),
     ("local_linalg_of_kron", esat.diagonal(esat.kron(square, known[:2, :2])), ""),
-    ("local_linalg_of_kron", esat.linalg.cholesky(esat.kron(square @ square.T, square.T @ square)) + 1.0, ""),
     ("local_sum_of_quotient", (x / v).sum(axis=0), ""),
     ("local_sum_of_quotient", (known / s).sum(), ""),
     ("local_sum_of_quotient", (x / (esat.exp(s) + 1.0)).sum(axis=1), ""),
@@ -229,10 +243,16 @@ CASES = [
     ("local_block_diag_dot", block_diag(x, square) @ (esat.arange(7) * 0.5), ""),
     ("local_block_diag_dot", (esat.arange(8) * 0.5) @ block_diag(x, square), ""),
     ("local_linalg_of_block_diag", esat.linalg.det(block_diag(square, square.T, square + 1.0)), ""),
-    ("local_linalg_of_block_diag", esat.linalg.inv(block_diag(square, square + 1.0)), ""),
-    ("local_linalg_of_block_diag", esat.linalg.solve(block_diag(square, square.T), esat.arange(6) * 0.5), ""),
-    ("local_linalg_of_block_diag",
+    ("local_linalg_of_block_diag", esat.linalg.slogdet(block_diag(square, -square))[0], ""),
+    ("local_linalg_of_block_diag", esat.linalg.slogdet(block_diag(square, square + 1.0))[1], ""),
+    ("local_solve_block_diag", esat.linalg.inv(block_diag(square, square + 1.0)), ""),
+    ("local_solve_block_diag", esat.linalg.cholesky(block_diag(square @ square.T, x.T @ x)), ""),
+    ("local_solve_block_diag", esat.linalg.solve(block_diag(square, square.T), esat.arange(6) * 0.5), ""),
+    ("local_solve_block_diag",
      esat.linalg.solve(block_diag(square, square.T), esat.arange(6)[:, None] * v), ""),
+    ("local_solve_block_diag", esat.linalg.inv(in_blocks(square, x.T @ x)), ""),
+    ("local_block_diag_dot", in_blocks(x, y.T) @ esat.arange(9.0), ""),
+    ("local_linalg_of_block_diag", esat.linalg.det(in_blocks(square, square.T)), ""),
     ("local_linalg_of_block_diag", esat.diagonal(block_diag(square, square + 1.0)),
      "join{0}(diagonal{0}(square), diagonal{0}(add(square, dimshuffle{x,x}(1.0))))"),
     ("local_writes_to_join", written(esat.zeros(4), (slice(0, 2), w[:2]), (slice(2, 4), w[:2] * 2)), ""),
@@ -289,6 +309,18 @@ def test_values_in_modes(mode):
     for (name, output, _), found, wanted in zip(CASES, function(*values.values()), expected, strict=True):
         assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), name
         np.testing.assert_allclose(found, wanted, rtol=1e-10, err_msg=f"{name}: {output}")
+
+
+def test_joined_rows_that_are_no_blocks_on_the_diagonal():
+    """Sizes of joined rows may fit where columns of blocks do not meet, and oblong factors are singular."""
+    first, second = esat.zeros((2, 3)), esat.zeros((2, 1))
+    shifted = esat.block([[square[:2, :2], first], [second, square[:2], square[:2, :1]]])
+    outputs = [shifted @ esat.arange(5.0), esat.linalg.det(esat.kron(known[:2, :3], known[:3, :2]) + 0.0)]
+    for mode in ("fast_run", "greedy"):
+        program = esat.compile(esat.Graph([square, known], outputs), mode)
+        wanted = esat.evaluate(outputs, {square: VALUES[square], known: VALUES[known]})
+        for found, expected in zip(program(VALUES[square], VALUES[known]), wanted, strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_every_optimizer_has_a_case():
