@@ -12,6 +12,7 @@ from esat.graph import Constant, FunctionGraph, Variable
 from esat.graph.constants import constant
 from esat.ops.creation import ALLOC
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.basic import Subtensor
 from esat.ops.shape import ShapeI
 
 
@@ -43,7 +44,7 @@ def _size(shaping: Variable, value: Variable, axis: int) -> Variable:
 def _is_computed(graph: FunctionGraph, variable: Variable) -> bool:
     """Whether an array is more than a view of an input."""
     while variable.owner is not None and variable not in graph.input_set:
-        if not isinstance(variable.owner.op, DimShuffle):
+        if not isinstance(variable.owner.op, DimShuffle | Subtensor):
             return True
         variable = variable.owner.inputs[0]
     return False

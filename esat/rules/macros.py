@@ -30,6 +30,8 @@ The macros below expand to plain `&`, `|`, `<<`, `>>` on 64-bit integers:
 (ds-keep p i u)      p with the first axis of the mask u in the place of the first of (ds-inserted p), i
 (ds-transpose)       the word that exchanges the axes of a matrix
 (ds-row), (ds-column)  the words that make a row, or a column, of a vector
+(ds-drop i r)        the word that drops axis i of r axes, of size 1
+(ds-insert i r)      the word that makes an axis of size 1 before axis i of r axes
 (ds-first)           the word that drops the second axis of a matrix, of size 1
 ===================  =================================================================================
 
@@ -229,6 +231,14 @@ def _source_axis(word: Sexp, axis: Sexp) -> Sexp:
     return _calculated("&", "15", _calculated(">>", word, _calculated("*", "4", axis)))
 
 
+def _dropping(axis: int, rank: int) -> int:
+    return permutation_word([one for one in range(rank) if one != axis], rank)
+
+
+def _inserting(axis: int, rank: int) -> int:
+    return permutation_word([*range(axis), "x", *range(axis, rank)], rank)
+
+
 MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
     "ds-comp": (2, _compose),
     "ds-bp": (2, _broadcast),
@@ -240,6 +250,8 @@ MACROS: Mapping[str, tuple[int, Callable[..., Sexp]]] = {
     "ds-inserted": (1, _inserted),
     "ds-unused": (2, _unused),
     "ds-keep": (3, _kept),
+    "ds-drop": (2, lambda axis, rank: str(_dropping(int(axis), int(rank)))),
+    "ds-insert": (2, lambda axis, rank: str(_inserting(int(axis), int(rank)))),
     "ds-first": (0, lambda: str(permutation_word((0,), 2))),
     "ds-transpose": (0, lambda: str(permutation_word((1, 0), 2))),
     "ds-row": (0, lambda: str(permutation_word(("x", 0), 1))),

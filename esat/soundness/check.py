@@ -40,12 +40,13 @@ from esat.rules.rule_signature import Signature
 from esat.rules.rule_signature import check as check_names
 from esat.soundness.construction import Construction, IllTypedError
 from esat.soundness.derivation import derived_facts
-from esat.soundness.dtype_plans import dtype_plans
+from esat.soundness.dtype_plans import DtypePlan, dtype_plans
 from esat.soundness.gate_report import Failure, RuleVerdict, SampledPoint, SoundnessReport
 from esat.soundness.judging import Verdict, exact, first, real
+from esat.soundness.opaque_rules import DTYPE_PLANS, OpaqueSampler
 from esat.soundness.samples import Array, Population, draw, holds, satisfied, scattered, well_conditioned
 from esat.soundness.situation import Situation, SituationSampler
-from esat.soundness.statement import Statement, operators_for, statement_of
+from esat.soundness.statement import operators_for, statement_of
 from esat.soundness.term_evaluation import Outcome, dense, outcomes, plain
 
 SITUATIONS = 5
@@ -61,8 +62,6 @@ MOST_FAILURES = 3
 """Failures reported of one rule, of different kinds or dtypes."""
 
 _MODES = ("usual", "usual", "ones", "usual", "empty")
-
-_OPAQUE = "only Python types an op in it; Mode(debug=True) compares both sides on values of a program"
 
 Leaves = Mapping[Variable, Array]
 
@@ -96,7 +95,7 @@ def check(source: str | Path | RuleFile | Iterable[Rule] | None = None, *, seed:
     check_names((rule for rule in rules if rule not in opaque), operators)
     return SoundnessReport(
         tuple(
-            RuleVerdict(rule, 0, 0, (), untested=_OPAQUE)
+            check_opaque_rule(rule, signature, seed)
             if rule in opaque
             else check_rule(rule, signature, operators, seed)
             for rule in rules
@@ -109,15 +108,29 @@ def check_rule(rule: Rule, signature: OpSignature, operators: Signature, seed: i
     statement = statement_of(rule, operators)
     if statement.unjudged or not (statement.equalities or statement.claims):
         return RuleVerdict(rule, 0, 0, (), untested="its head says something other than what terms are equal")
-    return _RuleTrial(statement, signature, operators, seed).run()
+    random = _random(rule, seed)
+    sampler = SituationSampler(statement, signature, Construction(signature, operators), random)
+    return _RuleTrial(rule, sampler, dtype_plans(statement, random), random).run()
+
+
+def check_opaque_rule(rule: Rule, signature: OpSignature, seed: int = 0) -> RuleVerdict:
+    """Try a rule that names ops which only Python types; see :func:`check`."""
+    random = _random(rule, seed)
+    # What users' classes raise for what they do not take may be anything.
+    return _RuleTrial(rule, OpaqueSampler(rule, signature, random), DTYPE_PLANS, random, (Exception,)).run()
+
+
+def _random(rule: Rule, seed: int) -> Random:
+    return Random(f"{seed} {rule.name}")
 
 
 @dataclass
 class _RuleTrial:
-    statement: Statement
-    signature: OpSignature
-    operators: Signature
-    seed: int
+    rule: Rule
+    sampler: SituationSampler | OpaqueSampler
+    plans: Iterable[DtypePlan]
+    random: Random
+    refusals: tuple[type[Exception], ...] = (EsatError,)
     situations: int = 0
     points: int = 0
     dtypes: dict[str, None] = field(default_factory=dict)
@@ -126,14 +139,10 @@ class _RuleTrial:
     samples: dict[tuple[str, tuple[str, ...]], SampledPoint] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        name = f"{self.seed} {self.statement.rule.name}"
-        self.random = Random(name)
         self.generator = np.random.default_rng(self.random.getrandbits(64))
-        construction = Construction(self.signature, self.operators)
-        self.sampler = SituationSampler(self.statement, self.signature, construction, self.random)
 
     def run(self) -> RuleVerdict:
-        for plan in dtype_plans(self.statement, self.random):
+        for plan in self.plans:
             for situation in self._drawn(plan):
                 self._try(situation)
             if len(self.failures) >= MOST_FAILURES:
@@ -146,7 +155,7 @@ class _RuleTrial:
                 untested = f"no sample satisfies its patterns and guards{reasons}"
         failures = tuple(self.failures.values())[:MOST_FAILURES]
         return RuleVerdict(
-            self.statement.rule,
+            self.rule,
             self.situations,
             self.points,
             tuple(self.dtypes),
@@ -190,9 +199,9 @@ class _RuleTrial:
 
     def _populations(self, situation: Situation) -> Iterator[tuple[Population, float]]:
         """Few special elements at a time as well: one NaN is all that is left of a sum with one."""
-        if self.statement.rule.soundness == "exact":
+        if self.rule.soundness == "exact":
             return iter([("ordinary", 0.0), ("special", 0.6), ("special", 0.1)])
-        if self.statement.rule.soundness == "unsafe":
+        if self.rule.soundness == "unsafe":
             return iter([("ordinary", 0.0), ("ordinary", 0.0)])
         return iter([("ordinary", 0.0), ("ordinary", 0.0), ("finite", 0.4)])
 
@@ -216,7 +225,7 @@ class _RuleTrial:
         inner = [(fact, of) for fact, of in situation.required if of not in leaves or fact in RELATIONS]
         try:
             values = plain([of for _, of in inner], leaves)
-        except EsatError:
+        except self.refusals:
             return None
         true = all(satisfied(fact, value) for (fact, _), value in zip(inner, values, strict=True))
         return leaves if true else None
@@ -227,14 +236,12 @@ class _RuleTrial:
         for left, right in situation.equalities:
             try:
                 plain([left], leaves)
-            except EsatError:
+            except self.refusals:
                 continue  # the left side is an error there, so the rule says nothing
             try:
                 self._judge_sides(situation, leaves, population, left, right)
-            except EsatError as error:
-                if self.statement.rule.soundness != "exact" and any(
-                    0 in array.shape for array in leaves.values()
-                ):
+            except self.refusals as error:
+                if self.rule.soundness != "exact" and any(0 in array.shape for array in leaves.values()):
                     continue  # an op may refuse to reduce nothing: the right side is not defined there
                 reason = f"the right side cannot be computed where the left one can: {error}"
                 self._fail(reason.split("\n", maxsplit=1)[0], situation.dtypes)
@@ -242,7 +249,7 @@ class _RuleTrial:
     def _judge_sides(
         self, situation: Situation, leaves: Leaves, population: Population, left: Variable, right: Variable
     ) -> None:
-        soundness = self.statement.rule.soundness
+        soundness = self.rule.soundness
         if soundness == "exact":
             ours, theirs = map(_normal, plain([left, right], leaves), (left, right))
             same = ours.shape == theirs.shape
@@ -298,7 +305,7 @@ class _RuleTrial:
             return
         try:
             (value,) = plain([variable], leaves)
-        except EsatError:
+        except self.refusals:
             return
         true_at = value == number if fact == "val" else holds(fact, value, strict=False)
         claim = f"val = {number}" if fact == "val" else fact

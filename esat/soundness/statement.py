@@ -20,7 +20,7 @@ from esat.egraph.signature import Signature as OpSignature
 from esat.egraph.structure import RELATIONS
 from esat.ops.structure import NUMBERS, RANGES
 from esat.records import record
-from esat.rules.reader import Form, Sexp, head_of, is_variable
+from esat.rules.reader import Form, Sexp, head_of, is_number, is_variable
 from esat.rules.rule import Rule
 from esat.rules.rule_signature import TENSOR, Operator, Signature, declared_signature
 
@@ -80,9 +80,10 @@ class Statement:
         parts = (part for guard in self.guards for part in parts_of(guard))
         return frozenset(part[1] for part in parts if len(part) == 2 and part[0] == "val")
 
-    def asks_for_one_element(self, variable: str) -> bool:
-        """Whether a guard says that a variable has one element."""
-        return ("=", "-1", ("bp", variable)) in self.guards
+    def asked_word(self, variable: str) -> int | None:
+        """The broadcast word that a guard says a variable has, where it is a number: -1 for one element."""
+        words = (guard[1] for guard in self.guards if guard[0] == "=" and guard[2:] == (("bp", variable),))
+        return next((int(str(word)) for word in words if is_number(word)), None)
 
 
 def parts_of(sexp: Sexp) -> Iterator[Sexp]:

@@ -264,9 +264,10 @@ class TermShapes:
         if kind < 0.15 and not structured:
             rank = self._random.randint(0, 3)
         shape = tuple(1 if self._random.random() < 0.25 else self.dimensions.new() for _ in range(rank))
-        single = self._statement.reads_value(name) or self._statement.asks_for_one_element(name)
-        if single and self._random.random() < 0.7:
-            shape = ()
+        asked = -1 if self._statement.reads_value(name) else self._statement.asked_word(name)
+        if asked is not None and self._random.random() < 0.7:
+            axes = range(asked.bit_length() - 1) if asked > 0 else ()
+            shape = tuple(1 if asked >> axis & 1 else self.dimensions.new() for axis in axes)
         elif structured:
             shape = (*shape[:-2], self.dimensions.new(), self.dimensions.new())
         elif kind > 0.9:

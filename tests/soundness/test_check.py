@@ -23,6 +23,13 @@ TRUE = {
     "integers wrap around": "(rewrite (Sub (Add x y) y) x)",
     "a fact in the head": "(rule ((= e (Cosh x)) (= 11 (dt x))) ((positive e)))",
     "unsafe": "(rewrite (Exp (Log x)) x :soundness unsafe)",
+    "sorted twice": "(rewrite (Sort (Sort x a) a) (Sort x a) :soundness exact)",
+    "parts of functions": "(rewrite (Subtensor (Exp x) i) (Exp (Subtensor x i)))",
+    "parts that are chosen by numbers": "(rewrite (AdvancedSubtensor (Neg x) n (tuple (array)))"
+    " (Neg (AdvancedSubtensor x n (tuple (array)))) :soundness exact)",
+    "running sums of negatives": "(rewrite (CumSum (Neg x) a) (Neg (CumSum x a)))",
+    "joined roots": "(rewrite (Join (Exp x) (Exp y) a) (Exp (Join x y a)))",
+    "a fact of an operand that is sorted": "(rewrite (Sort (Abs x) a) (Sort x a) :when ((nonnegative x)))",
     "matrix products": "(rewrite (MatMul (MatMul x y r) z r) (MatMul x (MatMul y z r) r)"
     " :when ((> (bp (MatMul x y r)) 0)))",
 }
@@ -59,6 +66,13 @@ WRONG = {
     " (= 1 (ds-nth p 0)) (= 2 (ds-rank p))) ((union e (MatMul (DimShuffle x p) (DimShuffle y p) r))))",
     "permutations the wrong way round": "(rewrite (DimShuffle (DimShuffle x p) q)"
     " (DimShuffle x (ds-comp q p)))",
+    "sorted along another axis": "(rewrite (Sort (Sort x a) b) (Sort x a))",
+    "sorted backwards": "(rewrite (Sort (Neg x) a) (Neg (Sort x a)))",
+    "parts of other functions": "(rewrite (Subtensor (Exp x) i) (Sin (Subtensor x i)))",
+    "running products for sums": "(rewrite (CumSum x a) (CumProd x a))",
+    "an axis that is not there": "(rewrite (Sort x a) (Sort x (+ a 1)))",
+    "a joined order": "(rewrite (Join x y a) (Join y x a))",
+    "the wrong half": "(rewrite (Output (Split x a 2) 0) (Output (Split x a 2) 1))",
     "a lossy cast": "(rewrite (Cast (Cast x d) c) (Cast x c))",
     "a fact that is false": "(rule ((= e (Sinh x)) (= 11 (dt x))) ((positive e)))",
     "a fact concluded from success": "(rule ((= e (Log x)) (= 11 (dt x))) ((positive x)))",
@@ -73,6 +87,8 @@ WRONG = {
 UNTESTED = {
     "no sample satisfies the guard": "(rewrite (Neg (Neg x)) x :when ((= (dt x) 99)))",
     "a relation of the file": "(relation even (T)) (rewrite (Neg (Neg x)) x :when ((even x)))",
+    "states of generators": "(rewrite (Output (RandomNormal s a b n k) 1)"
+    " (Output (RandomLaplace s a b n k) 1))",
     "a head that says nothing of values": "(relation seen (T)) (rule ((= e (Neg x))) ((seen e)))",
 }
 
