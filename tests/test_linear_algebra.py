@@ -43,7 +43,7 @@ CASES = {
     "inverse of a triangle": (la.inv(lower), {a: LOWER}, {"inv_triangular"}, {"inv"}),
     "identity and a product": ((np.eye(N) - u @ v.T) @ a, {u: U, v: V, a: A}, {"sub"}, {"eye"}),
     "product and identities": (a @ (2 * esat.eye(N) + u @ v.T), {a: A, u: U, v: V}, {"add"}, {"eye"}),
-    "ridge with few rows": (ridge, {u: U, b: B}, {"solve"}, {"eye"}),
+    "ridge with few rows": (ridge, {u: U, b: B}, {"solve_semidefinite"}, {"eye"}),
     "ridge with few rows by halves": (
         la.inv(w @ w.T + 0.5 * esat.eye(N)) @ w @ b[:60],
         {w: W, b: B},
