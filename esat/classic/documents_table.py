@@ -64,7 +64,7 @@ ROWS: tuple[Listed, ...] = (
     ),
     Listed("add canonical.", _RUN, ("local_add_canonizer",), "(a + b + ...) - (x + y + ...)"),
     Listed("mul canonical.", _RUN, ("local_mul_canonizer",), "(a * b * ...) / (x * y * ...)"),
-    Listed("dot22", _RUN, ("contractions",), "matrix products by BLAS"),
+    Listed("dot22", _RUN, ("contractions", "associations", "common-operands"), "matrix products by BLAS"),
     Listed("sparse_dot", _RUN, ("sparse-dot-left", "sparse-dot-right"), "products with sparse matrices"),
     Listed("sum_scalar_mul", _RUN, ("sum-of-scaled", "sum-of-scaled-along"), "sum(a * x) = a * sum(x)"),
     Listed("neg_neg", _RUN, ("neg-neg",), "-(-x) = x"),

@@ -6,6 +6,7 @@ when it has something to match in some graph for the first time.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ from esat.egraph.rule_compiler import RULESET_PREFIX, WIDE_SUFFIX, CompiledRules
 from esat.egraph.rule_program import PROGRAMS_KEPT, SUPERSEDED, RuleProgram
 from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.structure import given_tables, structure_program
-from esat.egraph.terms import TermGraph
+from esat.egraph.terms import TermGraph, TermType
 from esat.ops.elementwise.facts import FINITE
 from esat.records import record
 from esat.rules.database import PACKAGE_RULES, RuleSelection
@@ -48,6 +49,8 @@ from esat.rules.reader import head_of
 
 EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
+SMALL_ELEMENTS = 64
+"""Elements of a matrix that a product goes through in less time than it takes to call it."""
 SPARSE_RULES = "rules-sparse"
 """Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, which ends."""
 FINDINGS_KEPT = 64
@@ -81,7 +84,7 @@ class PreparedProgram:
     program: RuleProgram
     rules: PreparedRules
     closures: dict[frozenset[str], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
-    schedules: dict[tuple[tuple[int, ...], bool], Schedule] = field(
+    schedules: dict[tuple[tuple[int, ...], bool, bool], Schedule] = field(
         default_factory=dict, compare=False, repr=False
     )
 
@@ -98,15 +101,21 @@ class PreparedProgram:
     def schedule_for(self, terms: TermGraph, check_types: bool = False) -> Schedule:
         """The steps of one round, without rule sets of which no rule can matter to the terms.
 
-        Even an empty rule set takes time to run.
+        Even an empty rule set takes time to run. Rules of the package with the tag ``large`` are left out
+        where all products are small.
         """
-        numbers = self.relevant(_tables_of(terms))
-        known = self.schedules.get((numbers, check_types))
+        numbers, is_small = self.relevant(_tables_of(terms)), has_small_products(terms)
+        known = self.schedules.get((numbers, is_small, check_types))
         if known is None:
-            known = replace(self._schedule(numbers), check_types=check_types)
-            self.schedules[numbers, check_types] = known
+            kept = [number for number in numbers if not (is_small and self._is_for_large(number))]
+            known = replace(self._schedule(kept), check_types=check_types)
+            self.schedules[numbers, is_small, check_types] = known
             _bound(self.schedules)
         return known
+
+    def _is_for_large(self, number: int) -> bool:
+        rule = self.modules[number].rule
+        return rule is not None and "large" in rule.tags and rule.name not in self.program.users_rules
 
     def _schedule(self, numbers: Sequence[int]) -> Schedule:
         own = [self.modules[number] for number in numbers]
@@ -350,6 +359,18 @@ def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Ite
     with POOL.engine(program.digest, Engine, extend, suits) as engine:
         engine.unite(LOADING_RULES, rules.loading)
         yield engine
+
+
+def has_small_products(terms: TermGraph) -> bool:
+    """Whether there are products of matrices, and all operands are known to have few elements."""
+    products = [term for term in terms.terms if term.constructor == "MatMul"]
+    operands = {operand for term in products for operand in term.operands}
+    return bool(operands) and all(_is_small(terms.types[operand]) for operand in operands)
+
+
+def _is_small(type: TermType) -> bool:
+    sizes = [size for size in type.shape if isinstance(size, int)]
+    return len(sizes) == len(type.shape) and math.prod(sizes) <= SMALL_ELEMENTS
 
 
 def _tables_of(terms: TermGraph) -> set[str]:

@@ -402,3 +402,28 @@ def test_views_of_rows_and_columns_have_one_word_each(program):
     optimized, report = optimize(graph, program, Budgets())
     assert report.saturation.nodes <= 16, report
     assert len(optimized.apply_nodes) == 2
+
+
+def kalman_filter(moments):
+    """The log-density of a point that moves in the plane, seen with noise, and its gradient."""
+    process, noise = esat.exp(length) * np.eye(4), esat.exp(height) * np.eye(2)
+    motion, seen = np.eye(4) + np.eye(4, k=2), np.eye(2, 4)
+    mean, covariance, total = np.zeros(4), np.eye(4), 0.0
+    for place in np.cumsum(np.linspace(-1.0, 1.5, 2 * moments).reshape(moments, 2), axis=0):
+        mean = esat.matmul(motion, mean)
+        covariance = esat.matmul(esat.matmul(motion, covariance), motion.T) + process
+        rest = place - esat.matmul(seen, mean)
+        own = esat.matmul(esat.matmul(seen, covariance), seen.T) + noise
+        gain = esat.linalg.solve(own, esat.matmul(seen, covariance)).T
+        explained = esat.sum(rest * esat.linalg.solve(own, rest[:, None])[:, 0])
+        total = total - 0.5 * esat.linalg.slogdet(own)[1] - 0.5 * explained
+        mean = mean + esat.matmul(gain, rest)
+        covariance = covariance - esat.matmul(esat.matmul(gain, seen), covariance)
+    return [total, *esat.grad(total, [length, height])]
+
+
+def test_recurrences_of_small_matrices_are_no_chains(program):
+    """Products and systems go through all steps, in both directions: the chains have n^2 pieces."""
+    assert_proportional(program, [length, height], kalman_filter(4), most=13)
+    values = [np.array(0.3), np.array(-0.2)]
+    assert_same_values(program, [length, height], kalman_filter(2), values)

@@ -122,3 +122,33 @@ def test_leaving_rules_out_changes_no_result():
                 report = saturate(engine, schedule, Budgets(), program.constructors)
                 sizes.append((report.nodes, report.rounds, report.stop_reason))
         assert sizes[0] == sizes[1]
+
+
+def fired(inputs, outputs, rules=()):
+    program = program_for(RULES.query(Query(include=("fast_run",)), extra=rules))
+    terms = encode(esat.Graph(inputs, outputs).function_graph())
+    with prepared_engine(program, terms) as engine:
+        load(engine, terms, flatten(terms, program.strict))
+        report = saturate(engine, prepared(program).schedule_for(terms), Budgets(), program.constructors)
+    return {rule.name for rule in report.rules}
+
+
+def chain_of(*shapes):
+    a, b, c = (esat.tensor(name, shape=shape) for name, shape in zip("abc", shapes, strict=True))
+    return [a, b, c], [esat.matmul(esat.matmul(a, b), c)]
+
+
+def test_rules_for_large_products_are_left_out_where_all_are_small():
+    assert "matmul-associates-right" not in fired(*chain_of((4, 4), (4, 16), (16, 2)))
+    assert "matmul-associates-right" in fired(*chain_of((4, 4), (4, 17), (17, 2)))
+    assert "matmul-associates-right" in fired(*chain_of((4, 4), (4, None), (None, 2)))
+    assert "matmul-associates-right" in fired(*chain_of((100, 2, 2), (100, 2, 2), (100, 2, 1)))
+
+
+def test_rules_of_users_are_never_left_out_for_sizes():
+    own = RULES.read(
+        """(ruleset own-associations :tags (fast_run large) :soundness real)
+        (rewrite (MatMul (MatMul x y 2) z 2) (MatMul x (MatMul y z 2) 2)
+                 :ruleset own-associations :name "own")"""
+    )
+    assert "own" in fired(*chain_of((4, 4), (4, 4), (4, 2)), [own])
