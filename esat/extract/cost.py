@@ -57,12 +57,7 @@ _SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against k
 # A routine works in blocks if it does more operations on each of n numbers than this times log2(n).
 _BLOCKED_FLOPS = 1.5
 _BLOCKED_SHARE = 0.15  # of the rate of matrix products that decompositions and the like reach
-# What LAPACK reaches of it for large matrices, for any number of right sides, and the size for half of that.
-_LAPACK_SHARES = {
-    **dict.fromkeys(("SolveTriangular", "CholeskySolve", "SolveSemidefinite", "Cholesky"), 0.7),
-    **dict.fromkeys(("Solve", "Inv", "Det", "SlogDet", "LU"), 0.5),
-    "InvTriangular": 0.35,
-}
+# The size of matrices for which LAPACK reaches half of its share of that.
 _LAPACK_HALF = 120.0
 _SPARSE_CALL = 1.0e-5  # seconds that SciPy takes to look at a sparse matrix and to make one, besides
 _BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
@@ -277,9 +272,9 @@ class CostModel:
         numbers = work.bytes / 8.0
         blocked = isinstance(op, MatrixOp) or work.flops > _BLOCKED_FLOPS * numbers * log2(max(numbers, 2.0))
         rate = _BLOCKED_SHARE * machine.matrix_rate if blocked else machine.library_rate
-        if op.constructor in _LAPACK_SHARES:
+        if isinstance(op, MatrixOp) and op.matrix_share:
             size = max(inputs[0][-1], 1)
-            rate = _LAPACK_SHARES[op.constructor] * machine.matrix_rate * size / (size + _LAPACK_HALF)
+            rate = op.matrix_share * machine.matrix_rate * size / (size + _LAPACK_HALF)
         if work.share:
             rate = work.share * machine.element_rate
         memory = work.bytes / machine.bandwidth(work.bytes)

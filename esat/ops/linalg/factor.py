@@ -46,6 +46,7 @@ class Cholesky(MatrixOp):
     upper: bool = False
     name: str = field(default="cholesky", init=False)
     constructor: str = field(default="Cholesky", init=False)
+    matrix_share = 0.7
 
     def properties(self) -> tuple[object, ...]:
         return (self.upper,)
@@ -200,6 +201,7 @@ class LU(MatrixOp):
 
     name: str = field(default="lu", init=False)
     constructor: str = field(default="LU", init=False)
+    matrix_share = 0.5
     host_only = "cuSOLVER's factors are packed with pivots"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:

@@ -40,6 +40,7 @@ class Inverse(MatrixOp):
 
     name: str = field(default="inv", init=False)
     constructor: str = field(default="Inv", init=False)
+    matrix_share = 0.5
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
@@ -74,6 +75,7 @@ class TriangularInverse(Inverse):
     lower: bool = True
     name: str = field(default="inv_triangular", init=False)
     constructor: str = field(default="InvTriangular", init=False)
+    matrix_share = 0.35
 
     def properties(self) -> tuple[object, ...]:
         return (self.lower,)
@@ -170,6 +172,7 @@ class Determinant(MatrixOp):
 
     name: str = field(default="det", init=False)
     constructor: str = field(default="Det", init=False)
+    matrix_share = 0.5
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_square(self.name, inputs[0], inputs)
@@ -242,6 +245,7 @@ class SignLogDeterminant(MatrixOp):
 
     name: str = field(default="slogdet", init=False)
     constructor: str = field(default="SlogDet", init=False)
+    matrix_share = 0.5
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_square(self.name, inputs[0], inputs)

@@ -68,6 +68,7 @@ class Solve(_System):
 
     name: str = field(default="solve", init=False)
     constructor: str = field(default="Solve", init=False)
+    matrix_share = 0.5
 
     @property
     def elimination(self) -> float:
@@ -97,6 +98,7 @@ class SemidefiniteSolve(Solve):
 
     name: str = field(default="solve_semidefinite", init=False)
     constructor: str = field(default="SolveSemidefinite", init=False)
+    matrix_share = 0.7
 
     @property
     def elimination(self) -> float:
@@ -136,6 +138,7 @@ class SolveTriangular(_System):
     unit_diagonal: bool = False
     name: str = field(default="solve_triangular", init=False)
     constructor: str = field(default="SolveTriangular", init=False)
+    matrix_share = 0.7
 
     @property
     def substitutions(self) -> float:
@@ -195,6 +198,7 @@ class CholeskySolve(_System):
     lower: bool = True
     name: str = field(default="cho_solve", init=False)
     constructor: str = field(default="CholeskySolve", init=False)
+    matrix_share = 0.7
 
     def properties(self) -> tuple[object, ...]:
         return (self.lower,)
