@@ -152,7 +152,11 @@ def _cast(name: str) -> Operation:
     def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
         return wide.cast(target, xs[0], ts[0])
 
-    return Operation(lambda xs: xs[0].astype(target), rule, target.kind in "fc")
+    def own(xs: Sequence[Array]) -> Array:
+        (x,) = xs
+        return (x if target.kind in "cb" else x.real).astype(target)
+
+    return Operation(own, rule, target.kind in "fc")
 
 
 # ---- operations that move or join elements

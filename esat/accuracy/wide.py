@@ -256,7 +256,7 @@ def cast(target: np.dtype[Any], x: Wide, error: Wide) -> Bounded:
     if target.kind == "c":
         return widened(x.astype(np.complex128)) if x.dtype.kind != "c" else x, error
     if target.kind == "f":
-        return x, error
+        return x.real, error
     if target.kind == "b":
         return widened(x != 0), np.where((np.abs(x) <= error) & (error > 0), UNKNOWN, REAL(0))
     return np.trunc(x.real), np.where(error > 0.1, UNKNOWN, REAL(0))

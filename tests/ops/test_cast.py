@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -95,3 +97,16 @@ def test_negative_floats_as_unsigned_integers():
     np.testing.assert_array_equal(narrow, np.array(below, "uint32"))
     above = [2**64 - 1, 2**64 - 1, 5 * 10**9, 2**64 - 3 * 10**9, 2**63, 0, 2**63]
     np.testing.assert_array_equal(wide, np.array(above, "uint64"))
+
+
+@pytest.mark.parametrize("target", ["float64", "float32", "int64", "bool"])
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_imaginary_parts_are_dropped_without_a_warning(mode, target):
+    z = esat.vector("z", dtype="complex128")
+    graph = esat.Graph([z], [(z * 2).astype(target).sum(), esat.exp(z.astype(target) + 1)])
+    value = np.array([1 + 2j, -3, 2j])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = esat.compile(graph, mode)(value)
+    for one, other in zip(found, esat.evaluate(graph.outputs, {z: value}), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
