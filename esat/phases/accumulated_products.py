@@ -16,6 +16,8 @@ from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.phases.effects import Permissions
 from esat.records import record
 
+SMALL_ORDER = 32
+"""Rows and columns of matrices up to which a call of BLAS takes longer than a product and a sum."""
 _IN_LOOPS = (Family.ELEMENTWISE, Family.REDUCTION)
 
 
@@ -96,7 +98,7 @@ def _accumulated(graph: FunctionGraph, node: Apply) -> Variable | None:
     for place in (1, 0):
         product, held = terms[place], terms[1 - place]
         matmul = _product(graph, product.variable)
-        if matmul is None or not _can_hold(held.variable, node.outputs[0].tensor_type):
+        if matmul is None or _is_small(matmul) or not _can_hold(held.variable, node.outputs[0].tensor_type):
             continue
         alpha = _scale(product, turned[place])
         beta = _scale(held, turned[1 - place])
@@ -106,6 +108,12 @@ def _accumulated(graph: FunctionGraph, node: Apply) -> Variable | None:
             gemm.where = node.where
             return gemm.outputs[0]
     return None
+
+
+def _is_small(product: Apply) -> bool:
+    """Whether a product is known to be one that has code of its own, without a call of BLAS."""
+    (rows, inner), columns = product.inputs[0].tensor_type.shape, product.inputs[1].tensor_type.shape[1]
+    return None not in (rows, inner, columns) and max(rows or 0, inner or 0, columns or 0) <= SMALL_ORDER
 
 
 def _term(graph: FunctionGraph, variable: Variable) -> _Term:

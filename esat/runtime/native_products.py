@@ -35,23 +35,9 @@ from esat.runtime.native_views import NativeView
 
 def product(memory: NativeMemory, node: Apply) -> list[Step]:
     """A product of matrices, through the library that the program's routine takes for it."""
-    scales, operands = (1.0, 0.0), node.inputs
     if isinstance(node.op, AccumulateProduct):
-        _, alpha, *operands, beta = node.inputs
-        if not isinstance(alpha, Constant) or not isinstance(beta, Constant):
-            raise NoNativeFormError
-        scales = float(alpha.data), float(beta.data)
-        if 0.0 in scales:  # BLAS takes them for nothing, where they meet what is not finite
-            raise NoNativeFormError
-        memory.define(node.outputs[0], memory.view(node.inputs[0]))
-    left, right, output = map(memory.view, (*operands, node.outputs[0]))
-    if isinstance(node.op, AccumulateProduct):
-        if not output.is_contiguous:
-            raise NoNativeFormError
-        output = output.reshaped((left.shape[0], right.shape[1]))  # it may lack an axis of size 1
-        half = _half(memory, node, left, right)
-        if half is not None:
-            return gram_triangle(memory, left, output, half, scales)
+        return _added_product(memory, node)
+    left, right, output = map(memory.view, (*node.inputs, node.outputs[0]))
     routine = memory.program.routines[node]
     small = None
     if isinstance(routine, StructuredRoutine):
@@ -66,17 +52,39 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
             by_columns = replace(output, strides=(1, output.shape[0]))
             memory.define(node.outputs[0], by_columns)
             left, right, output = transposed(right), transposed(left), transposed(by_columns)
-        return _one_product(memory, left, right, output, scales)
+        return _one_product(memory, left, right, output)
     if right.size == int(np.prod(right.shape[-2:])) and left.is_contiguous and right.size:
         # One matrix for all: their rows are those of one matrix.
         rows = left.reshaped((left.size // left.shape[-1], left.shape[-1]))
         flat = output.reshaped((rows.shape[0], right.shape[-1]))
-        return _one_product(memory, rows, element(right, 2), flat, scales)
+        return _one_product(memory, rows, element(right, 2), flat)
 
     def one(left: NativeView, right: NativeView, output: NativeView) -> list[Step]:
         return _one_product(memory, left, right, output, package="numpy")
 
     return matrices(memory, node, one)
+
+
+def _added_product(memory: NativeMemory, node: Apply) -> list[Step]:
+    """A product that is added to what stands in the memory of its result."""
+    held, alpha, *operands, beta = node.inputs
+    if not isinstance(alpha, Constant) or not isinstance(beta, Constant):
+        raise NoNativeFormError
+    scales = float(alpha.data), float(beta.data)
+    if 0.0 in scales:  # BLAS takes them for nothing, where they meet what is not finite
+        raise NoNativeFormError
+    memory.define(node.outputs[0], memory.view(held))
+    left, right, output = map(memory.view, (*operands, node.outputs[0]))
+    is_turned = len(output.shape) == 2 and not output.is_contiguous
+    if is_turned:  # it may be the view of a transposed matrix
+        left, right, output = transposed(right), transposed(left), transposed(output)
+    if not output.is_contiguous:
+        raise NoNativeFormError
+    output = output.reshaped((left.shape[0], right.shape[1]))  # it may lack an axis of size 1
+    half = None if is_turned else _half(memory, node, left, right)
+    if half is not None:
+        return gram_triangle(memory, left, output, half, scales)
+    return _one_product(memory, left, right, output, scales)
 
 
 def _half(memory: NativeMemory, node: Apply, left: NativeView, right: NativeView) -> Triangle | None:

@@ -27,7 +27,21 @@ K = esat.vector("k", dtype="int32")
 C = esat.vector("c", dtype="complex128")
 F = esat.matrix("f", dtype="float32")
 B = esat.scalar("b", dtype="bool")
-SHAPES = {X: (5,), Y: (5,), M: (4, 5), N: (4, 5), T: (3, 4, 5), S: (), K: (6,), C: (4,), F: (4, 5), B: ()}
+P, Q = esat.tensor("p", shape=(4, 4)), esat.tensor("q", shape=(4, 4))
+SHAPES = {
+    P: (4, 4),
+    Q: (4, 4),
+    X: (5,),
+    Y: (5,),
+    M: (4, 5),
+    N: (4, 5),
+    T: (3, 4, 5),
+    S: (),
+    K: (6,),
+    C: (4,),
+    F: (4, 5),
+    B: (),
+}
 
 PROGRAMS = {
     "an input": ([X], [X]),
@@ -104,6 +118,11 @@ PROGRAMS = {
             esat.searchsorted(esat.sort(K), K, side="right"),
         ],
     ),
+    "a product added to a transpose": (
+        [M, N],
+        [esat.concatenate([M, N]).T + 2.0 * (M.T @ esat.concatenate([M @ M.T, N @ N.T], axis=1))],
+    ),
+    "small products with a scale": ([P, Q, S], [S * (P @ Q) + Q @ P, S * (P.T @ P) - (Q @ Q).T]),
     "filled": ([S, M], [esat.full((2, 3), S), esat.broadcast_to(M[0], (3, 5))]),
 }
 

@@ -114,6 +114,8 @@ def accumulating_routine(op: AccumulateProduct, letter: str, threads: int | None
 
     def accumulate(alpha: Array, left: Array, right: Array, beta: Array, output: Array) -> None:
         scale, kept = float(alpha), float(beta)
+        if output.ndim == 2 and not output.flags.c_contiguous:
+            left, right, output = right.T, left.T, output.T  # it may be the view of a transposed matrix
         # BLAS leaves out products with 0, also those with what is not finite.
         if scale == 0.0 or kept == 0.0 or not output.flags.c_contiguous:
             op.perform([output, alpha, left, right, beta])
