@@ -48,7 +48,7 @@ from esat.ops.contraction import MatMul
 from esat.ops.control import Assert, IfElse
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.normalization import Normalization
-from esat.ops.reduction import Reduction
+from esat.ops.reduction import LOGSUMEXP, Reduction
 from esat.ops.shape import ShapeI
 from esat.ops.sparse.record import SparseOp
 from esat.ops.structure import NUMBERS
@@ -259,12 +259,14 @@ class _Encoder:
         kept = Variable(Reduction(op.reducer, op.axes, keepdims=True).infer_types([source])[0])
         self.shape[kept] = tuple(1 if axis in op.axes else size for axis, size in enumerate(shape))
         axes = [axis for axis in op.axes if source.tensor_type.shape[axis] != 1]
-        if op.typing == "reduce" and not axes:
+        # The logarithm of an exponential is the principal one of complex numbers.
+        changes_one = op.reducer is LOGSUMEXP and source.tensor_type.kind == "c"
+        if op.typing == "reduce" and not axes and not changes_one:
             self.number[kept] = operand
-        elif self.builder.types[operand].broadcast == SCALAR:
+        elif op.typing != "reduce" and self.builder.types[operand].broadcast == SCALAR:
             self._add(kept, "K", (), (0.0, dtype_number(dtype)), value=0.0)
         else:
-            mask = mask_of(axes if op.typing == "reduce" else op.axes)
+            mask = mask_of(axes if op.typing == "reduce" and axes else op.axes)
             self._add(kept, op.constructor, [operand], (mask,))
         if op.keepdims:
             self.number[output], self.shape[output] = self.number[kept], self.shape[kept]

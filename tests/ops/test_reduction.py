@@ -1,7 +1,9 @@
+import math
+
 import numpy as np
 import pytest
-import scipy.special
 from oracle import agree, value
+from scipy import special
 
 import esat
 from esat.errors import AxisError, ShapeError
@@ -108,11 +110,11 @@ def test_logsumexp_without_overflow():
     for axis, keepdims in ((1, False), (0, True), (None, False)):
         agree(
             lambda x, a=axis, k=keepdims: esat.logsumexp(x, a, keepdims=k),
-            lambda x, a=axis, k=keepdims: scipy.special.logsumexp(x, a, keepdims=k),
+            lambda x, a=axis, k=keepdims: special.logsumexp(x, a, keepdims=k),
             array,
         )
     for dtype in ("bool", "int8", "uint16", "float16", "float32", "complex64"):
-        agree(esat.logsumexp, scipy.special.logsumexp, np.array([0, 1, 3]).astype(dtype))
+        agree(esat.logsumexp, special.logsumexp, np.array([0, 1, 3]).astype(dtype))
     assert value(esat.logsumexp(np.zeros((0,)))) == -np.inf
     assert value(esat.logsumexp(np.zeros(3, "float32"))).dtype == np.float32
 
@@ -159,3 +161,15 @@ def test_work_counts_elements():
     assert work.flops == 200
     assert work.bytes == (200 + 20) * 8
     assert work.calls == 0
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "strict"])
+@pytest.mark.parametrize("shape", [(), (1,), (2, 1), (1, 1)])
+def test_the_logarithm_of_one_complex_exponential_is_the_principal_one(mode, shape):
+    z = esat.tensor("z", dtype="complex128", shape=shape)
+    outputs = [esat.logsumexp(z), esat.logsumexp(z + 1.0, axis=-1, keepdims=True) if shape else z * 1.0]
+    value = np.array([700.0 + 84j, 3 - 9j])[: math.prod(shape)].reshape(shape)
+    found = esat.compile(esat.Graph([z], outputs), mode)(value)
+    np.testing.assert_allclose(found[0], special.logsumexp(value), rtol=1e-13)
+    if shape:
+        np.testing.assert_allclose(found[1], special.logsumexp(value + 1, axis=-1, keepdims=True), rtol=1e-13)
