@@ -24,6 +24,8 @@ from esat.records import record
 
 _DEEPEST = 16
 """Elementwise ops, one on the other, that what a mask chooses goes through."""
+_MOST_OPS = 64
+"""Ops among which a mask is looked for."""
 _NEUTRAL = {SUM: 0, PROD: 1, ANY: False, ALL: True}
 """What the elements that are not chosen add to a reduction."""
 
@@ -166,14 +168,15 @@ def _reduced(op: Reduction, mask: _Mask, whole: Variable) -> Variable:
 
 
 def _first_read(chosen: Variable) -> Apply | None:
-    """The first read by index arrays that is found among what elements are computed from."""
-    waiting, seen = [chosen], 0
-    while waiting and seen < 1 << _DEEPEST:
-        node, seen = waiting.pop().owner, seen + 1
-        if node is None:
+    """The first read by index arrays that is found among the nearest ops that elements are computed by."""
+    waiting, seen = [chosen], set[Apply]()
+    while waiting and len(seen) < _MOST_OPS:
+        node = waiting.pop(0).owner
+        if node is None or node in seen:
             continue
         if isinstance(node.op, AdvancedSubtensor):
             return node
+        seen.add(node)
         if node.op.family is Family.ELEMENTWISE or isinstance(node.op, DimShuffle):
             waiting.extend(node.inputs)
     return None

@@ -1,5 +1,6 @@
 """Each local optimizer of the table on examples: what is left, and that values stay as they are."""
 
+import time
 from collections import Counter
 
 import numpy as np
@@ -345,3 +346,14 @@ def test_what_a_mask_does_not_choose_raises_nothing(mode):
     output = esat.set_subtensor(powers[choice], 2 ** powers[choice])
     function = esat.compile(esat.Graph([powers, choice], [output]), mode)
     assert function(np.array([3, -1]), np.array([True, False])).tolist() == [8, -1]
+
+
+def test_masks_are_looked_for_among_few_ops_each_seen_once():
+    value = x
+    for _ in range(40):
+        value = value * value + value
+    node = value.sum().owner
+    begin = time.process_time()
+    for _ in range(400):
+        assert not BY_NAME["local_reduce_by_mask"].transform(node)
+    assert time.process_time() - begin < 1.0
