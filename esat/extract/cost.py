@@ -59,7 +59,6 @@ _BLOCKED_FLOPS = 1.5
 _BLOCKED_SHARE = 0.15  # of the rate of matrix products that decompositions and the like reach
 # The size of matrices for which LAPACK reaches half of its share of that.
 _LAPACK_HALF = 120.0
-_LARGEST_SIZE = 2.0**40  # elements along an axis, more than any memory holds
 _SPARSE_CALL = 1.0e-5  # seconds that SciPy takes to look at a sparse matrix and to make one, besides
 _BATCH_SHARE = 0.03  # of a call, for each matrix of a batch after the first
 # The shorter the axes, the further a product stays below its rate; a batch of short ones at most so far.
@@ -249,9 +248,9 @@ class CostModel:
         if indexed is not None:
             # What is written is a kernel's result, what is read may be computed with.
             return indexed + (self.machine.kernel_call if isinstance(op, PartWrite) else 0.0)
-        shapes = [_whole(operand.shape) for operand in operands]
+        shapes = [tuple(int(size) for size in operand.shape) for operand in operands]
         sizes = [operand.itemsize for operand in operands] + [result.itemsize]
-        seconds = self.library_seconds(op, shapes, [_whole(result.shape)], sizes)
+        seconds = self.library_seconds(op, shapes, [tuple(int(size) for size in result.shape)], sizes)
         return _VIEW_SECONDS + masked_seconds(self.machine, op, operands) + seconds
 
     def library_seconds(
@@ -311,11 +310,6 @@ class CostModel:
             flops = step_flops(name, exponent)
             known = self._memo[key] = self._elementwise(flops, (), Value(shape, dtype))
         return known
-
-
-def _whole(shape: Shape) -> Sizes:
-    """Expected sizes as integers that ops compute with; those of reshapes of unknown arrays have no bound."""
-    return tuple(int(min(size, _LARGEST_SIZE)) for size in shape)
 
 
 def _result_rank(op: Op, operands: Sequence[Value]) -> int:

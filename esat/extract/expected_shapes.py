@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from operator import add, index, mul, sub
 from typing import Any
 
@@ -27,6 +28,8 @@ _OF_SIZES: Mapping[str, Callable[..., float]] = {
     "Maximum": max,
     "Minimum": min,
 }
+LARGEST_SIZE = 2.0**40
+"""Elements along an axis, more than any memory holds: sizes that are computed from others have no bound."""
 Expected = tuple[tuple[int, ...] | None, ...]
 """Shape of each input of a graph, by position, as far as it is known."""
 
@@ -124,15 +127,17 @@ def with_parts(terms: TermGraph, hints: Hints) -> Hints:
     """The same, and the sizes of parts of arrays between bounds that are fixed, and those that are computed
     from sizes."""
     found = dict(hints)
-    for term, type in zip(terms.terms, terms.types, strict=True):
-        for symbol, size in zip(type.shape, _computed_sizes(terms, term, found), strict=False):
+    numbers: dict[int, float | None] = {}
+    for place, (term, type) in enumerate(zip(terms.terms, terms.types, strict=True)):
+        numbers[place] = _expected_number(terms, term, found, numbers)
+        for symbol, size in zip(type.shape, _computed_sizes(terms, term, found, numbers), strict=False):
             # What the user says of inputs stands.
             if (
                 size is not None
                 and not isinstance(symbol, int)
                 and terms.terms[symbol[0]].constructor != "In"
             ):
-                found[symbol] = max(size, 1.0)
+                found[symbol] = min(max(size, 1.0), LARGEST_SIZE)
         op = _slicing(terms, term)
         source = terms.types[term.operands[0]].shape if op is not None else ()
         if op is None or len(source) != len(op.entries):
@@ -145,15 +150,17 @@ def with_parts(terms: TermGraph, hints: Hints) -> Hints:
     return found
 
 
-def _computed_sizes(terms: TermGraph, term: Term, hints: Hints) -> Sequence[float | None]:
+def _computed_sizes(
+    terms: TermGraph, term: Term, hints: Hints, numbers: Mapping[int, float | None]
+) -> Sequence[float | None]:
     """Expected sizes of an array that is made with given ones, or of others side by side; none of another."""
     kind = term.constructor.rpartition("_")[0] or term.constructor
     if kind == "Alloc":
-        return [_expected_number(terms, size, hints) for size in term.operands[1:]]
+        return [numbers[size] for size in term.operands[1:]]
     if kind == "Reshape":
         vector = terms.terms[term.operands[1]]
         made = vector.operands if vector.constructor.startswith("MakeVector") else ()
-        return [_expected_number(terms, size, hints) for size in made]
+        return [numbers[size] for size in made]
     op = terms.opaque[int(term.attributes[-1])].op if kind in ("Join", "BlockDiag") else None
     if not isinstance(op, Join | BlockDiagonal):
         return ()
@@ -170,19 +177,24 @@ def _expected_size(size: Dimension, hints: Hints) -> float:
     return float(size) if isinstance(size, int) else hints.get(size, UNKNOWN_SIZE)
 
 
-def _expected_number(terms: TermGraph, number: int, hints: Hints) -> float | None:
+def _expected_number(
+    terms: TermGraph, term: Term, hints: Hints, numbers: Mapping[int, float | None]
+) -> float | None:
     """The value of a scalar that is computed from sizes; None for what is computed from anything else."""
-    term = terms.terms[number]
     if term.constructor == "K":
-        return float(term.attributes[0])
+        number = float(term.attributes[0])
+        return number if isfinite(number) else None
     op = terms.opaque[int(term.attributes[-1])].op if term.constructor.startswith("ShapeI") else None
     if isinstance(op, ShapeI):
         return _expected_size(terms.types[term.operands[0]].shape[op.axis], hints)
     if term.constructor not in _OF_SIZES:
         return None
-    values = [_expected_number(terms, operand, hints) for operand in term.operands]
+    values = [numbers[operand] for operand in term.operands]
     known = [value for value in values if value is not None]
-    return float(_OF_SIZES[term.constructor](*known)) if len(known) == len(values) else None
+    if len(known) < len(values):
+        return None
+    number = float(_OF_SIZES[term.constructor](*known))
+    return min(max(number, -LARGEST_SIZE), LARGEST_SIZE)
 
 
 def _slicing(terms: TermGraph, term: Term) -> Subtensor | None:

@@ -119,11 +119,3 @@ def test_half_the_operations_are_taken_where_they_are_faster(
     result = Value((float(rows), float(columns)), F64)
     plain, structured = (MODEL.price(kind, (2,), [left, right], result) for kind in ("MatMul", name))
     assert (structured < plain) is pays
-
-
-def test_sizes_that_are_expected_beyond_all_memory_have_a_price() -> None:
-    """As those of reshapes of several unknown axes may be; ops compute with integers of the machine."""
-    huge = Value((2.0**70, 3.0), DTYPE_NUMBER["float64"])
-    vector = esat.matrix("x")
-    op = esat.sort(vector, axis=0).owner.op
-    assert 0.0 < MODEL._instance(op, [huge], huge) < float("inf")

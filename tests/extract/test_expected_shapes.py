@@ -8,7 +8,7 @@ import pytest
 import esat
 from esat.egraph.encode import encode
 from esat.errors import GraphError, ShapeError
-from esat.extract.expected_shapes import hints_of
+from esat.extract.expected_shapes import LARGEST_SIZE, hints_of, with_parts
 
 
 def product_shapes(executable: Any) -> list[tuple[str, ...]]:
@@ -80,3 +80,19 @@ def test_shapes_of_others_and_shapes_at_odds_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"axis 0 of y .* size 4.* as an axis of x.* size 3"):
         esat.compile(graph, shapes={x: (3,), y: (4,)})
     esat.compile(graph, shapes={x: (0,), y: (0,)})
+
+
+def test_sizes_computed_from_sizes_are_bounded_and_looked_at_once() -> None:
+    """A reshape of several unknown axes may be expected to have more elements than an int64 counts."""
+    x = esat.vector("x")
+    size = x.shape[0]
+    for _ in range(60):
+        size = size * size + size
+    graph = esat.Graph([x], [esat.sort(esat.full((size,), x[0]))])
+    terms = encode(graph.function_graph())
+    found = with_parts(terms, {})
+    assert found
+    assert max(found.values()) == LARGEST_SIZE
+    program = esat.compile(graph)  # NumPy's integers wrap around: no vector is as long as was expected
+    with pytest.raises(esat.EsatError):
+        program(np.array([2.0, 1.0]))
