@@ -5,6 +5,7 @@ They are those that rules cannot say: what depends on run-time values of ops, on
 
 from __future__ import annotations
 
+from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.graph import Apply, Family, Variable
 from esat.graph.folding import fold
@@ -61,6 +62,16 @@ def traced_size(variable: Variable, axis: int) -> Variable:
             break
         size = before
     return size
+
+
+def are_same_size(left: Variable, right: Variable) -> bool:
+    """Whether two sizes are known to be equal: numbers, or that of one axis of one array."""
+    if same(left, right):
+        return True
+    one, other = left.owner, right.owner
+    if one is None or other is None or not isinstance(one.op, ShapeI):
+        return False
+    return one.op == other.op and one.inputs[0] is other.inputs[0]
 
 
 def _size_before(node: Apply, axis: int) -> Variable | None:

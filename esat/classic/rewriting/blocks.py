@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
-from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting
+from esat.classic.rewriting.parts import fitting, is_oblong, is_square
 from esat.classic.rewriting.writes import is_zero
-from esat.classic.simplify import traced_size
+from esat.classic.simplify import are_same_size, traced_size
 from esat.graph import Apply, Op, Variable
 from esat.graph.registry import op_named
 from esat.ops.contraction import MATMUL, MatMul
@@ -21,7 +20,7 @@ from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.functions import BLOCK_DIAGONAL, BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.solve import Solve
-from esat.ops.shape import ShapeI, size_of
+from esat.ops.shape import size_of
 
 
 @local_optimizer([BlockDiagonal])
@@ -56,7 +55,7 @@ def local_solve_block_diag(node: Apply) -> Transformed:
     Where blocks are not square, the matrix is singular.
     """
     blocks = _blocks(node.inputs[0])
-    if not blocks or any(map(_is_oblong, blocks)):
+    if not blocks or any(map(is_oblong, blocks)):
         return False
     if not isinstance(node.op, Solve):
         return fitting(node, _apply(BLOCK_DIAGONAL, *(_apply(node.op, block) for block in blocks)))
@@ -73,7 +72,7 @@ def local_linalg_of_block_diag(node: Apply) -> Transformed:
     Blocks must be square by type: others can make up a square matrix, too.
     """
     blocks = _blocks(node.inputs[0])
-    if not blocks or not all(_is_square(block) for block in blocks):
+    if not blocks or not all(is_square(block) for block in blocks):
         return False
     if node.op == Diagonal(0):
         return fitting(node, join([_apply(node.op, block) for block in blocks]))
@@ -98,40 +97,21 @@ def _joined_blocks(node: Apply) -> Sequence[Variable]:
     if len(rows) < 2 or any(len(row) != len(rows) for row in rows):
         return ()
     blocks = [row[place] for place, row in enumerate(rows)]
-    others = (
-        (part, block)
-        for number, row in enumerate(rows)
-        for place, (part, block) in enumerate(zip(row, blocks, strict=True))
-        if place != number
+    return (
+        blocks
+        if all(
+            is_zero(part) and are_same_size(traced_size(part, 1), traced_size(block, 1))
+            for number, row in enumerate(rows)
+            for place, (part, block) in enumerate(zip(row, blocks, strict=True))
+            if place != number
+        )
+        else ()
     )
-    return blocks if all(is_zero(part) and _same_size(part, block, 1) for part, block in others) else ()
 
 
 def _parts_of_row(matrix: Variable) -> Sequence[Variable]:
     node = matrix.owner
     return node.inputs if node is not None and node.op == Join(1) else (matrix,)
-
-
-def _same_size(one: Variable, other: Variable, axis: int) -> bool:
-    """Whether two matrices are known to be of one size along an axis."""
-    left, right = traced_size(one, axis), traced_size(other, axis)
-    if same(left, right):
-        return True
-    sources = [size.owner for size in (left, right)]
-    if not all(source is not None and isinstance(source.op, ShapeI) for source in sources):
-        return False
-    (of_left, of_right) = (source for source in sources if source is not None)
-    return of_left.op == of_right.op and of_left.inputs[0] is of_right.inputs[0]
-
-
-def _is_square(block: Variable) -> bool:
-    rows, columns = block.tensor_type.shape
-    return rows is not None and rows == columns
-
-
-def _is_oblong(block: Variable) -> bool:
-    """Whether a block is known not to be square."""
-    return None not in block.tensor_type.shape and not _is_square(block)
 
 
 def _parts(matrix: Variable, sizes: Sequence[Variable], axis: int) -> Iterator[Variable]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
 from esat.classic.rewriting.writes import is_zero
-from esat.classic.simplify import traced_size
+from esat.classic.simplify import are_same_size, traced_size
 from esat.egraph.uniform import value_of
 from esat.graph import Apply, Constant, Variable
 from esat.graph.registry import op_named
@@ -130,11 +129,4 @@ def _is_every_row(rows: Variable, array: Variable) -> bool:
     known = stop.owner
     if known is not None and isinstance(known.op, ShapeI):
         stop = traced_size(known.inputs[0], known.op.axis)
-    return same(stop, size) or _same_size(stop, size)
-
-
-def _same_size(left: Variable, right: Variable) -> bool:
-    one, other = left.owner, right.owner
-    if one is None or other is None or not isinstance(one.op, ShapeI):
-        return False
-    return one.op == other.op and one.inputs[0] is other.inputs[0]
+    return are_same_size(stop, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting
+from esat.classic.rewriting.parts import fitting, is_oblong, is_square
 from esat.graph import Apply, Constant, Variable
 from esat.graph.registry import op_named
 from esat.ops.cast import cast
@@ -47,7 +47,7 @@ def local_solve_kron(node: Apply) -> Transformed:
     Where factors are not square, the product is singular.
     """
     factors = _factors(node.inputs[0])
-    if factors is None or any(map(_is_oblong, factors)):
+    if factors is None or any(map(is_oblong, factors)):
         return False
     first, second = factors
     if isinstance(node.op, Solve):
@@ -68,7 +68,7 @@ def local_linalg_of_kron(node: Apply) -> Transformed:
     Factors must be square by type: others can make up a square matrix, too.
     """
     factors = _factors(node.inputs[0])
-    if factors is None or not all(map(_is_square, factors)):
+    if factors is None or not all(map(is_square, factors)):
         return False
     first, second = factors
     if isinstance(node.op, Diagonal):
@@ -93,16 +93,6 @@ def _kron(first: Variable, second: Variable) -> Variable:
     spread = [dimshuffle(factor, order) for factor, order in zip((first, second), _SPREAD, strict=True)]
     sizes = [op_named("mul")(size_of(first, axis), size_of(second, axis)) for axis in (0, 1)]
     return reshape(op_named("mul")(*spread), sizes)
-
-
-def _is_square(matrix: Variable) -> bool:
-    rows, columns = matrix.tensor_type.shape
-    return rows is not None and rows == columns
-
-
-def _is_oblong(matrix: Variable) -> bool:
-    """Whether a matrix is known not to be square."""
-    return None not in matrix.tensor_type.shape and not _is_square(matrix)
 
 
 def _fit(left: Variable, right: Variable) -> bool:

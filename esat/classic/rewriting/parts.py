@@ -114,3 +114,14 @@ def fitting(node: Apply, replacement: Variable | None) -> Transformed:
     wanted, given = node.outputs[0].tensor_type, replacement.tensor_type
     same = (wanted.dtype, wanted.broadcastable) == (given.dtype, given.broadcastable)
     return [replacement] if same else False
+
+
+def is_square(matrix: Variable) -> bool:
+    """Whether a matrix is square by its type."""
+    rows, columns = matrix.tensor_type.shape
+    return rows is not None and rows == columns
+
+
+def is_oblong(matrix: Variable) -> bool:
+    """Whether a matrix is known not to be square."""
+    return None not in matrix.tensor_type.shape and not is_square(matrix)
