@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from llvmlite import ir
+from llvmlite.ir.instructions import AllocaInstr
 from llvmlite.ir.values import MDValue
 from numba.core.controlflow import CFGraph
 
@@ -22,11 +23,19 @@ ONE_BY_ONE: Hints = {"vectorize.width": 1, "interleave.count": 1, "unroll.disabl
 
 @record(frozen=True, slots=True)
 class LlvmLoop:
-    """A loop of a function of LLVM: its last block, which jumps back, and what all its blocks do."""
+    """A loop of a function of LLVM: its last block, which jumps back, and what all its blocks do.
+
+    Attributes
+    ----------
+    is_regular
+        Whether it ends in one place, and each of its iterations sets the same variables. LLVM vectorises
+        no other one; told to, it complains on the process's standard error.
+    """
 
     latch: Any
     instructions: tuple[Any, ...]
     is_innermost: bool
+    is_regular: bool
 
 
 def loops_of(function: Any) -> list[LlvmLoop]:
@@ -49,8 +58,18 @@ def loops_of(function: Any) -> list[LlvmLoop]:
         if len(latches) == 1:
             instructions = tuple(one for name in loop.body for one in blocks[name].instructions)
             is_innermost = not flow.loops().keys() & (set(loop.body) - {header})
-            found.append(LlvmLoop(blocks[latches[0]], instructions, is_innermost))
+            always = flow.dominators()[latches[0]]
+            exits = [name for name in loop.body if any(n not in loop.body for n, _ in flow.successors(name))]
+            is_regular = len(exits) == 1 and not any(_sets(blocks[name]) for name in loop.body - always)
+            found.append(LlvmLoop(blocks[latches[0]], instructions, is_innermost, is_regular))
     return found
+
+
+def _sets(block: Any) -> bool:
+    """Whether a block sets a variable."""
+    return any(
+        one.opname == "store" and isinstance(one.operands[1], AllocaInstr) for one in block.instructions
+    )
 
 
 def loop_identity(module: Any, hints: Hints) -> Any:

@@ -80,7 +80,8 @@ def interleave(module: Any, target: Target) -> None:
     for function in module.functions:
         for loop in loops_of(function):
             formulas = formulas_called(loop.instructions)
-            hints: Hints = hints_for(loop.instructions, target) if loop.is_innermost else {}
+            may_vectorise = loop.is_innermost and loop.is_regular
+            hints: Hints = hints_for(loop.instructions, target) if may_vectorise else {}
             if loop.is_innermost and len(formulas) > _FEW_FUNCTIONS:
                 mark_as_one_of_many(module, formulas)
             if not loop.is_innermost and formulas:

@@ -9,16 +9,18 @@ import pytest
 from codegen.kernel_cases import group_of, op, variable
 from codegen.targets import host_with
 
-from esat.codegen import cache, lower
+from esat.codegen import cache, find_narrow, lower
 from esat.codegen.cache.compiled_kernel import CompiledKernel
 from esat.codegen.compile import signature_of
 from esat.codegen.ground.target import Target
+from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.llvm import interleaving
 from esat.codegen.llvm.interleaving import whole_lanes
-from esat.codegen.printing.printer import ENTRY, print_source
+from esat.codegen.printing.print_narrow import print_narrow
+from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_source
 from esat.codegen.vector_math import linking, passes
 from esat.graph import Variable
-from esat.ops.reduction import MAX, SUM, reduce
+from esat.ops.reduction import ARGMAX, ARGMIN, MAX, SUM, reduce
 
 X, Y, SINGLE, WHOLE = (variable(dtype, None, None) for dtype in ("float64", "float64", "float32", "int64"))
 PACKED = re.compile(r"\bvf?n?m(?:ul|add|sub)\d*p[sd]\b")
@@ -30,10 +32,12 @@ LEFT_TO_LLVM = LONG.tuned(interleave_count=0)
 def compiled(output: Variable, inputs: list[Variable], target: Target = SHORT) -> CompiledKernel:
     """A kernel that is compiled now."""
     kernel = lower(group_of([output], inputs))
-    printed, signature = print_source(kernel, target, "C", comments=False), signature_of(kernel, "C")
-    options = cache.CompileOptions(target, noalias=(ENTRY,))
-    fresh = cache.KernelCache(None)
-    return fresh.load_or_compile(printed.text, ENTRY, signature, printed.environment, options)
+    return compiled_source(print_source(kernel, target, "C", comments=False), kernel, target)
+
+
+def compiled_source(printed: PrintedKernel, kernel: Kernel, target: Target) -> CompiledKernel:
+    options, fresh = cache.CompileOptions(target, noalias=(ENTRY,)), cache.KernelCache(None)
+    return fresh.load_or_compile(printed.text, ENTRY, signature_of(kernel, "C"), printed.environment, options)
 
 
 @pytest.fixture(params=[SHORT, LONG], ids=["32 bytes", "64 bytes"])
@@ -94,6 +98,28 @@ def test_loops_that_compute_much_take_several_vectors_in_turns(
 ) -> None:
     told = hints(monkeypatch, lambda: compiled(output, [X, Y, SINGLE, WHOLE]))
     assert sorted(told, key=str) == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        reduce(ARGMAX, op("exp", X), 1),
+        reduce(ARGMIN, op("exp", SINGLE), None),
+        reduce(ARGMAX, op("sin", reduce(SUM, X, 1)), 0),
+        reduce(ARGMAX, chain(120), 1),
+        reduce(SUM, op("mul", op("exp", X), op("floor_div", WHOLE, WHOLE)), 1),
+    ],
+)
+def test_llvm_is_told_of_no_loop_what_it_cannot_do(
+    capfd: pytest.CaptureFixture[str], output: Variable
+) -> None:
+    """It would say so on the process's standard error."""
+    inputs = [X, Y, SINGLE, WHOLE]
+    compiled(output, inputs, LONG)
+    narrow = find_narrow(lower(group_of([output], inputs)))
+    if narrow is not None:
+        compiled_source(print_narrow(narrow, 3, LONG, comments=False), narrow.kernel, LONG)
+    assert capfd.readouterr().err == ""
 
 
 def test_longer_vectors_are_left_to_llvm_but_in_the_longest_formulas(monkeypatch: pytest.MonkeyPatch) -> None:
