@@ -29,15 +29,23 @@ SHORT, LONG = host_with(32), host_with(64, arithmetic_interleave_count=0)
 LEFT_TO_LLVM = LONG.tuned(interleave_count=0)
 
 
-def compiled(output: Variable, inputs: list[Variable], target: Target = SHORT) -> CompiledKernel:
-    """A kernel that is compiled now."""
+KERNELS = cache.KernelCache(None)
+
+
+def compiled(
+    output: Variable, inputs: list[Variable], target: Target = SHORT, kernels: cache.KernelCache | None = None
+) -> CompiledKernel:
+    """A kernel that is compiled now, unless it is among others already."""
     kernel = lower(group_of([output], inputs))
-    return compiled_source(print_source(kernel, target, "C", comments=False), kernel, target)
+    return compiled_source(print_source(kernel, target, "C", comments=False), kernel, target, kernels)
 
 
-def compiled_source(printed: PrintedKernel, kernel: Kernel, target: Target) -> CompiledKernel:
-    options, fresh = cache.CompileOptions(target, noalias=(ENTRY,)), cache.KernelCache(None)
-    return fresh.load_or_compile(printed.text, ENTRY, signature_of(kernel, "C"), printed.environment, options)
+def compiled_source(
+    printed: PrintedKernel, kernel: Kernel, target: Target, kernels: cache.KernelCache | None = None
+) -> CompiledKernel:
+    options, signature = cache.CompileOptions(target, noalias=(ENTRY,)), signature_of(kernel, "C")
+    chosen = kernels or cache.KernelCache(None)
+    return chosen.load_or_compile(printed.text, ENTRY, signature, printed.environment, options)
 
 
 @pytest.fixture(params=[SHORT, LONG], ids=["32 bytes", "64 bytes"])
@@ -188,21 +196,23 @@ def test_rows_of_any_length(target: Target, dtype: str, length: int) -> None:
     exact = np.exp(values.astype("float64") - shifts)
     tolerance = {"rtol": 1e-6 if dtype == "float32" else 1e-14}
     powers, sums = np.full((5, length), 7, dtype), np.empty(3, dtype)
-    compiled(op("exp", op("sub", rows, column)), [rows, column], target)(powers[1:4], values, shifts)
+    compiled(op("exp", op("sub", rows, column)), [rows, column], target, KERNELS)(powers[1:4], values, shifts)
     np.testing.assert_allclose(powers[1:4], exact, **tolerance)
     assert np.all(powers[[0, 4]] == 7)  # the rows around
-    compiled(reduce(SUM, op("exp", op("sub", rows, column)), 1), [rows, column], target)(sums, values, shifts)
+    compiled(reduce(SUM, op("exp", op("sub", rows, column)), 1), [rows, column], target, KERNELS)(
+        sums, values, shifts
+    )
     np.testing.assert_allclose(sums, exact.sum(1), **tolerance)
     largest = np.empty(3, dtype)
     values[1:2, -1:] = np.nan
-    compiled(reduce(MAX, op("exp", rows), 1), [rows], target)(largest, values)
+    compiled(reduce(MAX, op("exp", rows), 1), [rows], target, KERNELS)(largest, values)
     np.testing.assert_allclose(largest, np.exp(values).max(1, initial=-np.inf), **tolerance)
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 15, 16, 17, 100])
 def test_values_do_not_depend_on_their_place(target: Target, size: int) -> None:
     alone = variable("float64", None)
-    kernel = compiled(op("mul", op("exp", alone), op("tanh", alone)), [alone], target)
+    kernel = compiled(op("mul", op("exp", alone), op("tanh", alone)), [alone], target, KERNELS)
     values = np.linspace(-3.0, 3.0, size)
     together, one_by_one = np.empty(size), np.empty(size)
     kernel(together, values)

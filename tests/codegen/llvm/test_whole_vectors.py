@@ -20,6 +20,7 @@ from esat.codegen.printing.printer import ENTRY, print_source
 from esat.graph import Variable
 from esat.ops.reduction import SUM, reduce
 
+KERNELS = cache.KernelCache(None)
 SIZES = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100]
 BEYOND = 70
 SCALAR_MULTIPLICATION = re.compile(r"\bvf?n?m(?:ul|add|sub)\d*s[sd]\b")
@@ -27,13 +28,12 @@ Compile = Callable[[Kernel], CompiledKernel]
 
 
 def compiled_for(target: Target) -> Compile:
-    """What compiles kernels now."""
+    """What compiles kernels here, each once."""
 
     def compiled(kernel: Kernel) -> CompiledKernel:
         printed, signature = print_source(kernel, target, "C", comments=False), signature_of(kernel, "C")
         options = cache.CompileOptions(target, noalias=(ENTRY,))
-        fresh = cache.KernelCache(None)
-        return fresh.load_or_compile(printed.text, ENTRY, signature, printed.environment, options)
+        return KERNELS.load_or_compile(printed.text, ENTRY, signature, printed.environment, options)
 
     return compiled
 
