@@ -20,14 +20,17 @@ from esat.egraph.schedule import Budgets, Schedule
 TOLERANCE = {"float32": 1e-3, "float64": 1e-7, "complex128": 1e-7}
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int8", "uint8", "int64", "complex128"])
+DTYPES = ["float64", "float32", "int32", "int8", "uint8", "int64", "complex128"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_every_node_has_the_value_of_its_class(dtype):
-    compared = 0
-    for seed in range(12):
+    compared, first = 0, 6 * DTYPES.index(dtype)
+    for seed in range(first, first + 6):
         build, graph = random_polynomial(seed, dtype)
         engine, _ = saturated(graph, budgets=Budgets(nodes=3000, rounds=4))
         compared += check_egraph(engine, build.arrays, TOLERANCE.get(dtype, 0.0))
-    assert compared > 500
+    assert compared > 250
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int32"])

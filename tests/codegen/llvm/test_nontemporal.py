@@ -125,9 +125,15 @@ def target(request: pytest.FixtureRequest) -> Target:
     return ROWS[request.param]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+SINGLE = ("layer norm", "and results of rows", "flags of rows")
+"""Programs that are compiled for floats of half the size too, those whose results have several among them."""
+
+
 @pytest.mark.parametrize("reading", ROWS)
-@pytest.mark.parametrize("name", programs_of_rows("float64"))
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, "float64") for name in programs_of_rows("float64")] + [(name, "float32") for name in SINGLE],
+)
 def test_rows_in_groups_are_the_bits_of_others(name: str, reading: str, dtype: str) -> None:
     target = ROWS[reading]
     outputs, inputs = programs_of_rows(dtype)[name]
