@@ -177,12 +177,12 @@ def test_several_threads_compile_at_once():
 
 
 def test_memory_stays_flat():
-    for _ in range(50):
+    for _ in range(20):
         compiled()
     before = resident_bytes()
-    for _ in range(120):
+    for _ in range(40):
         compiled()
-    assert resident_bytes() < 1.3 * before
+    assert resident_bytes() - before < 40e6  # two tenths of a megabyte each; an e-graph that stays takes ten
 
 
 SELF_FEEDING = {
