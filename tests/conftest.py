@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import ExitStack, nullcontext
 
 # Without bytecode on disk, each of the hundreds of processes that tests start, and each of pytest's workers,
 # compiles all modules itself, and rewrites all assertions.
@@ -12,6 +13,7 @@ sys.dont_write_bytecode = False
 import pytest  # noqa: E402
 from comparisons_guard import guard_comparisons  # noqa: E402
 
+from esat.codegen.ground.blas_library import one_thread  # noqa: E402
 from esat.collection import without_collecting  # noqa: E402
 
 # What a test says of saturation must hold of this process, not of the one that filled the user's cache.
@@ -22,9 +24,18 @@ guard_comparisons()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Find all tests: twenty thousand objects and more, none of them garbage."""
+    """Find all tests, which makes a million objects that stay."""
     with without_collecting():
         return (yield)
+
+
+@pytest.fixture(scope="module")
+def libraries_without_threads():
+    """Small matrices by the thousand, for which libraries would wake threads that wait for each other."""
+    with ExitStack() as stack:
+        for package in ("numpy", "scipy"):
+            stack.enter_context(one_thread(package) or nullcontext())
+        yield
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
 """Every rule that comes with esat has a name, is sound on samples, fires, and has its topic's cases hold."""
 
-from contextlib import ExitStack, nullcontext
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from esat.codegen.ground.blas_library import one_thread
 from esat.graph.sparse_type import SparseType
 from esat.rules import PACKAGE_RULES
 from esat.soundness import check
@@ -15,6 +12,7 @@ from esat.soundness.oracle import check_egraph
 from tests.rules.cases import HERE, all_cases, read_cases
 from tests.soundness.saturation import DATABASE, all_rules, saturated
 
+pytestmark = pytest.mark.usefixtures("libraries_without_threads")
 RULES = DATABASE.list()
 CASES = all_cases()
 FILES = sorted(path.name for path in PACKAGE_RULES.glob("*.egg"))
@@ -28,16 +26,6 @@ def test_every_rule_has_a_name_and_tags():
         assert rule.tags, f"{rule.position}: a rule without tags"
 
 
-@pytest.fixture(scope="module")
-def libraries_without_threads():
-    """Small matrices by the thousand, for which libraries would wake threads that wait for each other."""
-    with ExitStack() as stack:
-        for package in ("numpy", "scipy"):
-            stack.enter_context(one_thread(package) or nullcontext())
-        yield
-
-
-@pytest.mark.usefixtures("libraries_without_threads")
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_every_rule_is_sound(rule):
     report = check([rule])

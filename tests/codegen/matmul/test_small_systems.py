@@ -13,6 +13,8 @@ from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, PseudoInverse, SignLogDeterminant
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 
+pytestmark = pytest.mark.usefixtures("libraries_without_threads")
+
 EPSILON = np.finfo(np.float64).eps
 ORDERS = (1, 2, 3, 4, 5, 6, 7, 9, 17)  # the last ones as loops over a batch
 KINDS = ("random", "ill-conditioned", "graded", "nearly singular", "tied")

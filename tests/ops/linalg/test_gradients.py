@@ -7,6 +7,8 @@ import esat
 from esat import linalg
 from esat.errors import GradientError, LinearAlgebraError
 
+pytestmark = pytest.mark.usefixtures("libraries_without_threads")
+
 RNG = np.random.default_rng(41)
 
 

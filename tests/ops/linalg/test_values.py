@@ -11,6 +11,8 @@ from esat.errors import LinearAlgebraError, ShapeError
 from esat.ops.linalg.inverse import TriangularInverse
 from esat.ops.linalg.solve import SOLVE, SemidefiniteSolve
 
+pytestmark = pytest.mark.usefixtures("libraries_without_threads")
+
 RNG = np.random.default_rng(17)
 DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "bool")
 
