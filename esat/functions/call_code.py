@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import InputError
+from esat.graph.callers import GENERATED
 from esat.runtime import Executable
 from esat.runtime.executable import located_error
 
@@ -28,7 +29,7 @@ def make(ndarray, InputError, slow, defaults, failed):
     {dtypes} = {nones}
     programs = {{}}
 
-    def call(self{parameters}):
+    def __call__(self{parameters}):
         if {are_arrays}:
             if {same_dtypes}:
                 try:
@@ -58,7 +59,7 @@ def make(ndarray, InputError, slow, defaults, failed):
         programs.clear()
         first, {dtypes} = None, {nones}
 
-    return call, use, clear
+    return __call__, use, clear
 """
 
 
@@ -105,7 +106,7 @@ def entry_for(
         keywords=", ".join(f"{one.name!r}: {one.name}" for one in known if one.kind not in _NAMED),
     )
     namespace: dict[str, Any] = {}
-    exec(compile(text, f"<call of {name}>", "exec"), namespace)
+    exec(compile(text, f"{GENERATED}call of {name}>", "exec"), namespace)
     defaults = [one.default for one in known]
     made: tuple[Callable[..., Any], Use, Callable[[], None]] = namespace["make"](
         np.ndarray, InputError, slow, defaults, _failed
@@ -115,7 +116,7 @@ def entry_for(
 
 _TAKEN = frozenset(
     {"self", "ndarray", "InputError", "slow", "defaults", "failed", "first", "programs", "found", "error",
-     "program", "make", "use", "clear", "call", "type", "Exception"}
+     "program", "make", "use", "clear", "__call__", "type", "Exception"}
 )  # fmt: skip
 
 

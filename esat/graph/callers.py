@@ -11,9 +11,14 @@ from esat.graph.scoped import Block, Scoped
 PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
+GENERATED = "<esat "
+"""How names of files begin that stand for text that the package wrote."""
+_OWN = (PACKAGE, GENERATED)
+
+
 def is_own(file: str) -> bool:
-    """Whether a file of code is one of the package's."""
-    return file.startswith(PACKAGE)
+    """Whether a file of code is one of the package's, or text that it wrote."""
+    return file.startswith(_OWN)
 
 
 def user_line() -> UserLine | None:
@@ -21,7 +26,7 @@ def user_line() -> UserLine | None:
     frame, called = sys._getframe(1), ""
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(PACKAGE):
+        if not code.co_filename.startswith(_OWN):
             line = code.co_filename, frame.f_lineno
             return line if called.startswith(("_", "<")) else CallLine(line, called)
         called = code.co_name
@@ -50,11 +55,13 @@ def caller() -> str:
     Empty where no function of esat was called.
     """
     frame, called = sys._getframe(1), None
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
         called, frame = frame, frame.f_back  # type: ignore[assignment]
     if called is None or called.f_code.co_name == "<module>":
         return ""
     name = called.f_code.co_name
     if name == "__call__":
-        name = getattr(called.f_locals.get("self"), "name", name)
+        name = getattr(called.f_locals.get("self"), "name", "")
+    if not name:
+        return ""
     return f"{name.strip('_')}: "

@@ -18,6 +18,7 @@ import numpy as np
 
 from esat.errors import UserLine
 from esat.graph import Variable
+from esat.graph.callers import GENERATED
 from esat.phases.group import Group
 from esat.profile import StepProfile
 from esat.records import record
@@ -113,7 +114,7 @@ def _compile(source: str, namespace: dict[str, Any], first_lines: tuple[tuple[in
     """Run the source in a module of its own, whose lines tracebacks can show."""
     import linecache
 
-    filename = f"<esat driver {next(_numbers)}>"
+    filename = f"{GENERATED}driver {next(_numbers)}>"
     module = ModuleType(f"esat_driver_{id(namespace):x}")
     module.__dict__.update(namespace)
     exec(compile(source, filename, "exec"), module.__dict__)

@@ -7,8 +7,8 @@ is no number. Calls of equal structure run the same program.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
+import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -103,11 +103,14 @@ def _object(value: Any, leaves: list[Any], where: Place, depth: int) -> Structur
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         reason = "its draws would be the same in every call; draw from an esat.random.RandomStream"
         raise InputError(f"{shown(where)}: a {type(value).__name__} is not taken: {reason}")
-    attributes = _attributes(value)
+    if isinstance(value, slice):
+        attributes: dict[str, Any] | None = {"start": value.start, "stop": value.stop, "step": value.step}
+    else:
+        attributes = _attributes(value)
     if attributes is None:
         try:
             hash(value)
-        except TypeError:
+        except (TypeError, ValueError):
             reason = "is neither an array nor can it be hashed"
             raise InputError(f"{shown(where)}: a {type(value).__name__} {reason}") from None
         return ("static", type(value), value)
@@ -117,14 +120,31 @@ def _object(value: Any, leaves: list[Any], where: Place, depth: int) -> Structur
 
 
 def _attributes(value: Any) -> dict[str, Any] | None:
-    """The attributes of an object of a class written in Python; None for others."""
+    """The attributes of an object that has nothing else; None for others."""
     kind = type(value)
-    if kind.__module__ in ("builtins", "functools") or (callable(value) and not hasattr(value, "__dict__")):
+    if not _made_of_attributes(kind):  # type: ignore[arg-type]
         return None
-    if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    places = {
+        name: part.__get__(value)
+        for base in reversed(kind.__mro__)
+        for name, part in vars(base).items()
+        if isinstance(part, types.MemberDescriptorType) and hasattr(value, name)
+    }
     found = getattr(value, "__dict__", None)
-    return dict(found) if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return places or None
+    return {**places, **found}
+
+
+@functools.lru_cache(512)
+def _made_of_attributes(kind: type) -> bool:
+    """Whether instances have nothing but attributes: functions of NumPy's have more, and so have subclasses
+    of numbers and exceptions, which only C code can make."""
+    try:
+        object.__new__(kind)
+    except TypeError:
+        return False
+    return True
 
 
 def unflatten(structure: Structure, leaves: Iterator[Any], made: Callable[[Any], None] | None = None) -> Any:
@@ -148,9 +168,14 @@ def unflatten(structure: Structure, leaves: Iterator[Any], made: Callable[[Any],
         return _dict_of(kind, dict(zip(structure[2], values, strict=True)))
     if tag in ("list", "tuple"):
         return kind(*values) if hasattr(kind, "_fields") else kind(values)
+    if kind is slice:
+        return slice(*values)
     instance = object.__new__(kind)
     for name, value in zip(structure[2], values, strict=True):
-        object.__setattr__(instance, name, value)
+        if isinstance(getattr(kind, name, None), types.MemberDescriptorType):
+            object.__setattr__(instance, name, value)
+        else:  # past properties of the same name
+            instance.__dict__[name] = value
     if made is not None:
         made(instance)
     return instance
