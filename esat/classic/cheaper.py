@@ -1,7 +1,8 @@
 """A rule of the rule files as a replacement that is made where it pays.
 
 A replacement destroys what it replaces. One that makes an expression smaller is always made, as in the
-documents' optimizer: such rules come to an end. Rules that lead both ways, or that only pay off after a
+documents' optimizer: such rules come to an end. So is one that moves a scalar or a sign out of a view, which
+costs nothing and lets it go on. Rules that lead both ways, or that only pay off after a
 detour, would undo each other or lose ground; so theirs are made if they make the graph cheaper by the cost
 model, or more stable.
 """
@@ -38,6 +39,10 @@ class CheaperRule(RuleRewriter):
         Prices of ops.
     sizes
         What they are priced for.
+    shrinks
+        Whether fewer ops are left than there were.
+    leaves_view
+        Whether a scalar or a sign moves out of a view.
     """
 
     def __init__(self, rule: Rule, context: RuleContext, model: CostModel, sizes: ExpectedSizes) -> None:
@@ -45,15 +50,16 @@ class CheaperRule(RuleRewriter):
         self.model = model
         self.sizes = sizes
         self.shrinks = _is_smaller(self.replacement, self.pattern)
+        self.leaves_view = self.constructor == "DimShuffle" and "outward" in rule.tags
 
     @property
     def is_always_made(self) -> bool:
         """Whether no price is asked wherever fewer ops are left than there were, or for good."""
-        return self.stabilizes or self.shrinks
+        return self.stabilizes or self.shrinks or self.leaves_view
 
     def transform(self, node: Apply) -> Transformed:
         answer = super().transform(node)
-        if self.stabilizes:
+        if self.stabilizes or self.leaves_view:
             return answer
         if isinstance(answer, Mapping):
             return {old: new for old, new in answer.items() if self._pays(old, new)} or False

@@ -11,7 +11,7 @@ from esat.graph import Apply, Family, Variable
 from esat.graph.folding import fold
 from esat.ops.contraction import MatMul
 from esat.ops.creation import Alloc
-from esat.ops.dimshuffle import DimShuffle
+from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.index.advanced import AdvancedSetSubtensor
 from esat.ops.index.basic import SetSubtensor
 from esat.ops.normalization import Normalization
@@ -39,6 +39,31 @@ def local_reshape_chain(node: Apply) -> Transformed:
     if inner is None or not isinstance(inner.op, Reshape):
         return False
     return list(node.op.make_node(inner.inputs[0], node.inputs[1]).outputs)
+
+
+@local_optimizer([DimShuffle])
+def local_dimshuffle_lift(node: Apply) -> Transformed:
+    """A view of a view is one view, and none where all axes stand as they stood."""
+    assert isinstance(node.op, DimShuffle)
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, DimShuffle):
+        return False
+    order = [axis if axis == "x" else inner.op.order[int(axis)] for axis in node.op.order]
+    merged = dimshuffle(inner.inputs[0], order)
+    return [merged] if merged.type == node.outputs[0].type else False
+
+
+@local_optimizer([DimShuffle])
+def local_lift_transpose_through_dot(node: Apply) -> Transformed:
+    """(a @ b).T -> b.T @ a.T, unless both are read: BLAS takes transposed matrices as they are."""
+    assert isinstance(node.op, DimShuffle)
+    product, clients = node.inputs[0].owner, node.inputs[0].clients
+    if product is None or type(product.op) is not MatMul or node.op.order != (1, 0):
+        return False
+    if clients is not None and len(clients) > 1:
+        return False
+    left, right = (dimshuffle(operand, (1, 0)) for operand in product.inputs)
+    return [product.op(right, left)]
 
 
 @local_optimizer([ShapeI])

@@ -12,6 +12,8 @@ from esat.classic.rule_phase import RuleSource
 from esat.classic.shapes_of_fills import FILLS_BY_SIZES
 from esat.classic.simplify import (
     constant_folding,
+    local_dimshuffle_lift,
+    local_lift_transpose_through_dot,
     local_reshape_chain,
     local_shape_lift,
 )
@@ -62,11 +64,14 @@ def _register_locals(database: SequenceDB) -> None:
     for inner in (canonicalize, specialize):
         inner.register("MergeOptimizer", merge_optimizer, *_ALWAYS, "merge", "exact", native=True)
         inner.register("constant_folding", constant_folding, *_ALWAYS, "exact", native=True)
+        inner.register("local_dimshuffle_lift", local_dimshuffle_lift, "fast_run", "exact", native=True)
     for kind in ("add", "mul"):
         canonizer = Canonizer(kind)
         canonicalize.register(canonizer.name, canonizer, "fast_run", native=True)
     canonicalize.register("local_reshape_chain", local_reshape_chain, "fast_run", "exact", native=True)
     canonicalize.register("local_shape_lift", local_shape_lift, "fast_run", "exact")
+    lifted = local_lift_transpose_through_dot
+    canonicalize.register(lifted.name, lifted, "fast_run", native=True)
     for local in LOCALS:
         inner = equilibrium(database, local.equilibrium)
         inner.register(local.optimizer.name, local.optimizer, *local.tags, native=local.native)

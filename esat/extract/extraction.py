@@ -199,7 +199,8 @@ def extract(
         large = node_costs(arrays, class_values(arrays, graph.terms, larger), model) + penalties
         problem = Problem.of(arrays, costs + penalties, graph.roots)
         start = selection.chosen
-        selection = good_for_growth(problem, selection, large, lambda prices: search(prices, start))
+        call = model.machine.call
+        selection = good_for_growth(problem, selection, large, lambda prices: search(prices, start), call)
     return Extraction(graph, values, costs, penalties, selection)
 
 

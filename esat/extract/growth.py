@@ -24,7 +24,7 @@ GROWTH = 256.0
 MUCH = 2.0
 """Time for large arrays by that of another choice, from which on this one is looked for."""
 TOLERATED = 0.05
-"""Share of the time for assumed sizes by which another choice may be slower for these."""
+"""Share of the time of a call with assumed sizes by which another choice may be slower for these."""
 
 
 def grown(terms: TermGraph, hints: Hints | None) -> Hints | None:
@@ -41,7 +41,11 @@ def grown(terms: TermGraph, hints: Hints | None) -> Hints | None:
 
 
 def good_for_growth(
-    problem: Problem, chosen: Selection, large: FloatArray, search: Callable[[FloatArray], Selection]
+    problem: Problem,
+    chosen: Selection,
+    large: FloatArray,
+    search: Callable[[FloatArray], Selection],
+    call: float,
 ) -> Selection:
     """The choice, or another that takes about as long and much less for large arrays.
 
@@ -55,6 +59,8 @@ def good_for_growth(
         float64 ``(nodes,)``: costs for large arrays.
     search
         The best choice for other costs.
+    call
+        Seconds of a call besides its steps: what is short beside these is no reason to grow.
     """
     if not 0.0 < chosen.cost < np.inf:
         return chosen
@@ -63,9 +69,9 @@ def good_for_growth(
     other = growing.select(tree_choice(growing).choice, 0.0, "tree")
     if not known > MUCH * other.cost:
         return chosen
-    weight = TOLERATED * chosen.cost / known
-    found = search(problem.costs + weight * large)
+    tolerated = TOLERATED * (chosen.cost + call)
+    found = search(problem.costs + tolerated / known * large)
     cost = problem.cost_of(found.chosen)
-    if cost > (1.0 + TOLERATED) * chosen.cost or growing.cost_of(found.chosen) >= known:
+    if cost > chosen.cost + tolerated or growing.cost_of(found.chosen) >= known:
         return chosen
     return Selection(found.chosen, cost, min(chosen.lower_bound, cost), found.method)

@@ -8,6 +8,7 @@ import pytest
 import esat
 
 A, B = esat.matrix("A"), esat.matrix("B")
+u, v = esat.vector("u"), esat.vector("v")
 
 PROGRAMS = {
     "row of a sum": ((A + B)[0], lambda a, b: (a + b)[0]),
@@ -20,6 +21,27 @@ PROGRAMS = {
     "diagonal of a product": (esat.diagonal(A @ B, 1), lambda a, b: np.diagonal(a @ b, 1)),
     "trace of a function": (esat.trace(esat.exp(A - B)), lambda a, b: np.trace(np.exp(a - b))),
 }
+
+
+PARTS_OF_VECTORS = {
+    "element of a sum": ((u + v)[0], lambda u, v: (u + v)[0]),
+    "part of a sum": ((u + v)[3:5], lambda u, v: (u + v)[3:5]),
+    "function of some elements": (esat.exp((u + v)[3:5]), lambda u, v: np.exp((u + v)[3:5])),
+    "some elements of a function": (esat.exp(u * v)[3:5], lambda u, v: np.exp(u * v)[3:5]),
+    "sum of some elements": ((u * v + u)[:7].sum(), lambda u, v: (u * v + u)[:7].sum()),
+}
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "o3"])
+@pytest.mark.parametrize("name", PARTS_OF_VECTORS)
+def test_no_whole_vectors_are_computed_for_a_part(name, mode):
+    """What they take at the assumed size is short beside a call, whatever else a call does."""
+    written, reference = PARTS_OF_VECTORS[name]
+    f = esat.compile(esat.Graph([u, v], written), mode)
+    cut = [node for node in f.optimized.toposort() if node.op.name == "subtensor"]
+    assert {node.inputs[0] for node in cut} == set(f.optimized.inputs)
+    values = np.random.default_rng(0).normal(size=(2, 9))
+    np.testing.assert_allclose(f(*values), reference(*values), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -27,6 +27,8 @@ OTHER_CASES = [
     ("local_mul_canonizer", v * w / v),
     ("local_reshape_chain", esat.reshape(esat.reshape(x, (-1,)), (2, 10))),
     ("local_shape_lift", esat.exp(x).shape[0] * 2),
+    ("local_dimshuffle_lift", esat.sort(x.T[None])[:, None]),
+    ("local_lift_transpose_through_dot", (x @ y.T).T),
     ("fills_by_sizes", esat.full_like(x @ y, 2.0)),
     ("lift_transposes", esat.tanh(x.T) @ y),
     ("scale_products", y - (0.5 * x) @ y),
@@ -34,7 +36,11 @@ OTHER_CASES = [
 ]
 
 
-SAME = {"local_reshape_chain": ["reshape-reshape"]}
+SAME = {
+    "local_reshape_chain": ["reshape-reshape"],
+    "local_dimshuffle_lift": ["dimshuffle-dimshuffle"],
+    "local_lift_transpose_through_dot": ["transpose-matmul"],
+}
 """Rules that replace the same, and are left out too."""
 
 

@@ -69,6 +69,64 @@ def test_rules_as_replacements(build, expected):
     assert greedy(build) == expected
 
 
+A, B, C = (esat.matrix(name) for name in "ABC")
+square = esat.tensor("square", shape=(3, 3))
+VIEWS = [
+    ((A.T @ B.T).T, "matmul(B, A)"),
+    ((A @ B.T).T, "matmul(B, dimshuffle{1,0}(A))"),
+    (esat.exp((A @ B.T).T) @ C, "matmul(exp(matmul(B, dimshuffle{1,0}(A))), C)"),
+    (((A @ B).T @ C).T, "matmul(dimshuffle{1,0}(C), matmul(A, B))"),
+    ((A * 2.0).sum(), "mul(2.0, sum{0,1}(A))"),
+    ((-A).sum(), "neg(sum{0,1}(A))"),
+    ((A * 2.0).sum(0).sum(0), "mul(2.0, sum{0,1}(A))"),
+    (esat.trace(square @ C[:3, :3]), None),
+    (esat.sort(A.T[None].T), "sort{2}(dimshuffle{0,1,x}(A))"),
+]
+
+
+@pytest.mark.parametrize(("output", "expected"), VIEWS)
+def test_views_go_as_in_the_order_of_the_documents(output, expected):
+    """Transposes of products go to their operands, scalars and signs leave views, views of views are one."""
+    inputs = [one for one in esat.graph.inputs_of([output]) if not isinstance(one, esat.graph.Constant)]
+    left = esat.compile(esat.Graph(inputs, output), "greedy").optimized
+    assert expected is None or str(left) == f"[{expected}]"
+    for node in left.toposort():
+        inner = node.inputs[0].owner if node.inputs else None
+        assert node.op.name != "dimshuffle" or inner is None or inner.op.name not in ("dimshuffle", "matmul")
+
+
+def test_a_product_that_is_read_both_ways_is_computed_once():
+    found = esat.compile(esat.Graph([A, B], [A @ B, (A @ B).T]), "greedy").optimized.toposort()
+    assert [node.op.name for node in found].count("matmul") == 1
+
+
+a, b, c, s, y = (esat.vector(name) for name in "abcsy")
+
+
+@pytest.mark.parametrize(
+    ("output", "least"),
+    [
+        (s * (1.0 - y) - (1.0 - s) * y, "sub(s, y)"),
+        ((a + b) * c - a * c - b * c, "fill(a, [0.0])"),
+        ((a + b) ** 2 - (a - b) ** 2, "mul(mul(a, b), [4.0])"),
+        ((a + b) * (a - b) - a * a + b * b, "fill(a, [0.0])"),
+        ((1.0 - s) * y + s * y, "y"),
+    ],
+)
+def test_products_are_multiplied_out_by_saturation_alone(output, least):
+    """Canonizers of sums and of products look at one chain each, as those of the documents: PyTensor leaves
+    these as they are, too. Only the squares get an op of their own."""
+    inputs = [one for one in esat.graph.inputs_of([output]) if not isinstance(one, esat.graph.Constant)]
+    for mode in ("fast_run", "o3", "unsafe"):
+        assert str(esat.compile(esat.Graph(inputs, output), mode).optimized) == f"[{least}]"
+    written = esat.Graph(inputs, output).function_graph()
+    names = sorted(node.op.name for node in written.toposort() if node.op.name != "dimshuffle")
+    for mode in ("greedy", "strict", "o2", "Stabilization"):
+        found = esat.compile(esat.Graph(inputs, output), mode).optimized.toposort()
+        left = sorted(node.op.name.replace("sqr", "pow") for node in found if node.op.name != "dimshuffle")
+        assert left == names
+
+
 def test_it_destroys_what_it_replaces():
     """What saturation finds and greedy rewriting does not: a detour through a form that costs more."""
     x = esat.vector("x")
