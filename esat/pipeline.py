@@ -40,7 +40,7 @@ from esat.phases.destroy import Supervisor
 from esat.phases.effects import Permissions
 from esat.phases.fusion import KernelRules, fuse
 from esat.phases.graph_checker import GraphChecker
-from esat.phases.inplace import BLAS, ELEMWISE, ROWS, work_in_place
+from esat.phases.inplace import BLAS, ELEMWISE, GEMM, ROWS, work_in_place
 from esat.phases.layer_blocks import join_row_blocks
 from esat.phases.memory_plan import plan_memory
 from esat.phases.overwrite import nothing_overwritable
@@ -400,7 +400,7 @@ def _kernel_rules(mode: Mode, rules: KernelRules = codegen) -> KernelRules | Non
 def _rows_in_place(mode: Mode) -> frozenset[str]:
     """What may work in place. BLAS adds in another order than kernels: it is no part of exact modes."""
     rows = {name for name in ROWS if mode.has(name)}
-    return frozenset(rows - {BLAS} if mode.soundness == "exact" else rows)
+    return frozenset(rows - {BLAS, GEMM} if mode.soundness == "exact" else rows)
 
 
 def _checker(graph: FunctionGraph, mode: Mode) -> GraphChecker:

@@ -80,8 +80,8 @@ ROWS: tuple[Listed, ...] = (
     Listed(
         "gemm",
         _RUN,
-        ("matmul-scaled-left", "matmul-scaled-right"),
-        "a * (x @ y) + b * z by BLAS, in one call where inplace_blas may overwrite z",
+        ("gemm", "matmul-scaled-left", "matmul-scaled-right"),
+        "a * (x @ y) + b * z by one call of BLAS: over z, or without inplace_blas over a copy of it (a and b numbers)",
     ),
     Listed("inplace_elemwise", _INPLACE, ("inplace_elemwise",), "results in the storage of operands"),
     Listed("inplace_random", _INPLACE, ("inplace_random",), "random states updated where they stand"),

@@ -51,6 +51,7 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
     database.register("scale_products", SCALE_PRODUCTS, 49.02, "fast_run", "blas")
     database.register("signs_into_numbers", SIGNS_INTO_NUMBERS, 49.03, "fast_run", "exact")
     database.register("elemwise_fusion", Marker("elemwise_fusion"), 49.1, "fast_run", "fusion", native=True)
+    database.register("gemm", Marker("gemm"), 49.15, "fast_run", "blas", native=True)
     database.register("gpu_transfer", Marker("gpu_transfer"), 49.2, *_ALWAYS, "gpu", "exact", native=True)
     database.register("add_destroy_handler", AddDestroyHandler(), 49.5, *_ALWAYS, "exact")
     for position, (name, *tags) in enumerate(_IN_PLACE):

@@ -27,7 +27,7 @@ def routine_for(
 ) -> Routine | None:
     """The routine that computes a node into a given buffer; None for what is no matrix product.
 
-    ``gemm`` has one in place only. The types decide which: a matrix times a matrix, a column or a row;
+    The types decide which: a matrix times a matrix, a column or a row;
     batches of them; a batch times one matrix, which is one product of the stacked rows. Products along one
     long axis, with sparse matrices, and several with the same rows, are shared among as many threads, or as
     :func:`default_threads` says. Layers over rows, where these are too long for blocks of them, run as what
@@ -35,7 +35,7 @@ def routine_for(
     """
     if isinstance(node.op, AccumulateProduct):
         letter = LETTERS[node.outputs[0].tensor_type.dtype]
-        return accumulating_routine(node.op, letter, threads) if node.op.inplace else None
+        return accumulating_routine(node.op, letter, threads)
     if isinstance(node.op, StructuredProduct):
         return routine_of_structured(node, target, threads)
     if isinstance(node.op, RowsProduct):

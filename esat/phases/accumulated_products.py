@@ -1,11 +1,12 @@
-"""Matrix products added to what dies there: ``beta * c + alpha * (a @ b)`` becomes one call, in place.
+"""Matrix products added to another array: ``beta * c + alpha * (a @ b)`` becomes one call.
 
-It pays where nobody reads the sum, or makes ``c``, in loops of a kernel: there the addition costs nothing.
+It pays where ``c`` dies there and its memory holds the sum. Over a copy it takes as long as a product and a
+kernel that adds. Neither pays where a kernel reads the sum, or makes ``c``: there the addition costs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isfinite
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
@@ -32,7 +33,7 @@ class _Term:
 
 
 def accumulate_products(
-    graph: FunctionGraph, permissions: Permissions, without: Collection[int] = ()
+    graph: FunctionGraph, permissions: Permissions | None, without: Collection[int] = ()
 ) -> dict[Variable, int]:
     """Put ``gemm`` in the place of sums that it can compute; the graph is changed.
 
@@ -41,7 +42,7 @@ def accumulate_products(
     graph
         The graph.
     permissions
-        Whose memory may be overwritten.
+        Whose memory may be overwritten; None where sums are to be computed over copies.
     without
         Sums to leave alone, by their number in topological order.
 
@@ -59,11 +60,22 @@ def accumulate_products(
         gemm = _accumulated(graph, node)
         if gemm is None:
             continue
-        held = gemm.owner.inputs[0] if gemm.owner is not None else gemm
-        if held.owner is not None or permissions.refusal(held, inputs) is None:
+        if _is_allowed(gemm, permissions, inputs):
             graph.replace(node.outputs[0], gemm, "gemm")
             found[gemm] = number
     return found
+
+
+def _is_allowed(gemm: Variable, permissions: Permissions | None, inputs: Mapping[Variable, int]) -> bool:
+    """Whether the addend may be overwritten; over a copy, whether a kernel would not know more of the scales.
+
+    A scale that is computed may be 0, which BLAS takes for nothing, so that Python has to look at it.
+    """
+    assert gemm.owner is not None
+    held, alpha, _, _, beta = gemm.owner.inputs
+    if permissions is None:
+        return isinstance(alpha, Constant) and isinstance(beta, Constant)
+    return held.owner is not None or permissions.refusal(held, inputs) is None
 
 
 def _sums(graph: FunctionGraph, nodes: Sequence[Apply]) -> set[Apply]:

@@ -20,13 +20,15 @@ from esat.phases.effects import Permissions, destroyed_positions, effects_of_gra
 from esat.phases.fusion import KernelRules
 from esat.phases.shape_values import ShapeFacts
 
-SET_SUBTENSOR, BLAS, ELEMWISE, RANDOM = ROWS = (
+GEMM, SET_SUBTENSOR, BLAS, ELEMWISE, RANDOM = ROWS = (
+    "gemm",
     "inplace_setsubtensor",
     "inplace_blas",
     "inplace_elemwise",
     "inplace_random",
 )
-"""Names of what works in place, by which modes take or leave it."""
+"""Names of what works in place, by which modes take or leave it; first that of what prepares it for products
+that are added."""
 
 _ROW_OF_FAMILY = {Family.INDEX: SET_SUBTENSOR, Family.RANDOM: RANDOM}
 _ROUNDS = 3
@@ -63,16 +65,16 @@ def work_in_place(
     without: set[int] = set()
     for _ in range(_ROUNDS):
         trial, gemms = graph, {}
-        if BLAS in rows:
+        if GEMM in rows:
             trial = FunctionGraph(graph.inputs, graph.outputs)
-            gemms = accumulate_products(trial, permissions, without)
+            gemms = accumulate_products(trial, permissions if BLAS in rows else None, without)
         chosen = _choose(trial, permissions, rows, rules)
-        # A product that cannot be added in place is better added by a kernel.
+        # A product that cannot be added in place is as well added by a kernel, which knows more of small ones.
         copying = {number for result, number in gemms.items() if result.owner not in chosen}
-        if not copying:
-            return _rebuilt(trial, chosen) if chosen else graph
+        if not copying or BLAS not in rows:
+            return _rebuilt(trial, chosen) if chosen or gemms else graph
         without |= copying
-    return work_in_place(graph, permissions, set(rows) - {BLAS}, rules)
+    return work_in_place(graph, permissions, set(rows) - {GEMM}, rules)
 
 
 def _choose(

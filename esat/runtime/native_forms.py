@@ -76,10 +76,9 @@ def form_of(program: Program, node: Apply) -> Form | None:
     form = FORMS.get(type(node.op))
     if form in (product, structured_product, rows_product, row_blocks):
         type_ = node.inputs[0].tensor_type
-        in_place = not isinstance(node.op, AccumulateProduct) or node.op.inplace
         if type_.dtype not in ("float32", "float64") or node not in program.routines:
             return None
-        return form if in_place and not program.needs_check(node) else None
+        return None if program.needs_check(node) else form
     return form
 
 

@@ -66,14 +66,19 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
 
 
 def _added_product(memory: NativeMemory, node: Apply) -> list[Step]:
-    """A product that is added to what stands in the memory of its result."""
+    """A product that is added to what stands in the memory of its result, or is copied there before."""
     held, alpha, *operands, beta = node.inputs
     if not isinstance(alpha, Constant) or not isinstance(beta, Constant):
         raise NoNativeFormError
     scales = float(alpha.data), float(beta.data)
     if 0.0 in scales:  # BLAS takes them for nothing, where they meet what is not finite
         raise NoNativeFormError
-    memory.define(node.outputs[0], memory.view(held))
+    copied: list[Step] = []
+    if isinstance(node.op, AccumulateProduct) and node.op.inplace:
+        memory.define(node.outputs[0], memory.view(held))
+    else:
+        target, source = memory.target(node.outputs[0]), memory.view(held)
+        copied = memory.move(target, source, held.tensor_type.numpy_dtype)
     left, right, output = map(memory.view, (*operands, node.outputs[0]))
     is_turned = len(output.shape) == 2 and not output.is_contiguous
     if is_turned:  # it may be the view of a transposed matrix
@@ -83,8 +88,8 @@ def _added_product(memory: NativeMemory, node: Apply) -> list[Step]:
     output = output.reshaped((left.shape[0], right.shape[1]))  # it may lack an axis of size 1
     half = None if is_turned else _half(memory, node, left, right)
     if half is not None:
-        return gram_triangle(memory, left, output, half, scales)
-    return _one_product(memory, left, right, output, scales)
+        return [*copied, *gram_triangle(memory, left, output, half, scales)]
+    return [*copied, *_one_product(memory, left, right, output, scales)]
 
 
 def _half(memory: NativeMemory, node: Apply, left: NativeView, right: NativeView) -> Triangle | None:

@@ -8,7 +8,7 @@ from esat.frontend import random as draws
 from esat.graph import FunctionGraph, Variable
 from esat.graph.op import Family
 from esat.phases.effects import Permissions
-from esat.phases.inplace import BLAS, ROWS, work_in_place
+from esat.phases.inplace import GEMM, ROWS, work_in_place
 
 
 def names(graph: FunctionGraph) -> list[str]:
@@ -81,6 +81,44 @@ def test_a_product_added_to_what_dies_is_one_call(place: int) -> None:
     wanted = esat.evaluate(graph.outputs, dict(zip(graph.inputs, data, strict=True)))
     got = esat.evaluate(result.outputs, dict(zip(result.inputs, data, strict=True)))
     np.testing.assert_allclose(got[0], wanted[0], rtol=1e-13)
+
+
+COPIED: list[tuple[Any, float, float]] = [
+    *SUMS[:6],  # a kernel turns the sign of a whole sum
+    (lambda: c + x @ c, 1.0, 1.0),
+    (lambda: 2.0 * esat.cumsum(c, 0) + x @ y, 1.0, 2.0),
+]
+
+
+@pytest.mark.parametrize("mode", ["o3", "unsafe"])
+@pytest.mark.parametrize("place", range(len(COPIED)))
+def test_without_work_in_place_products_are_added_to_a_copy(mode: str, place: int) -> None:
+    """As in the documents' table: gemm takes part in all modes but those that compile fast."""
+    build, alpha, beta = COPIED[place]
+    total = build()
+    inputs = [one for one in (x, y, c) if one in set(esat.graph.inputs_of([total]))]
+    function = esat.compile(esat.Graph(inputs, [total]), mode)
+    (node,) = [node for node in function.graph.toposort() if node.op.name == "gemm"]
+    assert not node.op.destroy_map
+    assert [float(node.inputs[place].data) for place in (1, 4)] == [alpha, beta]  # type: ignore[attr-defined]
+    for size in (1, 3, 40):
+        data = [np.random.default_rng(size).normal(size=(size, size)) for _ in inputs]
+        kept = [array.copy() for array in data]
+        (wanted,) = esat.evaluate([total], dict(zip(inputs, data, strict=True)))
+        for _ in range(60):  # by the driver, then as one native function
+            got = function(*data)
+        np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12)
+        for array, before in zip(data, kept, strict=True):
+            np.testing.assert_array_equal(array, before)
+
+
+def test_where_a_kernel_adds_nothing_is_copied() -> None:
+    for total in (esat.tanh(c + x @ y), esat.tanh(c) + x @ y, rate * c + x @ y):
+        inputs = [one for one in (x, y, c, rate) if one in set(esat.graph.inputs_of([total]))]
+        function = esat.compile(esat.Graph(inputs, [total]), "o3")
+        assert "gemm" not in names(function.graph)
+    for mode in (esat.Mode("o3").excluding("gemm"), "strict", "o2"):
+        assert "gemm" not in names(esat.compile(esat.Graph([x, y, c], [c + x @ y]), mode).graph)
 
 
 def not_accumulated() -> dict[str, tuple[list[Variable], Variable, Permissions]]:
@@ -156,7 +194,7 @@ def test_a_gradient_step_with_a_given_rate_overwrites_the_weights(mode: str, kep
 
 def test_products_without_blas_are_left_to_kernels() -> None:
     graph = FunctionGraph([x, y, c], [c + x @ y])
-    assert "gemm" not in names(work_in_place(graph, Permissions(frozenset([2])), set(ROWS) - {BLAS}))
+    assert "gemm" not in names(work_in_place(graph, Permissions(frozenset([2])), set(ROWS) - {GEMM}))
 
 
 @pytest.mark.parametrize("mode", ["fast_run", "greedy"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 
@@ -109,8 +110,8 @@ def accumulate_product(
 
 
 def accumulating_routine(op: AccumulateProduct, letter: str, threads: int | None) -> Routine:
-    """The routine ``(alpha, left, right, beta, output)`` of a ``gemm`` in place."""
-    gemv = blas_function(f"{letter}gemv")
+    """The routine of a ``gemm``: ``(alpha, left, right, beta, output)`` in place, else with the array before."""
+    gemv, in_place = blas_function(f"{letter}gemv"), replace(op, inplace=True)
 
     def accumulate(alpha: Array, left: Array, right: Array, beta: Array, output: Array) -> None:
         scale, kept = float(alpha), float(beta)
@@ -118,7 +119,7 @@ def accumulating_routine(op: AccumulateProduct, letter: str, threads: int | None
             left, right, output = right.T, left.T, output.T  # it may be the view of a transposed matrix
         # BLAS leaves out products with 0, also those with what is not finite.
         if scale == 0.0 or kept == 0.0 or not output.flags.c_contiguous:
-            op.perform([output, alpha, left, right, beta])
+            in_place.perform([output, alpha, left, right, beta])
         elif right.shape[1] == 1:  # a product of two matrices is slow for one column
             _matrix_vector(gemv, scale, left, right, kept, output, threads)
         elif left.shape[0] == 1:
@@ -126,7 +127,13 @@ def accumulating_routine(op: AccumulateProduct, letter: str, threads: int | None
         else:
             accumulate_product(scale, left, right, kept, output, threads)
 
-    return accumulate
+    def copy_and_accumulate(
+        held: Array, alpha: Array, left: Array, right: Array, beta: Array, output: Array
+    ) -> None:
+        np.copyto(output, held)
+        accumulate(alpha, left, right, beta, output)
+
+    return accumulate if op.inplace else copy_and_accumulate
 
 
 def _matrix_vector(

@@ -22,7 +22,7 @@ from esat.ops.linalg.structured import StructuredProduct
 
 Routine: TypeAlias = Callable[..., Any]
 """Called as ``routine(*operands, output)``; fills the C-contiguous output and returns nothing of use. For
-``gemm`` the output is the array that it adds to, of any layout, and no operand."""
+``gemm`` in place the output is the array that it adds to, of any layout, and no operand."""
 
 WOKEN_FROM = 1 << 12
 """Multiplications from which OpenBLAS may wake its threads."""
