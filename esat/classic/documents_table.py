@@ -81,7 +81,7 @@ ROWS: tuple[Listed, ...] = (
         "gemm",
         _RUN,
         ("gemm", "matmul-scaled-left", "matmul-scaled-right"),
-        "a * (x @ y) + b * z by one call of BLAS: over z, or without inplace_blas over a copy of it (a and b numbers)",
+        "a * (x @ y) + b * z in one call of BLAS over z; without inplace_blas over a copy, for numbers a, b",
     ),
     Listed("inplace_elemwise", _INPLACE, ("inplace_elemwise",), "results in the storage of operands"),
     Listed("inplace_random", _INPLACE, ("inplace_random",), "random states updated where they stand"),

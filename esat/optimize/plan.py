@@ -27,7 +27,7 @@ from esat.egraph.replacements import saturating
 from esat.records import record
 from esat.rules.database import RuleDatabase, RuleSelection
 from esat.rules.query import Query
-from esat.rules.reader import Sexp, head_of
+from esat.rules.reader import Sexp, head_of, is_number
 from esat.rules.rule import Rule
 
 AFTER = 49.0
@@ -165,7 +165,18 @@ def excluded_in_vain(plan: SaturationPlan, rules: RuleDatabase, query: Query) ->
 def _is_arithmetic(rule: Rule) -> bool:
     """Whether a rule speaks of nothing but sums, products, quotients and constants."""
     ops = {head for form in (*rule.body, *rule.head) for head in _heads(form) if head[:1].isupper()}
-    return ops <= {*NARY_FORM, "K"}
+    powers = {"Pow"} if any(map(_is_whole_exponent, rule.body)) else set[str]()
+    return ops <= {*NARY_FORM, "K"} | powers
+
+
+def _is_whole_exponent(condition: Sexp) -> bool:
+    """Whether a condition is ``(= (val z) 3.0)``: powers with such exponents are products."""
+    if isinstance(condition, str) or head_of(condition) != "=" or len(condition) != 3:
+        return False
+    value, number = condition[1:]
+    known = not isinstance(value, str) and head_of(value) == "val"
+    exponent = float(number) if isinstance(number, str) and is_number(number) else 0.5
+    return known and exponent.is_integer() and exponent >= 1.0
 
 
 def _heads(form: Sexp) -> set[str]:
@@ -175,14 +186,15 @@ def _heads(form: Sexp) -> set[str]:
 def _left_out(database: DB, selected: Sequence[Entry]) -> list[str]:
     """Names of what saturation does by itself and a Query does not select, although modes do."""
     names = {entry.name for entry in selected}
-    return [
-        entry.name
-        for entry in database
-        if entry.native
-        and entry.name not in names
-        and "fast_run" in entry.tags
-        and not isinstance(entry.object, Marker)
-    ]
+    found: list[str] = []
+    for entry in database:
+        if entry.name in names or "fast_run" not in entry.tags:
+            continue
+        if isinstance(entry.object, DB):
+            found += _left_out(entry.object, ())
+        elif entry.native and not isinstance(entry.object, Marker):
+            found.append(entry.name)
+    return found
 
 
 def _takes_part(entry: Entry, options: RuleOptions) -> bool:

@@ -69,7 +69,7 @@ def work_in_place(
             trial = FunctionGraph(graph.inputs, graph.outputs)
             gemms = accumulate_products(trial, permissions if BLAS in rows else None, without)
         chosen = _choose(trial, permissions, rows, rules)
-        # A product that cannot be added in place is as well added by a kernel, which knows more of small ones.
+        # A product that cannot be added in place is as well added by a kernel: faster where it is small.
         copying = {number for result, number in gemms.items() if result.owner not in chosen}
         if not copying or BLAS not in rows:
             return _rebuilt(trial, chosen) if chosen or gemms else graph

@@ -194,7 +194,7 @@ def erf_of_tan():
     esat.optdb["canonicalize"].remove("erf_of_tan")
 
 
-@pytest.mark.parametrize("mode", ["fast_run", "o3", "unsafe"])
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "o3", "unsafe"])
 @pytest.mark.parametrize(
     "written",
     [

@@ -55,6 +55,26 @@ def test_what_greedy_rewriting_cannot_do_is_refused(name):
     np.testing.assert_allclose(f(np.array([0.0])), [0.0])
 
 
+ILL_FORMED = {
+    "(rewrite (Erff x) x)": "unknown op Erff",
+    "(rewrite (Erf x) (Nope x))": "unknown op Nope",
+    '(rewrite (Erf x) (K "a" 10))': "egglog refused it",
+    "(rewrite (Erf x) (DimShuffle x 1.5))": "egglog refused it",
+    "(rewrite (Pow x 2.0) x)": "egglog refused it",
+    "(rewrite (Erf x) y)": "the variable y is not bound",
+    "(rewrite (Erf x y) x)": "Erf takes 1 operands",
+    "(rewrite (Erf x) x :when ((tame x)))": "Unbound function tame",
+    "(rewrite (Erf x)": "never closed",
+}
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "o2", "fast_compile"])
+@pytest.mark.parametrize("rule", ILL_FORMED)
+def test_what_is_ill_formed_is_an_error_in_all_modes(rule, mode):
+    with pytest.raises(RuleError, match=ILL_FORMED[rule]):
+        esat.compile(esat.Graph([x], esat.erf(x)), mode, rules=rule)
+
+
 def test_relations_hold_where_there_is_an_e_graph():
     f = esat.compile(esat.Graph([x], esat.erf(esat.sin(x))), "fast_run", rules=[RELATION])
     assert f.report.rules["erf-of-tame"]

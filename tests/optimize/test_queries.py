@@ -47,9 +47,37 @@ def test_rules_of_one_compilation_can_be_excluded(mode, x):
     assert text(cheap.excluding("mine", "other"), x, esat.erf(esat.sin(x)), rules=rules) == "[erf(sin(x))]"
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_rules_of_one_compilation_obey_tags(mode, x):
+    rules = '(ruleset own :tags (my-tag)) (rewrite (Erf (Sin x)) x :ruleset own :name "mine")'
+    free = Mode(mode, accuracy="ignore")
+    left = {"[x]": [free, free.including("my-tag")], "[erf(sin(x))]": [free.excluding("my-tag")]}
+    left["[erf(sin(x))]"] += [free.including("my-tag").excluding("mine"), free.requiring("my-other-tag")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EsatWarning)  # which says what saturation does all the same
+        for expected, modes in left.items():
+            for one in modes:
+                assert text(one, x, esat.erf(esat.sin(x)), rules=rules) == expected
+
+
 def test_what_saturation_does_by_itself_is_not_excluded_in_silence(x):
-    for name in ("constant_folding", "merge1", "neg-neg", "mul-self", "local_add_canonizer"):
+    native = (
+        "constant_folding",
+        "merge1",
+        "neg-neg",
+        "mul-self",
+        "local_add_canonizer",
+        "pow-two",
+        "pow-seven",
+    )
+    for name in native:
         with pytest.warns(EsatWarning, match=f"leaving out {name} changes nothing"):
+            esat.compile(esat.Graph([x], -x + 1.0), Mode("fast_run").excluding(name))
+    with pytest.warns(EsatWarning, match="constant_folding, .*local_add_canonizer.* changes nothing"):
+        esat.compile(esat.Graph([x], -x + 1.0), Mode("fast_run").excluding("canonicalize"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EsatWarning)
+        for name in ("pow-minus-three", "two-to-the", "gemm"):
             esat.compile(esat.Graph([x], -x + 1.0), Mode("fast_run").excluding(name))
     with pytest.warns(EsatWarning, match="merge1.*constant_folding"):
         esat.compile(esat.Graph([x], -x + 1.0), Mode("fast_run", query=Query([])))
