@@ -110,7 +110,7 @@ def accumulate_product(
 
 
 def accumulating_routine(op: AccumulateProduct, letter: str, threads: int | None) -> Routine:
-    """The routine of a ``gemm``: ``(alpha, left, right, beta, output)`` in place, else ``(held, alpha, ...)``."""
+    """The routine of a ``gemm``: ``(alpha, left, right, beta, output)``, after the addend if not in place."""
     gemv, in_place = blas_function(f"{letter}gemv"), replace(op, inplace=True)
 
     def accumulate(alpha: Array, left: Array, right: Array, beta: Array, output: Array) -> None:
