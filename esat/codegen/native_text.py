@@ -129,6 +129,8 @@ class NativeStepWriter(BodyWriter):
 
     def _repeat(self, step: RepeatedSteps, places: Sequence[str], axis: int = 0) -> None:
         """One loop in another; ``places`` is where cursors are at the start of this one."""
+        if 0 in step.sizes:  # loops end where they have run
+            return
         if axis == len(step.sizes):
             for (number, *_), place in zip(step.cursors, places, strict=True):
                 self.line(f"store ptr {place}, ptr %choice{number}")

@@ -195,7 +195,7 @@ def each(
     batch: Sequence[int],
     steps: Callable[..., list[Step]],
 ) -> list[Step]:
-    """What is done with each element of batches, which are broadcast to the axes of ``batch``, none empty.
+    """What is done with each element of batches, which are broadcast to the axes of ``batch``.
 
     ``numbers`` says how many last axes of each view are no batch's.
     """

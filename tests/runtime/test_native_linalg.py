@@ -10,6 +10,7 @@ from native_calls import by_driver, way_of
 import esat
 from esat import assume
 from esat.codegen.ground.blas_library import lapack_address
+from esat.codegen.matmul.small_systems import system_code
 from esat.errors import LinearAlgebraError
 from esat.linalg import (
     cho_solve,
@@ -26,6 +27,7 @@ from esat.linalg import (
     svd,
     svdvals,
 )
+from esat.ops.linalg.solve import Solve
 from esat.recorded.content import decoded, encoded
 from esat.runtime import direct
 
@@ -46,6 +48,8 @@ ONES = np.ones((SIZE, 1))
 R = esat.tensor("r", shape=(3, SIZE, 2), dtype="float64")
 TALL = esat.matrix("tall", shape=(SIZE, 4))
 WIDE = esat.tensor("wide", shape=(2, 3, 3, 5), dtype="float64")
+NONE = esat.tensor("none", shape=(0, SIZE, 2), dtype="float64")
+NO_MATRICES = esat.tensor("no_matrices", shape=(2, 0, SIZE, SIZE), dtype="float64")
 MANY = esat.tensor("many", shape=(40, 1, SIZE, SIZE), dtype="float64")
 
 PROGRAMS = {
@@ -229,6 +233,34 @@ def frequent(inputs, outputs):
         program(*arrays_for(inputs))
     assert way_of(program) == "native"
     return program
+
+
+NO_SIDES = esat.tensor("no_sides", shape=(0, LARGE, 2), dtype="float64")
+OF_NONE = [
+    *(solve(M, NONE), solve_triangular(M, NONE, lower=True), cho_solve((M, True), NONE), M @ NONE),
+    *(solve(LM, NO_SIDES), solve_triangular(LM, NO_SIDES, lower=True), LM @ NO_SIDES),
+    *(inv(NO_MATRICES), det(NO_MATRICES), slogdet(NO_MATRICES)[1], cholesky(NO_MATRICES)),
+    *(solve(NO_MATRICES, B), NO_MATRICES @ B, esat.swapaxes(NONE, 1, 2) @ B),
+]
+
+
+@pytest.mark.parametrize("output", OF_NONE, ids=str)
+def test_batches_of_none(output):
+    """Nothing is computed for none: a loop that ran once wrote beyond the results, or never ended."""
+    inputs = esat.graph.inputs_of([output])
+    program = esat.compile(esat.Graph(inputs, output))
+    values = arrays_for(inputs)
+    (expected,) = esat.evaluate([output], dict(zip(inputs, values, strict=True)))
+    for _ in range(direct.CALLS + 1):
+        found = program(*values)
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert not found.size
+
+
+def test_there_is_no_code_for_no_systems():
+    described = (Solve(), "float64", [(3, 3), (3, 2), (3, 2)], [(3, 1), (2, 1), (2, 1)])
+    assert system_code(*described, count=1) is not None
+    assert system_code(*described, count=0) is None
 
 
 WIDTH, LENGTH = 130, 90

@@ -78,10 +78,10 @@ def system_code(
     shapes, strides
         Of the last axes of each operand and each result, strides in elements; numbers have none.
     count
-        How many matrices a call has.
+        How many matrices a call has; there is no code for none.
     """
     form = _form(op)
-    if form is None or dtype not in ("float32", "float64") or len(shapes[0]) != 2:
+    if form is None or not count or dtype not in ("float32", "float64") or len(shapes[0]) != 2:
         return None
     order, columns = shapes[0][0], 0
     if form.name.startswith(("solve", "cho_solve")):
