@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
+
+from esat.codegen.ground.engines import engine_of_text
 
 REFERENCES, TYPE, DATA, RANK, SIZES, STRIDES, DESCRIPTOR, FLAGS = 0, 8, 16, 24, 32, 40, 56, 64
 """Bytes from the start of an array object to its fields."""
@@ -136,9 +137,10 @@ def definition(name: str, text: str, memory: Memory) -> int:
 
     The code, the definition and its name live as long as the memory.
     """
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(text), _target_machine())
+    # There is nothing to optimize in a row of calls with known numbers: it takes LLVM four times as long with
+    # optimization as without, and a call is no faster.
+    engine = engine_of_text(text, optimization=0)
     memory.kept.append(engine)
-    engine.finalize_object()
     code = engine.get_function_address("run")
     return memory.record(_DEFINITION.pack(memory.record(name.encode() + b"\0"), code, *_FLAGS_AND_TEXT))
 
@@ -153,18 +155,6 @@ def builtin_function(definition: int, owner: object) -> Callable[..., Any]:
 def _new_function() -> Any:
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
-
-
-def _target_machine() -> Any:
-    """A machine of its own for each engine, which frees it.
-
-    There is nothing to optimize in a row of calls with known numbers: it takes LLVM four times as long with
-    optimization as without, and a call is no faster.
-    """
-    # Numba does this when it is first used, which a program of library calls alone never does.
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    return binding.Target.from_default_triple().create_target_machine(opt=0, jit=True)
 
 
 @functools.cache

@@ -13,6 +13,16 @@ def initialize() -> None:
     binding.initialize_native_asmprinter()
 
 
+def engine_of_text(text: str, optimization: int) -> Any:
+    """An engine of LLVM's with the code of a module of text, compiled for this machine.
+
+    Not by the engine: one that compiles keeps what it compiled with, ten times the memory of one that loads.
+    """
+    initialize()
+    machine = binding.Target.from_default_triple().create_target_machine(opt=optimization, jit=True)
+    return engine_of(machine.emit_object(binding.parse_assembly(text)))
+
+
 def engine_of(object_code: bytes) -> Any:
     """An engine of LLVM's with this object code, loaded; it compiles nothing."""
     machine = binding.Target.from_default_triple().create_target_machine(

@@ -32,6 +32,9 @@ from esat.codegen.ground.builtin_function import (
     python_function,
 )
 
+_DEFINITIONS = 256
+"""Kinds of signatures whose definitions are kept when no kernel uses them."""
+
 Kind = tuple[int, int] | None
 """Rank and bytes of an element of an array; None for an integer of 64 bits."""
 
@@ -65,20 +68,17 @@ def entry_function(address: int, kinds: Sequence[Kind], kept: object) -> Callabl
     kept
         What must live as long as the function: the owner of the code.
     """
-    owner = np.empty(2, object)
-    owner[:] = np.array([address], np.int64), kept
-    return builtin_function(_definition(tuple(kinds)), owner)
+    defined, memory = _definition(tuple(kinds))
+    owner = np.empty(3, object)
+    owner[:] = np.array([address], np.int64), kept, memory
+    return builtin_function(defined, owner)
 
 
-@functools.cache
-def _definition(kinds: tuple[Kind, ...]) -> int:
-    """The address of the definition of a function with parameters of these kinds. It stays for ever."""
+@functools.lru_cache(maxsize=_DEFINITIONS)
+def _definition(kinds: tuple[Kind, ...]) -> tuple[int, np.ndarray]:
+    """The address of the definition of a function with parameters of these kinds, and what it lives in."""
     memory = Memory(kinds)
-    _definitions.append(memory)
-    return definition("kernel", _Text(kinds, memory).module(), memory)
-
-
-_definitions: list[Memory] = []
+    return definition("kernel", _Text(kinds, memory).module(), memory), memory.sealed()
 
 
 class _Text(BodyWriter):

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from llvmlite import binding
+
+from esat.codegen.ground.engines import engine_of_text
 
 AXES = 4
 """Axes of what is moved, at most."""
@@ -296,11 +297,7 @@ _engines: list[Any] = []
 
 def _address(text: str) -> int:
     """The address of the function ``run`` of a module; its code stays as long as the process."""
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    machine = binding.Target.from_default_triple().create_target_machine(opt=_OPTIMIZATION, jit=True)
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(text), machine)
-    engine.finalize_object()
+    engine = engine_of_text(text, _OPTIMIZATION)
     _engines.append(engine)
     return int(engine.get_function_address("run"))
 
