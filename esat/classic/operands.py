@@ -4,7 +4,7 @@ A product reads a transposed view as fast as a matrix, but what a kernel compute
 written against the order of memory. So transposes move from before elementwise work to behind it, next to
 the product. A scalar that would be the only reason to write a scaled copy of an operand moves to the
 result, where the kernel that reads it multiplies for nothing. A sign becomes that of a number which scales
-the same.
+the same. A diagonal matrix that is added is its diagonal, added in place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ from esat.graph import Apply, Constant, Family, FunctionGraph, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.ops.contraction import MatMul
+from esat.ops.creation import arange
+from esat.ops.diagonal import DiagonalOf
 from esat.ops.dimshuffle import DimShuffle, Order, dimshuffle
+from esat.ops.index.advanced import AdvancedIncSubtensor
+from esat.ops.index.entries import ARRAY
+from esat.ops.shape import size_of
 
 _IN_LOOPS = (Family.ELEMENTWISE, Family.REDUCTION)
 
@@ -79,6 +84,29 @@ def signs_into_numbers(graph: FunctionGraph) -> None:
             scaled.where = node.where
             if scaled.outputs[0].type == node.outputs[0].type:
                 graph.replace(node.outputs[0], scaled.outputs[0], "signs_into_numbers")
+
+
+def add_diagonals(graph: FunctionGraph) -> None:
+    """Let ``x + diag(v)`` add v to the diagonal of x: no matrix is made of v."""
+    for node in graph.toposort():
+        if node.op.name != "add" or node not in graph.apply_nodes:
+            continue
+        for matrix, other in (node.inputs, node.inputs[::-1]):
+            made = other.owner
+            if made is None or made.op != DiagonalOf() or matrix.type != node.outputs[0].type:
+                continue
+            places = _numbered(made.inputs[0])
+            added = AdvancedIncSubtensor((ARRAY, ARRAY)).make_node(matrix, made.inputs[0], places, places)
+            added.where = node.where
+            if added.outputs[0].type == node.outputs[0].type:
+                graph.replace(node.outputs[0], added.outputs[0], "add_diagonals")
+                break
+
+
+def _numbered(vector: Variable) -> Variable:
+    """The numbers of a vector's elements, from 0."""
+    size = vector.tensor_type.shape[0]
+    return arange(size_of(vector, 0)) if size is None else constant(np.arange(size))
 
 
 def _is_real_number(variable: Variable) -> bool:
@@ -171,3 +199,4 @@ def _is_read_in_loops(graph: FunctionGraph, variable: Variable) -> bool:
 LIFT_TRANSPOSES = FromFunctionOptimizer(lift_transposes)
 SIGNS_INTO_NUMBERS = FromFunctionOptimizer(signs_into_numbers)
 SCALE_PRODUCTS = FromFunctionOptimizer(scale_products)
+ADD_DIAGONALS = FromFunctionOptimizer(add_diagonals)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from esat.classic.canonizer import Canonizer
 from esat.classic.marker import AddDestroyHandler, Marker
 from esat.classic.merge import MergeOptimizer, merge_optimizer
-from esat.classic.operands import LIFT_TRANSPOSES, SCALE_PRODUCTS, SIGNS_INTO_NUMBERS
+from esat.classic.operands import ADD_DIAGONALS, LIFT_TRANSPOSES, SCALE_PRODUCTS, SIGNS_INTO_NUMBERS
 from esat.classic.optimizer_database import EquilibriumDB, SequenceDB, registrar
 from esat.classic.rewriting import LOCALS
 from esat.classic.rule_phase import RuleSource
@@ -50,6 +50,7 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
     database.register("lift_transposes", LIFT_TRANSPOSES, 49.01, "fast_run", "blas", "exact")
     database.register("scale_products", SCALE_PRODUCTS, 49.02, "fast_run", "blas")
     database.register("signs_into_numbers", SIGNS_INTO_NUMBERS, 49.03, "fast_run", "exact")
+    database.register("add_diagonals", ADD_DIAGONALS, 49.04, "fast_run")
     database.register("elemwise_fusion", Marker("elemwise_fusion"), 49.1, "fast_run", "fusion", native=True)
     database.register("gemm", Marker("gemm"), 49.15, "fast_run", "blas", native=True)
     database.register("gpu_transfer", Marker("gpu_transfer"), 49.2, *_ALWAYS, "gpu", "exact", native=True)

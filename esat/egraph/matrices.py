@@ -2,7 +2,7 @@
 
 A term's attributes are the op's properties, in the order below, then the number of axes of its operands::
 
-    (Solve a b r)  (SolveSemidefinite a b r)  (Inv a r)  (InvTriangular a lower r)  (Det a r)
+    (Solve a b r)  (SolveSemidefinite a b r)  (Inv a r)  (Expm a r)  (InvTriangular a lower r)  (Det a r)
     (Output (SlogDet a r) k)  (Diagonal a r)  (Diag v 1)  (NormalMatMul a x 2)  (Cholesky a upper r)
     (SolveTriangular a b form r)  (CholeskySolve c b lower r)
     (Output (QR a mode r) k)  (Output (LU a r) k)  (Output (SVD a full r) k)  (Output (Eigh a upper r) k)
@@ -22,6 +22,7 @@ from esat.egraph.terms import SCALAR, broadcast_word
 from esat.graph import Apply, Op, TensorType
 from esat.ops.diagonal import Diagonal, DiagonalOf
 from esat.ops.linalg.factor import LU, QR, Cholesky, QRMode
+from esat.ops.linalg.functions import Exponential
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
@@ -78,6 +79,7 @@ FORMS = (
         lambda lower: TriangularInverse(lower=bool(lower)),
         1,
     ),
+    _form(Exponential, 1, "square"),
     _form(Determinant, 1, "determinant"),
     _form(SignLogDeterminant, 1, "determinant"),
     _form(Cholesky, 1, "square", lambda op: (int(op.upper),), lambda upper: Cholesky(bool(upper)), 1),

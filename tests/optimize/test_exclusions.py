@@ -33,6 +33,7 @@ OTHER_CASES = [
     ("fills_by_sizes", esat.full_like(x @ y, 2.0)),
     ("lift_transposes", esat.tanh(x.T) @ y),
     ("scale_products", y - (0.5 * x) @ y),
+    ("add_diagonals", x @ y.T + esat.diag(v)),
     ("signs_into_numbers", -(2.0 * esat.sin(v))),
 ]
 

@@ -1,4 +1,4 @@
-"""Diagonals of results, computed from what they depend on, whatever sizes the matrices have.
+"""Diagonals: those of results computed from what they depend on, those chosen by index arrays, those added.
 
 ``diagonal(x + y) = diagonal(x) + diagonal(y)``; ``diagonal(x @ y)`` is a sum of products of rows and columns,
 of as many as both have.
@@ -6,13 +6,22 @@ of as many as both have.
 
 from __future__ import annotations
 
+import numpy as np
+
+from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting, used_once
-from esat.graph import Apply, Family, Variable
+from esat.classic.matrix_facts import has_structure
+from esat.classic.rewriting.parts import fitting, is_square, used_once
+from esat.classic.simplify import are_same_size
+from esat.egraph.uniform import value_of
+from esat.graph import Apply, Constant, Family, Variable
 from esat.graph.registry import op_named
 from esat.ops.contraction import MATMUL
-from esat.ops.diagonal import Diagonal
+from esat.ops.creation import ARange
+from esat.ops.diagonal import Diagonal, DiagonalOf
+from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSubtensor
 from esat.ops.index.basic import subtensor
+from esat.ops.index.entries import ARRAY
 from esat.ops.reduction import SUM, reduce
 from esat.ops.shape import size_of
 from esat.ops.view import swapaxes
@@ -54,6 +63,41 @@ def local_diagonal_of_dot(node: Apply) -> Transformed:
     second = _from(right, rank - 1, before, length)
     products = op_named("mul")(first, swapaxes(second, -1, -2))
     return fitting(node, reduce(SUM, products, -1))
+
+
+@local_optimizer([AdvancedSubtensor])
+def local_adv_idx_to_diagonal(node: Apply) -> Transformed:
+    """x[arange(n), arange(n)] -> diagonal(x), for all n elements of it: a view."""
+    return fitting(node, Diagonal()(node.inputs[0])) if _chooses_diagonal(node, *node.inputs) else False
+
+
+@local_optimizer([AdvancedIncSubtensor])
+def local_diagonal_increment(node: Apply) -> Transformed:
+    """x[arange(n), arange(n)] += v -> x + diag(v) for a square x: the sum is symmetric where x is."""
+    matrix, value, *numbers = node.inputs
+    if not _chooses_diagonal(node, matrix, *numbers) or not _is_square(matrix):
+        return False
+    return fitting(node, op_named("add")(matrix, DiagonalOf()(op_named("fill")(Diagonal()(matrix), value))))
+
+
+def _chooses_diagonal(node: Apply, matrix: Variable, *numbers: Variable) -> bool:
+    """Whether index arrays are those of the whole main diagonal, from the first element on."""
+    if node.op.properties()[0] != (ARRAY, ARRAY) or not same(*numbers):
+        return False
+    places = numbers[0]
+    if isinstance(places, Constant):
+        sizes = [size for size in matrix.tensor_type.shape if size is not None]
+        return len(sizes) == 2 and np.array_equal(places.data, np.arange(min(sizes)))
+    made = places.owner
+    if made is None or not isinstance(made.op, ARange) or not _is_square(matrix):
+        return False
+    start, stop, step = made.inputs
+    counted = value_of(start) == 0 and value_of(step) == 1
+    return counted and any(are_same_size(stop, size_of(matrix, axis)) for axis in (0, 1))
+
+
+def _is_square(matrix: Variable) -> bool:
+    return is_square(matrix) or has_structure(matrix, "square")
 
 
 def _from(variable: Variable, axis: int, start: int, length: Variable) -> Variable:

@@ -6,15 +6,20 @@ import numpy as np
 
 from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
+from esat.classic.matrix_facts import facts_of_matrix
 from esat.classic.rewriting.parts import WHOLE, Item, chosen, fitting, part_of, used_once
 from esat.graph import Apply, Constant, Variable
+from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.ops.contraction import MatMul, swap_last_axes
-from esat.ops.index.advanced import AdvancedSetSubtensor, AdvancedSubtensor
+from esat.ops.creation import alloc, arange
+from esat.ops.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import ARRAY, Entry, Slice, Slot
 from esat.ops.join import Join
 from esat.ops.reduction import SUM, Reduction
+from esat.ops.shape import size_of
 
 
 @local_optimizer([AdvancedSubtensor])
@@ -81,6 +86,48 @@ def local_advanced_subtensor_of_dot(node: Apply) -> Transformed:
         return False
     factors = op_named("mul")(_read(left, rows), _read(swap_last_axes(right), columns))
     return fitting(node, Reduction(SUM, (1,), keepdims=False)(factors))
+
+
+@local_optimizer([MatMul])
+def local_selection_dot(node: Apply) -> Transformed:
+    """eye(n)[rows] @ x -> x[rows], x @ eye(n)[rows].T -> x[:, rows], eye(n)[rows].T @ x -> sums of rows."""
+    left, right = node.inputs
+    if (rows := _selection(left)) is not None:
+        return fitting(node, _read(right, rows))
+    if (rows := _selection(right, transposed=True)) is not None:
+        return fitting(node, swap_last_axes(_read(swap_last_axes(left), rows)))
+    if (rows := _selection(left, transposed=True)) is not None:
+        zeros = alloc(constant(0, right.tensor_type.dtype), size_of(left, 0), size_of(right, 1))
+        return fitting(node, AdvancedIncSubtensor((ARRAY, Slice()))(zeros, right, rows))
+    return False
+
+
+@local_optimizer([Reduction])
+def local_sum_of_selection(node: Apply) -> Transformed:
+    """sum(eye(n)[labels] * x, axis=1) -> x[arange(m), labels]: one element a row is read."""
+    op, product = node.op, node.inputs[0].owner
+    assert isinstance(op, Reduction)
+    if op.reducer is not SUM or op.axes != (1,) or product is None or product.op.name != "mul":
+        return False
+    for part, other in (product.inputs, product.inputs[::-1]):
+        rows = _selection(part)
+        if rows is None or other.tensor_type.broadcastable != part.tensor_type.broadcastable:
+            continue
+        chosen = AdvancedSubtensor((ARRAY, ARRAY))(other, arange(size_of(rows, 0)), rows)
+        return fitting(node, dimshuffle(chosen, (0, "x")) if op.keepdims else chosen)
+    return False
+
+
+def _selection(matrix: Variable, transposed: bool = False) -> Variable | None:
+    """Which rows of an identity matrix a matrix, or its transpose, is made of."""
+    made = matrix.owner
+    if transposed and made is not None:
+        turned = isinstance(made.op, DimShuffle) and made.op.order == (1, 0)
+        made = made.inputs[0].owner if turned else None
+    rows = None if made is None or any(matrix.tensor_type.broadcastable) else _rows(made)
+    if made is None or rows is None:
+        return None
+    return rows if {"diagonal", "permutation"} <= facts_of_matrix(made.inputs[0]) else None
 
 
 @local_optimizer([AdvancedSubtensor])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from esat.classic.local import Transformed, local_optimizer
+from esat.classic.matrix_facts import has_structure
 from esat.classic.rewriting.parts import fitting, is_oblong, is_square
 from esat.graph import Apply, Constant, Variable
 from esat.graph.registry import op_named
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL, MatMul, swap_last_axes
-from esat.ops.diagonal import Diagonal
+from esat.ops.diagonal import Diagonal, DiagonalOf
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.index.basic import subtensor
 from esat.ops.linalg.factor import Cholesky
@@ -74,8 +75,7 @@ def local_linalg_of_kron(node: Apply) -> Transformed:
     if isinstance(node.op, Diagonal):
         if node.op.offset:
             return False
-        along, across = dimshuffle(node.op(first), (0, "x")), dimshuffle(node.op(second), ("x", 0))
-        return fitting(node, reshape(op_named("mul")(along, across), [-1]))
+        return fitting(node, _kron_of_vectors(node.op(first), node.op(second)))
     sizes = [cast(size_of(factor, 0), node.outputs[-1].tensor_type.dtype) for factor in factors]
     results = [node.op.make_node(factor).outputs for factor in factors]
     # The determinant of a times as many as b has rows: its power.
@@ -87,6 +87,21 @@ def local_linalg_of_kron(node: Apply) -> Transformed:
         (_, one), (_, other) = results
         found[1] = op_named("add")(op_named("mul")(one, sizes[1]), op_named("mul")(other, sizes[0]))
     return found
+
+
+@local_optimizer([Reshape])
+def local_kron_of_diagonal(node: Apply) -> Transformed:
+    """The Kronecker product of diagonal matrices -> the diagonal matrix of products of their diagonals."""
+    factors = _factors(node.outputs[0])
+    if factors is None or not all(has_structure(factor, "diagonal") for factor in factors):
+        return False
+    if not all(is_square(factor) or has_structure(factor, "square") for factor in factors):
+        return False
+    return fitting(node, DiagonalOf()(_kron_of_vectors(*map(Diagonal(), factors))))
+
+
+def _kron_of_vectors(first: Variable, second: Variable) -> Variable:
+    return reshape(op_named("mul")(dimshuffle(first, (0, "x")), dimshuffle(second, ("x", 0))), [-1])
 
 
 def _kron(first: Variable, second: Variable) -> Variable:

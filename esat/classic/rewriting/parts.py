@@ -107,13 +107,17 @@ def used_once(variable: Variable) -> bool:
     return variable.clients is None or len(variable.clients) <= 1
 
 
-def fitting(node: Apply, replacement: Variable | None) -> Transformed:
-    """The replacement of a node's only output, where its type has the same dtype and broadcasting."""
-    if replacement is None or replacement is node.outputs[0]:
-        return False
-    wanted, given = node.outputs[0].tensor_type, replacement.tensor_type
+def fitting(node: Apply, *replacements: Variable | None) -> Transformed:
+    """The replacements of a node's outputs, where their types have the same dtypes and broadcasting."""
+    found = [one for one in replacements if one is not None]
+    same = len(found) == len(node.outputs) and all(map(_may_stand_for, found, node.outputs))
+    return found if same else False
+
+
+def _may_stand_for(replacement: Variable, output: Variable) -> bool:
+    wanted, given = output.tensor_type, replacement.tensor_type
     same = (wanted.dtype, wanted.broadcastable) == (given.dtype, given.broadcastable)
-    return [replacement] if same else False
+    return same and replacement is not output
 
 
 def is_square(matrix: Variable) -> bool:

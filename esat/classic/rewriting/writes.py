@@ -74,10 +74,27 @@ def local_useless_inc_subtensor(node: Apply) -> Transformed:
     array, value = node.inputs[:2]
     if isinstance(node.op, _ADDING):
         return fitting(node, array) if value_of(value) == 0 else False
+    if _is_filled_with(array, value_of(value)):
+        return fitting(node, array)
     read = value.owner
     if read is None or not isinstance(read.op, Subtensor) or read.inputs[0] is not array:
         return False
     return fitting(node, array) if _same_place(read, node) else False
+
+
+@local_optimizer([SetSubtensor])
+def local_set_to_inc_subtensor(node: Apply) -> Transformed:
+    """x[i] = x[i] + v -> x[i] += v: the part is not read into an array of its own."""
+    array, value, *numbers = node.inputs
+    summed = value.owner
+    if type(node.op) is not SetSubtensor or summed is None or summed.op.name != "add":
+        return False
+    for part, added in (summed.inputs, summed.inputs[::-1]):
+        read = part.owner
+        reads = read is not None and isinstance(read.op, Subtensor) and read.inputs[0] is array
+        if read is not None and reads and _same_place(read, node):
+            return fitting(node, IncSubtensor(node.op.entries)(array, added, *numbers))
+    return False
 
 
 @local_optimizer([SetSubtensor])
@@ -168,6 +185,16 @@ def _entries(op: Op) -> object:
 
 def is_zero(variable: Variable) -> bool:
     """Whether all elements are known to be zero."""
-    node = variable.owner
-    filled = node.inputs[0] if node is not None and isinstance(node.op, Alloc) else variable
-    return value_of(filled) == 0
+    return value_of(_element(variable)) == 0
+
+
+def _is_filled_with(array: Variable, value: complex | None) -> bool:
+    """Whether all elements are known to be a number, its sign included."""
+    held = value_of(_element(array))
+    return value is not None and held == value and str(held) == str(value)
+
+
+def _element(array: Variable) -> Variable:
+    """What an array is filled with, or itself."""
+    node = array.owner
+    return node.inputs[0] if node is not None and isinstance(node.op, Alloc) else array

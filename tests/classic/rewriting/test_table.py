@@ -49,6 +49,8 @@ zeros = esat.zeros((ROWS, COLUMNS))
 filled = esat.full((n, COLUMNS), s)
 blank = esat.inc_subtensor(esat.zeros_like(x)[rows, labels], x[:, 1])
 every = esat.arange(x.shape[0])
+upper = esat.linalg.cholesky(square @ square.T, upper=True)
+every_v, every_w, first = esat.arange(esat.diag(v).shape[0]), esat.arange((x.T @ x).shape[0]), np.arange(3)
 mask, several = x > y, y[:, 0] > 0
 
 
@@ -230,6 +232,41 @@ CASES = [
     ("local_linalg_of_kron", esat.linalg.slogdet(esat.kron(square, known[:2, :2]))[1], ""),
     ("local_linalg_of_kron", esat.linalg.slogdet(esat.kron(square, -square))[0], ""),
     ("local_linalg_of_kron", esat.diagonal(esat.kron(square, known[:2, :2])), ""),
+    ("local_kron_of_diagonal", esat.kron(esat.diag(v), esat.diag(w)) * 2.0, ""),
+    ("local_adv_idx_to_diagonal", known[np.arange(COLUMNS), np.arange(COLUMNS)], ""),
+    ("local_adv_idx_to_diagonal", esat.diag(v)[every_v, every_v], "diagonal{0}(diag{0}(v))"),
+    ("local_diagonal_increment", esat.inc_subtensor(square[first, first], v[:3]), ""),
+    ("local_diagonal_increment", esat.inc_subtensor((x.T @ x)[every_w, every_w], s), ""),
+    ("local_spectrum_of_diagonal", esat.linalg.eigvalsh(esat.diag(v)), "sort{0}(diagonal{0}(diag{0}(v)))"),
+    ("local_spectrum_of_diagonal", esat.linalg.svdvals(esat.diag(v)), ""),
+    ("local_spectrum_of_diagonal", esat.linalg.eigh(esat.diag(v))[0], ""),
+    ("local_spectrum_of_diagonal", abs(esat.linalg.eigh(esat.diag(v))[1]), ""),
+    ("local_factor_of_triangular", esat.linalg.qr(upper)[1] + 1.0, ""),
+    ("local_factor_of_triangular", esat.linalg.qr(upper, "complete")[0], ""),
+    ("local_factor_of_triangular", esat.linalg.qr(upper, "r"), ""),
+    ("local_factor_of_triangular", esat.concatenate(esat.linalg.lu(upper)), ""),
+    ("local_part_of_decomposition", esat.linalg.svd(known, False)[0] * esat.linalg.svdvals(known), ""),
+    ("local_part_of_decomposition", esat.linalg.eigh(square)[1] * esat.linalg.eigvalsh(square), ""),
+    ("local_part_of_decomposition", esat.linalg.qr(known)[0] @ esat.linalg.qr(known, "r"), ""),
+    ("local_linalg_of_number", esat.linalg.solve(known[:1, :1], v[None]), ""),
+    ("local_linalg_of_number", esat.linalg.inv(x[:, :, None, None][:, :, :1, :1]), ""),
+    ("local_linalg_of_number", esat.linalg.det(known[:, :1, None]), ""),
+    ("local_linalg_of_stretched", esat.linalg.inv(square[None]), ""),
+    ("local_linalg_of_stretched", esat.linalg.slogdet(square[None, None])[1], ""),
+    ("local_linalg_of_stretched", esat.linalg.svdvals(esat.stack([known, known + 1.0])[:, None]), ""),
+    ("local_linalg_of_stretched", esat.linalg.solve(square, x[:, :3, None] * v), ""),
+    ("local_linalg_of_stretched", esat.linalg.solve_triangular(square[None], x[:, :3, None] * v), ""),
+    ("local_linalg_of_stretched", esat.linalg.solve(square[None], esat.zeros((0, 3, n))), ""),
+    ("local_selection_dot", esat.eye(COLUMNS)[labels] @ x.T,
+     "advanced_subtensor{array,:}(dimshuffle{1,0}(x), labels)"),
+    ("local_selection_dot", x @ esat.eye(COLUMNS)[labels].T, ""),
+    ("local_selection_dot", esat.eye(COLUMNS)[labels].T @ x, ""),
+    ("local_sum_of_selection", (x * esat.eye(COLUMNS)[labels]).sum(axis=1), ""),
+    ("local_sum_of_selection", esat.sum(esat.eye(COLUMNS)[labels] * x, axis=1, keepdims=True), ""),
+    ("local_set_to_inc_subtensor", esat.set_subtensor(x[1:], v + x[1:]),
+     "inc_subtensor{1:,:}(x, dimshuffle{x,0}(v))"),
+    ("local_useless_inc_subtensor", esat.set_subtensor(zeros[1:], 0.0) + 1.0, ""),
+    ("local_useless_inc_subtensor", esat.set_subtensor(esat.ones((n, 4))[labels[:1] - 2], 1) + 1.0, ""),
     ("local_sum_of_quotient", (x / v).sum(axis=0), ""),
     ("local_sum_of_quotient", (known / s).sum(), ""),
     ("local_sum_of_quotient", (x / (esat.exp(s) + 1.0)).sum(axis=1), ""),
