@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from math import prod
 
 from esat.classic.graph_terms import view
@@ -39,8 +40,6 @@ class CheaperRule(RuleRewriter):
         Prices of ops.
     sizes
         What they are priced for.
-    shrinks
-        Whether fewer ops are left than there were.
     leaves_view
         Whether a scalar or a sign moves out of a view.
     """
@@ -49,8 +48,12 @@ class CheaperRule(RuleRewriter):
         super().__init__(rule, context)
         self.model = model
         self.sizes = sizes
-        self.shrinks = _is_smaller(self.replacement, self.pattern)
         self.leaves_view = self.constructor == "DimShuffle" and "outward" in rule.tags
+
+    @cached_property
+    def shrinks(self) -> bool:
+        """Whether it has fewer ops than what it replaces, and none of its variables more often."""
+        return _is_smaller(self.replacement, self.pattern)
 
     @property
     def is_always_made(self) -> bool:
