@@ -14,7 +14,7 @@ import pytest  # noqa: E402
 from comparisons_guard import guard_comparisons  # noqa: E402
 
 from esat.codegen.ground.blas_library import one_thread  # noqa: E402
-from esat.collection import without_collecting  # noqa: E402
+from esat.collection import without_collecting, without_old_objects  # noqa: E402
 
 # What a test says of saturation must hold of this process, not of the one that filled the user's cache.
 os.environ.setdefault("ESAT_EGRAPH_CACHE", "0")
@@ -35,6 +35,13 @@ def libraries_without_threads():
     with ExitStack() as stack:
         for package in ("numpy", "scipy"):
             stack.enter_context(one_thread(package) or nullcontext())
+        yield
+
+
+@pytest.fixture
+def only_new_objects():
+    """Leave the objects of other tests to themselves: each collection would take a second for them."""
+    with without_old_objects():
         yield
 
 

@@ -448,6 +448,7 @@ def test_threads_compile_once(cache):
     assert cache.info().memory_hits == 7
 
 
+@pytest.mark.usefixtures("only_new_objects")
 @pytest.mark.parametrize("from_disk", [False, True])
 def test_machine_code_goes_with_the_last_function_that_holds_it(cache, from_disk):
     def left() -> int:
@@ -477,6 +478,7 @@ def test_machine_code_goes_with_the_last_function_that_holds_it(cache, from_disk
     assert left() == before
 
 
+@pytest.mark.usefixtures("only_new_objects")
 def test_few_kernels_are_kept_that_nothing_uses(cache, monkeypatch):
     monkeypatch.setattr(kernel_cache, "RECENT_KERNELS", 2)
     codes = [weakref.ref(load(cache, float(number)).code) for number in range(3)]

@@ -184,6 +184,7 @@ def test_no_reference_is_lost_or_kept():
     assert before == after
 
 
+@pytest.mark.usefixtures("only_new_objects")
 def test_a_program_that_is_gone_takes_its_native_function_with_it():
     program = frequent([X, Y], [X * Y + 0.25])
     gone = weakref.ref(program)

@@ -268,6 +268,7 @@ def test_large_outputs_are_used_again_only_when_nobody_sees_them(compiled: Build
     assert function(data).shape == (50_000,)
 
 
+@pytest.mark.usefixtures("only_new_objects")
 @pytest.mark.parametrize("size", [10, 20_000])
 def test_memory_does_not_grow(size: int, compiled: Build) -> None:
     x, s = tensor("x", None), shared(np.zeros(size))

@@ -90,6 +90,7 @@ def test_other_threads_run_meanwhile() -> None:
     assert turns > 1000
 
 
+@pytest.mark.usefixtures("only_new_objects")
 def test_functions_hold_the_code_and_nothing_holds_them(kernel: Any) -> None:
     class Owner:
         pass
