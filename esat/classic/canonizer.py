@@ -6,6 +6,7 @@ flattened through inner nodes used only once, what stands on both sides cancels,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -81,9 +82,14 @@ class Canonizer(LocalOptimizer):
                     total = total / value if side else total * value
         if found < 1 or (found == 1 and total != self.unit) or not (kept[0] or kept[1]):
             return above, below
+        if not math.isfinite(total) or (self.kind == "mul" and abs(total) < _LEAST_NORMAL):
+            return above, below  # one after the other they may all leave a result in range
         if total != self.unit:
             kept[0].append(constant(total))
         return kept
+
+
+_LEAST_NORMAL = float(np.finfo(np.float64).smallest_normal)
 
 
 def _cancelled(above: Sequence[Variable], below: Sequence[Variable]) -> tuple[list[Variable], list[Variable]]:

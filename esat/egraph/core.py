@@ -23,7 +23,7 @@ KINDS = (
         "UNIT": "0.0",
         "ISUNIT": "nary-is-zero",
         "OPERATOR": "+",
-        "NONZERO": "",
+        "NORMAL": "",
         "CANCELLABLE": "",
     },
     {
@@ -32,8 +32,9 @@ KINDS = (
         "UNIT": "1.0",
         "ISUNIT": "nary-is-one",
         "OPERATOR": "*",
-        # A product of constants that are not 0 may underflow.
-        "NONZERO": "(!= u 0.0)",
+        # A product of constants may underflow, or lose digits: below the least normal number, which is four
+        # by the largest. Integers are 0, or 1 and more.
+        "NORMAL": "(>= (* (abs u) u-high) 3.9)",
         "CANCELLABLE": (
             '(= 0 (multiset-length (unstable-multiset-filter (unstable-fn "nary-is-zero") common)))'
         ),

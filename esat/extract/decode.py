@@ -14,7 +14,7 @@ import numpy as np
 from esat.egraph.forms import op_of
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
 from esat.errors import CompileError, UserLine
-from esat.extract.nary import PlanStep, Shape, plan_written
+from esat.extract.nary import PlanStep, Shape, plan_with_numbers_last, plan_written
 from esat.graph import Apply, Constant, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.folding import fold
@@ -174,9 +174,12 @@ class _Decoder:
         shapes = [self.shapes[operand] for operand in term.operands]
         joins = self.chosen.joins.get(number, ())
         strict = number in self.chosen.strict
-        steps = plan_written(
-            term.constructor, term.operands, shapes, int(term.attributes[0]), joins, strict=strict
-        )
+        above = int(term.attributes[0])
+        numbers = [place for place, operand in enumerate(operands) if isinstance(operand, Constant)]
+        if term.constructor == "NaryProd" and 1 < len(numbers) < len(operands) and not strict:
+            steps = plan_with_numbers_last(term.operands, shapes, above, numbers)
+        else:
+            steps = plan_written(term.constructor, term.operands, shapes, above, joins, strict=strict)
         return self._follow(steps, operands)
 
     def _follow(self, steps: Sequence[PlanStep], operands: Sequence[Variable]) -> Variable:

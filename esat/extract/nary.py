@@ -121,6 +121,29 @@ def plan_written(
     return plan.finish()
 
 
+def plan_with_numbers_last(
+    operands: Sequence[int], shapes: Sequence[Shape], numerators: int, numbers: Sequence[int]
+) -> tuple[PlanStep, ...]:
+    """As :func:`plan_product`, where all but the operands at ``numbers`` are put together first.
+
+    For constants that could not be made one: their product is outside of the range of their dtype, as
+    ``x * 1e-200 * 1e-200`` need not be.
+    """
+    others = [place for place in range(len(operands)) if place not in numbers]
+    above = sum(place < numerators for place in others)
+    first = plan_product([operands[place] for place in others], [shapes[place] for place in others], above)
+    values = [*others, *range(len(operands), len(operands) + len(first))]
+    steps = [
+        step._replace(left=values[step.left], right=None if step.right is None else values[step.right])
+        for step in first
+    ]
+    last, shape = values[-1], steps[-1].shape if steps else shapes[others[0]]
+    for place in numbers:
+        steps.append(PlanStep("mul" if place < numerators else "div", last, place, shape))
+        last = len(operands) + len(steps) - 1
+    return tuple(steps)
+
+
 def plan_counts(
     constructor: str, operands: Sequence[int], shapes: Sequence[Shape], positives: int
 ) -> tuple[Counts, Counts]:
