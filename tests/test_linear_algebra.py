@@ -53,7 +53,13 @@ CASES = {
     "weights": (w.T @ esat.diag(esat.exp(d)) @ w, {w: W, d: D}, {"gram_matmul"}, {"diag"}),
     "filter": (gain @ b[:3], {a: DEFINITE, c: SMALL, u: U, b: B}, {"matmul"}, {"inv"}),
     "logarithm of low rank": (la.slogdet(low_rank)[1], {d: D, u: U, v: V}, {"slogdet"}, set()),
-    "inverse around": (w.T @ la.inv(definite) @ w, {w: W, a: DEFINITE}, {"solve_triangular"}, {"cho_solve"}),
+    "inverse around": (w.T @ la.inv(definite) @ w, {w: W, a: DEFINITE}, {"whiten"}, {"cho_solve"}),
+    "leverages": (esat.diag(w @ la.inv(w.T @ w) @ w.T), {w: W}, {"whiten"}, {"inv", "solve_semidefinite"}),
+    "leverages by rows": (esat.sum(w @ la.inv(w.T @ w) * w, axis=1), {w: W}, {"whiten"}, {"inv", "solve"}),
+    "leverages together": (esat.trace(w @ la.inv(w.T @ w) @ w.T), {w: W}, {"whiten"}, {"solve_semidefinite"}),
+    "forms together": (esat.sum(w * la.solve(definite, w)), {w: W, a: DEFINITE}, {"whiten"}, {"solve"}),
+    "projection": (w @ la.inv(w.T @ w) @ w.T, {w: W}, {"whiten", "gram_matmul"}, {"solve_semidefinite"}),
+    "distance": (b[:60] @ la.inv(w.T @ w) @ b[:60], {w: W, b: B}, {"whiten"}, {"solve_semidefinite"}),
     "positive definite": (la.solve(definite, b), {a: DEFINITE, b: B}, {"solve_semidefinite"}, {"solve"}),
     "ridge": (la.solve(a.T @ a + np.eye(N), b), {a: A, b: B}, {"solve_semidefinite"}, {"solve"}),
     "orthogonal": (la.solve(orthogonal, b), {a: ORTHOGONAL, b: B}, {"matmul"}, {"solve"}),
@@ -92,6 +98,15 @@ def test_low_rank_forms_make_no_large_matrix(name):
         for variable in node.outputs:
             sizes = [N if size is None else size for size in variable.tensor_type.shape]
             assert np.prod(sizes) < N * N, node.op
+
+
+def test_leverages_of_nearly_dependent_columns():
+    """They are at least as close as written, against the rows of an orthogonal factor."""
+    near = W[:, :1] + 1e-5 * W
+    exact = np.sum(np.linalg.qr(near)[0] ** 2, axis=1)
+    output = CASES["leverages"][0]
+    found, written = esat.compile(esat.Graph([w], [output]))(near), esat.evaluate(output, {w: near})
+    assert np.abs(found - exact).max() <= np.abs(written - exact).max()
 
 
 @pytest.mark.parametrize("output", [la.solve(a, b), la.inv(a) @ b, la.det(a) * b])

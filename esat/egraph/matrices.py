@@ -4,7 +4,7 @@ A term's attributes are the op's properties, in the order below, then the number
 
     (Solve a b r)  (SolveSemidefinite a b r)  (Inv a r)  (Expm a r)  (InvTriangular a lower r)  (Det a r)
     (Output (SlogDet a r) k)  (Diagonal a r)  (Diag v 1)  (NormalMatMul a x 2)  (Cholesky a upper r)
-    (SolveTriangular a b form r)  (CholeskySolve c b lower r)
+    (SolveTriangular a b form r)  (CholeskySolve c b lower r)  (Whiten a b r)
     (Output (QR a mode r) k)  (Output (LU a r) k)  (Output (SVD a full r) k)  (Output (Eigh a upper r) k)
 
 ``upper``, ``lower`` and ``full`` are 0 or 1; ``mode`` is 0 for reduced, 1 for complete, 2 for r alone.
@@ -27,6 +27,7 @@ from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, Tr
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvectors
+from esat.ops.linalg.whitening import Whiten
 from esat.records import record
 
 Shape = tuple[float, ...]
@@ -85,6 +86,7 @@ FORMS = (
     _form(Cholesky, 1, "square", lambda op: (int(op.upper),), lambda upper: Cholesky(bool(upper)), 1),
     _form(Solve, 2, "system"),
     _form(SemidefiniteSolve, 2, "system"),
+    _form(Whiten, 2, "system"),
     _form(NormalProduct, 2, "system"),
     _form(
         SolveTriangular,

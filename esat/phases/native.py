@@ -25,6 +25,7 @@ from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.linalg.structured import StructuredProduct
+from esat.ops.linalg.whitening import Whiten
 from esat.ops.random.distributions import Integers, NumberVariable
 from esat.ops.random.variable import RandomVariable
 from esat.ops.searching import SearchSorted
@@ -44,7 +45,7 @@ COPIES: frozenset[type[Op]] = frozenset(
 ROUTINES: frozenset[type[Op]] = frozenset(
     {
         *(MatMul, StructuredProduct, AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
-        *(Cholesky, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve),
+        *(Cholesky, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve, Whiten),
         *(Inverse, TriangularInverse, Determinant, SignLogDeterminant),
         *(Sort, Cumulative, SearchSorted),
         *(NumberVariable, Integers),

@@ -32,6 +32,7 @@ from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.linalg.structured import StructuredProduct
+from esat.ops.linalg.whitening import Whiten
 from esat.ops.random.distributions import Integers, NumberVariable
 from esat.ops.searching import SearchSorted
 from esat.ops.sorting import Sort
@@ -54,6 +55,7 @@ from esat.runtime.native_linalg import (
     solved,
     triangular_inverse,
     triangular_solved,
+    whitened,
 )
 from esat.runtime.native_lines import running_lines, searched, sorted_lines
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError
@@ -307,6 +309,7 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         SemidefiniteSolve: partial(_system, semidefinite_solved),
         SolveTriangular: partial(_system, triangular_solved),
         CholeskySolve: partial(_system, factor_solved),
+        Whiten: whitened,
         Inverse: partial(_system, inverse),
         TriangularInverse: triangular_inverse,
         Determinant: partial(_system, determinant),

@@ -81,6 +81,21 @@ def semidefinite_solved(memory: NativeMemory, node: Apply) -> list[Step]:
     return _solutions(library, node, solved_one)
 
 
+def whitened(memory: NativeMemory, node: Apply) -> list[Step]:
+    """By Cholesky's factors; where there are none the driver repeats the call, by eigenvectors."""
+    library = LapackStep(memory, node, "scipy", ["potrf", "trtrs"], widens=True)
+    info = library.room(1)
+
+    def whitened_one(matrix: NativeView, sides: NativeView, target: NativeView) -> list[Step]:
+        factor, copies = library.column_major(transposed(matrix))
+        steps = [*copies, _factorization(library, factor, "upper", info)]
+        if target.shape[1] < BY_ROWS_FROM:
+            return [*steps, *_in_place(library, "trtrs", "LNN", factor, sides, target, info)]
+        return [*steps, *memory.move(target, sides, library.dtype), *_by_rows(memory, factor, target)]
+
+    return _solutions(library, node, whitened_one)
+
+
 def inverse(memory: NativeMemory, node: Apply) -> list[Step]:
     """As ``numpy.linalg.inv``: a system with the columns of the identity."""
     library = LapackStep(memory, node, "numpy", ["gesv"])

@@ -15,6 +15,7 @@ import esat.ops
 from esat.gpu.device import Device
 from esat.gpu.library import former_of
 from esat.graph.op import Op
+from esat.ops.linalg.whitening import WHITEN
 from tests.gpu.programs import compiled_for, numbers, of_host
 
 
@@ -52,6 +53,8 @@ CASES: dict[str, Case] = {
     "solve": (lambda x: esat.linalg.solve(x, x[:, :2]), _symmetric()),
     "solve of a vector": (lambda x: esat.linalg.solve(x, x[0]), _symmetric()),
     "triangular": (lambda x: esat.linalg.solve_triangular(x, x[:, :2], lower=True), _symmetric()),
+    "whitened": (lambda x: WHITEN(x, x[:, :2]), _symmetric()),
+    "whitened without a factor": (lambda x: WHITEN(x, x[:, :2]), np.diag([1.0, 2.0, 3.0, -1e-17])),
     "cholesky": (esat.linalg.cholesky, _symmetric()),
     "inverse": (esat.linalg.inv, _symmetric()),
     "determinant": (esat.linalg.det, _symmetric()),

@@ -20,6 +20,7 @@ from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import SemidefiniteSolve
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
+from esat.ops.linalg.whitening import WHITEN
 from esat.ops.sparse.passes import (
     SPARSE_BILINEAR,
     SQUARES_AND_BILINEAR,
@@ -345,6 +346,10 @@ def row_blocks(a, b):
 LIBRARY["solve_semidefinite"] = (
     lambda a, b: SemidefiniteSolve()(a @ a.T, b),
     lambda a, b: np.linalg.solve(a @ a.T, b),
+)
+LIBRARY["whiten"] = (
+    lambda a, b: WHITEN(a @ a.T, b),
+    lambda a, b: np.linalg.solve(np.linalg.cholesky(a @ a.T), b),
 )
 for _lower in (True, False):
     LIBRARY[f"inv_triangular, {'lower' if _lower else 'upper'}"] = (

@@ -28,6 +28,7 @@ from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import SemidefiniteSolve
 from esat.ops.linalg.structured import StructuredProduct
+from esat.ops.linalg.whitening import WHITEN
 from esat.ops.random.variable import RandomVariable
 from esat.ops.sparse.record import SparseOp
 from esat.ops.table import ELEMENTWISE
@@ -136,6 +137,7 @@ CASES = {
     "cholesky": (LA.cholesky, [spd(3)]),
     "solve": (LA.solve, [spd(3), real(3, 2)]),
     "solve, semidefinite": (SemidefiniteSolve(), [spd(3), real(3, 2)]),
+    "whiten": (WHITEN, [spd(3), real(3, 2)]),
     "solve, a vector": (LA.solve, [spd(3), real(3)]),
     "solve_triangular": (lambda a, b: LA.solve_triangular(a, b, lower=True), [spd(3), real(3, 2)]),
     "cho_solve": (lambda a, b: LA.cho_solve((LA.cholesky(a), True), b), [spd(3), real(3)]),
@@ -157,7 +159,7 @@ CASES = {
 NO_TANGENT = {"matmul of integers", "repeat", "set mask"}
 """Where the number of elements, or the choice of them, makes differences of no use."""
 _ROUGH = {"cast"}
-SYMMETRIC = {"cholesky", "cho_solve", "eigvalsh", "eigh", "solve, semidefinite"}
+SYMMETRIC = {"cholesky", "cho_solve", "eigvalsh", "eigh", "solve, semidefinite", "whiten"}
 """Of one triangle of a matrix: it moves as a symmetric one."""
 OPEN = {
     "shape",

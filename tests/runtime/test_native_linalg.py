@@ -28,6 +28,7 @@ from esat.linalg import (
     svdvals,
 )
 from esat.ops.linalg.solve import Solve
+from esat.ops.linalg.whitening import WHITEN
 from esat.recorded.content import decoded, encoded
 from esat.runtime import direct
 
@@ -166,6 +167,12 @@ LARGER = {
         [LM, LB, LV],
         [solve(LM @ LM.T, LB), solve(LM.T @ LM, LV), solve(LM @ LM.T, LB[::-1])],
     ),
+    "whitened": (
+        [LM, LB, LV],
+        [WHITEN(LM @ LM.T, LB), WHITEN(LM.T @ LM, LV[:, None]), WHITEN(LM @ LM.T, LB[::-1])],
+    ),
+    "whitened, many right sides": ([LM, LW, LC], [WHITEN(LM @ LM.T, LW), WHITEN(LM.T @ LM, LC.T)]),
+    "whitened, float32": ([LS, LS2], [WHITEN(LS @ LS.T, LS2)]),
     "inverse": ([LM], [inv(LM), inv(LM[::-1].T)]),
     "determinants": ([LM, LT], [*slogdet(LM), det(LT), *slogdet(LT[:2])]),
     "triangular": (
@@ -378,6 +385,16 @@ def test_what_is_refused_raises_as_before(output, wrong, reason, size):
         assert str(raised_by_driver.value) in str(found.value)
     right = arrays_for(inputs, 2)
     np.testing.assert_array_equal(program(*right), by_driver(program, *right))
+
+
+@pytest.mark.parametrize("columns", [2, 9])
+def test_what_has_no_factor_is_whitened_by_the_driver(columns):
+    sides = esat.matrix("sides", shape=(SIZE, columns))
+    program = frequent([M, sides], [WHITEN(M, sides)])
+    values = np.diag([1.0, 2.0, 3.0, 4.0, 5.0, -1e-17])
+    found = program(values, np.ones((SIZE, columns)))
+    np.testing.assert_array_equal(found, by_driver(program, values, np.ones((SIZE, columns))))
+    np.testing.assert_allclose(found.T @ found, (np.sum(1 / np.arange(1, SIZE)) + 1e17), rtol=1e-12)
 
 
 def test_determinants_of_singular_matrices_and_nans():

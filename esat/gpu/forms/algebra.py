@@ -20,6 +20,7 @@ from esat.ops.linalg.record import MatrixOp
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.linalg.structured import StructuredProduct
+from esat.ops.linalg.whitening import Whiten, by_eigenvectors
 
 _DTYPES = frozenset(["float32", "float64", "complex64", "complex128"])
 """Of products and factorizations that cuBLAS and cuSOLVER have."""
@@ -111,6 +112,22 @@ def _cholesky_solve(op: CholeskySolve, device: Device, operands: Sequence[Any]) 
     return sides
 
 
+def _whiten(op: Whiten, device: Device, node: Apply) -> DeviceForm | None:
+    """Of single matrices; those of a batch may differ in whether they have factors."""
+    if any(variable.tensor_type.ndim > 2 for variable in node.inputs):
+        return None
+    return _algebra(_whitened, _SINGULAR)(op, device, node)
+
+
+def _whitened(op: Whiten, device: Device, operands: Sequence[Any]) -> Any:
+    matrix, sides = operands
+    try:
+        factor = device.arrays.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return by_eigenvectors(device.arrays, matrix, sides).astype(sides.dtype)
+    return device.solve_triangular(factor, sides, 0, True, False)
+
+
 def _qr(op: QR, device: Device, operands: Sequence[Any]) -> Any:
     found = device.arrays.linalg.qr(operands[0], mode=op.mode)
     return found if op.mode == "r" else (found[0], found[1])
@@ -150,6 +167,7 @@ ALGEBRA: Mapping[type[Op], Former] = {
     ),
     SolveTriangular: _algebra(_solve_triangular, _SINGULAR),
     CholeskySolve: _algebra(_cholesky_solve),
+    Whiten: _whiten,
     Eigenvalues: _algebra(
         lambda op, device, operands: device.arrays.linalg.eigvalsh(operands[0], UPLO=op.triangle)
     ),

@@ -27,7 +27,7 @@ TERM_LANGUAGE = frozenset(
         "FnCount", "FnFactors", "FnForm", "FnHas", "FnHasFactor", "FnMeet", "FnSide", "FnSupport", "FnTerm",
         "FnValue", "FnWord", "Form", "Forms", "In", "InvTriangular", "K", "LU", "Line",
         "MS", "MultisetOfMS", "N", "NaryProd", "NarySum", "Output", "QR", "Reshape", "SVD",
-        "SolveSemidefinite", "SolveTriangular", "T", "Tri", "Values", "Words",
+        "SolveSemidefinite", "SolveTriangular", "T", "Tri", "Values", "Whiten", "Words",
     ]
 )  # fmt: skip
 """What the language of rules means by these names."""

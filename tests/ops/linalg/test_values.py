@@ -10,6 +10,7 @@ from esat import linalg
 from esat.errors import LinearAlgebraError, ShapeError
 from esat.ops.linalg.inverse import TriangularInverse
 from esat.ops.linalg.solve import SOLVE, SemidefiniteSolve
+from esat.ops.linalg.whitening import WHITEN
 
 pytestmark = pytest.mark.usefixtures("libraries_without_threads")
 
@@ -249,6 +250,30 @@ def test_what_has_no_cholesky_factor_is_solved_all_the_same():
     assert np.isnan(found).all()
     with pytest.raises(LinearAlgebraError, match="singular"):
         SemidefiniteSolve().perform([np.zeros((2, 2)), sides])
+
+
+@pytest.mark.parametrize("columns", [1, 3, 12])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_whitened_sides(dtype, columns):
+    square = array(dtype, 2, 4, 4)
+    sides = array(dtype, 2, 4, columns)
+    gram = square @ np.swapaxes(square, -1, -2)
+    agree(WHITEN, lambda a, b: np.linalg.solve(np.linalg.cholesky(a), b), gram, sides)
+    agree(WHITEN, lambda a, b: np.linalg.solve(np.linalg.cholesky(a), b), gram[:0], sides[:0])
+
+
+def test_what_has_no_cholesky_factor_is_whitened_all_the_same():
+    """Rounding makes semidefinite matrices indefinite, where forms may be known all the same. NaN is passed
+    on, and what is singular refused, as in NumPy."""
+    rounded, sides = np.array([[1.0, 1.0], [1.0, 1.0 - 2e-16]]), np.array([[1.0], [1.0]])
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(rounded)
+    (half,) = WHITEN.perform([rounded, sides])
+    np.testing.assert_allclose(half.T @ half, 1.0, rtol=1e-6)
+    (found,) = WHITEN.perform([np.full((2, 2), np.nan), sides])
+    assert np.isnan(found).all()
+    with pytest.raises(LinearAlgebraError, match="singular"):
+        WHITEN.perform([np.zeros((2, 2)), sides])
 
 
 def test_inverses_of_triangles():
