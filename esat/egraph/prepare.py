@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
@@ -123,10 +123,13 @@ class PreparedProgram:
         expanding = [name for name in self.rules.expanding if name in rulesets]
         sparse = tuple(name for name in expanding if name.startswith(SPARSE_RULES))
         expanding = [name for name in expanding if name not in sparse]
-        early, normal = self._tagged("early"), self._tagged("normal")
+        early, normal, stabilizing, outward = (
+            rulesets & self._by_tag.get(tag, frozenset())
+            for tag in ("early", "normal", "stabilize", "outward")
+        )
         steps = (
             RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets - early - normal)),
-            RuleStep(tuple(name for name in self.rules.rulesets if name in rulesets & early), rounds=3),
+            RuleStep(tuple(name for name in self.rules.rulesets if name in early), rounds=3),
             RuleStep(
                 tuple(name for name in expanding if not name.endswith(WIDE_SUFFIX)),
                 fuel=EXPANDING_FUEL,
@@ -146,21 +149,23 @@ class PreparedProgram:
                 joins.setdefault(self.modules[number].ruleset, []).append(self.joins[number])
         return Schedule(
             tuple(step for step in steps if step.rulesets),
-            stabilizing=tuple(
-                name for name in self.rules.rulesets if name in rulesets & self._tagged("stabilize")
-            ),
-            outward=tuple(name for name in self.rules.rulesets if name in rulesets & self._tagged("outward")),
-            normal=tuple(name for name in self.rules.rulesets if name in rulesets & normal),
+            stabilizing=tuple(name for name in self.rules.rulesets if name in stabilizing),
+            outward=tuple(name for name in self.rules.rulesets if name in outward),
+            normal=tuple(name for name in self.rules.rulesets if name in normal),
             watched=self.program.users_rules,
             joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},
             rules=rules_of(own),
         )
 
-    def _tagged(self, tag: str) -> frozenset[str]:
-        """The rule sets of the package that hold rules with a tag."""
-        rules = self.program.selection.rules
-        own = (rule for rule in rules if rule.name not in self.program.users_rules)
-        return frozenset(RULESET_PREFIX + rule.ruleset for rule in own if tag in rule.tags)
+    @cached_property
+    def _by_tag(self) -> Mapping[str, Set[str]]:
+        """The rule sets of the package that hold rules with a tag, for each tag."""
+        found: dict[str, set[str]] = {}
+        for rule in self.program.selection.rules:
+            if rule.name not in self.program.users_rules:
+                for tag in rule.tags:
+                    found.setdefault(tag, set()).add(RULESET_PREFIX + rule.ruleset)
+        return found
 
     @cached_property
     def joins(self) -> dict[int, MatchBound]:
