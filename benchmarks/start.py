@@ -54,8 +54,8 @@ def installed(path: Path) -> Path:
     """The interpreter of the environment that a wheel is installed in; dependencies stay from last time."""
     environment = FOLDER / "wheel"
     python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    if not (environment / "pyvenv.cfg").exists():  # without it pip would install into the base interpreter
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(environment)], check=True)
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", str(path)], check=True)
     install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", str(path)]
     subprocess.run(install, check=True)
