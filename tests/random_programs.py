@@ -114,6 +114,8 @@ UNSTABLE_NAMES = (
 """What is determined only up to signs or the order of ties, or has other dtypes or shapes on purpose."""
 ROUNDED_AT_ONE = frozenset({"m.log(m.exp(x) + 1)"})
 """Steps that round numbers of the order of one on their way to small ones."""
+SYSTEMS = ("linalg.solve", "linalg.lstsq", "linalg.inv", "linalg.pinv")
+"""Steps whose elements are all rounded as the largest of them: a zero may come out as a number next to it."""
 LARGEST_SIZE, LARGEST_VALUE = 600, 1e5
 SHAPES = [(), (5,), (3,), (1,), (3, 4), (4, 3), (3, 3), (1, 4), (3, 1), (2, 3, 4), (2, 3, 3), (2, 1, 3, 3)]
 WEIGHTS = {"float64": 12, "float32": 5, "int64": 3, "bool": 2, "complex128": 2}
@@ -212,6 +214,8 @@ class RandomProgram:
             if not is_usable(result) or ("prod(" in text and not stays_in_range(self.exact[operands[0]])):
                 return
             least = float(step.text in ROUNDED_AT_ONE)
+            if any(name in text for name in SYSTEMS) and result.size:
+                least = max(least, float(np.max(np.abs(result))))
             disturbed = [
                 self.noisy(np.asarray(step.run(REFERENCE, known)), least) for known in self.disturbed
             ]

@@ -290,12 +290,13 @@ class LoopScheduler:
         """Let outputs hold costly values that loops of several phases need.
 
         A loop that needs such a value first stores it where the last loop will store the output; loops
-        of later phases load it from there.
+        of later phases load it from there. An output that loops around these keep a value in holds no other.
         """
         spills: dict[int, dict[int, Load]] = {}
         if last == 0:
             return sinks, phase_of, spills
-        taken: set[int] = set()
+        needed = set(self._needed(sinks, level))
+        taken = {load.array for value, load in level.kept.items() if value in needed}
         added: list[Sink] = []
         uses = self._uses(sinks, phase_of, level)
         for value, phases in sorted(uses.items(), reverse=True):

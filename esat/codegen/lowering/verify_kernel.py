@@ -35,8 +35,9 @@ def verify(kernel: Kernel) -> None:
     Values are defined before they are read, with operands of the dtypes that their definitions name;
     loads and stores name axes of enclosing loops, one for each axis of the array's view, or int64 values;
     checks come before all stores; no loop opens an axis twice; every accumulator is updated once, directly
-    in its loop; and every output is stored in the loops over exactly its own axes, so that also arrays with
-    an empty axis are filled.
+    in its loop; every output is stored in the loops over exactly its own axes, so that also arrays with an
+    empty axis are filled; and what is loaded from an output is the value that was stored there last, or,
+    before anything is, what the caller left in it.
     """
     _Verifier(kernel).run()
 
@@ -55,6 +56,7 @@ class _Verifier:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.stored: set[int] = set()
+        self.held: dict[int, int] = {}  # by output: the value that it holds
 
     def run(self) -> None:
         for array in self.kernel.arrays:
@@ -147,6 +149,12 @@ class _Verifier:
     def _definition(self, statement: Definition, scope: _Scope) -> None:
         if isinstance(statement, Load | LoadAt):
             self._index(statement.array, statement.index, scope)
+            if statement.array < len(self.kernel.outputs):
+                held = self.held.get(statement.array)
+                problem = (
+                    f"value {statement.value} is loaded from array {statement.array}, which holds {held}"
+                )
+                self._require(held in (None, statement.value), problem)
         elif isinstance(statement, Size):
             self._require(
                 0 <= statement.array < len(self.kernel.arrays)
@@ -194,6 +202,7 @@ class _Verifier:
         self._require(statement.array < len(self.kernel.outputs), f"array {statement.array} is an input")
         wanted, found = self.kernel.arrays[statement.array].dtype, scope.dtypes[statement.operand]
         self._require(wanted == found, f"a value of {found} stored as {wanted}")
+        self.held[statement.array] = statement.operand
         self._require(
             set(axes_of(statement.index)) == set(scope.axes),
             f"array {statement.array} stored at {statement.index} inside loops over {scope.axes}",

@@ -179,6 +179,17 @@ def test_softmax_and_its_kin(axis: int, dtype: str) -> None:
     check(outputs, [x], [values], rtol=rtol, atol=rtol)
 
 
+@pytest.mark.parametrize("reducer", [MAX, SUM], ids=lambda reducer: reducer.name)
+@pytest.mark.parametrize("axis", [1, (0, 1)])
+def test_an_output_keeps_one_value_at_a_time(reducer: Reducer, axis: object) -> None:
+    """Loops around rows keep the sine where the output will be; rows keep no exponential over it."""
+    x = variable("float64", None, None)
+    probability = softmax(x, 1)
+    wave = op("div", op("sin", probability), probability)
+    total = reduce(reducer, wave, axis, keepdims=True)
+    check([op("sub", total, wave)], [x], [numbers("float64", (5, 40))], rtol=1e-12, atol=1e-12)
+
+
 def test_softmax_over_all_axes_and_over_outer_ones() -> None:
     x = variable("float64", None, None, None)
     values = numbers("float64", (3, 4, 5))

@@ -41,6 +41,7 @@ def test_well_formed_kernels_pass() -> None:
         (with_loop(SQUARE, LOAD, STORE), "before it is defined"),
         (with_loop(LOAD, SQUARE), "not stored"),
         (with_loop(LOAD, SQUARE, replace(STORE, kept=True)), "not stored"),
+        (with_loop(LOAD, SQUARE, STORE, Load(2, 0, (0,))), "which holds 1"),
         (replace(ELEMENTWISE, body=(LOAD, SQUARE, STORE)), "inside loops over"),
         (with_loop(replace(LOAD, index=(None, 0)), SQUARE, STORE), "index"),
         (with_loop(LOAD, replace(SQUARE, template="{0} * {1}"), STORE), "operands"),
