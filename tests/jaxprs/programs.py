@@ -97,6 +97,11 @@ FUNCTIONS = {
         np.array([7, -7, 7, -7]),
         np.array([2, 2, -2, -2]),
     ),
+    "high halves of products": (
+        lambda a, b: (lax.mulhi(a, b), lax.mulhi(a.astype("uint32"), b.astype("uint32"))),
+        np.array([3, -(2**62), 2**63 - 1]),
+        np.array([-5, 7, 2**63 - 1]),
+    ),
     "bits": (
         lambda a: (lax.shift_right_logical(a, 1), a << 2, a >> 1, a ^ 3, ~a, a & 6, a | 1),
         np.array([-8, 5]),
