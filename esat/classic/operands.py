@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.classic.global_optimizers import FromFunctionOptimizer
+from esat.classic.simplify import axes_agree
 from esat.graph import Apply, Constant, Family, FunctionGraph, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
@@ -95,6 +96,8 @@ def add_diagonals(graph: FunctionGraph) -> None:
             made = other.owner
             if made is None or made.op != DiagonalOf() or matrix.type != node.outputs[0].type:
                 continue
+            if not all(axes_agree(matrix, axis, made.inputs[0], 0) for axis in (0, 1)):
+                continue  # one element is stretched, and what does not fit is an error
             places = _numbered(made.inputs[0])
             added = AdvancedIncSubtensor((ARRAY, ARRAY)).make_node(matrix, made.inputs[0], places, places)
             added.where = node.where

@@ -89,6 +89,11 @@ def traced_size(variable: Variable, axis: int) -> Variable:
     return size
 
 
+def axes_agree(one: Variable, axis: int, other: Variable, other_axis: int) -> bool:
+    """Whether axes of two arrays are known to have one size, so that nothing need compare them."""
+    return are_same_size(traced_size(one, axis), traced_size(other, other_axis))
+
+
 def are_same_size(left: Variable, right: Variable) -> bool:
     """Whether two sizes are known to be equal: numbers, or that of one axis of one array."""
     if same(left, right):

@@ -9,7 +9,7 @@ from typing import Any
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting, is_oblong, is_square
 from esat.classic.rewriting.writes import is_zero
-from esat.classic.simplify import are_same_size, traced_size
+from esat.classic.simplify import axes_agree
 from esat.graph import Apply, Op, Variable
 from esat.graph.registry import op_named
 from esat.ops.contraction import MATMUL, MatMul
@@ -100,7 +100,7 @@ def _joined_blocks(node: Apply) -> Sequence[Variable]:
     return (
         blocks
         if all(
-            is_zero(part) and are_same_size(traced_size(part, 1), traced_size(block, 1))
+            is_zero(part) and axes_agree(part, 1, block, 1)
             for number, row in enumerate(rows)
             for place, (part, block) in enumerate(zip(row, blocks, strict=True))
             if place != number

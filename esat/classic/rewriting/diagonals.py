@@ -75,7 +75,7 @@ def local_adv_idx_to_diagonal(node: Apply) -> Transformed:
 def local_diagonal_increment(node: Apply) -> Transformed:
     """x[arange(n), arange(n)] += v -> x + diag(v) for a square x: the sum is symmetric where x is."""
     matrix, value, *numbers = node.inputs
-    if not _chooses_diagonal(node, matrix, *numbers) or not _is_square(matrix):
+    if not _chooses_diagonal(node, matrix, *numbers) or not is_square(matrix):
         return False
     return fitting(node, op_named("add")(matrix, DiagonalOf()(op_named("fill")(Diagonal()(matrix), value))))
 

@@ -8,6 +8,7 @@ from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.matrix_facts import facts_of_matrix
 from esat.classic.rewriting.parts import WHOLE, Item, chosen, fitting, part_of, used_once
+from esat.classic.simplify import axes_agree
 from esat.graph import Apply, Constant, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
@@ -92,6 +93,8 @@ def local_advanced_subtensor_of_dot(node: Apply) -> Transformed:
 def local_selection_dot(node: Apply) -> Transformed:
     """eye(n)[rows] @ x -> x[rows], x @ eye(n)[rows].T -> x[:, rows], eye(n)[rows].T @ x -> sums of rows."""
     left, right = node.inputs
+    if left.tensor_type.ndim != 2 or not axes_agree(left, 1, right, 0):
+        return False
     if (rows := _selection(left)) is not None:
         return fitting(node, _read(right, rows))
     if (rows := _selection(right, transposed=True)) is not None:
@@ -111,7 +114,7 @@ def local_sum_of_selection(node: Apply) -> Transformed:
         return False
     for part, other in (product.inputs, product.inputs[::-1]):
         rows = _selection(part)
-        if rows is None or other.tensor_type.broadcastable != part.tensor_type.broadcastable:
+        if rows is None or not all(axes_agree(part, axis, other, axis) for axis in (0, 1)):
             continue
         chosen = AdvancedSubtensor((ARRAY, ARRAY))(other, arange(size_of(rows, 0)), rows)
         return fitting(node, dimshuffle(chosen, (0, "x")) if op.keepdims else chosen)

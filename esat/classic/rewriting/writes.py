@@ -74,7 +74,7 @@ def local_useless_inc_subtensor(node: Apply) -> Transformed:
     array, value = node.inputs[:2]
     if isinstance(node.op, _ADDING):
         return fitting(node, array) if value_of(value) == 0 else False
-    if _is_filled_with(array, value_of(value)):
+    if _takes_slices(node.op) and _is_filled_with(array, value_of(value)):
         return fitting(node, array)
     read = value.owner
     if read is None or not isinstance(read.op, Subtensor) or read.inputs[0] is not array:
@@ -186,6 +186,11 @@ def _entries(op: Op) -> object:
 def is_zero(variable: Variable) -> bool:
     """Whether all elements are known to be zero."""
     return value_of(_element(variable)) == 0
+
+
+def _takes_slices(op: Op) -> bool:
+    """Whether a place is one of slices, which are never out of bounds."""
+    return isinstance(op, SetSubtensor) and all(isinstance(entry, Slice) for entry in op.entries)
 
 
 def _is_filled_with(array: Variable, value: complex | None) -> bool:
