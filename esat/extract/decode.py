@@ -175,7 +175,11 @@ class _Decoder:
         joins = self.chosen.joins.get(number, ())
         strict = number in self.chosen.strict
         above = int(term.attributes[0])
-        numbers = [place for place, operand in enumerate(operands) if isinstance(operand, Constant)]
+        numbers = [
+            place
+            for place, operand in enumerate(operands)
+            if isinstance(operand, Constant) and operand.data.size == 1
+        ]
         if term.constructor == "NaryProd" and 1 < len(numbers) < len(operands) and not strict:
             steps = plan_with_numbers_last(term.operands, shapes, above, numbers)
         else:

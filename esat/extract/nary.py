@@ -126,8 +126,8 @@ def plan_with_numbers_last(
 ) -> tuple[PlanStep, ...]:
     """As :func:`plan_product`, where all but the operands at ``numbers`` are put together first.
 
-    For constants that could not be made one: their product is outside of the range of their dtype, as
-    ``x * 1e-200 * 1e-200`` need not be.
+    For numbers, of one element each, that could not be made one: their product is outside of the range of
+    their dtype, as ``x * 1e-200 * 1e-200`` need not be.
     """
     others = [place for place in range(len(operands)) if place not in numbers]
     above = sum(place < numerators for place in others)

@@ -37,6 +37,14 @@ def test_constants_are_not_multiplied_out_of_range(name, dtype, mode):
     np.testing.assert_allclose(found[normal], expected[normal], rtol=8 * np.finfo(dtype).eps)
 
 
+def test_constant_arrays_are_still_one():
+    x = esat.vector("x", shape=(3,))
+    first, second = np.arange(1.0, 13.0).reshape(4, 3), np.linspace(2.0, 3.0, 12).reshape(4, 3)
+    program = esat.compile(esat.Graph([x], x / first / second))
+    np.testing.assert_allclose(program(np.ones(3)), 1.0 / (first * second), rtol=1e-14)
+    assert [node.op.name for node in program.graph.toposort()] == ["dimshuffle", "div"]
+
+
 def test_constants_in_range_are_still_one():
     x = esat.vector("x")
     program = esat.compile(esat.Graph([x], x * 1e150 * 1e150 / 4.0))
