@@ -55,6 +55,12 @@ def has_structure(variable: Variable, relation: str) -> bool:
     return any(relation_of(fact) == relation for fact in facts_of_matrix(variable))
 
 
+def is_known_square(matrix: Variable) -> bool:
+    """Whether a matrix is square by its type or by what computes it."""
+    rows, columns = matrix.tensor_type.shape[-2:]
+    return (rows is not None and rows == columns) or has_structure(matrix, "square")
+
+
 def facts_of_matrix(variable: Variable, depth: int = _DEPTH) -> Facts:
     """All that is known of the structure of a Variable's matrices."""
     if isinstance(variable, Constant):

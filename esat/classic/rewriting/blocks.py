@@ -97,16 +97,13 @@ def _joined_blocks(node: Apply) -> Sequence[Variable]:
     if len(rows) < 2 or any(len(row) != len(rows) for row in rows):
         return ()
     blocks = [row[place] for place, row in enumerate(rows)]
-    return (
-        blocks
-        if all(
-            is_zero(part) and axes_agree(part, 1, block, 1)
-            for number, row in enumerate(rows)
-            for place, (part, block) in enumerate(zip(row, blocks, strict=True))
-            if place != number
-        )
-        else ()
+    others = (
+        (part, block)
+        for number, row in enumerate(rows)
+        for place, (part, block) in enumerate(zip(row, blocks, strict=True))
+        if place != number
     )
+    return blocks if all(is_zero(part) and axes_agree(part, 1, block, 1) for part, block in others) else ()
 
 
 def _parts_of_row(matrix: Variable) -> Sequence[Variable]:

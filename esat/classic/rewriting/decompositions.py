@@ -7,8 +7,8 @@ from functools import reduce
 from typing import Literal
 
 from esat.classic.local import Transformed, local_optimizer
-from esat.classic.matrix_facts import facts_of_matrix
-from esat.classic.rewriting.parts import fitting, is_square
+from esat.classic.matrix_facts import facts_of_matrix, is_known_square
+from esat.classic.rewriting.parts import fitting
 from esat.graph import Apply, Variable
 from esat.graph.registry import op_named
 from esat.ops.cast import cast
@@ -131,5 +131,4 @@ def _is_square_and(matrix: Variable, pattern: str) -> bool:
     """Whether it is one square matrix of floats with a pattern of zeros."""
     if matrix.tensor_type.kind != "f" or matrix.tensor_type.ndim != 2:
         return False
-    facts = facts_of_matrix(matrix)
-    return pattern in facts and ("square" in facts or is_square(matrix))
+    return pattern in facts_of_matrix(matrix) and is_known_square(matrix)

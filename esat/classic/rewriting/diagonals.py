@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
-from esat.classic.matrix_facts import has_structure
+from esat.classic.matrix_facts import is_known_square
 from esat.classic.rewriting.parts import fitting, is_square, used_once
 from esat.classic.simplify import are_same_size
 from esat.egraph.uniform import value_of
@@ -89,15 +89,11 @@ def _chooses_diagonal(node: Apply, matrix: Variable, *numbers: Variable) -> bool
         sizes = [size for size in matrix.tensor_type.shape if size is not None]
         return len(sizes) == 2 and np.array_equal(places.data, np.arange(min(sizes)))
     made = places.owner
-    if made is None or not isinstance(made.op, ARange) or not _is_square(matrix):
+    if made is None or not isinstance(made.op, ARange) or not is_known_square(matrix):
         return False
     start, stop, step = made.inputs
     counted = value_of(start) == 0 and value_of(step) == 1
     return counted and any(are_same_size(stop, size_of(matrix, axis)) for axis in (0, 1))
-
-
-def _is_square(matrix: Variable) -> bool:
-    return is_square(matrix) or has_structure(matrix, "square")
 
 
 def _from(variable: Variable, axis: int, start: int, length: Variable) -> Variable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from esat.classic.local import Transformed, local_optimizer
-from esat.classic.matrix_facts import has_structure
+from esat.classic.matrix_facts import has_structure, is_known_square
 from esat.classic.rewriting.parts import fitting, is_oblong, is_square
 from esat.graph import Apply, Constant, Variable
 from esat.graph.registry import op_named
@@ -93,9 +93,7 @@ def local_linalg_of_kron(node: Apply) -> Transformed:
 def local_kron_of_diagonal(node: Apply) -> Transformed:
     """The Kronecker product of diagonal matrices -> the diagonal matrix of products of their diagonals."""
     factors = _factors(node.outputs[0])
-    if factors is None or not all(has_structure(factor, "diagonal") for factor in factors):
-        return False
-    if not all(is_square(factor) or has_structure(factor, "square") for factor in factors):
+    if factors is None or not all(has_structure(one, "diagonal") and is_known_square(one) for one in factors):
         return False
     return fitting(node, DiagonalOf()(_kron_of_vectors(*map(Diagonal(), factors))))
 
