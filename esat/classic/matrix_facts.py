@@ -99,7 +99,7 @@ def _facts_of_result(node: Apply, depth: int) -> Iterable[str]:
     if isinstance(op, Cast):
         return facts_of_matrix(operands[0], depth) & {*ZERO_PATTERNS, "symmetric"}
     if isinstance(op, DimShuffle):
-        facts = facts_of_matrix(operands[0], depth) if _is_transpose(op) else _NONE
+        facts = facts_of_matrix(operands[0], depth) if op.is_transpose else _NONE
         return {_TRANSPOSED.get(fact, fact) for fact in facts - _ONE_WAY}
     if isinstance(op, Inverse):
         return facts_of_matrix(operands[0], depth) & _INVERSES
@@ -118,12 +118,6 @@ def _made_so(node: Apply) -> Iterable[str]:
     if isinstance(op, Cholesky):
         return ("upper_triangular" if op.upper else "lower_triangular", "square")
     return _of_identity(node) if op.name == "eye" and value_of(node.inputs[2]) == 0 else _NONE
-
-
-def _is_transpose(op: DimShuffle) -> bool:
-    """Whether the last two axes are exchanged, and all others stay."""
-    rank = op.input_rank
-    return rank >= 2 and op.order == (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _of_diagonal_matrix(node: Apply) -> Iterable[str]:
@@ -172,7 +166,7 @@ def _are_transposes(one: Variable, other: Variable) -> bool:
     return any(
         node is not None
         and isinstance(node.op, DimShuffle)
-        and _is_transpose(node.op)
+        and node.op.is_transpose
         and same(node.inputs[0], of)
         for node, of in ((one.owner, other), (other.owner, one))
     )

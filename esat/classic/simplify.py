@@ -58,7 +58,9 @@ def local_lift_transpose_through_dot(node: Apply) -> Transformed:
     """(a @ b).T -> b.T @ a.T, unless both are read: BLAS takes transposed matrices as they are."""
     assert isinstance(node.op, DimShuffle)
     product, clients = node.inputs[0].owner, node.inputs[0].clients
-    if product is None or type(product.op) is not MatMul or node.op.order != (1, 0):
+    if product is None or type(product.op) is not MatMul:
+        return False
+    if not node.op.is_transpose or node.op.input_rank != 2:
         return False
     if clients is not None and len(clients) > 1:
         return False

@@ -288,7 +288,7 @@ def resize(a: Any, new_shape: Any) -> Variable:
     Parameters
     ----------
     a
-        A Variable or array, not empty.
+        A Variable or array. Of an empty one the result is zeros.
     new_shape
         An integer, or several, or scalar Variables.
     """
@@ -299,7 +299,10 @@ def resize(a: Any, new_shape: Any) -> Variable:
     count: Any = as_variable(np.int64(1))
     for size in sizes:
         count = count * size
-    places = op_named("mod")(arange(count), size_of(flat, 0))
+    size = size_of(flat, 0)
+    if flat.tensor_type.shape[0] is None:  # it may be empty: a zero is read then
+        flat, size = concatenate([flat, zeros(1, flat.dtype)]), op_named("maximum")(size, 1)
+    places = op_named("mod")(arange(count), size)
     return reshape(flat[places], tuple(sizes))
 
 

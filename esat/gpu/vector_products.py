@@ -71,9 +71,8 @@ def _product(left: Variable, right: Variable) -> Variable | None:
 
 def _column(matrix: Variable, column: Variable) -> Variable:
     """The product of matrices with columns, each matrix read as it lies in memory."""
-    multiply, node, rank = op_named("mul"), matrix.owner, matrix.tensor_type.ndim
-    swapped = (*range(rank - 2), rank - 1, rank - 2)
-    if node is not None and isinstance(node.op, DimShuffle) and node.op.order == swapped:
+    multiply, node = op_named("mul"), matrix.owner
+    if node is not None and isinstance(node.op, DimShuffle) and node.op.is_transpose:
         return swap_last_axes(reduce(SUM, multiply(node.inputs[0], column), -2, keepdims=True))
     return reduce(SUM, multiply(matrix, swap_last_axes(column)), -1, keepdims=True)
 

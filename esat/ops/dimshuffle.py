@@ -50,6 +50,12 @@ class DimShuffle(Op):
         """Whether the result is the operand, axis by axis."""
         return self.order == tuple(range(self.input_rank))
 
+    @property
+    def is_transpose(self) -> bool:
+        """Whether the last two axes are exchanged and all others stay."""
+        rank = self.input_rank
+        return rank >= 2 and self.order == (*range(rank - 2), rank - 1, rank - 2)
+
     def properties(self) -> tuple[object, ...]:
         return (self.order, self.input_rank)
 

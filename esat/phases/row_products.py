@@ -102,7 +102,7 @@ def _is_matrix(variable: Variable) -> bool:
 def _transposed(graph: FunctionGraph, variable: Variable) -> Variable | None:
     """The matrix whose transpose a variable is."""
     node = variable.owner
-    if node not in graph.apply_nodes or not isinstance(node.op, DimShuffle) or node.op.order != (1, 0):
+    if node not in graph.apply_nodes or not isinstance(node.op, DimShuffle) or not node.op.is_transpose:
         return None
     return node.inputs[0]
 

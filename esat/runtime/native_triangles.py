@@ -30,7 +30,7 @@ def triangles_read(program: Program, matrix: Variable) -> frozenset[Triangle]:
     for reader, place in program.graph.clients[matrix]:
         if reader == "output":
             return BOTH
-        if isinstance(reader.op, DimShuffle) and reader.op.order == (1, 0):
+        if isinstance(reader.op, DimShuffle) and reader.op.is_transpose:
             found |= frozenset(map(_OTHER.__getitem__, triangles_read(program, reader.outputs[0])))
         else:
             found |= _read_by(reader, place)
@@ -43,7 +43,7 @@ def is_read_by_columns(program: Program, matrix: Variable) -> bool:
     for reader, _ in program.graph.clients[matrix]:
         if reader == "output":
             return False
-        if isinstance(reader.op, DimShuffle) and reader.op.order == (1, 0):
+        if isinstance(reader.op, DimShuffle) and reader.op.is_transpose:
             others = [one for one, _ in program.graph.clients[reader.outputs[0]]]
             if others != ["output"] and not is_read_by_columns(program, reader.outputs[0]):
                 return False

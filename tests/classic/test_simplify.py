@@ -164,3 +164,13 @@ def test_reductions_seen_in_another_order_of_axes(
     outputs = [shown, esat.amax(x[::-1], axis=(0, 1))]
     function = esat.compile(esat.Graph([x], outputs), "greedy")
     np.testing.assert_array_equal(function(values)[0], wanted)
+
+
+def test_a_view_that_drops_an_axis_of_a_product_is_no_transpose() -> None:
+    x = esat.matrix("x")
+    products = esat.matvec(x.T, x.T).T  # of a batch of columns, of which the view drops the axis of size 1
+    values = np.arange(9.0).reshape(3, 3)
+    for mode in ("greedy", "fast_run"):
+        np.testing.assert_array_equal(
+            esat.compile(esat.Graph([x], [products]), mode)(values), np.matvec(values.T, values.T).T
+        )

@@ -241,3 +241,9 @@ def test_in_functions_of_arrays():
     x, n = np.array([-1.5, 2.0, -3.0]), np.array([3, 1, 3])
     for found, expected in zip(esat.jit(f, mode="fast_compile")(x, n), f(x, n), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (1, 4), (0,)])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex128"])
+def test_resized_arrays_may_be_empty(dtype, shape):
+    both(lambda m, x: m.resize(x, (2, 3)), np.ones(shape, dtype))

@@ -125,7 +125,7 @@ def _selection(matrix: Variable, transposed: bool = False) -> Variable | None:
     """Which rows of an identity matrix a matrix, or its transpose, is made of."""
     made = matrix.owner
     if transposed and made is not None:
-        turned = isinstance(made.op, DimShuffle) and made.op.order == (1, 0)
+        turned = isinstance(made.op, DimShuffle) and made.op.is_transpose
         made = made.inputs[0].owner if turned else None
     rows = None if made is None or any(matrix.tensor_type.broadcastable) else _rows(made)
     if made is None or rows is None:

@@ -145,7 +145,7 @@ def _factors(matrix: Variable) -> tuple[Variable, Variable] | None:
     node = matrix.owner
     if node is None:
         return None
-    if isinstance(node.op, DimShuffle) and node.op.order == (1, 0) and node.op.input_rank == 2:
+    if isinstance(node.op, DimShuffle) and node.op.is_transpose:
         factors = _factors(node.inputs[0])
         return None if factors is None else (swap_last_axes(factors[0]), swap_last_axes(factors[1]))
     inner = node.inputs[0].owner if isinstance(node.op, Reshape) else None

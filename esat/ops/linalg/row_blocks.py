@@ -103,7 +103,7 @@ class RowBlocks(Op):
 def is_turned(variable: Variable) -> bool:
     """Whether a variable is a transposed matrix."""
     node = variable.owner
-    return node is not None and isinstance(node.op, DimShuffle) and node.op.order == TURNED
+    return node is not None and isinstance(node.op, DimShuffle) and node.op.is_transpose
 
 
 def is_sum_over_rows(node: Apply) -> bool:
