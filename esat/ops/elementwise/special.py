@@ -18,7 +18,7 @@ from esat.ops.elementwise.comparison import eq
 from esat.ops.elementwise.exponential import exp
 from esat.ops.elementwise.facts import KEEPS_SIGN, POSITIVE, Facts
 from esat.ops.elementwise.record import Elementwise, no_gradient, slope
-from esat.ops.elementwise.scipy_functions import Special
+from esat.ops.elementwise.scipy_functions import Polygamma, Special
 from esat.ops.elementwise.selection import switch
 from esat.ops.promotion import SciPyLoops, special, special_complex
 
@@ -131,7 +131,7 @@ def _polygamma_gradient(
 # The derivative of digamma of the order of the first operand, a non-negative whole number. SciPy composes
 # it of functions that compute in float32 only if both operands have that dtype.
 polygamma: Elementwise = Elementwise(
-    "polygamma", 2, Special("polygamma"), None, _polygamma_gradient,
+    "polygamma", 2, Polygamma(), None, _polygamma_gradient,
     SciPyLoops("", ("float64", "float32")), flops=120.0,
 )  # fmt: skip
 

@@ -1,0 +1,48 @@
+"""Special functions where SciPy's take time without end, or are not to be relied on."""
+
+import time
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import special
+
+import esat
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 7, 20])
+def test_polygamma_far_below_zero(order: int) -> None:
+    x = esat.vector("x")
+    points = np.array([-63.625, -64.25, -70.75, -1000.125, -(2.0**40) - 0.25, 3.5, -70.0, np.nan])
+    begin = time.perf_counter()
+    found = esat.evaluate([esat.polygamma(order, x)], {x: points})[0]
+    assert time.perf_counter() - begin < 5  # SciPy takes hours for the fifth
+    reflected = [4, *range(3)]  # of integers and a quarter: by the first terms around zero
+    for place in reflected:
+        with mpmath.workdps(30):
+            wanted = mpmath.polygamma(
+                order, mpmath.mpf(points[place]) if place != 4 else mpmath.mpf(-1000000.25)
+            )
+        np.testing.assert_allclose(found[place], float(wanted), rtol=1e-6 if place == 4 else 1e-13)
+    np.testing.assert_array_equal(found[5:], special.polygamma(order, points[5:]))
+
+
+def test_polygamma_of_float32_and_of_order_zero_far_below_zero() -> None:
+    x = esat.vector("x", dtype="float32")
+    points = np.array([-100.25, -1e6, -12345.5], "float32")
+    slope = esat.grad(esat.digamma(x).sum(), x)
+    (found,) = esat.evaluate([slope], {x: points})
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, special.polygamma(1, points.astype("float64")), rtol=1e-6)
+    (of_order_zero,) = esat.evaluate([esat.polygamma(np.float32(0), x)], {x: points})
+    np.testing.assert_array_equal(of_order_zero, special.polygamma(np.float32(0), points))
+
+
+def test_slopes_of_digamma_compile_in_time() -> None:
+    x = esat.vector("x")
+    begin = time.perf_counter()
+    f = esat.compile(esat.Graph([x], [esat.polygamma(1, x).sum() / 3]))
+    assert time.perf_counter() - begin < 30
+    np.testing.assert_allclose(
+        f(np.array([0.5, 2.5])), special.polygamma(1, [0.5, 2.5]).sum() / 3, rtol=1e-14
+    )
