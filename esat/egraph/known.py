@@ -115,6 +115,8 @@ class _Answers:
         if not isinstance(node.op, Elementwise):
             keeps = self._keeps_finite if fact == FINITE else self._keeps_sign if fact in _SIGNS else None
             return keeps is not None and keeps(node, fact, depth)
+        if np.dtype(DTYPES[dtype_of(node.inputs[-1])]).kind != "f":
+            return False  # what is said of ops is said of real floats: the angle of a complex number is any
         facts = node.op.facts
         weaker = _WEAKER.get(fact)
         if getattr(facts, fact, False) or (weaker is not None and getattr(facts, weaker, False)):

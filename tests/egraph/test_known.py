@@ -1,5 +1,6 @@
 """What is known of the numbers of Variables, asked without a rule."""
 
+import numpy as np
 import pytest
 
 import esat
@@ -34,3 +35,18 @@ def test_signs_are_found_through_several_ops():
     assert not known.has_fact(x * y, "nonnegative")
     assert known.overflows(esat.exp(x) + esat.exp(y))
     assert not known.overflows(esat.exp(x) - esat.exp(y))
+
+
+@pytest.mark.parametrize("mode", ["greedy", "fast_run", "o3", "unsafe"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_what_is_known_of_functions_of_real_numbers_is_not_of_complex_ones(mode, dtype):
+    z = esat.TensorType(dtype, shape=(4,))("z")
+    values = np.array([1 - 2.5j, -3 + 0.25j, -0.5j, 2], dtype)
+    for inner in ("angle", "imag", "real"):
+        part = getattr(esat, inner)(z)
+        outputs = [abs(part), esat.floor(part), esat.maximum(part, 0), esat.sqrt(part**2), esat.sign(part)]
+        wanted = getattr(np, inner)(values)
+        results = esat.compile(esat.Graph([z], outputs), mode)(values)
+        named = [np.abs, np.floor, lambda x: np.maximum(x, 0), np.abs, np.sign]
+        for got, function in zip(results, named, strict=True):
+            np.testing.assert_allclose(got, function(wanted), rtol=1e-6)
