@@ -3,11 +3,42 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 _KEPT_BY_PYTHON = 1000
 """Python 3.12 begins with some hundred objects that the collector passes by; whoever freezes has more."""
+_GROWTH = 1.25
+"""By how much memory grows between two full passes, as in Python's own rule."""
+
+
+class _FullPasses:
+    """Full passes of the collector, which :func:`without_old_objects` keeps Python from starting by itself.
+
+    To thaw objects makes all of them old, and sets back what Python counts until it looks at old ones again:
+    a process that compiles over and over would never do so, and keep every function that it has dropped.
+    """
+
+    def __init__(self) -> None:
+        self._blocks = 0
+
+    def note(self) -> None:
+        """Remember how much memory is in use: there is no garbage in it to speak of."""
+        self._blocks = sys.getallocatedblocks()
+
+    def make_if_due(self) -> None:
+        """Make a pass where memory has grown enough since the last one."""
+        if not gc.isenabled():
+            return
+        if not self._blocks:
+            self.note()
+        elif sys.getallocatedblocks() > _GROWTH * self._blocks:
+            gc.collect()
+            self.note()
+
+
+_FULL_PASSES = _FullPasses()
 
 
 @contextmanager
@@ -16,7 +47,8 @@ def without_old_objects() -> Iterator[None]:
 
     Each of its full passes goes through all objects there are, some hundred thousand once the compiler is
     loaded; a large graph starts several, which then take longer than the work. Garbage that is made
-    meanwhile is still collected. A process that keeps objects from the collector by itself is left alone.
+    meanwhile is still collected, and all there is once memory has grown by a quarter. A process that keeps
+    objects from the collector by itself is left alone.
     """
     if _keeps_objects_from_collection():
         yield
@@ -26,6 +58,7 @@ def without_old_objects() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+        _FULL_PASSES.make_if_due()
 
 
 @contextmanager
@@ -44,6 +77,7 @@ def without_collecting() -> Iterator[None]:
             try:
                 with without_old_objects():
                     pass  # what was frozen is old
+                _FULL_PASSES.note()
             finally:
                 gc.enable()
 

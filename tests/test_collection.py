@@ -1,4 +1,5 @@
 import gc
+import weakref
 
 import pytest
 from interrupts import interrupted_everywhere
@@ -55,6 +56,36 @@ def test_what_a_process_keeps_from_the_collector_stays_so() -> None:
         assert gc.get_freeze_count()
     finally:
         gc.unfreeze()
+
+
+def test_garbage_of_blocks_that_follow_each_other_is_collected() -> None:
+    class Kept:
+        pass
+
+    def leave_garbage() -> weakref.ref[Kept]:
+        one = Kept()
+        one.itself = [one] * 2  # type: ignore[attr-defined]
+        one.many = [[number] for number in range(10_000)]  # type: ignore[attr-defined]
+        return weakref.ref(one)
+
+    gc.collect()
+    left = []
+    for _ in range(400):
+        with without_old_objects():
+            left.append(leave_garbage())
+            gc.collect(1)  # what Python does for itself where more is made: all of it is old now
+    alive = sum(one() is not None for one in left)
+    assert alive < 200
+
+
+def test_functions_that_are_dropped_are_collected() -> None:
+    x = esat.vector("x")
+    gc.collect()
+    functions = []
+    for number in range(60):
+        f = esat.compile(esat.Graph([x], [esat.exp(x * number) + x.sum()]))
+        functions.append(weakref.ref(f))
+    assert sum(one() is not None for one in functions) < 50
 
 
 @pytest.mark.parametrize("block", [without_old_objects, without_collecting])
