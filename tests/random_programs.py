@@ -234,6 +234,10 @@ class RandomProgram:
         """An array moved by units of the last place, of its numbers or of a larger one."""
         if array.dtype.kind not in "fc":
             return array
+        if array.dtype.kind == "f":  # whether a zero has a sign is not said
+            array = np.where(
+                array == 0, np.copysign(array, self.rng.integers(0, 2, array.shape) - 0.5), array
+            )
         noise = self.rng.uniform(-4, 4, array.shape) * np.finfo(array.dtype).eps
         size = np.maximum(np.abs(array), least)
         return np.asarray(np.where(size > np.abs(array), array + noise * size, array * (1 + noise))).astype(
