@@ -12,10 +12,13 @@ from dataclasses import field
 from types import MappingProxyType
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
+from esat.graph.constants import constant
 from esat.graph.op import Array, Op, Work
 from esat.graph.sparse_type import SparseType
-from esat.graph.types import Type
+from esat.graph.types import Type, may_stand_for
 from esat.ops.control import IfElse
+from esat.ops.creation import alloc
+from esat.ops.shape import size_of
 from esat.phases.group import Guard
 from esat.phases.laziness import conditions_first, find_guards
 from esat.records import record
@@ -73,7 +76,18 @@ def join_branches(graph: FunctionGraph) -> None:
     """Put what was marked in the place of its marks."""
     for node in graph.toposort():
         if isinstance(node.op, Within):
-            graph.replace(node.outputs[0], node.inputs[0], "join_branches")
+            marked, source = node.outputs[0], node.inputs[0]
+            if not may_stand_for(marked.type, source.type):
+                source = _never_read(marked, source)
+            graph.replace(marked, source, "join_branches")
+
+
+def _never_read(marked: Variable, source: Variable) -> Variable:
+    """What a branch may read whose sizes contradict those outside it: it is never computed."""
+    sizes = [
+        size_of(source, axis) if size is None else size for axis, size in enumerate(marked.tensor_type.shape)
+    ]
+    return alloc(constant(0, marked.tensor_type.dtype), *sizes)
 
 
 def _guard_of(variable: Variable, guards: dict[Apply, Guard]) -> Guard:

@@ -135,3 +135,12 @@ def test_the_interpreter_computes_the_side_that_is_chosen_only() -> None:
     chosen.set_value(np.asarray(True))
     with pytest.raises(ShapeError):
         esat.evaluate(esat.ifelse(chosen, X + Y, Y * 2.0), known)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_branch_whose_sizes_contradict_those_outside_it_is_never_computed(mode: str) -> None:
+    a, b = (esat.TensorType("float64", shape=(1, 4))(name) for name in "ab")
+    residuals = esat.linalg.lstsq(a, b)[1]  # none, of which optimization learns
+    outputs = [esat.array_equal(residuals, [1, 2]), esat.ifelse(C, residuals.sum(), residuals.sum() + X[0])]
+    f = esat.compile(esat.Graph([a, b, C, X], outputs), mode)
+    assert [bool(f(rectangle(1, 4), rectangle(1, 4), True, counted(2))[0]) for _ in range(2)] == [False] * 2
