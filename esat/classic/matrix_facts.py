@@ -18,7 +18,7 @@ from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
 from esat.ops.diagonal import DiagonalOf
 from esat.ops.dimshuffle import DimShuffle
-from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.factor import Cholesky, CholeskyPullback
 from esat.ops.linalg.inverse import Inverse
 from esat.ops.structure import ZERO_PATTERNS, structure_of
 
@@ -107,6 +107,8 @@ def _facts_of_result(node: Apply, depth: int) -> Iterable[str]:
         return _of_product(node, depth)
     if op.name in ("add", "sub", "neg", "mul", "div"):
         return _of_elementwise(node, depth)
+    if op.name in ("fill", "switch"):
+        return {"square"} if any("square" in facts_of_matrix(one, depth) for one in operands) else _NONE
     return _made_so(node)
 
 
@@ -117,6 +119,11 @@ def _made_so(node: Apply) -> Iterable[str]:
         return _of_diagonal_matrix(node) if not op.offset else _NONE
     if isinstance(op, Cholesky):
         return ("upper_triangular" if op.upper else "lower_triangular", "square")
+    if isinstance(op, CholeskyPullback):
+        return ("symmetric",)
+    if op.name == "tri":
+        offset = value_of(node.inputs[2])
+        return ("full_lower_triangle",) if offset is not None and offset >= 0 else _NONE
     return _of_identity(node) if op.name == "eye" and value_of(node.inputs[2]) == 0 else _NONE
 
 

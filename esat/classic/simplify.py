@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
+from esat.classic.matrix_facts import is_known_square
 from esat.graph import Apply, Family, Variable
 from esat.graph.folding import fold
 from esat.ops.contraction import MatMul
 from esat.ops.creation import Alloc
+from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.index.advanced import AdvancedSetSubtensor
 from esat.ops.index.basic import SetSubtensor
@@ -81,7 +83,11 @@ def local_shape_lift(node: Apply) -> Transformed:
 
 def traced_size(variable: Variable, axis: int) -> Variable:
     """The size of an axis, read off as far back as it can be followed; a Constant where it is known."""
-    size = size_of(variable, axis)
+    return traced(size_of(variable, axis))
+
+
+def traced(size: Variable) -> Variable:
+    """A size, read off as far back as it can be followed."""
     while size.owner is not None and isinstance(size.owner.op, ShapeI):
         source = size.owner.inputs[0].owner
         before = None if source is None else _size_before(source, size.owner.op.axis)
@@ -106,6 +112,10 @@ def are_same_size(left: Variable, right: Variable) -> bool:
     return one.op == other.op and one.inputs[0] is other.inputs[0]
 
 
+def _is_main_of_square(op: Diagonal, matrix: Variable) -> bool:
+    return op.offset == 0 and is_known_square(matrix)
+
+
 def _size_before(node: Apply, axis: int) -> Variable | None:
     op, operands = node.op, node.inputs
     if op.family is Family.ELEMENTWISE:
@@ -123,6 +133,10 @@ def _size_before(node: Apply, axis: int) -> Variable | None:
         return size_of(operands[0], axis)
     if isinstance(op, Alloc):
         return operands[1 + axis]
+    if isinstance(op, Diagonal) and (
+        axis < operands[0].tensor_type.ndim - 2 or _is_main_of_square(op, operands[0])
+    ):
+        return size_of(operands[0], axis)
     if isinstance(op, MatMul):
         rank = operands[0].tensor_type.ndim
         return size_of(operands[int(axis == rank - 1)], axis) if axis >= rank - 2 else None

@@ -4,7 +4,7 @@ A term's attributes are the op's properties, in the order below, then the number
 
     (Solve a b r)  (SolveSemidefinite a b r)  (Inv a r)  (Expm a r)  (InvTriangular a lower r)  (Det a r)
     (Output (SlogDet a r) k)  (Diagonal a r)  (Diag v 1)  (NormalMatMul a x 2)  (Cholesky a upper r)
-    (SolveTriangular a b form r)  (CholeskySolve c b lower r)  (Whiten a b r)
+    (SolveTriangular a b form r)  (CholeskySolve c b lower r)  (Whiten a b r)  (CholeskyPullback c x r)
     (Output (QR a mode r) k)  (Output (LU a r) k)  (Output (SVD a full r) k)  (Output (Eigh a upper r) k)
 
 ``upper``, ``lower`` and ``full`` are 0 or 1; ``mode`` is 0 for reduced, 1 for complete, 2 for r alone.
@@ -21,7 +21,7 @@ from esat.egraph.signature import ConstructorSignature, Typing
 from esat.egraph.terms import SCALAR, broadcast_word
 from esat.graph import Apply, Op, TensorType
 from esat.ops.diagonal import Diagonal, DiagonalOf
-from esat.ops.linalg.factor import LU, QR, Cholesky, QRMode
+from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyPullback, QRMode
 from esat.ops.linalg.functions import Exponential
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
@@ -88,6 +88,7 @@ FORMS = (
     _form(SemidefiniteSolve, 2, "system"),
     _form(Whiten, 2, "system"),
     _form(NormalProduct, 2, "system"),
+    _form(CholeskyPullback, 2, "square_system"),
     _form(
         SolveTriangular,
         2,
@@ -150,7 +151,7 @@ def _result_word(typing: str, operands: Sequence[int], rank: int) -> int | None:
     match typing:
         case "square":
             word = first
-        case "system":
+        case "system" | "square_system":
             word = 1 << rank | batch & first & operands[1] | 3 << (rank - 2) & operands[1]
         case "determinant":
             word = 1 << (rank - 2) | batch & first
@@ -172,7 +173,7 @@ def matrix_shape(constructor: str, attributes: Sequence[Any], operands: Sequence
     match form.record.result:
         case "square":
             return first
-        case "system":
+        case "system" | "square_system":
             batch = zip(first[:-2], others[0][:-2], strict=True)
             return (*(max(pair) for pair in batch), *others[0][-2:])
         case "determinant":

@@ -39,6 +39,7 @@ Typing = Literal[
     "sparse_sum",
     "square",
     "system",
+    "square_system",
     "determinant",
     "diagonal",
     "from_diagonal",
@@ -59,12 +60,13 @@ the product of the second and third operand; ``number``, one of no axes; ``spars
 is the axis that is summed and dropped. The dtype is that of the last operand.
 
 Of functions of matrices, whose last attribute is the rank of their operands: ``square``, as the operand;
-``system``, the right sides in the second operand, over both batches; ``determinant``, a number a matrix;
+``system``, the right sides in the second operand, over both batches; ``square_system``, likewise, of as many
+right sides as there are rows; ``determinant``, a number a matrix;
 ``diagonal``, a vector a matrix; ``from_diagonal``, the matrix of a vector. The dtype is that of the last
 operand.
 """
 
-MATRIX_TYPINGS = ("square", "system", "determinant", "diagonal", "from_diagonal")
+MATRIX_TYPINGS = ("square", "system", "square_system", "determinant", "diagonal", "from_diagonal")
 """How functions of matrices are typed."""
 PLACES_ONLY = ("stored", "structure")
 """How results of ops are typed that, of their first operand of several, read the places only."""
@@ -150,6 +152,7 @@ class ConstructorSignature:
             "matmul": normalized(_matmul_broadcast("#0", "#1", first_attribute)),
             "square": "#0",
             "system": normalized(_system_broadcast("#0", "#1", last_attribute)),
+            "square_system": normalized(_system_broadcast("#0", "#1", last_attribute)),
             "determinant": normalized(_batch_broadcast("#0", last_attribute, "2")),
             "diagonal": normalized(_diagonal_broadcast("#0", last_attribute)),
             "from_diagonal": normalized("(& (<< #0 1) (| 4 (<< #0 2)))"),

@@ -90,8 +90,9 @@ def assume(operand: Any, *facts: str) -> Variable:
         A Variable or array.
     *facts
         Of the matrices in the last two axes: ``"diagonal"``, ``"lower_triangular"``, ``"upper_triangular"``,
-        ``"tridiagonal"``, ``"symmetric"``, ``"positive_definite"``, ``"positive_semidefinite"``,
-        ``"orthogonal"``, ``"orthonormal_columns"``, ``"permutation"``, ``"square"``. Of every element:
+        ``"tridiagonal"``, ``"full_lower_triangle"`` (without zeros there), ``"symmetric"``,
+        ``"positive_definite"``, ``"positive_semidefinite"``, ``"orthogonal"``, ``"orthonormal_columns"``,
+        ``"permutation"``, ``"square"``. Of every element:
         ``"positive"``, ``"nonnegative"``, ``"negative"``, ``"nonpositive"``, and ``"finite"``:
         neither infinite nor NaN.
 

@@ -66,9 +66,9 @@ class Diagonal(Op):
             return [None]
         source = node.inputs[0]
         rank = source.tensor_type.ndim
-        steps = arange(size_of(cotangent, rank - 2))
-        rows = op_named("add")(steps, max(-self.offset, 0))
-        columns = op_named("add")(steps, max(self.offset, 0))
+        steps = arange(size_of(node.outputs[0], rank - 2))
+        rows = op_named("add")(steps, -self.offset) if self.offset < 0 else steps
+        columns = op_named("add")(steps, self.offset) if self.offset > 0 else steps
         entries: tuple[Entry, ...] = (*[Slice()] * (rank - 2), ARRAY, ARRAY)
         return [AdvancedIncSubtensor(entries)(zeros_like(source), cotangent, rows, columns)]
 

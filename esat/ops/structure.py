@@ -10,6 +10,7 @@ fact                        of every matrix ``a``
 ``lower_triangular``        zero above the diagonal
 ``upper_triangular``        zero below the diagonal
 ``tridiagonal``             zero but for the diagonal and the two beside it
+``full_lower_triangle``     nowhere zero below the diagonal and on it: a mask that leaves the lower triangle
 ``symmetric``               square, equal to its transpose (not conjugated)
 ``positive_definite``       real, symmetric, all eigenvalues positive
 ``positive_semidefinite``   real, symmetric, no eigenvalue negative
@@ -37,7 +38,7 @@ ZERO_PATTERNS = ("diagonal", "lower_triangular", "upper_triangular", "tridiagona
 """Facts about zeros alone, of rectangular matrices, too."""
 REAL_STRUCTURES = ("positive_definite", "positive_semidefinite", "orthogonal", "orthonormal_columns")
 """Facts that are stated of real floating dtypes only."""
-STRUCTURES = (*ZERO_PATTERNS, "symmetric", *REAL_STRUCTURES, "permutation", "square")
+STRUCTURES = (*ZERO_PATTERNS, "full_lower_triangle", "symmetric", *REAL_STRUCTURES, "permutation", "square")
 """All facts about matrices."""
 SQUARE_STRUCTURES = frozenset(
     {"symmetric", "positive_definite", "positive_semidefinite", "orthogonal", "permutation", "square"}
@@ -81,6 +82,8 @@ def holds(fact: str, array: Array, scale: float = 1.0) -> bool:
         return False  # however coarsely its elements are rounded
     if fact in ZERO_PATTERNS:
         return not array[..., ~pattern(fact, rows, columns)].any()
+    if fact == "full_lower_triangle":
+        return bool(array[..., pattern("lower_triangular", rows, columns)].all())
     if fact == "square" or array.size == 0:
         return True
     if fact == "permutation":
@@ -147,6 +150,10 @@ def shaped(array: Array, facts: Iterable[str]) -> Array:
         array = _square_shaped(array, wanted)
     elif "orthonormal_columns" in wanted and rows > columns and array.size:
         array = _orthogonal_factor(array)
+    if "full_lower_triangle" in wanted:
+        array = np.where(
+            pattern("lower_triangular", rows, columns) & (array == 0), array.dtype.type(1), array
+        )
     for fact in wanted.intersection(ZERO_PATTERNS):
         array = np.where(pattern(fact, rows, columns), array, array.dtype.type(0))
     return array
@@ -182,7 +189,8 @@ def structure_of(array: Array) -> tuple[str, ...]:
     if array.ndim < 2 or 1 in array.shape[-2:] or array.size == 0:
         return ()
     rows, columns = array.shape[-2:]
-    found = [fact for fact in ZERO_PATTERNS if holds(fact, array)]
+    patterns = (*ZERO_PATTERNS, "full_lower_triangle") if array.dtype == np.bool_ else ZERO_PATTERNS
+    found = [fact for fact in patterns if holds(fact, array)]
     if rows == columns and np.array_equal(array, np.swapaxes(array, -1, -2)):
         found.append("symmetric")
         if "diagonal" in found and array.dtype.kind == "f":

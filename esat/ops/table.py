@@ -20,7 +20,7 @@ from esat.ops.elementwise import (
     trigonometric,
 )
 from esat.ops.elementwise.record import Elementwise
-from esat.ops.linalg.factor import CHOLESKY
+from esat.ops.linalg.factor import CHOLESKY, CHOLESKY_PULLBACK
 from esat.ops.linalg.functions import EXPONENTIAL
 from esat.ops.linalg.inverse import COFACTORS, DETERMINANT, INVERSE, SLOGDET
 from esat.ops.linalg.normal import NORMAL_PRODUCT
@@ -62,6 +62,7 @@ OVER_AXES: tuple[Op, ...] = (*(Reduction(reducer, ()) for reducer in REDUCERS), 
 LINEAR_ALGEBRA: tuple[Op, ...] = (
     SOLVE,
     CHOLESKY,
+    CHOLESKY_PULLBACK,
     INVERSE,
     DETERMINANT,
     COFACTORS,

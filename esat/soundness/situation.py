@@ -33,7 +33,7 @@ PRIMES = (5, 3, 2, 7)
 LONG = (37, 11, 3, 2)
 """Sizes where nothing is reduced or contracted: more points for the same effort."""
 
-_INVERTING = ("square", "system", "determinant")
+_INVERTING = ("square", "system", "square_system", "determinant")
 
 
 @record(frozen=True)

@@ -166,6 +166,8 @@ class TermShapes:
         if typing in kept:
             return normalized(first[: kept[typing]])
         (sides,) = others
+        if typing == "square_system":
+            self.dimensions.square(sides)
         self.dimensions.merge(first[-1], sides[-2])
         batch = self.dimensions.elementwise([first[:-2], sides[:-2]]) or (1,) * (rank - 2)
         return normalized((*batch, *sides[-2:]))

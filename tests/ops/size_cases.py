@@ -14,6 +14,7 @@ from esat.graph import FunctionGraph
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.control import AFTER
 from esat.ops.gradients import WithGradient
+from esat.ops.linalg.factor import CHOLESKY_PULLBACK
 from esat.ops.linalg.inverse import COFACTORS, TriangularInverse
 from esat.ops.linalg.normal import NORMAL_PRODUCT
 from esat.ops.linalg.row_blocks import RowBlocks
@@ -251,6 +252,16 @@ INDEXED = {
     "diagonal": (lambda x, i: esat.diag(i), lambda x, i: np.diag(i)),
 }
 
+
+def by_matrix_of_factor(factor, cotangent):
+    """Murray (2016), "Differentiation of the Cholesky decomposition", equation 10."""
+    middle = np.tril(factor.T @ np.tril(cotangent))
+    middle -= 0.5 * np.diag(np.diag(middle))
+    inverse = np.linalg.inv(factor)
+    full = inverse.T @ middle @ inverse
+    return 0.5 * (full + full.T)
+
+
 LIBRARY = {
     "inv": (lambda a, b: esat.linalg.inv(a), lambda a, b: np.linalg.inv(a)),
     "det": (lambda a, b: esat.linalg.det(a), lambda a, b: np.linalg.det(a)),
@@ -262,6 +273,10 @@ LIBRARY = {
         lambda a, b: np.linalg.solve(np.tril(a), b),
     ),
     "cholesky": (lambda a, b: esat.linalg.cholesky(a @ a.T), lambda a, b: np.linalg.cholesky(a @ a.T)),
+    "cholesky's pullback": (
+        lambda a, b: CHOLESKY_PULLBACK(esat.linalg.cholesky(a @ a.T), a),
+        lambda a, b: by_matrix_of_factor(np.linalg.cholesky(a @ a.T), a),
+    ),
     "cho_solve": (
         lambda a, b: esat.linalg.cho_solve((esat.linalg.cholesky(a @ a.T), True), b),
         lambda a, b: np.linalg.solve(a @ a.T, b),

@@ -23,6 +23,7 @@ from esat.ops.control import AFTER
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.gradients import WithGradient
 from esat.ops.index.along import set_along_axis
+from esat.ops.linalg.factor import CHOLESKY_PULLBACK
 from esat.ops.linalg.inverse import TriangularInverse
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
@@ -135,6 +136,8 @@ CASES = {
     "slogdet": (lambda x: LA.slogdet(x)[1], [spd(3)]),
     "det's gradient": (lambda x: esat.grad(LA.det(x), x), [spd(3)]),
     "cholesky": (LA.cholesky, [spd(3)]),
+    "cholesky's gradient": (lambda x: esat.grad((LA.cholesky(x) ** 2).sum(), x), [spd(3)]),
+    "cholesky's pullback": (lambda c, x: CHOLESKY_PULLBACK(LA.cholesky(c), x), [spd(3), real(3, 3)]),
     "solve": (LA.solve, [spd(3), real(3, 2)]),
     "solve, semidefinite": (SemidefiniteSolve(), [spd(3), real(3, 2)]),
     "whiten": (WHITEN, [spd(3), real(3, 2)]),
@@ -159,7 +162,16 @@ CASES = {
 NO_TANGENT = {"matmul of integers", "repeat", "set mask"}
 """Where the number of elements, or the choice of them, makes differences of no use."""
 _ROUGH = {"cast"}
-SYMMETRIC = {"cholesky", "cho_solve", "eigvalsh", "eigh", "solve, semidefinite", "whiten"}
+SYMMETRIC = {
+    "cholesky",
+    "cholesky's gradient",
+    "cholesky's pullback",
+    "cho_solve",
+    "eigvalsh",
+    "eigh",
+    "solve, semidefinite",
+    "whiten",
+}
 """Of one triangle of a matrix: it moves as a symmetric one."""
 OPEN = {
     "shape",

@@ -16,7 +16,7 @@ from esat.ops.creation import arange
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.linalg.algebra import as_column, as_row, identity_like
-from esat.ops.linalg.factor import LU, QR
+from esat.ops.linalg.factor import LU, QR, CholeskyPullback, cholesky_pullback
 from esat.ops.linalg.inverse import Determinant, Inverse
 from esat.ops.linalg.record import MatrixOp
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
@@ -71,6 +71,12 @@ def local_part_of_decomposition(node: Apply) -> Transformed:
         if isinstance(node.op, SingularValues) and isinstance(other.op, SVD):
             return fitting(node, other.outputs[1])
     return False
+
+
+@local_optimizer([CholeskyPullback])
+def local_cholesky_pullback(node: Apply) -> Transformed:
+    """The gradient through a Cholesky factor, by a product and substitutions."""
+    return fitting(node, cholesky_pullback(*node.inputs))
 
 
 @local_optimizer([Inverse, Solve, Determinant])

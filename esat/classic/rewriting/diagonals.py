@@ -11,8 +11,8 @@ import numpy as np
 from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.matrix_facts import is_known_square
-from esat.classic.rewriting.parts import fitting, is_square, used_once
-from esat.classic.simplify import are_same_size
+from esat.classic.rewriting.parts import fitting, used_once
+from esat.classic.simplify import are_same_size, traced, traced_size
 from esat.egraph.uniform import value_of
 from esat.graph import Apply, Constant, Family, Variable
 from esat.graph.registry import op_named
@@ -75,7 +75,7 @@ def local_adv_idx_to_diagonal(node: Apply) -> Transformed:
 def local_diagonal_increment(node: Apply) -> Transformed:
     """x[arange(n), arange(n)] += v -> x + diag(v) for a square x: the sum is symmetric where x is."""
     matrix, value, *numbers = node.inputs
-    if not _chooses_diagonal(node, matrix, *numbers) or not is_square(matrix):
+    if not _chooses_diagonal(node, matrix, *numbers) or not is_known_square(matrix):
         return False
     return fitting(node, op_named("add")(matrix, DiagonalOf()(op_named("fill")(Diagonal()(matrix), value))))
 
@@ -93,7 +93,7 @@ def _chooses_diagonal(node: Apply, matrix: Variable, *numbers: Variable) -> bool
         return False
     start, stop, step = made.inputs
     counted = value_of(start) == 0 and value_of(step) == 1
-    return counted and any(are_same_size(stop, size_of(matrix, axis)) for axis in (0, 1))
+    return counted and any(are_same_size(traced(stop), traced_size(matrix, axis)) for axis in (0, 1))
 
 
 def _from(variable: Variable, axis: int, start: int, length: Variable) -> Variable:

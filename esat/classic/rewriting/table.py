@@ -105,6 +105,7 @@ LOCALS: tuple[Local, ...] = (
     Local(decompositions.local_factor_of_triangular),
     Local(decompositions.local_part_of_decomposition),
     Local(decompositions.local_spectrum_of_diagonal),
+    Local(decompositions.local_cholesky_pullback, "specialize", tags=_EXACT),
     Local(decompositions.local_linalg_of_number),
     Local(decompositions.local_linalg_of_stretched),
     Local(kronecker.local_kron_dot),

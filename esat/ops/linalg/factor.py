@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.errors import GradientError, ParameterError, describe
-from esat.graph.op import Array, Work
+from esat.errors import DtypeError, GradientError, ParameterError, describe
+from esat.graph.op import Array, Work, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
+from esat.ops.broadcasting import equalize_ranks
 from esat.ops.index.basic import subtensor, zeros_like
 from esat.ops.join import join
 from esat.ops.linalg.algebra import (
@@ -19,14 +20,24 @@ from esat.ops.linalg.algebra import (
     apply,
     conjugated,
     diagonal_part,
+    fold_batch,
     hermitian_part,
     product,
     scaled_diagonal,
     transposed,
     triangle,
 )
-from esat.ops.linalg.record import MatrixOp, batch_types, check_matrices, check_square, each_matrix
+from esat.ops.linalg.record import (
+    MatrixOp,
+    batch_types,
+    check_matrices,
+    check_square,
+    each_matrix,
+    inexact_operands,
+    system_shape,
+)
 from esat.ops.linalg.solve import SolveTriangular
+from esat.ops.linalg.substitution import refuse_singular, substituted
 from esat.records import record
 
 
@@ -75,17 +86,14 @@ class Cholesky(MatrixOp):
         return (self.call(lambda array: each_matrix(factored, array), batch),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
-        """Murray (2016), "Differentiation of the Cholesky decomposition", equation 10."""
         (cotangent,) = cotangents
         if cotangent is None:
             return [None]
         factor = adjoint(node.outputs[0]) if self.upper else node.outputs[0]
         by_factor = adjoint(cotangent) if self.upper else cotangent
-        middle = scaled_diagonal(triangle(product(transposed(factor), by_factor)), 0.5)
-        solve = SolveTriangular(lower=True, transpose=True)
-        half = apply(solve, factor, middle)
-        full = transposed(apply(solve, conjugated(factor), transposed(half)))
-        return [hermitian_part(full)]
+        if factor.tensor_type.kind == "c":
+            return [cholesky_pullback(factor, by_factor)]
+        return [apply(CHOLESKY_PULLBACK, factor, by_factor)]
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
@@ -94,6 +102,84 @@ class Cholesky(MatrixOp):
 
     def __str__(self) -> str:
         return f"{self.name}{{{'upper' if self.upper else 'lower'}}}"
+
+
+@record(frozen=True, eq=False, repr=False)
+class CholeskyPullback(MatrixOp):
+    """What a change of a real matrix along symmetric ones costs, by the cotangent of its lower factor.
+
+    Factors and cotangents ``(..., n, n)``; of both only the lower triangle matters. The result is symmetric.
+    Optimizers write it out as :func:`cholesky_pullback` does, or find for the whole a form that takes less:
+    of the density of a Gaussian, the inverse and an outer product.
+    """
+
+    name: str = field(default="cholesky_pullback", init=False)
+    constructor: str = field(default="CholeskyPullback", init=False)
+    matrix_share = 0.7
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        operands = inexact_operands(self.name, inputs)
+        check_count(self.name, operands, 2)
+        check_matrices(self.name, operands)
+        if operands[0].tensor_type.kind == "c":
+            raise DtypeError(describe(self.name, [one.type for one in operands], "operands are real"))
+        return equalize_ranks(operands)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        return (inputs[1].tensor_type.with_shape(system_shape(self.name, inputs)),)
+
+    def linear_in(self, count: int) -> range:
+        return range(1, 2)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        def pulled_back(factor: Array, cotangent: Array) -> Array:
+            if factor.shape != cotangent.shape:
+                raise ValueError("a factor and its cotangent have one shape")
+            middle = np.tril(np.tril(factor).T @ np.tril(cotangent))
+            np.fill_diagonal(middle, 0.5 * np.diagonal(middle))
+            refuse_singular(factor)
+            half = substituted(factor, middle, lower=True, transpose=True)
+            full = substituted(factor, half.T, lower=True, transpose=True)
+            return np.asarray(0.5 * (full + full.T))
+
+        return (self.call(lambda *arrays: each_matrix(pulled_back, *arrays), *inputs),)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        """With ``phi`` the lower triangle with half of the diagonal, the result is ``p``, the symmetric part
+        of ``inv(c)' phi(c' x) inv(c)``. With the symmetric part ``s`` of its cotangent and ``w = phi(inv(c)
+        s inv(c)')``, the cotangent of ``x`` is ``c w``, and that of ``c`` the lower triangle of
+        ``x w' - 2 p s inv(c)'``.
+        """
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return [None, None]
+        factor, by_factor = node.inputs
+        solve = SolveTriangular(lower=True)
+        symmetric = hermitian_part(cotangent)
+        half = apply(solve, factor, symmetric)  # inv(c) s
+        middle = _lower_half(apply(solve, factor, transposed(half)))
+        along = product(by_factor, transposed(middle)) - 2.0 * product(node.outputs[0], transposed(half))
+        by_cotangent = triangle(product(triangle(factor), middle))
+        return [fold_batch(triangle(along), factor), fold_batch(by_cotangent, by_factor)]
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return self.cubic(4.0, inputs, outputs, itemsizes)
+
+
+def cholesky_pullback(factor: Variable, by_factor: Variable) -> Variable:
+    """Murray (2016), "Differentiation of the Cholesky decomposition", equation 10, for a lower factor."""
+    middle = _lower_half(product(transposed(factor), by_factor))
+    solve = SolveTriangular(lower=True, transpose=True)
+    half = apply(solve, factor, middle)
+    full = transposed(apply(solve, conjugated(factor), transposed(half)))
+    return hermitian_part(full)
+
+
+def _lower_half(matrix: Variable) -> Variable:
+    """The lower triangle with half of the diagonal."""
+    return scaled_diagonal(triangle(matrix), 0.5)
 
 
 QRMode = Literal["reduced", "complete", "r"]
@@ -287,3 +373,4 @@ def smaller(rows: int | None, columns: int | None) -> int | None:
 
 
 CHOLESKY = Cholesky()
+CHOLESKY_PULLBACK = CholeskyPullback()

@@ -22,6 +22,8 @@ def substituted(
     diagonal."""
     from scipy.linalg import get_blas_funcs
 
+    if not matrix.shape[0] == matrix.shape[1] == sides.shape[0]:
+        raise ValueError(f"{matrix.shape[0]} equations do not fit right sides of {sides.shape[0]} rows")
     (trsm,) = get_blas_funcs(("trsm",), (matrix, sides))
     if matrix.flags.c_contiguous:  # its transpose is by columns, as BLAS takes it, and the other triangle
         matrix, lower, transpose = matrix.T, not lower, not transpose

@@ -250,6 +250,7 @@ CASES = [
     ("local_part_of_decomposition", esat.linalg.svd(known, False)[0] * esat.linalg.svdvals(known), ""),
     ("local_part_of_decomposition", esat.linalg.eigh(square)[1] * esat.linalg.eigvalsh(square), ""),
     ("local_part_of_decomposition", esat.linalg.qr(known)[0] @ esat.linalg.qr(known, "r"), ""),
+    ("local_cholesky_pullback", esat.grad((esat.linalg.cholesky(square @ square.T) ** 3).sum(), square), ""),
     ("local_linalg_of_number", esat.linalg.solve(known[:1, :1], v[None]), ""),
     ("local_linalg_of_number", esat.linalg.inv(x[:, :, None, None][:, :, :1, :1]), ""),
     ("local_linalg_of_number", esat.linalg.det(known[:, :1, None]), ""),
