@@ -67,7 +67,7 @@ class Canonizer(LocalOptimizer):
         """Scalar constants of the chain as one, and none at all where it changes nothing."""
         if output.tensor_type.dtype != "float64":
             return above, below
-        total, found = self.unit, 0
+        totals, found = [self.unit, self.unit], 0
         kept: tuple[list[Variable], list[Variable]] = ([], [])
         for side, operands in enumerate((above, below)):
             for operand in operands:
@@ -76,20 +76,30 @@ class Canonizer(LocalOptimizer):
                     kept[side].append(operand)
                     continue
                 found += 1
-                if self.kind == "add":
-                    total += -value if side else value
-                else:
-                    total = total / value if side else total * value
+                totals[side] = totals[side] + value if self.kind == "add" else totals[side] * value
+        try:
+            total = totals[0] - totals[1] if self.kind == "add" else totals[0] / totals[1]
+        except (OverflowError, ZeroDivisionError):
+            return above, below
         if found < 1 or (found == 1 and total != self.unit) or not (kept[0] or kept[1]):
             return above, below
         if not math.isfinite(total) or (self.kind == "mul" and abs(total) < _LEAST_NORMAL):
             return above, below  # one after the other they may all leave a result in range
+        if self.kind == "mul" and _extent(total) > max(_MODERATE, *map(_extent, totals)):
+            return above, below  # so may what is multiplied and divided by one and the other
         if total != self.unit:
             kept[0].append(constant(total))
         return kept
 
 
 _LEAST_NORMAL = float(np.finfo(np.float64).smallest_normal)
+_MODERATE = float(np.finfo(np.float64).max) ** 0.125
+"""Constants up to it, and from its reciprocal on, are always made of others."""
+
+
+def _extent(number: float) -> float:
+    """How far a number is from one, by a factor."""
+    return max(abs(number), 1.0 / abs(number)) if number else math.inf
 
 
 def _cancelled(above: Sequence[Variable], below: Sequence[Variable]) -> tuple[list[Variable], list[Variable]]:

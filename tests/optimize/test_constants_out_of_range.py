@@ -49,3 +49,24 @@ def test_constants_in_range_are_still_one():
     x = esat.vector("x")
     program = esat.compile(esat.Graph([x], x * 1e150 * 1e150 / 4.0))
     assert [str(node.op) for node in program.graph.apply_nodes] == ["mul"]
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "o2", "unsafe"])
+@pytest.mark.parametrize(
+    ("dtype", "gravity", "distance", "mass"),
+    [
+        ("float32", 6.674e-11, 1.496e11, 1.989e30),
+        ("float64", 1e-90, 1e95, 1e250),
+        ("float16", 1e-3, 8.0, 4e4),
+    ],
+)
+def test_quotients_of_constants_are_not_more_extreme_than_these(dtype, gravity, distance, mass, mode):
+    """Kepler's third law: with the quotient of the constants the numerator is out of range."""
+    a, m = (esat.scalar(name, dtype=dtype) for name in "am")
+    number = np.dtype(dtype).type
+    period = esat.sqrt(39.5 * a**3 / (number(gravity) * m))
+    values = number(distance), number(mass)
+    wanted = np.sqrt(number(39.5) * values[0] ** 3 / (number(gravity) * values[1]))
+    assert np.isfinite(wanted)
+    found = esat.compile(esat.Graph([a, m], [period]), mode)(*values)
+    np.testing.assert_allclose(found, wanted, rtol=8 * np.finfo(dtype).eps)
