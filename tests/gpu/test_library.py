@@ -15,6 +15,7 @@ import esat.ops
 from esat.gpu.device import Device
 from esat.gpu.library import former_of
 from esat.graph.op import Op
+from esat.ops.linalg.factor import CHOLESKY_PULLBACK
 from esat.ops.linalg.whitening import WHITEN
 from tests.gpu.programs import compiled_for, numbers, of_host
 
@@ -56,6 +57,7 @@ CASES: dict[str, Case] = {
     "whitened": (lambda x: WHITEN(x, x[:, :2]), _symmetric()),
     "whitened without a factor": (lambda x: WHITEN(x, x[:, :2]), np.diag([1.0, 2.0, 3.0, -1e-17])),
     "cholesky": (esat.linalg.cholesky, _symmetric()),
+    "cholesky's pullback": (lambda x: CHOLESKY_PULLBACK(esat.linalg.cholesky(x), x), _symmetric()),
     "inverse": (esat.linalg.inv, _symmetric()),
     "determinant": (esat.linalg.det, _symmetric()),
     "slogdet": (lambda x: esat.linalg.slogdet(x)[1], _symmetric()),
