@@ -23,9 +23,9 @@ MOST_OPERANDS = 32
 
 TERM_LANGUAGE = frozenset(
     [
-        "Array", "Cast", "CholeskyPullback", "CholeskySolve", "Diag", "Diagonal", "DimShuffle", "Eigh",
-        "Eye", "FnCommon", "FnCount", "FnFactors", "FnForm", "FnHas", "FnHasFactor", "FnMeet", "FnSide",
-        "FnSupport", "FnTerm", "FnValue", "FnWord", "Form", "Forms", "In", "InvTriangular", "K", "LU", "Line",
+        "Array", "Cast", "CholeskySolve", "Diag", "Diagonal", "DimShuffle", "Eigh", "Eye", "FnCommon",
+        "FnCount", "FnFactors", "FnForm", "FnHas", "FnHasFactor", "FnMeet", "FnSide", "FnSupport", "FnTerm",
+        "FnValue", "FnWord", "Form", "Forms", "In", "InvTriangular", "K", "LU", "Line",
         "MS", "MultisetOfMS", "N", "NaryProd", "NarySum", "Output", "QR", "Reshape", "SVD",
         "SolveSemidefinite", "SolveTriangular", "T", "Tri", "Values", "Whiten", "Words",
     ]
