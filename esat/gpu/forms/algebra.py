@@ -13,7 +13,7 @@ from esat.graph import Apply, Constant
 from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
-from esat.ops.linalg.factor import QR, Cholesky, CholeskyPullback
+from esat.ops.linalg.factor import QR, Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.record import MatrixOp
@@ -97,17 +97,6 @@ def _cholesky(op: Cholesky, device: Device, operands: Sequence[Any]) -> Any:
     return swap(device.arrays.linalg.cholesky(swap(matrix, -1, -2).conj()), -1, -2).conj()
 
 
-def _cholesky_pullback(op: CholeskyPullback, device: Device, operands: Sequence[Any]) -> Any:
-    arrays = device.arrays
-    factor, cotangent = (arrays.tril(operand) for operand in operands)
-    middle = arrays.tril(arrays.swapaxes(factor, -1, -2) @ cotangent)
-    places = arrays.arange(middle.shape[-1])
-    middle[..., places, places] /= 2
-    half = device.solve_triangular(factor, middle, 1, True, False)
-    full = device.solve_triangular(factor, arrays.swapaxes(half, -1, -2), 1, True, False)
-    return (full + arrays.swapaxes(full, -1, -2)) / 2
-
-
 def _solve_triangular(op: SolveTriangular, device: Device, operands: Sequence[Any]) -> Any:
     matrix, sides = operands
     trans = 1 if op.transpose else 0
@@ -165,7 +154,6 @@ ALGEBRA: Mapping[type[Op], Former] = {
     NormalProduct: _normal_product,
     AccumulateProduct: _accumulate,
     Cholesky: _algebra(_cholesky, "Matrix is not positive definite"),
-    CholeskyPullback: _algebra(_cholesky_pullback, _SINGULAR),
     QR: _algebra(_qr),
     **dict.fromkeys(
         (Inverse, TriangularInverse),

@@ -71,13 +71,16 @@ def _described(code: bytes, log: str) -> Cubin:
         return int(found[-1]) if found else None
 
     spills = re.findall(r"(\d+) bytes spill (?:stores|loads)", log)
+    local = number(r"(\d+) bytes lmem")
+    # A linker that kept what it linked does not tell of spills again, but they are in local memory.
+    spilled = sum(map(int, spills)) if spills else 0 if local == 0 else None
     registers = number(r"\bused (\d+) registers")
     return Cubin(
         code,
         "kernel",
         registers,
-        spilled=sum(map(int, spills)) if spills else None,
-        local=number(r"(\d+) bytes lmem"),
+        spilled=spilled,
+        local=local,
         shared=number(r"(\d+) bytes smem")
         or (None if registers is None else 0),  # not named where there is none
     )

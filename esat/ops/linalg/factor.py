@@ -116,6 +116,7 @@ class CholeskyPullback(MatrixOp):
     name: str = field(default="cholesky_pullback", init=False)
     constructor: str = field(default="CholeskyPullback", init=False)
     matrix_share = 0.7
+    host_only = "optimizers write it out"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         operands = inexact_operands(self.name, inputs)

@@ -1,7 +1,6 @@
 """Both toolchains on kernels written by hand: the same resources, the same accesses of memory."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from gpu.kernel_files import PRINTED, kernel_of
@@ -56,8 +55,8 @@ def test_printed_kernels_take_no_more_by_either(name: str) -> None:
         for launch in print_launches(kernel_of(name), variant).launches:
             ours, theirs = (toolchain.compile(launch, (9, 0)) for toolchain in TOOLCHAINS)
             assert (ours.spilled, ours.local, theirs.spilled, theirs.local) == (0, 0, 0, 0)
-            # Loops are unrolled by different factors, and linkers of other versions give other numbers.
-            assert max(ours.registers, theirs.registers) <= 80
+            # Loops are unrolled by different factors.
+            assert max(ours.registers, theirs.registers) <= 64
             assert abs(ours.shared - theirs.shared) <= 16 * launch.text.count("shared.array")
 
 
@@ -82,7 +81,7 @@ def test_what_cannot_be_compiled_is_an_error(toolchain: Toolchain) -> None:
 
 def test_a_linker_of_other_words_is_no_error() -> None:
     told = "info    : used 30 registers, 0 stack, 1056 bytes smem, 416 bytes cmem[0], 0 bytes lmem"
-    assert _described(b"code", told) == Cubin(b"code", "kernel", 30, None, 0, 1056)
+    assert _described(b"code", told) == Cubin(b"code", "kernel", 30, 0, 0, 1056)
     assert _described(b"code", "") == Cubin(b"code", "kernel")
 
 
@@ -90,10 +89,7 @@ def test_code_is_the_same_from_call_to_call(tmp_path) -> None:
     for toolchain in TOOLCHAINS:
         launch = launches(SUMS).launches[0]
         first = CubinCache(tmp_path).load_or_compile(toolchain, launch, (9, 0))
-        again = toolchain.compile(launch, (9, 0))
-        # Linkers that keep what they linked do not tell of spills a second time.
-        assert replace(again, spilled=first.spilled) == first
-        assert again.spilled in (None, first.spilled)
+        assert toolchain.compile(launch, (9, 0)) == first
         assert CubinCache(tmp_path).load_or_compile(toolchain, launch, (9, 0)) == first
 
 
