@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.losses import Losses, References, UnitLosses
+from esat.accuracy.losses import DEAD_ZONE, Losses, References, UnitLosses
 from esat.accuracy.sample import Sample, sample_of
 from esat.accuracy.scales import scales_of
 from esat.accuracy.truths import Truths
 from esat.accuracy.unit_order import Order, order_of
 from esat.accuracy.units import Places, Units, places_of, tiny_values, units_of
-from esat.accuracy.written_losses import as_written
+from esat.accuracy.written_losses import Written, as_written
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SaturatedGraph
@@ -24,6 +24,8 @@ from esat.records import record
 FloatArray = NDArray[np.float64]
 
 NOT_JUDGED = OutputAccuracy(0.0, 0.0, 0.0, 0.0, 0)
+MOST_REFUSALS = 4
+"""Times that forms are looked for which fail: what takes their place in one class shows what others lose."""
 _MIXING = ("Reduce", "Softmax", "LogSoftmax", "LogSumExp", "MatMul", "Arg")
 """What begins the names of operations that join elements."""
 
@@ -60,12 +62,19 @@ class Evaluated:
         truths, references = _truths(self.graph, self.order, self.contested, sample)
         return replace(self, sample=sample, truths=truths, references=references)
 
-    def losses(self, references: References) -> Losses:
-        """What forms lose, the best ones chosen by these references."""
+    def losses(self, references: References, refused: Collection[int] = ()) -> Losses:
+        """What forms lose, the best ones chosen by these references among units that are not refused."""
         sample = self.sample
         contested = [self.contested[members] for members in self.order.numbering.members]
         found = Losses(
-            self.graph.terms, self.order, sample.inputs, sample.drawn, sample.batch, references, contested
+            self.graph.terms,
+            self.order,
+            sample.inputs,
+            sample.drawn,
+            sample.batch,
+            references,
+            contested,
+            refused=refused,
         )
         found.run()
         return found
@@ -94,10 +103,10 @@ def _truths(
 ) -> tuple[Truths, References]:
     truths = Truths(graph.terms, order, sample.inputs, sample.drawn, sample.batch)
     truths.run()
-    scales = scales_of(order, truths, sample.is_extreme)
+    scales = scales_of(order, truths, sample)
     compared = contested.copy()
     compared[graph.roots] = True
-    return truths, References(truths, order.numbering, scales, sample.is_extreme, compared)
+    return truths, References(truths, order.numbering, scales, sample, compared)
 
 
 def judged(graph: SaturatedGraph) -> Verdicts:
@@ -108,11 +117,17 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     arrays = graph.arrays
     found = evaluated(graph)
     references, sample = found.references, found.sample
-    losses = found.losses(references)
-    of_nodes, strict = found.of_nodes(losses)
-    differ = _classes_that_differ(arrays, *of_nodes)
-    differ[arrays.class_of[list(strict)]] = True
-    written = as_written(graph, losses, references, sample, differ) if differ.any() else None
+    refused: set[int] = set()
+    for _ in range(MOST_REFUSALS):
+        losses = found.losses(references, refused)
+        of_nodes, strict = found.of_nodes(losses)
+        differ = _classes_that_differ(arrays, *of_nodes)
+        differ[arrays.class_of[list(strict)]] = True
+        written = as_written(graph, losses, references, sample, differ) if differ.any() else None
+        more = set() if written is None else _fails(found, losses, written) - refused
+        if not more:
+            break
+        refused |= more
     outputs = tuple(
         _output(klass, losses, None if written is None else written.bits[place], references)
         for place, klass in enumerate(graph.roots)
@@ -121,6 +136,18 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     before = (nothing, nothing) if written is None else (written.moderate, written.extreme)
     verdicts = Verdicts(of_nodes[0], of_nodes[1], before[0], before[1], strict, outputs)
     return replace(verdicts, places=_places(verdicts, found.units, losses.loss, arrays, graph.terms, sample))
+
+
+def _fails(found: Evaluated, losses: Losses, written: Written) -> set[int]:
+    """Units that fail at a point where what was written is right: they lose half of all digits, or more."""
+    numbering, failing = found.order.numbering, set()
+    for number, unit in enumerate(found.order.units):
+        bits = written.of_class.get(unit.result)
+        if bits is not None and (losses.loss.bits[number] > DEAD_ZONE).any():
+            lost = found.references.is_lost(numbering.stack[unit.result], losses.loss.bits[number])
+            if (lost & (bits <= DEAD_ZONE)).any():
+                failing.add(number)
+    return failing
 
 
 def _places(

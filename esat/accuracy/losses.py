@@ -8,7 +8,7 @@ randomness in floating-point arithmetic", UCLA CSD-970002, 1997.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import cache
 from math import prod
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from esat.accuracy.formats import widened
 from esat.accuracy.operations import aligned, fitted, stepped
+from esat.accuracy.sample import Sample
 from esat.accuracy.stacks import IntArray, Numbering, UnitGroup, narrowed
 from esat.accuracy.truths import Truths
 from esat.accuracy.unit_evaluation import Evaluation, Found
@@ -40,6 +41,8 @@ operations gives or takes does not add up over the points."""
 _LEAST = float(np.finfo(np.float64).tiny)
 WORST = 60.0
 """Bits of Inf or NaN instead of a number."""
+REFUSED = 1e6
+"""Bits that are added to the losses of a form that is refused: more than any form can lose."""
 
 
 class Loss(NamedTuple):
@@ -85,8 +88,8 @@ class References:
         Where they lie.
     scales
         What their errors are measured by; see :func:`~esat.accuracy.scales.scales_of`.
-    is_extreme
-        Which points are extreme.
+    sample
+        Which points are extreme, and which tell forms that fail only.
     wanted
         bool ``(classes,)``: the classes that something is compared with.
     """
@@ -96,11 +99,12 @@ class References:
         truths: Truths,
         numbering: Numbering,
         scales: Sequence[Array],
-        is_extreme: NDArray[np.bool_],
+        sample: Sample,
         wanted: NDArray[np.bool_],
     ) -> None:
-        self.is_extreme = is_extreme
-        self._calm, self._wild = (~is_extreme).astype(np.float64), is_extreme.astype(np.float64)
+        self._is_calm = ~sample.is_extreme & ~sample.is_exact
+        self._calm = self._is_calm.astype(np.float64)
+        self._wild = (sample.is_extreme & ~sample.is_exact).astype(np.float64)
         self._of: list[_Reference] = []
         self._place: list[IntArray] = []
         stacks = zip(
@@ -145,7 +149,7 @@ class References:
     def points(self, stack: int, row: int) -> NDArray[np.bool_]:
         """The moderate points at which all elements of a class are known."""
         judged = self._of[stack].judged[self._place[stack][row]]
-        found: NDArray[np.bool_] = judged.reshape(len(judged), -1).all(axis=1) & ~self.is_extreme
+        found: NDArray[np.bool_] = judged.reshape(len(judged), -1).all(axis=1) & self._is_calm
         return found
 
     def over(self, stack: int, bits: FloatArray) -> FloatArray:
@@ -158,6 +162,13 @@ class References:
         """The losses of e-nodes that lose so many bits at each point."""
         over = self.over(stack, bits)
         return Loss(over @ self._calm, over @ self._wild)
+
+    def is_lost(self, stack: int, bits: FloatArray) -> NDArray[np.bool_]:
+        """At which points more than half of the digits of a value are lost, or it is Inf or NaN instead."""
+        of = self._of[stack]
+        digits = np.finfo(of.rounded.dtype).nmant if of.rounded.dtype.kind in "fc" else 0
+        found: NDArray[np.bool_] = bits > DEAD_ZONE + digits / 2
+        return found
 
     def at(self, points: NDArray[np.bool_]) -> References:
         """The same, of which only some points count."""
@@ -209,6 +220,8 @@ class Losses(Evaluation):
         and row, is compared with; a row of -1 stands for none.
     is_contested
         By stack, which values are judged. Others count as right.
+    refused
+        Units that are the best of their class only where all of them are refused.
 
     Attributes
     ----------
@@ -228,8 +241,11 @@ class Losses(Evaluation):
         references: References,
         is_contested: Sequence[NDArray[np.bool_]],
         judged_as: Sequence[tuple[int, IntArray]] | None = None,
+        refused: Collection[int] = (),
     ) -> None:
         super().__init__(terms, order, inputs, batch)
+        self._penalties = np.zeros(len(order.units))
+        self._penalties[list(refused)] = REFUSED
         numbering = order.numbering
         self._references = references
         self._judged_as = judged_as or [(stack, np.arange(n)) for stack, n in enumerate(numbering.counts)]
@@ -319,6 +335,7 @@ class Losses(Evaluation):
             self.value[number][rows], self.known[number][rows] = found[0], True
             return members
         value, moderate, extreme = found
+        moderate = moderate + self._penalties[group.units]
         self.loss.moderate[group.units], self.loss.extreme[group.units] = moderate, extreme
         lost = np.where(np.isnan(moderate), np.inf, moderate)
         is_best, is_first = best[rows] == group.units, best[rows] < 0

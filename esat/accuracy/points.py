@@ -2,7 +2,8 @@
 
 A batch of points is the leading axis of every value. Its first part is *moderate*; the last quarter has
 magnitudes near the ends of the format's range too, where a form need be no better than the one that was
-written. An input depends on its dtype, its position and the inputs before it, not on what is computed of it.
+written: at the last eighth all inputs are of one size, such that they, their squares or their products with
+smaller numbers are just below the largest number, which is what weights and means are written for. An input depends on its dtype, its position and the inputs before it, not on what is computed of it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ POINTS = 96
 POINTS_OF_ARRAYS = 48
 """Points of others, whose elements differ."""
 SEED = 20
+_TOPMOST = 8
+"""At one in so many points all inputs are large, and of one size."""
+_TOPMOST_LEVELS = (1.0, 0.5, 0.65)
+"""Which powers of the largest number they are: two numbers of 0.75 and more of it have no sum, nor have the
+squares of those of its root."""
 _TWINS_OF = 2
 """Inputs before it that one is close to at some points."""
 _TWINS = (1.001, 1 + 1e-8, 1.001, -1 - 1e-9, 1 + 1e-15, -1.0, 1.0)
@@ -71,7 +77,7 @@ def magnitudes_of(dtype: np.dtype[Any]) -> Magnitudes:
     moderate = tuple(size for size in sizes if size == 0 or 1 / largest < size < largest)
     most = float(info.max)
     extreme = (float(info.tiny) * 1e3, most**-0.52, most**0.49, most**0.65)
-    near = (7 * eps, -7 * eps, eps**0.57, -(eps**0.57), eps**0.25)
+    near = (0.0, eps, -eps / 2, 7 * eps, -7 * eps, eps**0.57, -(eps**0.57), eps**0.25)
     return Magnitudes(moderate, (*moderate, *extreme), largest, near)
 
 
@@ -95,6 +101,11 @@ class Points:
     def calm(self) -> int:
         """Number of points without extremes."""
         return self.batch - self.batch // 4
+
+    @property
+    def topmost(self) -> int:
+        """Number of points, the last ones, at which all inputs are large, and of one size."""
+        return self.batch // _TOPMOST
 
     def draw(self, dtype: np.dtype[Any], shape: tuple[int, ...], signs: Collection[str] = ()) -> Array:
         """The values of an input at all points.
@@ -146,6 +157,7 @@ class Points:
         value = np.where(near, np.sign(value) * (1 + random.choice(sizes.near, full)), value)
         for other in self._latest.get((full, dtype), ()):
             value = self._twins(random, value, other)
+        value = self._topmost(random, value, float(np.finfo(dtype).max))
         with np.errstate(over="ignore"):
             value = value.astype(dtype)
         # The sign of a zero makes infinities of either sign, which no form is to be judged by.
@@ -161,6 +173,18 @@ class Points:
         close[places] = np.resize(_TWINS, len(places))
         column = (self.batch, *[1] * (value.ndim - 1))
         return np.where(twin.reshape(column), other * close.reshape(column), value)
+
+    def _topmost(self, random: np.random.Generator, value: Array, most: float) -> Array:
+        """Values of which those at the last points are near a power of the largest number.
+
+        Points at which all numbers are positive, at which all are negative, and of either sign take turns.
+        """
+        count, column = self.topmost, (-1, *[1] * (value.ndim - 1))
+        levels = np.resize(_TOPMOST_LEVELS, count).reshape(column)
+        top = most**levels * random.uniform(0.75, 0.99, (count, *value.shape[1:]))
+        turns = np.resize([1.0, -1.0, 0.0, 1.0], count).reshape(column)
+        sides = np.where(turns == 0, np.where(random.random(top.shape) < 0.5, -1.0, 1.0), turns)
+        return np.concatenate([value[: self.batch - count], top * sides])
 
 
 def _sides(levels: Array) -> Array:

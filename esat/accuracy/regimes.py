@@ -190,8 +190,8 @@ class _Search:
         inputs = {other: at[points] for other, at in sample.inputs.items()}
         inputs[number] = between.reshape(inputs[number].shape)
         drawn = {klass: at[points] for klass, at in sample.drawn.items()}
-        extreme = extreme_points(inputs, BETWEEN)
-        near = self._found.at(Sample(inputs, drawn, BETWEEN, extreme, sample.tiny))
+        extreme, nothing = extreme_points(inputs, BETWEEN), np.zeros(BETWEEN, np.bool_)
+        near = self._found.at(Sample(inputs, drawn, BETWEEN, extreme, nothing, nothing, sample.tiny))
         known, one = self._over(near, self._fixed(near, self._single))
         below, above = (self._over(near, self._fixed(near, side))[1] for side in sides)
         if one is None or below is None or above is None or not known.any():

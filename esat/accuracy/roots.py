@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,13 @@ from esat.records import record
 Array = NDArray[Any]
 
 LANES = 3
-"""Roots sought of each sum."""
+"""Roots sought of each sum where all inputs move, to near the root."""
+EXACT_LANES = 4
+"""Roots sought exactly of each sum with a constant, where only the inputs of the sum move and others have any
+size: what a weight ``1 - t`` is multiplied with, at ``t = 1``."""
+MOST_EXACT_SUMS = 6
+COARSE = 11
+"""Bits of the places of floats by which inputs are away from a root where all of them move."""
 MOST_SUMS = 12
 MOST_TERMS = 120
 """Terms below all sums that are looked at."""
@@ -34,8 +40,32 @@ class _Step:
     shape: tuple[int, ...]
 
 
+class _Lane(NamedTuple):
+    """The search for one root.
+
+    Attributes
+    ----------
+    number
+        The sum.
+    below, above
+        Points at which it is negative, and positive.
+    own
+        The inputs of the sum, where the search is exact and only they move; None: all move.
+    """
+
+    number: int
+    below: int
+    above: int
+    own: frozenset[int] | None
+
+
 def roots_of_sums(
-    terms: TermGraph, units: Sequence[Unit | None], places: Places, inputs: Mapping[int, Array], calm: int
+    terms: TermGraph,
+    units: Sequence[Unit | None],
+    places: Places,
+    inputs: Mapping[int, Array],
+    calm: int,
+    exact: bool,
 ) -> dict[int, Array]:
     """Values of the inputs at points where written sums are zero, or change their sign.
 
@@ -45,19 +75,21 @@ def roots_of_sums(
         Of the terms.
     inputs
         Values of the inputs at the sample points; the first ``calm`` are where the search starts.
+    exact
+        Whether roots of sums with a constant are wanted, as close as floats allow, or such near all roots.
 
     Returns
     -------
     Input -> values, ``(roots, ...)``: none where there are no sums of floats.
     """
     moving = [number for number, values in inputs.items() if values.dtype.kind == "f"]
-    sums = _float_sums(units, places)
+    sums = _sums_with_constants(units, places) if exact else _float_sums(units, places)[:MOST_SUMS]
     steps, sums = _steps_below(units, places, sums)
     if not sums or not moving:
         return {}
     values = _evaluated(steps, terms, inputs, calm)
     random = np.random.default_rng(3)
-    ends: list[tuple[int, int, int]] = []
+    lanes: list[_Lane] = []
     for number in sums:
         at = values.get(number)
         if at is None:
@@ -65,8 +97,23 @@ def roots_of_sums(
         flat = at.reshape(at.shape[1], -1)[:calm, 0]
         below, above = (np.flatnonzero(side & np.isfinite(flat)) for side in (flat < 0, flat > 0))
         if len(below) and len(above):
-            ends += [(number, random.choice(below), random.choice(above)) for _ in range(LANES)]
-    return _bisected(steps, terms, inputs, moving, ends) if ends else {}
+            own = frozenset(_inputs_of(number, units)) if exact else None
+            for _ in range(EXACT_LANES if exact else LANES):
+                lanes.append(_Lane(number, random.choice(below), random.choice(above), own))
+    return _bisected(steps, terms, inputs, moving, lanes, calm) if lanes else {}
+
+
+def _inputs_of(number: int, units: Sequence[Unit | None]) -> Iterator[int]:
+    """The numbers of the inputs below a term, all of whose terms are units."""
+    pending, seen = [number], set()
+    while pending:
+        term = pending.pop()
+        unit = units[term]
+        if unit is not None and term not in seen:
+            seen.add(term)
+            pending += unit.operands
+            if unit.name == "In":
+                yield int(unit.attributes[0])
 
 
 def _float_sums(units: Sequence[Unit | None], places: Places) -> list[int]:
@@ -75,7 +122,17 @@ def _float_sums(units: Sequence[Unit | None], places: Places) -> list[int]:
         dtype = places.dtypes[number]
         if unit is not None and unit.name in _SUMS and dtype is not None and dtype.kind == "f":
             found.append(number)
-    return found[:MOST_SUMS]
+    return found
+
+
+def _sums_with_constants(units: Sequence[Unit | None], places: Places) -> list[int]:
+    constants = {number for number, unit in enumerate(units) if unit is not None and unit.name == "K"}
+    found = []
+    for number in _float_sums(units, places):
+        unit = units[number]
+        if unit is not None and not constants.isdisjoint(unit.operands):
+            found.append(number)
+    return found[:MOST_EXACT_SUMS]
 
 
 def _steps_below(
@@ -132,16 +189,26 @@ def _bisected(
     terms: TermGraph,
     inputs: Mapping[int, Array],
     moving: Sequence[int],
-    ends: Sequence[tuple[int, int, int]],
+    ends: Sequence[_Lane],
+    calm: int,
 ) -> dict[int, Array]:
-    """Inputs between pairs of points, one for each pair, as close to a change of sign as floats allow."""
-    low = {number: _ordinals(inputs[number][[end[1] for end in ends]]) for number in moving}
-    high = {number: _ordinals(inputs[number][[end[2] for end in ends]]) for number in moving}
-    fixed = {number: values[[end[1] for end in ends]] for number, values in inputs.items()}
+    """Inputs between pairs of points, one for each lane, as close to a change of sign as it says."""
+    low, high, fixed = ({} for _ in range(3))
+    random = np.random.default_rng(5)
+    for number, values in inputs.items():
+        below = np.array([end.below for end in ends])
+        above = np.array([end.above for end in ends])
+        still = np.array([end.own is not None and number not in end.own for end in ends])
+        below = np.where(still, random.permutation(np.resize(np.arange(calm), len(ends))), below)
+        fixed[number] = values[below]
+        if number in moving:
+            low[number] = _ordinals(values[below])
+            high[number] = _ordinals(values[np.where(still, below, above)])
     lanes = np.arange(len(ends))
-    which = [end[0] for end in ends]
+    which = [end.number for end in ends]
+    is_exact = np.array([end.own is not None for end in ends])
     bits = max(inputs[number].dtype.itemsize for number in moving) * 8
-    for _ in range(bits - 11):
+    for step in range(bits):
         middle = {
             number: (low[number] >> 1) + (high[number] >> 1) + (low[number] & high[number] & 1)
             for number in moving
@@ -155,9 +222,11 @@ def _bisected(
             ]
         )
         for number in moving:
-            mask = below.reshape(-1, *[1] * (middle[number].ndim - 1))
-            low[number] = np.where(mask, middle[number], low[number])
-            high[number] = np.where(mask, high[number], middle[number])
+            columns = (-1, *[1] * (middle[number].ndim - 1))
+            mask = below.reshape(columns)
+            moves = (is_exact | (step < bits - COARSE)).reshape(columns)
+            low[number] = np.where(moves & mask, middle[number], low[number])
+            high[number] = np.where(moves & ~mask, middle[number], high[number])
     found = dict(fixed)
     for number in moving:
         root = _floats(high[number], inputs[number].dtype)

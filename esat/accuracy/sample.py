@@ -39,6 +39,10 @@ class Sample:
         Number of points.
     is_extreme
         bool ``(batch,)``: at which of them an input is extreme.
+    is_topmost
+        bool ``(batch,)``: at which of them all inputs are large, and of one size.
+    is_exact
+        bool ``(batch,)``: which of them are exact roots. They tell forms that fail there, and count no more.
     tiny
         Elements of an axis that has more than one.
     """
@@ -47,6 +51,8 @@ class Sample:
     drawn: Mapping[int, Array]
     batch: int
     is_extreme: NDArray[np.bool_]
+    is_topmost: NDArray[np.bool_]
+    is_exact: NDArray[np.bool_]
     tiny: int
 
 
@@ -67,18 +73,30 @@ def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: i
         assert dtype is not None
         drawn[klass] = points.draw(dtype, shape)
     batch = points.batch
-    if tiny == 1 and batch == usual:
+    is_topmost = np.arange(batch) >= batch - points.topmost
+    added = [0, 0]
+    if batch == usual:
         of_terms = places_of(term_values(terms, open_sizes(terms, tiny)), tiny)
-        roots = roots_of_sums(terms, term_units(terms, of_terms), of_terms, inputs, points.calm)
-        added = len(next(iter(roots.values()))) if roots else 0
-        inputs = (
-            {number: np.concatenate([values, roots[number]]) for number, values in inputs.items()}
-            if added
-            else inputs
-        )
-        drawn = {klass: np.concatenate([values, values[:added]]) for klass, values in drawn.items()}
-        batch += added
-    return Sample(inputs, drawn, batch, extreme_points(inputs, batch), tiny)
+        units = term_units(terms, of_terms)
+        drawn_inputs = inputs
+        for exact in (False, True) if tiny == 1 else (True,):
+            roots = roots_of_sums(terms, units, of_terms, drawn_inputs, points.calm, exact)
+            if roots:
+                added[exact] = len(next(iter(roots.values())))
+                inputs = {number: np.concatenate([inputs[number], roots[number]]) for number in inputs}
+        more = np.resize(np.arange(points.calm), sum(added))
+        drawn = {klass: np.concatenate([values, values[more]]) for klass, values in drawn.items()}
+        batch += sum(added)
+    is_exact = np.arange(batch) >= batch - added[True]
+    return Sample(
+        inputs,
+        drawn,
+        batch,
+        extreme_points(inputs, batch),
+        np.concatenate([is_topmost, np.zeros(sum(added), np.bool_)]),
+        is_exact,
+        tiny,
+    )
 
 
 def _inputs(terms: TermGraph, points: Points, tiny: int) -> dict[int, Array]:

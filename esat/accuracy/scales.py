@@ -5,7 +5,8 @@ additions is no other form, and none is to be chosen for its luck at the sample 
 values count against the sum of the sizes of their terms (the bound of backward stable summation: Higham,
 "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1), and so do those of what is linear in
 them. Sums that are written out, as ``x - y``, are measured by their value: their forms do differ.
-At extreme points, where some order of additions and factors overflows, nothing is said of such values.
+At extreme points, where some order of additions and factors overflows, nothing is said of such values; where
+all inputs are large and of one size, that is what is asked.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.operations import UNFIT, aligned, fitted
+from esat.accuracy.sample import Sample
 from esat.accuracy.stacks import IntArray, Numbering, UnitGroup
 from esat.accuracy.truths import Truths
 from esat.accuracy.unit_order import Order
@@ -32,19 +34,21 @@ _EXCESS = 4.0
 """Times its value that a scale has to be before it says anything."""
 
 
-def scales_of(order: Order, truths: Truths, is_extreme: NDArray[np.bool_]) -> list[Array]:
+def scales_of(order: Order, truths: Truths, sample: Sample) -> list[Array]:
     """Scales of all values, float64, by stack: at least their size, and infinite where nothing is said."""
     with np.errstate(all="ignore"):
         sizes = [np.minimum(np.abs(value), _LARGEST).astype(np.float64) for value in truths.value]
-        found = _Scales(order.numbering, sizes, is_extreme)
+        found = _Scales(order.numbering, sizes, sample)
         if any(unit.name in _JOINING for unit in order.units):
             order.run(found.spread)
     return found.scale
 
 
 class _Scales:
-    def __init__(self, numbering: Numbering, sizes: list[Array], is_extreme: NDArray[np.bool_]) -> None:
-        self._numbering, self._sizes, self._is_extreme = numbering, sizes, is_extreme
+    def __init__(self, numbering: Numbering, sizes: list[Array], sample: Sample) -> None:
+        self._numbering, self._sizes = numbering, sizes
+        self._is_extreme = sample.is_extreme & ~sample.is_topmost
+        self._is_topmost = sample.is_topmost
         self.scale = [size.copy() for size in sizes]
         self._exceeds = [np.zeros(count, np.bool_) for count in numbering.counts]
 
@@ -68,6 +72,8 @@ class _Scales:
         value = np.where(np.isnan(value), np.inf, value)
         if name in _JOINING:
             value[:, self._is_extreme] = np.inf
+        top = value[:, self._is_topmost]
+        value[:, self._is_topmost] = np.where(np.isinf(top), 0.0, top)
         parts = [(group, value)]
         if group.repeats:
             parts = [(group.part(places), value[places]) for places in group.rounds()]

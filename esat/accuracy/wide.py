@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.formats import (
+    PAIRS,
     OVERFLOWN,
     REAL,
     SMALLEST,
@@ -263,15 +264,28 @@ def cast(target: np.dtype[Any], x: Wide, error: Wide) -> Bounded:
 
 
 def total(xs: Sequence[Wide], ts: Sequence[Wide], positives: int) -> Bounded:
-    """A sum of which all but the first ``positives`` operands are subtracted."""
+    """A sum of which all but the first ``positives`` operands are subtracted.
+
+    What each addition rounds off is added up beside it (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot
+    product", SIAM J. Sci. Comput. 26, 2005, algorithm 4.4 and its bound), but where the format is that of pairs.
+    """
     value: Any = REAL(0)
+    rest: Any = REAL(0)
     bound: Any = REAL(0)
     size: Any = REAL(0)
     for place, (x, error) in enumerate(zip(xs, ts, strict=True)):
-        value = value + x if place < positives else value - x
+        term = x if place < positives else -x
+        previous, value = value, value + term
         bound = bound + error
         size = size + np.abs(x)
-    return value, bound + len(xs) * UNIT * size
+        if not PAIRS:
+            part = value - previous
+            rest = rest + ((previous - (value - part)) + (term - part))
+    rounding = len(xs) * UNIT * size
+    if PAIRS:
+        return value, bound + rounding
+    value = value + np.where(np.isfinite(rest), rest, 0)
+    return value, bound + UNIT * np.abs(value) + len(xs) * UNIT * rounding
 
 
 def product(xs: Sequence[Wide], ts: Sequence[Wide], positives: int) -> Bounded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,15 @@ class Written:
     ----------
     moderate, extreme
         float64 ``(classes,)``: what the best of the terms of each class loses; inf where there are none.
+    of_class
+        Class -> the bits that the best of its terms loses at each point.
     bits
         Of each output, the bits it loses at each point; None where that is unknown.
     """
 
     moderate: FloatArray
     extreme: FloatArray
+    of_class: Mapping[int, NDArray[np.float32]]
     bits: tuple[FloatArray | None, ...]
 
 
@@ -87,9 +91,12 @@ def as_written(
     written.run()
     loss = written.loss
     moderate, extreme = (np.full(arrays.class_count, np.inf) for _ in range(2))
+    of_class: dict[int, NDArray[np.float32]] = {}
     for number, unit in enumerate(units):
         klass = classes[unit.result]
         if klass >= 0 and wanted[klass] and not np.isnan(loss.moderate[number]):
+            if klass not in of_class or loss.moderate[number] < moderate[klass]:
+                of_class[klass] = loss.bits[number]
             moderate[klass] = min(moderate[klass], loss.moderate[number])
             extreme[klass] = min(extreme[klass], loss.extreme[number])
-    return Written(moderate, extreme, tuple(written.bits_of(root) for root in terms.roots))
+    return Written(moderate, extreme, of_class, tuple(written.bits_of(root) for root in terms.roots))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
-from esat.egraph.dtype_tables import expand_rounded, ring_facts
+from esat.egraph.dtype_tables import expand_arithmetic, ring_facts
 from esat.egraph.engine import split_forms
 from esat.egraph.signature import Signature
 from esat.rules.reader import Sexp, read_forms, show
@@ -23,7 +23,8 @@ KINDS = (
         "UNIT": "0.0",
         "ISUNIT": "nary-is-zero",
         "OPERATOR": "+",
-        "NORMAL": "",
+        # Where one constant is lost beside the other, what was written is more accurate where the other cancels.
+        "FOLDS": "(folded-sum u v a b)",
         "CANCELLABLE": "",
     },
     {
@@ -34,7 +35,7 @@ KINDS = (
         "OPERATOR": "*",
         # A product of constants may underflow, or lose digits: below the least normal number, which is four
         # by the largest. Integers are 0, or 1 and more.
-        "NORMAL": "(>= (* (abs u) u-high) 3.9)",
+        "FOLDS": "(>= (* (abs u) u-high) 3.9)",
         "CANCELLABLE": (
             '(= 0 (multiset-length (unstable-multiset-filter (unstable-fn "nary-is-zero") common)))'
         ),
@@ -162,7 +163,7 @@ def _expand_facts(form: str) -> str:
         lambda match: _FLATTENED.format(p2=match[1], n2=match[2], p=match[3], n=match[4], f=match[5]), form
     )
     form = _REDUCED_CALL.sub(lambda match: _REDUCED.format(p=match[1], n=match[2], is_unit=match[3]), form)
-    return expand_rounded(form)
+    return expand_arithmetic(form)
 
 
 def _expand_actions(form: str) -> str:

@@ -112,9 +112,25 @@ def rounded(result: str, value: str, dtype: str) -> str:
     )
 
 
-_ROUNDED = re.compile(r"\(rounded ([\w-]+) ([\w-]+) ([\w-]+)\)")
+def folded_sum(result: str, value: str, one: str, other: str) -> str:
+    """Facts that hold where the sum of two constants has lost nothing that either of them alone would show.
+
+    ``value`` is ``one + other`` in float64, ``result`` that, :func:`rounded`; what both left out follows by Knuth's
+    two-sum. In ``(x - 100) + 1e-6`` nothing but 1e-6 is left at ``x = 100``, so at most one unit in the last
+    place of the smaller constant may be missing. The spacing of the dtype is that of float64 by its splitter.
+    """
+    r, v = result, value
+    return (
+        f"(= {r}-p (- {v} {one}))"
+        f" (<= (abs (+ (+ (- {one} (- {v} {r}-p)) (- {other} {r}-p)) (- {v} {r})))"
+        f" (* (* {2.0**-52!r} (abs (- {r}-s 1.0))) (min (abs {one}) (abs {other}))))"
+    )
 
 
-def expand_rounded(text: str) -> str:
-    """``text`` with every ``(rounded result value dtype)`` replaced by its facts."""
-    return _ROUNDED.sub(lambda match: rounded(*match.groups()), text)
+_MACRO = re.compile(r"\((rounded|folded-sum)((?: [\w-]+)+)\)")
+_MACROS = {"rounded": rounded, "folded-sum": folded_sum}
+
+
+def expand_arithmetic(text: str) -> str:
+    """``text`` with every ``(rounded ...)`` and ``(folded-sum ...)`` replaced by its facts."""
+    return _MACRO.sub(lambda match: _MACROS[match[1]](*match[2].split()), text)
