@@ -2,8 +2,9 @@
 
 A batch of points is the leading axis of every value. Its first part is *moderate*; the last quarter has
 magnitudes near the ends of the format's range too, where a form need be no better than the one that was
-written: at the last eighth all inputs are of one size, such that they, their squares or their products with
-smaller numbers are just below the largest number, which is what weights and means are written for. An input depends on its dtype, its position and the inputs before it, not on what is computed of it.
+written. At the last eighth all inputs are of one size, such that they, their squares or their products with
+smaller numbers are just below the largest number, which is what weights and means are written for. An input
+depends on its dtype, its position and the inputs before it, not on what is computed of it.
 """
 
 from __future__ import annotations

@@ -98,8 +98,10 @@ def roots_of_sums(
         below, above = (np.flatnonzero(side & np.isfinite(flat)) for side in (flat < 0, flat > 0))
         if len(below) and len(above):
             own = frozenset(_inputs_of(number, units)) if exact else None
-            for _ in range(EXACT_LANES if exact else LANES):
-                lanes.append(_Lane(number, random.choice(below), random.choice(above), own))
+            lanes += [
+                _Lane(number, random.choice(below), random.choice(above), own)
+                for _ in range(EXACT_LANES if exact else LANES)
+            ]
     return _bisected(steps, terms, inputs, moving, lanes, calm) if lanes else {}
 
 

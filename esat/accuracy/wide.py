@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.accuracy.formats import (
-    PAIRS,
     OVERFLOWN,
+    PAIRS,
     REAL,
     SMALLEST,
     UNIT,
@@ -267,7 +267,7 @@ def total(xs: Sequence[Wide], ts: Sequence[Wide], positives: int) -> Bounded:
     """A sum of which all but the first ``positives`` operands are subtracted.
 
     What each addition rounds off is added up beside it (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot
-    product", SIAM J. Sci. Comput. 26, 2005, algorithm 4.4 and its bound), but where the format is that of pairs.
+    product", SIAM J. Sci. Comput. 26, 2005, algorithm 4.4 and its bound), unless the format is that of pairs.
     """
     value: Any = REAL(0)
     rest: Any = REAL(0)

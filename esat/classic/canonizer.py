@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -68,6 +69,7 @@ class Canonizer(LocalOptimizer):
         if output.tensor_type.dtype != "float64":
             return above, below
         totals, found = [self.unit, self.unit], 0
+        terms: list[float] = []
         kept: tuple[list[Variable], list[Variable]] = ([], [])
         for side, operands in enumerate((above, below)):
             for operand in operands:
@@ -76,6 +78,7 @@ class Canonizer(LocalOptimizer):
                     kept[side].append(operand)
                     continue
                 found += 1
+                terms.append(-value if side else value)
                 totals[side] = totals[side] + value if self.kind == "add" else totals[side] * value
         try:
             total = totals[0] - totals[1] if self.kind == "add" else totals[0] / totals[1]
@@ -83,6 +86,8 @@ class Canonizer(LocalOptimizer):
             return above, below
         if found < 1 or (found == 1 and total != self.unit) or not (kept[0] or kept[1]):
             return above, below
+        if self.kind == "add" and _is_lossy(terms, total):
+            return above, below  # the smallest would be missing where the others cancel
         if not math.isfinite(total) or (self.kind == "mul" and abs(total) < _LEAST_NORMAL):
             return above, below  # one after the other they may all leave a result in range
         if self.kind == "mul" and _extent(total) > max(_MODERATE, *map(_extent, totals)):
@@ -95,6 +100,13 @@ class Canonizer(LocalOptimizer):
 _LEAST_NORMAL = float(np.finfo(np.float64).smallest_normal)
 _MODERATE = float(np.finfo(np.float64).max) ** 0.125
 """Constants up to it, and from its reciprocal on, are always made of others."""
+
+
+def _is_lossy(terms: Sequence[float], total: float) -> bool:
+    """Whether a sum of constants lost more than one unit in the last place of the smallest of them."""
+    exact = sum(map(Fraction, terms)) - Fraction(total) if math.isfinite(total) else Fraction(0)
+    least = min((abs(term) for term in terms if term), default=0.0)
+    return abs(exact) > Fraction(np.finfo(np.float64).eps * least)
 
 
 def _extent(number: float) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from esat.classic.global_optimizers import FromFunctionOptimizer
 from esat.classic.simplify import axes_agree
+from esat.egraph.uniform import may_shrink
 from esat.graph import Apply, Constant, Family, FunctionGraph, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
@@ -58,7 +59,11 @@ def scale_products(graph: FunctionGraph) -> None:
         if factor is None or not _is_read_in_loops(graph, result):
             continue
         name, scalar, operand = factor
-        if not _is_kept_anyway(graph, operand) or scalar.tensor_type.ndim != result.tensor_type.ndim:
+        if (
+            may_shrink(name, scalar)
+            or not _is_kept_anyway(graph, operand)
+            or scalar.tensor_type.ndim != result.tensor_type.ndim
+        ):
             continue
         operands = list(node.inputs)
         operands[place] = operand if order is None else dimshuffle(operand, order)

@@ -29,7 +29,7 @@ from esat.egraph.named_ops import NamedOp, named_in, named_ops, op_name
 from esat.egraph.op_parameters import Parameter, matches_parameter, parameter_of
 from esat.egraph.signature import Signature
 from esat.egraph.terms import SCALAR
-from esat.egraph.uniform import bare, broadcast_of, value_of
+from esat.egraph.uniform import bare, broadcast_of, may_shrink, value_of
 from esat.errors import EsatError, EsatWarning
 from esat.graph import Apply, Op, TensorType, Variable
 from esat.graph.identity import place_of
@@ -74,6 +74,9 @@ class RuleContext:
         if rule.file not in self.added:
             raise error
         warnings.warn(f"the rule is not used here: {error}", EsatWarning, stacklevel=2)
+
+
+_SUMS_OF_TERMS = ("ReduceSum", "MatMul", "StructuredDot")
 
 
 class RuleRewriter(LocalOptimizer):
@@ -148,9 +151,19 @@ class RuleRewriter(LocalOptimizer):
             for bindings in self.matches(output, pattern):
                 found = self.build(replacement, bindings)
                 result = fitted(found, output) if isinstance(found, Variable) else None
-                if result is not None and result is not output:
+                if result is not None and result is not output and not self._weighs_sum(result):
                     return result
         return None
+
+    def _weighs_sum(self, result: Variable) -> bool:
+        """Whether a sum is made smaller by a constant that made its terms smaller before.
+
+        ``sum(x / 4)`` has a value where ``sum(x)`` leaves the range. In saturating modes accuracy decides.
+        """
+        node = bare(result).owner
+        if self.constructor not in _SUMS_OF_TERMS or node is None or node.op.name not in ("mul", "div"):
+            return False
+        return any(may_shrink(node.op.name, scale) for scale in node.inputs[node.op.name == "div" :])
 
     def _of_reduction(self, node: Apply, op: Reduction) -> Transformed:
         """Of a reduction that drops its axes: rules speak of one that keeps them."""

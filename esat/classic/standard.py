@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from esat.classic.canonizer import Canonizer
+from esat.classic.compensations import KEEP_COMPENSATIONS, RELEASE_COMPENSATIONS
 from esat.classic.marker import AddDestroyHandler, Marker
 from esat.classic.merge import MergeOptimizer, merge_optimizer
 from esat.classic.operands import ADD_DIAGONALS, LIFT_TRANSPOSES, SCALE_PRODUCTS, SIGNS_INTO_NUMBERS
@@ -39,13 +40,15 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
     """A database with all that comes with esat, over the given rules."""
     database = SequenceDB("optdb")
     database.register("merge1", MergeOptimizer(), 0, *_ALWAYS, "merge", "exact", native=True)
+    database.register("keep_compensations", KEEP_COMPENSATIONS, 0.5, "fast_run")
     for name, position in EQUILIBRIA.items():
         rest_without = frozenset(EQUILIBRIA) if name == "canonicalize" else None
         again = "canonicalize" if name == "specialize" else ""
         inner = EquilibriumDB(name, RuleSource(rules, name, rest_without, again))
         database.register(name, inner, position, *_ALWAYS)
     _register_locals(database)
-    database.register("merge2", MergeOptimizer(), 49, *_ALWAYS, "merge", "exact", native=True)
+    database.register("release_compensations", RELEASE_COMPENSATIONS, 49.001, "fast_run")
+    database.register("merge2", MergeOptimizer(), 49, *_ALWAYS, "merge", "exact")
     database.register("fills_by_sizes", FILLS_BY_SIZES, 49.005, "fast_run", "exact")
     database.register("lift_transposes", LIFT_TRANSPOSES, 49.01, "fast_run", "blas", "exact")
     database.register("scale_products", SCALE_PRODUCTS, 49.02, "fast_run", "blas")
@@ -57,7 +60,7 @@ def standard_database(rules: RuleDatabase = RULES) -> SequenceDB:
     database.register("add_destroy_handler", AddDestroyHandler(), 49.5, *_ALWAYS, "exact")
     for position, (name, *tags) in enumerate(_IN_PLACE):
         database.register(name, Marker(name), 60.0 + position, "fast_run", "inplace", *tags, native=True)
-    database.register("merge3", MergeOptimizer(), 100, *_ALWAYS, "merge", "exact", native=True)
+    database.register("merge3", MergeOptimizer(), 100, *_ALWAYS, "merge", "exact")
     return database
 
 

@@ -23,7 +23,7 @@ KINDS = (
         "UNIT": "0.0",
         "ISUNIT": "nary-is-zero",
         "OPERATOR": "+",
-        # Where one constant is lost beside the other, what was written is more accurate where the other cancels.
+        # Where one constant is lost beside the other, it is missing where that one cancels.
         "FOLDS": "(folded-sum u v a b)",
         "CANCELLABLE": "",
     },

@@ -115,9 +115,10 @@ def rounded(result: str, value: str, dtype: str) -> str:
 def folded_sum(result: str, value: str, one: str, other: str) -> str:
     """Facts that hold where the sum of two constants has lost nothing that either of them alone would show.
 
-    ``value`` is ``one + other`` in float64, ``result`` that, :func:`rounded`; what both left out follows by Knuth's
-    two-sum. In ``(x - 100) + 1e-6`` nothing but 1e-6 is left at ``x = 100``, so at most one unit in the last
-    place of the smaller constant may be missing. The spacing of the dtype is that of float64 by its splitter.
+    ``value`` is ``one + other`` in float64, ``result`` that, :func:`rounded`; what both left out follows by
+    Knuth's two-sum. In ``(x - 100) + 1e-6`` nothing but 1e-6 is left at ``x = 100``, so at most one unit in
+    the last place of the smaller constant may be missing. The spacing of the dtype is that of float64 by its
+    splitter.
     """
     r, v = result, value
     return (

@@ -76,3 +76,15 @@ def value_of(variable: Variable) -> float | None:
     if variable.owner is not None and variable.owner.op.constructor == "Fill":
         return value_of(variable.owner.inputs[1])
     return None
+
+
+def may_shrink(name: str, scalar: Variable) -> bool:
+    """Whether what is multiplied (``mul``) or divided (``div``) by a scalar may leave the range only before.
+
+    ``sum(x / 4)`` has a value where ``sum(x)`` overflows: such a scale stays with the terms of a sum. An
+    unknown divisor is taken for a number of terms, an unknown factor is not.
+    """
+    value = value_of(scalar)
+    if name == "div":
+        return value is None or abs(value) > 1.0
+    return value is not None and abs(value) < 1.0

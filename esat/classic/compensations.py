@@ -1,0 +1,173 @@
+"""Compensated arithmetic stays as it was written.
+
+Over the real numbers what an error-free transformation computes is zero: of ``s = a + b``, the error
+``b - (s - a)`` that the addition made (T. J. Dekker, "A floating-point technique for extending the available
+precision", 1971; W. Kahan, "Further remarks on reducing truncation errors", 1965). Rules would say so.
+Before::
+
+    add(s, sub(b, sub(s, a)))       s = add(a, b)
+
+Between :func:`keep_compensations` and :func:`release_compensations` rules do not see what makes such a zero::
+
+    add(s, as_written{sub}(b, as_written{sub}(s, a)))       s = as_written{add}(a, b)
+
+That a difference is zero is found by computing modulo a prime with random values of what is no sum or product
+(J. T. Schwartz, "Fast probabilistic algorithms for verification of polynomial identities", 1980). It counts
+as written on purpose where a number is subtracted again from a sum of itself;
+``(x - 1)**2 - (x**2 - 2*x + 1)``, which is zero as well, does no such thing. So does adding and subtracting a constant that leaves no fractional
+digits, which rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from hashlib import blake2b
+
+import numpy as np
+
+from esat.classic.global_optimizers import FromFunctionOptimizer
+from esat.egraph.uniform import value_of
+from esat.graph import Apply, FunctionGraph, TensorType, Variable
+from esat.ops.as_written import AsWritten
+from esat.ops.dimshuffle import DimShuffle
+
+_PRIME = 2**127 - 1
+_SUMS = ("add", "sub")
+_ARITHMETIC = (*_SUMS, "neg", "mul", "sqr", "div")
+
+
+def keep_compensations(graph: FunctionGraph) -> None:
+    """Hide the arithmetic of error-free transformations from rules."""
+    subtracts_again = {node for node in graph.apply_nodes if _subtracts_again(node)}
+    if not subtracts_again:
+        return
+    residues = _residues(graph)
+    kept = {part for node in subtracts_again if _rounds(node) for part in _arithmetic_below(node, 1)}
+    for node in graph.apply_nodes:
+        if _is_sum(node) and residues[node.outputs[0]] == 0 and node.inputs[0] is not node.inputs[1]:
+            below = set(_arithmetic_below(node))
+            if not below.isdisjoint(subtracts_again):
+                kept |= below
+    for node in graph.toposort():
+        if node in kept:
+            hidden = AsWritten(node.op).make_node(*node.inputs)
+            hidden.where = node.where
+            graph.replace(node.outputs[0], hidden.outputs[0], "keep_compensations")
+
+
+def release_compensations(graph: FunctionGraph) -> None:
+    """Undo :func:`keep_compensations`."""
+    for node in graph.toposort():
+        if isinstance(node.op, AsWritten):
+            shown = node.op.op.make_node(*node.inputs)
+            shown.where = node.where
+            graph.replace(node.outputs[0], shown.outputs[0], "release_compensations")
+
+
+def _is_sum(node: Apply) -> bool:
+    type = node.outputs[0].type
+    return node.op.name in _SUMS and isinstance(type, TensorType) and type.kind == "f"
+
+
+def _subtracts_again(node: Apply) -> bool:
+    """Whether a node is ``(a + b) - a`` or ``a - (a + b)``, where the sum may be a difference."""
+    if node.op.name != "sub" or not _is_sum(node):
+        return False
+    first, second = (_stretched(operand) for operand in node.inputs)
+    return any(
+        whole.owner is not None
+        and _is_sum(whole.owner)
+        and any(_is_same(_stretched(part), other) for part in whole.owner.inputs)
+        for whole, other in ((first, second), (second, first))
+    )
+
+
+def _rounds(node: Apply) -> bool:
+    """Whether a node is ``(a + c) - c`` with a constant that leaves ``a`` no fractional digits."""
+    value = value_of(node.inputs[1])
+    digits = np.finfo(node.outputs[0].tensor_type.dtype).nmant
+    return value is not None and abs(value) >= 2.0**digits
+
+
+def _stretched(variable: Variable) -> Variable:
+    """What a view with further axes of size 1 shows."""
+    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        order = [axis for axis in variable.owner.op.order if axis != "x"]
+        if order != list(range(variable.owner.op.input_rank)):
+            break
+        variable = variable.owner.inputs[0]
+    return variable
+
+
+def _is_same(one: Variable, other: Variable) -> bool:
+    value = value_of(one)
+    return one is other or (value is not None and value == value_of(other))
+
+
+def _arithmetic_below(node: Apply, depth: int | None = None) -> Iterator[Apply]:
+    """A node and those below it that add, subtract and multiply, down to a depth."""
+    pending, seen = [(node, 0)], {node}
+    while pending:
+        one, level = pending.pop()
+        yield one
+        if level == depth:
+            continue
+        for operand in one.inputs:
+            below = _stretched(operand).owner
+            if below is not None and below.op.name in _ARITHMETIC and below not in seen:
+                seen.add(below)
+                pending.append((below, level + 1))
+
+
+def _residues(graph: FunctionGraph) -> dict[Variable, int]:
+    """Each Variable modulo a prime; inputs and what is not computed by arithmetic have random values."""
+    found: dict[Variable, int] = {}
+
+    def residue(variable: Variable) -> int:
+        known = found.get(variable)
+        if known is None:
+            value = value_of(variable)
+            if value is None or not np.isfinite(value):
+                known = _random("variable", len(found))
+            else:
+                fraction = Fraction(value)
+                known = fraction.numerator * pow(fraction.denominator, -1, _PRIME) % _PRIME
+            found[variable] = known
+        return known
+
+    for node in graph.toposort():
+        operands = [residue(operand) for operand in node.inputs]
+        for place, output in enumerate(node.outputs):
+            computed = _computed(node, operands)
+            if computed is None:
+                computed = _random(repr(node.op), place, *operands)
+            found[output] = computed
+    return found
+
+
+def _computed(node: Apply, operands: list[int]) -> int | None:
+    """The residue of a result; None where the op does no arithmetic."""
+    if isinstance(node.op, DimShuffle) and _stretched(node.outputs[0]) is not node.outputs[0]:
+        return operands[0]
+    name, first, second = node.op.name, operands[0] if operands else 0, operands[-1] if operands else 0
+    if name == "add":
+        return (first + second) % _PRIME
+    if name == "sub":
+        return (first - second) % _PRIME
+    if name == "neg":
+        return -first % _PRIME
+    if name in ("mul", "sqr"):
+        return first * second % _PRIME
+    if name == "div" and second:
+        return first * pow(second, -1, _PRIME) % _PRIME
+    return None
+
+
+def _random(*key: object) -> int:
+    """A number that follows from a key."""
+    return int.from_bytes(blake2b(repr(key).encode(), digest_size=15).digest()) + 1
+
+
+KEEP_COMPENSATIONS = FromFunctionOptimizer(keep_compensations)
+RELEASE_COMPENSATIONS = FromFunctionOptimizer(release_compensations)
