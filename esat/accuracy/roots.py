@@ -195,7 +195,9 @@ def _bisected(
     calm: int,
 ) -> dict[int, Array]:
     """Inputs between pairs of points, one for each lane, as close to a change of sign as it says."""
-    low, high, fixed = ({} for _ in range(3))
+    low: dict[int, Array] = {}
+    high: dict[int, Array] = {}
+    fixed: dict[int, Array] = {}
     random = np.random.default_rng(5)
     for number, values in inputs.items():
         below = np.array([end.below for end in ends])

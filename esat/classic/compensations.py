@@ -14,8 +14,8 @@ Between :func:`keep_compensations` and :func:`release_compensations` rules do no
 That a difference is zero is found by computing modulo a prime with random values of what is no sum or product
 (J. T. Schwartz, "Fast probabilistic algorithms for verification of polynomial identities", 1980). It counts
 as written on purpose where a number is subtracted again from a sum of itself;
-``(x - 1)**2 - (x**2 - 2*x + 1)``, which is zero as well, does no such thing. So does adding and subtracting a constant that leaves no fractional
-digits, which rounds.
+``(x - 1)**2 - (x**2 - 2*x + 1)``, which is zero as well, does no such thing. So does adding
+and subtracting a constant that leaves no fractional digits, which rounds.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ stay as they are; others come within one unit in the last place (two roundings a
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def folded_sum(result: str, value: str, one: str, other: str) -> str:
 
 
 _MACRO = re.compile(r"\((rounded|folded-sum)((?: [\w-]+)+)\)")
-_MACROS = {"rounded": rounded, "folded-sum": folded_sum}
+_MACROS: Mapping[str, Callable[..., str]] = {"rounded": rounded, "folded-sum": folded_sum}
 
 
 def expand_arithmetic(text: str) -> str:
