@@ -39,6 +39,7 @@ _ARITHMETIC: Mapping[str, Callable[[Sequence[Literal]], Literal]] = {
     "<<": lambda numbers: _signed(int(numbers[0]) << int(numbers[1]) if numbers[1] < _BITS else 0),
     "not-i64": lambda numbers: ~int(numbers[0]),
     "to-f64": lambda numbers: float(numbers[0]),
+    "to-i64": lambda numbers: int(numbers[0]),
     "log2": lambda numbers: int(numbers[0]).bit_length() - 1,
 }
 _COMPARISONS: Mapping[str, Callable[[Literal, Literal], bool]] = {

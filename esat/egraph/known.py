@@ -19,6 +19,7 @@ from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
 from esat.ops.elementwise.facts import ANY, FINITE
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.join import Join
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
 
@@ -194,6 +195,10 @@ class _Answers:
             return (op.name in ("max", "min") or (op.name == "sum" and nonnegative)) and has(operands[0])
         if isinstance(op, Normalization):
             return op.name == "softmax" and not upwards
+        if op.constructor == "Det":
+            return True
+        if isinstance(op, Join):
+            return any(map(has, operands))
         return is_view(node) and has(operands[0])
 
     def _of_elementwise(self, node: Apply, upwards: bool, has: Callable[..., bool]) -> bool:

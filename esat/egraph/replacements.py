@@ -24,7 +24,7 @@ from esat.rules.rule_signature import Operator, declared_names, declared_signatu
 from esat.rules.spelling import suggestion
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
-ARITHMETIC = (*"+-*&|", ">>", "<<", "min", "max", "not-i64", "to-f64")
+ARITHMETIC = (*"+-*&|", ">>", "<<", "min", "max", "not-i64", "to-i64", "to-f64")
 """Primitives that conditions of replacements compute with."""
 
 

@@ -1,5 +1,7 @@
 """Forms of linear algebra that are less stable than another of their class, by a rule and not by samples.
 
+A determinant leaves the range as its matrix grows, which samples at tiny sizes do not see either.
+
 A product with an inverse has errors as small as those of a solved system in the worst case, but its residual
 is larger by the condition of the matrix (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
 section 14.1). Samples that compare results with the truth do not see that.
@@ -16,6 +18,22 @@ from esat.ops.linalg.structured import PRODUCTS
 
 _SOLUTIONS = frozenset({"Solve", "SolveSemidefinite", "SolveTriangular", "CholeskySolve"})
 _INVERSES = frozenset({"Inv", "InvTriangular"})
+_PRODUCTS_OF_NUMBERS = frozenset(
+    {
+        "NaryProd",
+        "Mul",
+        "Div",
+        "Sqr",
+        "Sqrt",
+        "Pow",
+        "Reciprocal",
+        "Abs",
+        "Neg",
+        "NarySum",
+        "Sub",
+        "DimShuffle",
+    }
+)
 _VIEWS = frozenset({"DimShuffle", "Neg", "NarySum"})
 """What, of one operand, is that or its negative in another place."""
 
@@ -35,6 +53,23 @@ def products_with_inverses(arrays: EGraphArrays) -> BoolArray:
     for node in np.flatnonzero(_are(arrays, PRODUCTS)).tolist():
         if int(arrays.class_of[node]) in solved:
             found[node] = not inverses.isdisjoint(arrays.operands_of(node).tolist())
+    return found
+
+
+def of_determinants(arrays: EGraphArrays) -> BoolArray:
+    """Which e-nodes have an operand that is made of determinants by products, bool ``(nodes,)``."""
+    found = np.zeros(arrays.node_count, np.bool_)
+    reached = _classes_of(arrays, {"Det"})
+    if not reached:
+        return found
+    products = [
+        (int(arrays.class_of[node]), arrays.operands_of(node).tolist())
+        for node in np.flatnonzero(_are(arrays, _PRODUCTS_OF_NUMBERS)).tolist()
+    ]
+    while added := {own for own, operands in products if not reached.isdisjoint(operands)} - reached:
+        reached |= added
+    for node in range(arrays.node_count):
+        found[node] = not reached.isdisjoint(arrays.operands_of(node).tolist())
     return found
 
 

@@ -5,6 +5,7 @@ The same database serves the greedy optimizer, which runs all of it in order. He
 * rules saturate,
 * local optimizers say what is equal: their replacements are added, nothing is destroyed,
 * global optimizers below position 49, and local ones that stabilize, change the graph before,
+* local ones that stabilize are asked about the extracted graph, too, and what they change is saturated anew,
 * global optimizers from 49 on change the extracted graph.
 """
 
@@ -47,6 +48,8 @@ class SaturationPlan:
         What runs on the graph before and after.
     equalities
         Local optimizers that contribute equalities.
+    stabilizing
+        Those of what runs before that replace for good, and are asked about what was found, too.
     rules
         Which rules saturate: those of each source that the Query beside it selects.
     left_out
@@ -56,6 +59,7 @@ class SaturationPlan:
     before: SeqOptimizer
     equalities: tuple[LocalOptimizer, ...]
     after: SeqOptimizer
+    stabilizing: SeqOptimizer
     rules: tuple[tuple[RuleSource, Query], ...]
     left_out: tuple[str, ...]
 
@@ -81,6 +85,7 @@ def saturation_plan(database: SequenceDB, query: Query, options: RuleOptions | N
     chosen = options or RuleOptions()
     before: dict[str, Optimizer] = {}
     after: dict[str, Optimizer] = {}
+    stabilizing: dict[str, Optimizer] = {}
     equalities: list[LocalOptimizer] = []
     rules: list[tuple[RuleSource, Query]] = []
     own_query = database.subquery(query)
@@ -101,6 +106,8 @@ def saturation_plan(database: SequenceDB, query: Query, options: RuleOptions | N
             if entry.position >= AFTER or found.name == FOR_GOOD:
                 if own:
                     where[entry.name] = _equilibrium(own, found.name)
+                if own and entry.position < AFTER:
+                    stabilizing[entry.name] = where[entry.name]
                 continue
             for inner in own:
                 if isinstance(inner.object, LocalOptimizer):
@@ -111,6 +118,7 @@ def saturation_plan(database: SequenceDB, query: Query, options: RuleOptions | N
             part = saturation_plan(found, own_query, chosen)
             where.update(zip(part.before.names, part.before.optimizers, strict=True))
             where.update(zip(part.after.names, part.after.optimizers, strict=True))
+            stabilizing.update(zip(part.stabilizing.names, part.stabilizing.optimizers, strict=True))
             equalities += part.equalities
             rules += part.rules
             left_out += part.left_out
@@ -118,6 +126,7 @@ def saturation_plan(database: SequenceDB, query: Query, options: RuleOptions | N
         SeqOptimizer(before.values(), "before saturation", before),
         tuple(equalities),
         SeqOptimizer(after.values(), "after extraction", after),
+        SeqOptimizer(stabilizing.values(), "stabilize what was found", stabilizing),
         tuple(rules),
         tuple(dict.fromkeys(left_out)),
     )

@@ -26,7 +26,7 @@ from esat.extract.kept_graphs import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import Accuracy
-from esat.graph import FunctionGraph, Variable
+from esat.graph import FunctionGraph, Variable, clone
 from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
 from esat.optimize.optimizer import optimize
@@ -57,6 +57,8 @@ class Watcher(Protocol):
 
 
 Optimized = tuple[FunctionGraph, OptimizationReport]
+MOST_STABILIZATIONS = 3
+"""How often a graph is saturated anew since an optimizer that stabilizes changed what was extracted."""
 MOST_QUESTIONS = 8
 """How often local optimizers are asked about what was extracted, as long as they know more of it."""
 
@@ -163,7 +165,16 @@ class SaturationOptimizer:
             collector.classes = classes
             return self._claims(collector, asked, graph, profile, stage)
 
-        result, report = self._asked_again(found, plan, graph, claims, equalities, lambda: attempt(selection))
+        def searched(found: Optimized) -> Optimized:
+            return self._asked_again(found, plan, graph, claims, equalities, lambda: attempt(selection))
+
+        result, report = searched(found)
+        for _ in range(MOST_STABILIZATIONS):
+            if not len(plan.stabilizing) or not _run(plan.stabilizing, result, profile, stage):
+                break
+            _take_over(graph, result)
+            equalities += self._claims(collector, graph, graph, profile, stage)
+            result, report = searched(attempt(selection))
         if lazy:
             _join(result)
         if report.saturation is not None:
@@ -307,16 +318,28 @@ def _applied(parts: Sequence[OptimizerProfile]) -> dict[str, int]:
     return {name: count for part in around for name, count in part.all_applied().items()}
 
 
+def _take_over(graph: FunctionGraph, result: FunctionGraph) -> None:
+    """Let a graph compute its outputs as another one does that has copies of its inputs."""
+    copies = dict(zip(result.inputs, graph.inputs, strict=True))
+    outputs, _ = clone(result.outputs, copies)
+    for old, new in zip(list(graph.outputs), outputs, strict=True):
+        if old is not new and old not in graph.input_set and old in graph.outputs:
+            graph.replace(old, new, "stabilize what was found")
+
+
 def _join(graph: FunctionGraph) -> None:
     """Join branches, and merge what they have in common with the rest."""
     join_branches(graph)
     MergeOptimizer().optimize(graph)
 
 
-def _run(optimizer: Optimizer, graph: FunctionGraph, profile: OptimizerProfile, stage: Stage) -> None:
-    """Run an optimizer as a stage, of which its own profile tells; if it runs again, of all its runs."""
+def _run(
+    optimizer: Optimizer, graph: FunctionGraph, profile: OptimizerProfile, stage: Stage
+) -> dict[str, int]:
+    """Run an optimizer as a stage; how often what changed the graph. The profile tells of all its runs."""
     with stage(optimizer.label):
         part = optimizer.optimize(graph)
+    changes = part.all_applied()
     (place,) = (place for place, known in enumerate(profile.parts) if known.name == optimizer.label)
     known, profile.parts[place] = profile.parts[place], part
     part.name, part.seconds = optimizer.label, known.seconds
@@ -325,6 +348,7 @@ def _run(optimizer: Optimizer, graph: FunctionGraph, profile: OptimizerProfile, 
             counts[name] = counts.get(name, 0) + count
     profile.validate_seconds += part.validate_seconds
     profile.callback_seconds += part.callback_seconds
+    return changes
 
 
 def _recording(stage: Stage, parts: list[OptimizerProfile], laps: Laps) -> Stage:

@@ -15,6 +15,7 @@ from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
+from esat.ops.join import Join
 
 _DEPTH = 8
 
@@ -41,6 +42,17 @@ def local_log_through_views(node: Apply) -> Transformed:
         return dict(written)
     # Who else uses a view has no use for an exponential of a logarithm.
     return fitting(node, node.op.make_node(_with(operand, written)).outputs[0])
+
+
+@local_optimizer([Elementwise])
+def local_log_of_join(node: Apply) -> Transformed:
+    """log(join(p, q)) -> join(log(p), log(q)) where one of them over- or underflows."""
+    joined = node.inputs[0].owner
+    if node.op.name not in LOGARITHMS or joined is None or not isinstance(joined.op, Join):
+        return False
+    if not is_exponential(node.inputs[0]):
+        return False
+    return fitting(node, joined.op(*(node.op(part) for part in joined.inputs)))
 
 
 def is_stabilized(node: Apply) -> bool:
