@@ -199,15 +199,15 @@ def _bisected(
     high: dict[int, Array] = {}
     fixed: dict[int, Array] = {}
     random = np.random.default_rng(5)
-    for number, values in inputs.items():
+    for number, given in inputs.items():
         below = np.array([end.below for end in ends])
         above = np.array([end.above for end in ends])
         still = np.array([end.own is not None and number not in end.own for end in ends])
         below = np.where(still, random.permutation(np.resize(np.arange(calm), len(ends))), below)
-        fixed[number] = values[below]
+        fixed[number] = given[below]
         if number in moving:
-            low[number] = _ordinals(values[below])
-            high[number] = _ordinals(values[np.where(still, below, above)])
+            low[number] = _ordinals(given[below])
+            high[number] = _ordinals(given[np.where(still, below, above)])
     lanes = np.arange(len(ends))
     which = [end.number for end in ends]
     is_exact = np.array([end.own is not None for end in ends])

@@ -323,7 +323,7 @@ def _take_over(graph: FunctionGraph, result: FunctionGraph) -> None:
     copies = dict(zip(result.inputs, graph.inputs, strict=True))
     outputs, _ = clone(result.outputs, copies)
     for old, new in zip(list(graph.outputs), outputs, strict=True):
-        if old is not new and old not in graph.input_set and old in graph.outputs:
+        if old is not new and old not in graph.input_set and any(old is one for one in graph.outputs):
             graph.replace(old, new, "stabilize what was found")
 
 
