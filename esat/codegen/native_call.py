@@ -159,13 +159,15 @@ class _Text(NativeStepWriter):
         self.otherwise, self.memory = otherwise, memory
         self.found: dict[int, str] = {}
         """The bases of those results that are made in such, by number, while nothing else holds them."""
-        for number in range(len(outputs)):
-            self.line(f"%place{number} = alloca ptr")
+        self.places = [self.value("alloca ptr") for _ in outputs]
         self.line("%result = alloca ptr")
-        for number, wanted in enumerate(inputs):
-            if not wanted.shape:
-                self.line(f"%scalar{number} = alloca ptr")
-                self.line(f"%number{number} = alloca i64")
+        self.scalars = {
+            number: (self.value("alloca ptr"), self.value("alloca i64"))
+            for number, wanted in enumerate(inputs)
+            if not wanted.shape
+        }
+        """Words of the inputs that may be numbers, by number: for where it is, and for what it is
+        converted to."""
         self.line("%overflow = alloca i32")
         self.prepare_steps(steps)
 
@@ -241,46 +243,50 @@ class _Text(NativeStepWriter):
         self.require([self.value(f"icmp eq i64 %count, {len(self.inputs)}")], "otherwise")
         for number, wanted in enumerate(self.inputs):
             slot = self.value(f"getelementptr ptr, ptr %arguments, i64 {number}")
-            self.line(f"%x{number} = load ptr, ptr {slot}")
+            given = self.value(f"load ptr, ptr {slot}")
             if wanted.shape or not scalar_types(wanted.dtype):
-                self._check_array(f"%x{number}", wanted)
-                self.line(f"%input{number} = load ptr, ptr {self._data(f'%x{number}')}")
+                self._check_array(given, wanted)
+                start = self.value(f"load ptr, ptr {self._data(given)}")
             else:
-                self._check_scalar(number, wanted)
+                start = self._check_scalar(given, wanted, *self.scalars[number])
+            self.starts["input", number] = start
 
-    def _check_scalar(self, number: int, wanted: ArraySpecification) -> None:
-        """Go elsewhere unless an object is a number of the type wanted, or an array of one."""
-        kind, is_scalar = self.field(f"%x{number}", TYPE, "ptr"), "false"
+    def _check_scalar(self, given: str, wanted: ArraySpecification, found: str, converted: str) -> str:
+        """Where the number is that an object is or holds; go elsewhere unless it is one of the type wanted,
+        or an array of one. It is written into two words: where the number is, and what it is converted to.
+        """
+        kind, is_scalar = self.field(given, TYPE, "ptr"), "false"
         for type_ in scalar_types(wanted.dtype):
             same = self.value(f"icmp eq ptr {kind}, {pointer(id(type_))}")
             is_scalar = self.value(f"or i1 {is_scalar}, {same}")
-        scalar, array, known = (self.label(name) for name in ("scalar", "array", "known"))
-        other = self.label("other") if wanted.dtype in _OF_INTEGERS else array
+        scalar, array, known = (self.name(name) for name in ("scalar", "array", "known"))
+        other = self.name("other") if wanted.dtype in _OF_INTEGERS else array
         self.line(f"br i1 {is_scalar}, label %{scalar}, label %{other}")
         self.begin(scalar)
-        inside = self.value(f"getelementptr i8, ptr %x{number}, i64 {NUMBER}")
-        self.line(f"store ptr {inside}, ptr %scalar{number}")
+        inside = self.value(f"getelementptr i8, ptr {given}, i64 {NUMBER}")
+        self.line(f"store ptr {inside}, ptr {found}")
         self.line(f"br label %{known}")
         if other != array:
             self.begin(other)
-            integer = self.label("integer")
+            integer = self.name("integer")
             is_integer = self.value(f"icmp eq ptr {kind}, {pointer(id(int))}")
             self.line(f"br i1 {is_integer}, label %{integer}, label %{array}")
             self.begin(integer)
-            self._convert_integer(number, wanted.dtype)
+            self._convert_integer(given, wanted.dtype, converted)
+            self.line(f"store ptr {converted}, ptr {found}")
             self.line(f"br label %{known}")
         self.begin(array)
-        self._check_array(f"%x{number}", wanted)
-        data = self.value(f"load ptr, ptr {self._data(f'%x{number}')}")
-        self.line(f"store ptr {data}, ptr %scalar{number}")
+        self._check_array(given, wanted)
+        data = self.value(f"load ptr, ptr {self._data(given)}")
+        self.line(f"store ptr {data}, ptr {found}")
         self.line(f"br label %{known}")
         self.begin(known)
-        self.line(f"%input{number} = load ptr, ptr %scalar{number}")
+        return self.value(f"load ptr, ptr {found}")
 
-    def _convert_integer(self, number: int, dtype: np.dtype[Any]) -> None:
-        """Have one of Python's integers where the scalar is read; go elsewhere where that rounds it."""
+    def _convert_integer(self, given: str, dtype: np.dtype[Any], word: str) -> None:
+        """Have one of Python's integers in a word; go elsewhere where that rounds it."""
         convert = python_function("PyLong_AsLongLongAndOverflow")
-        found = self.value(f"call i64 {convert}(ptr %x{number}, ptr %overflow)")
+        found = self.value(f"call i64 {convert}(ptr {given}, ptr %overflow)")
         overflow = self.value("load i32, ptr %overflow")
         fits = [self.value(f"icmp eq i32 {overflow}, 0")]
         if dtype.kind == "f":
@@ -290,8 +296,7 @@ class _Text(NativeStepWriter):
         converted = f"i64 {found}"
         if dtype.kind == "f":
             converted = f"double {self.value(f'sitofp i64 {found} to double')}"
-        self.line(f"store {converted}, ptr %number{number}")
-        self.line(f"store ptr %number{number}, ptr %scalar{number}")
+        self.line(f"store {converted}, ptr {word}")
 
     def _check_array(self, array: str, wanted: ArraySpecification, flags: int = 0) -> None:
         """Go elsewhere unless an object is an array like the one wanted."""
@@ -326,7 +331,7 @@ class _Text(NativeStepWriter):
 
     def _take_outputs(self, first: str = "") -> None:
         """Have places for the results, in given arrays or new ones; ``first`` comes before they are made."""
-        new, given, ready = (self.label(name) for name in ("new", "given", "ready"))
+        new, given, ready = (self.name(name) for name in ("new", "given", "ready"))
         self.line(f"br i1 {self.value('icmp eq ptr %names, null')}, label %{new}, label %{given}")
         self.begin(given)
         self._use_given()
@@ -338,8 +343,8 @@ class _Text(NativeStepWriter):
         self.line(f"store ptr {self._make_outputs()}, ptr %result")
         self.line(f"br label %{ready}")
         self.begin(ready)
-        for number in range(len(self.outputs)):
-            self.line(f"%output{number} = load ptr, ptr %place{number}")
+        for number, place in enumerate(self.places):
+            self.starts["output", number] = self.value(f"load ptr, ptr {place}")
 
     def _use_given(self) -> None:
         """Check that ``out`` alone is named, and that results can be written there."""
@@ -351,7 +356,9 @@ class _Text(NativeStepWriter):
         kind = self.field(given, TYPE, "ptr")
         self.require([self.value(f"icmp eq ptr {kind}, {pointer(id(tuple))}")], "otherwise")
         self._check_tuple(given, len(self.outputs))
-        read = [(f"%input{number}", array_bytes(wanted)) for number, wanted in enumerate(self.inputs)]
+        read = [
+            (self.starts["input", number], array_bytes(wanted)) for number, wanted in enumerate(self.inputs)
+        ]
         for number, wanted in enumerate(self.outputs):
             array = self.field(given, ITEMS + 8 * number, "ptr")
             self._check_array(array, wanted, _WRITEABLE)
@@ -359,7 +366,7 @@ class _Text(NativeStepWriter):
             for other, count in read:
                 self._check_apart(data, array_bytes(wanted), other, count)
             read.append((data, array_bytes(wanted)))
-            self.line(f"store ptr {data}, ptr %place{number}")
+            self.line(f"store ptr {data}, ptr {self.places[number]}")
         result = given if len(self.outputs) != 1 else self.field(given, ITEMS, "ptr")
         self.line(f"call void {python_function('Py_IncRef')}(ptr {result})")
         self.line(f"store ptr {result}, ptr %result")
@@ -397,21 +404,22 @@ class _Text(NativeStepWriter):
         for base in held:
             self.line(f"call void {python_function('Py_IncRef')}(ptr {base})")
         several = len(self.outputs) != 1
+        result = ""
         if several:
-            self.line(f"%tuple = call ptr {python_function('PyTuple_New')}(i64 {len(self.outputs)})")
-            self._require_or_drop("%tuple", held)
+            result = self.value(f"call ptr {python_function('PyTuple_New')}(i64 {len(self.outputs)})")
+            self._require_or_drop(result, held)
         for number, made in enumerate(self.outputs):
-            self.line(f"%y{number} = {self._new_array(made, self.found.get(number))}")
-            self._require_or_drop(f"%y{number}", [*held, "%tuple"] if several else held)
+            array = self.value(self._new_array(made, self.found.get(number)))
+            self._require_or_drop(array, [*held, result] if several else held)
             if number in self.found:
                 base = held.pop(0)  # the result's from here on
-                self.value(f"call i32 {_function_of_numpy(_SET_BASE)}(ptr %y{number}, ptr {base})")
+                self.value(f"call i32 {_function_of_numpy(_SET_BASE)}(ptr {array}, ptr {base})")
             if several:
                 setter = python_function("PyTuple_SetItem")
-                self.value(f"call i32 {setter}(ptr %tuple, i64 {number}, ptr %y{number})")
-            data = self.value(f"load ptr, ptr {self._data(f'%y{number}')}")
-            self.line(f"store ptr {data}, ptr %place{number}")
-        return "%tuple" if several else "%y0"
+                self.value(f"call i32 {setter}(ptr {result}, i64 {number}, ptr {array})")
+            data = self.value(f"load ptr, ptr {self._data(array)}")
+            self.line(f"store ptr {data}, ptr {self.places[number]}")
+        return result if several else array
 
     def _new_array(self, made: ArraySpecification, base: str | None) -> str:
         """The call that makes an array, in the memory of a base if there is one."""
@@ -429,7 +437,7 @@ class _Text(NativeStepWriter):
 
     def _require_or_drop(self, made: str, held: Sequence[str]) -> None:
         """Go on where an object was made, else fail without the references held so far."""
-        goes_on, lost = self.label("made"), self.label("lost")
+        goes_on, lost = self.name("made"), self.name("lost")
         there = self.value(f"icmp ne ptr {made}, null")
         self.line(f"br i1 {there}, label %{goes_on}, label %{lost}")
         self.begin(lost)

@@ -36,7 +36,17 @@ DONE, REFUSED = 0, OUT_OF_BOUNDS
 
 
 class NativeStepWriter(BodyWriter):
-    """Writes steps. ``%status`` is a word of the function, whose block ``ended`` comes after the steps."""
+    """Writes steps. ``%status`` is a word of the function, whose block ``ended`` comes after the steps.
+
+    Attributes
+    ----------
+    starts
+        Kind and number of a place -> where its elements are; of those that are chosen, the word that tells.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts: dict[tuple[str, int], str] = {}
 
     def prepare_steps(self, steps: Sequence[Step]) -> None:
         """What comes first of all in the function."""
@@ -49,10 +59,10 @@ class NativeStepWriter(BodyWriter):
             if isinstance(step, GuardedSteps | RepeatedSteps):
                 self._prepare_choices(step.steps)
             if isinstance(step, ChoiceStep):
-                self.line(f"%choice{step.number} = alloca ptr")
+                self.starts["chosen", step.number] = self.value("alloca ptr")
             elif isinstance(step, RepeatedSteps):
                 for number, *_ in step.cursors:
-                    self.line(f"%choice{number} = alloca ptr")
+                    self.starts["chosen", number] = self.value("alloca ptr")
 
     def run_steps(self, steps: Sequence[Step]) -> None:
         """Write all steps, and begin the block after them."""
@@ -79,7 +89,7 @@ class NativeStepWriter(BodyWriter):
                 condition = self._bool(step.condition)
                 places = ", ".join(f"ptr {self.address(place)}" for place in (step.then, step.otherwise))
                 found = self.value(f"select i1 {condition}, {places}")
-                self.line(f"store ptr {found}, ptr %choice{step.number}")
+                self.line(f"store ptr {found}, ptr {self.starts['chosen', step.number]}")
             elif isinstance(step, RepeatedSteps):
                 self._repeat(step, [self.address(place) for _, place, _ in step.cursors])
             else:
@@ -89,15 +99,14 @@ class NativeStepWriter(BodyWriter):
         """A place as an operand."""
         if place.kind == "fixed":
             return pointer(place.number + place.offset)
+        base = self.starts[place.kind, place.number]
         if place.kind == "chosen":
-            base = self.value(f"load ptr, ptr %choice{place.number}")
-        else:
-            base = f"%{place.kind}{place.number}"
+            base = self.value(f"load ptr, ptr {base}")
         return self.value(f"getelementptr i8, ptr {base}, i64 {place.offset}") if place.offset else base
 
     def _go_on_if(self, condition: str) -> None:
         """End with nothing done where a condition does not hold; steps after that are left out."""
-        goes_on, refused = self.label("fine"), self.label("refused")
+        goes_on, refused = self.name("fine"), self.name("refused")
         self.line(f"br i1 {condition}, label %{goes_on}, label %{refused}")
         self.begin(refused)
         self.line(f"store i32 {REFUSED}, ptr %status")
@@ -120,7 +129,7 @@ class NativeStepWriter(BodyWriter):
         either = found[0]
         for one in found[1:]:
             either = self.value(f"or i1 {either}, {one}")
-        runs, after = self.label("runs"), self.label("after")
+        runs, after = self.name("runs"), self.name("after")
         self.line(f"br i1 {either}, label %{runs}, label %{after}")
         self.begin(runs)
         self._write(step.steps)
@@ -133,12 +142,12 @@ class NativeStepWriter(BodyWriter):
             return
         if axis == len(step.sizes):
             for (number, *_), place in zip(step.cursors, places, strict=True):
-                self.line(f"store ptr {place}, ptr %choice{number}")
+                self.line(f"store ptr {place}, ptr {self.starts['chosen', number]}")
             self._write(step.steps)
             return
-        before, again, after = (self.label(name) for name in ("before", "again", "after"))
-        next_label = self.label("once_more")
-        index, following = f"%{again}_index", f"%{again}_next"
+        before, again, after = (self.name(name) for name in ("before", "again", "after"))
+        next_label = self.name("once_more")
+        index, following = (f"%{self.name(name)}" for name in ("index", "following"))
         self.line(f"br label %{before}")
         self.begin(before)
         self.line(f"br label %{again}")

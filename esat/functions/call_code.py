@@ -86,10 +86,10 @@ def entry_for(
     kinds = {one.kind for one in known}
     if not known or inspect.Parameter.VAR_POSITIONAL in kinds or inspect.Parameter.VAR_KEYWORD in kinds:
         return None
-    if any(one.name in _TAKEN for one in known):
+    if any(one.name in _TAKEN or one.name.startswith(_NUMBERED) for one in known):
         return None
     names = [one.name for one in known]
-    dtypes = [f"dtype_{place}" for place in range(len(names))]
+    dtypes = [f"{_NUMBERED}{place}" for place in range(len(names))]
     text = _TEXT.format(
         dtypes=", ".join(dtypes),
         nones=", ".join(["None"] * len(names)),
@@ -114,6 +114,7 @@ def entry_for(
     return made
 
 
+_NUMBERED = "dtype_"
 _TAKEN = frozenset(
     {"self", "ndarray", "InputError", "slow", "defaults", "failed", "first", "programs", "found", "error",
      "program", "make", "use", "clear", "__call__", "type", "Exception"}

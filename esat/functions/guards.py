@@ -78,6 +78,8 @@ class _Text:
         self._unless(f"type({value}) is {tag} and len({value}) == {len(keys)}")
         if tag == "dict":
             self._unless(f"tuple({value}) == {self._name(tuple(keys))}")
+            if not all(type(key) is str for key in keys):  # 1 == True
+                self._unless(f"tuple(map(type, {value})) == {self._name(tuple(map(type, keys)))}")
         for key, part in zip(keys, structure[-1], strict=True):
             inner = f"value_{len(self.lines)}"
             self.lines.append(f"{inner} = {value}[{key!r}]")

@@ -15,7 +15,7 @@ import numpy as np
 from esat.errors import CallError, InputError, OptimizerError
 from esat.frontend.tracing.convert import holds_traced
 from esat.frontend.tracing.trace import ValueAsked, current_trace
-from esat.frontend.tracing.trees import Structure, flatten
+from esat.frontend.tracing.trees import Exact, Structure, flatten, static
 from esat.functions.call_code import Use, entry_for
 from esat.functions.guards import Guard, guard_for
 from esat.functions.traced_programs import (
@@ -80,7 +80,8 @@ def jit(
         numbers are given to programs at run time; there is one program for each value of a number whose
         value the function asks for, as ``range(n)`` does, and of a boolean, string or None.
     static_argnames
-        Names of arguments whose values are parts of programs: hashable, and compared by ``==``.
+        Names of arguments whose values are parts of programs: hashable, and compared by ``==``, numbers also
+        by their types and signs.
     mode
         How hard to optimize, as for :func:`esat.compile`.
     donate
@@ -246,11 +247,10 @@ class Jitted(Generic[P, R]):
     def _part(self, name: str, value: Any, leaves: list[Any], places: dict[str, range]) -> Structure:
         if name in self._static:
             try:
-                hash(value)
+                return static(value)
             except TypeError:
                 reason = "is not hashable, as values of static_argnames are"
                 raise InputError(f"{self._settings.name}: {name} {reason}") from None
-            return ("static", type(value), value)
         begin = len(leaves)
         part = flatten(value, leaves, (self._settings.name, ": {}", name))
         places[name] = range(begin, len(leaves))
@@ -376,7 +376,7 @@ class Jitted(Generic[P, R]):
 
 def _key(structure: Structure, leaves: list[Any], known: frozenset[int], symbolic: bool) -> Any:
     """What programs are found by: the structure, with sizes left open or not, and values of known numbers."""
-    values = tuple((place, leaves[place]) for place in sorted(known))
+    values = tuple((place, Exact(leaves[place])) for place in sorted(known))
     return (_open(structure) if symbolic else structure), values
 
 

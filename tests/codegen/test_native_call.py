@@ -6,6 +6,7 @@ lock would wait forever for a thread that needs it.
 
 import ctypes
 import os
+import random
 import signal
 import sys
 import threading
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 
 from esat.codegen.native_call import native_call
-from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep
+from esat.codegen.native_plan import ArraySpecification, KernelStep, MoveStep, Place, RoutineStep
+from esat.codegen.native_text import contiguous_strides
 
 LIBRARY = ctypes.CDLL(None)
 OTHERWISE = object()
@@ -311,3 +313,49 @@ def test_a_kernel_that_fails_raises_and_leaves_nothing_behind(unlocked, outputs)
         assert references == 2
     good = native_call([], results, steps[:1], lambda: OTHERWISE, kernels, unlocked=unlocked)
     assert good() is not OTHERWISE
+
+
+REAL = [np.dtype(name) for name in ("float64", "int64", "float32", "bool", "complex64")]
+
+
+def argument(dtype, number, is_array):
+    """What is admitted, a value of it, and an array that is equal."""
+    made = np.full((3, number % 4 + 1) if is_array else (), number, dtype)
+    as_python = {np.dtype("float64"): float, np.dtype("int64"): int}
+    given = made if is_array or dtype.kind == "c" else as_python.get(dtype, dtype.type)(made[()])
+    return ArraySpecification(dtype, made.shape), given, made
+
+
+@pytest.mark.parametrize("order", ["scalars first", "arrays first", "in turn", "mixed"])
+@pytest.mark.parametrize("dtypes", [REAL[:1], REAL], ids=["float64", "any"])
+def test_names_of_any_number_of_arguments_and_results_never_meet(order, dtypes):
+    """Each result is a copy of one of the arguments: of the wrong one, or none at all, where names meet."""
+    rng = random.Random(0)
+    for count in range(41):
+        kinds = [False] * count + [True] * (count % 7)
+        if order == "arrays first":
+            kinds.reverse()
+        elif order == "in turn":
+            kinds = [bool(place % 2) for place in range(count)]
+        elif order == "mixed":
+            rng.shuffle(kinds)
+        admitted = [argument(dtypes[n % len(dtypes)], n, is_array) for n, is_array in enumerate(kinds)]
+        inputs = [one for one, _, _ in admitted]
+        copied = rng.sample(range(len(kinds)), min(len(kinds), 12))
+        steps = [
+            MoveStep(
+                Place("output", number), Place("input", place), inputs[place].dtype,
+                inputs[place].shape, *[contiguous_strides(inputs[place])] * 2,
+            )
+            for number, place in enumerate(copied)
+        ]  # fmt: skip
+        outputs = [inputs[place] for place in copied]
+        call = native_call(inputs, outputs, steps, lambda *_, **__: OTHERWISE, None, unlocked=count % 2 > 0)
+        given = [value for _, value, _ in admitted]
+        out = tuple(np.zeros(one.shape, one.dtype) for one in outputs)
+        for found in (call(*given), call(*given, out=out)):
+            results = (found,) if len(copied) == 1 and isinstance(found, np.ndarray) else found
+            assert len(results) == len(copied)
+            for place, result in zip(copied, results, strict=True):
+                assert result.dtype == inputs[place].dtype
+                np.testing.assert_array_equal(result, admitted[place][2])

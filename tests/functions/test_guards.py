@@ -1,5 +1,7 @@
 """Code written for structures: guards know arguments of their structure, builders make results again."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,60 @@ def test_calls_of_several_structures():
     both.clear()
     np.testing.assert_array_equal(both({"x": np.ones(2)}, n=1)["sum"], [2, 2])
     np.testing.assert_array_equal(both({"x": np.ones(2)}, 3)["sum"], [4, 4])
+
+
+def by_type(key):
+    return {int: 2.0, float: 3.0, bool: 5.0}[type(key)]
+
+
+@pytest.mark.parametrize("repeated", [1, 2])
+def test_parts_of_programs_are_told_apart_by_type_and_sign(repeated):
+    """1, 1.0 and True are equal and have one hash, as 0.0 and -0.0 have."""
+    x = np.ones(2)
+
+    def signed(x, values):
+        return np.copysign(x, np.array(values))
+
+    of_tuple = esat.jit(lambda x, t: x * by_type(t[0]), static_argnames="t")
+    of_set = esat.jit(lambda x, t: x * by_type(next(iter(t))), static_argnames="t")
+    inside = esat.jit(lambda t: t[1] * by_type(next(iter(t[0]))))
+    of_keys = esat.jit(lambda t: next(iter(t.values())) * by_type(next(iter(t))))
+    sign = esat.jit(signed, static_argnames="values")
+    for one in (1, 1.0, True) * repeated:
+        np.testing.assert_array_equal(of_tuple(x, (one,)), x * by_type(one))
+        np.testing.assert_array_equal(of_tuple(x, (one, (one,))), x * by_type(one))
+        np.testing.assert_array_equal(of_set(x, frozenset([one])), x * by_type(one))
+        np.testing.assert_array_equal(inside((frozenset([one]), x)), x * by_type(one))
+        np.testing.assert_array_equal(of_keys({one: x}), x * by_type(one))
+    for zero in (0.0, -0.0, complex(0.0, -0.0).imag, np.float64(-0.0), np.float32(0.0)) * repeated:
+        np.testing.assert_array_equal(sign(x, zero), signed(x, zero))
+        np.testing.assert_array_equal(sign(x, (zero, 1.0)), signed(x, (zero, 1.0)))
+
+
+@pytest.mark.filterwarnings("ignore:.*compiled anew:esat.errors.EsatWarning")
+def test_values_of_numbers_that_are_asked_for_are_told_apart_by_sign():
+    @esat.jit
+    def f(x, rate):
+        return x * math.copysign(2.0, rate) if rate == 0 else x
+
+    x = np.ones(2)
+    assert [f(x, rate)[0] for rate in (0.0, -0.0, 0.0, 1.0)] == [2.0, -2.0, 2.0, 1.0]
+
+
+@pytest.mark.filterwarnings("ignore:.*compiled anew:esat.errors.EsatWarning")
+def test_a_nan_is_one_value():
+    f = esat.jit(lambda x, rate: x if rate == rate else -x)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(np.ones(2), float("nan")), -np.ones(2))
+    assert len(f.programs) == 1
+
+
+def test_parameters_may_have_any_names():
+    @esat.jit
+    def f(dtype_0, ndarray, first, dtype_1=1.0, *, found=2.0):
+        return dtype_0 + ndarray * first + dtype_1 * found
+
+    x = np.arange(3.0)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(x, x, x), x + x * x + 2.0)
+        np.testing.assert_array_equal(f(x, first=x, ndarray=x, found=x), x + x * x + x)

@@ -170,7 +170,11 @@ def pointer(address: int) -> str:
 
 
 class BodyWriter:
-    """Writes the body of a function, line by line."""
+    """Writes the body of a function, line by line.
+
+    Values and blocks of a function share one space of names. Those that are numbered all come from
+    :meth:`name` and have a dot; those that stand in the text of a writer have none.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -182,13 +186,13 @@ class BodyWriter:
 
     def value(self, text: str) -> str:
         """Add an instruction; the name of its result."""
-        name = f"%v{next(self._names)}"
+        name = f"%{self.name('v')}"
         self.line(f"{name} = {text}")
         return name
 
-    def label(self, name: str) -> str:
-        """A name for a new block."""
-        return f"{name}{next(self._names)}"
+    def name(self, of: str) -> str:
+        """A name of a new block or value that nothing else has."""
+        return f"{of}.{next(self._names)}"
 
     def begin(self, label: str) -> None:
         """Begin a block."""
@@ -204,6 +208,6 @@ class BodyWriter:
         joint = conditions[0]
         for condition in conditions[1:]:
             joint = self.value(f"and i1 {joint}, {condition}")
-        label = self.label("next")
+        label = self.name("next")
         self.line(f"br i1 {joint}, label %{label}, label %{unless}")
         self.begin(label)

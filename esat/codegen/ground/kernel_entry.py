@@ -111,7 +111,7 @@ class _Text(BodyWriter):
         state = self.value(f"call ptr {python_function('PyEval_SaveThread')}()")
         status = self.value(f"call i32 {address}({', '.join(arguments)})")
         self.line(f"call void {python_function('PyEval_RestoreThread')}(ptr {state})")
-        complete, incomplete = self.label("complete"), self.label("incomplete")
+        complete, incomplete = self.name("complete"), self.name("incomplete")
         self.line(f"br i1 {self.value(f'icmp eq i32 {status}, 0')}, label %{complete}, label %{incomplete}")
         self.begin(incomplete)
         left = self.value(f"icmp eq i32 {status}, {OUT_OF_BOUNDS}")
@@ -142,7 +142,7 @@ class _Text(BodyWriter):
     def _integer(self, argument: str) -> list[str]:
         """Read an integer of Python or NumPy."""
         value = self.value(f"call i64 {python_function('PyLong_AsLongLong')}(ptr {argument})")
-        read, doubtful = self.label("read"), self.label("doubtful")
+        read, doubtful = self.name("read"), self.name("doubtful")
         self.line(f"br i1 {self.value(f'icmp eq i64 {value}, -1')}, label %{doubtful}, label %{read}")
         self.begin(doubtful)
         error = self.value(f"call ptr {python_function('PyErr_Occurred')}()")
@@ -152,7 +152,7 @@ class _Text(BodyWriter):
 
     def _array(self, argument: str, rank: int, itemsize: int) -> list[str]:
         """Read an array, of NumPy's type or one that inherits from it: fields one by one, owned by none."""
-        kind, checked, other = self.field(argument, TYPE, "ptr"), self.label("checked"), self.label("other")
+        kind, checked, other = self.field(argument, TYPE, "ptr"), self.name("checked"), self.name("other")
         plain = self.value(f"icmp eq ptr {kind}, {pointer(id(np.ndarray))}")
         self.line(f"br i1 {plain}, label %{checked}, label %{other}")
         self.begin(other)

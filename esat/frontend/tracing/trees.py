@@ -43,6 +43,58 @@ def shown(where: Place) -> str:
     return where if isinstance(where, str) else shown(where[0]) + where[1].format(where[2])
 
 
+class Exact:
+    """A value that is a part of programs, equal to others of its type and its bits alone: ``1``, ``1.0`` and
+    ``True`` are told apart, ``0.0`` and ``-0.0``, and so they are in tuples; NaN is equal to itself.
+
+    Attributes
+    ----------
+    value
+        The value.
+    """
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._key = _exact(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Exact) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _exact(value: Any) -> Any:
+    kind = type(value)
+    if isinstance(value, np.generic):
+        return kind, value.dtype.str, value.tobytes()
+    if isinstance(value, (float, complex)):
+        return kind, complex(value).real.hex(), complex(value).imag.hex()
+    if isinstance(value, tuple):
+        return kind, tuple(map(_exact, value))
+    if isinstance(value, frozenset):
+        return kind, frozenset(map(_exact, value))
+    return kind, value
+
+
+def static(value: Any) -> Structure:
+    """The structure of a value that is a part of programs as a whole.
+
+    Raises
+    ------
+    TypeError
+        Where it cannot be hashed.
+    """
+    hash(value)
+    is_loose = isinstance(value, (tuple, frozenset, float, complex, np.generic))
+    return ("static", type(value), Exact(value) if is_loose else value)
+
+
 def flatten(value: Any, leaves: list[Any], where: Place = "the arguments", depth: int = 0) -> Structure:
     """The structure of a value, whose leaves are appended to a list.
 
@@ -83,7 +135,7 @@ def flatten(value: Any, leaves: list[Any], where: Place = "the arguments", depth
     if isinstance(value, (tuple, list, dict)):
         return _container(value, leaves, where, depth + 1)
     if isinstance(value, _SIMPLE):
-        return ("static", kind, value)
+        return static(value)
     return _object(value, leaves, where, depth + 1)
 
 
@@ -92,7 +144,10 @@ def _container(value: Any, leaves: list[Any], where: Place, depth: int) -> Struc
         raise InputError(f"{shown(where)}: it has more than {_DEEPEST} levels, or contains itself")
     if isinstance(value, dict):
         parts = tuple([flatten(part, leaves, (where, _PART, key), depth) for key, part in value.items()])
-        return ("dict", type(value), tuple(value), parts)
+        keys = tuple(value)
+        if {*map(type, keys)} <= {str}:
+            return ("dict", type(value), keys, parts)
+        return ("dict", type(value), keys, Exact(keys), parts)
     parts = tuple([flatten(part, leaves, (where, _PART, place), depth) for place, part in enumerate(value)])
     return ("list" if isinstance(value, list) else "tuple", type(value), parts)
 
@@ -109,11 +164,10 @@ def _object(value: Any, leaves: list[Any], where: Place, depth: int) -> Structur
         attributes = _attributes(value)
     if attributes is None:
         try:
-            hash(value)
+            return static(value)
         except (TypeError, ValueError):
             reason = "is neither an array nor can it be hashed"
             raise InputError(f"{shown(where)}: a {type(value).__name__} {reason}") from None
-        return ("static", type(value), value)
     names = tuple(attributes)
     parts = tuple(flatten(part, leaves, (where, ".{}", name), depth) for name, part in attributes.items())
     return ("object", type(value), names, parts)
@@ -161,7 +215,8 @@ def unflatten(structure: Structure, leaves: Iterator[Any], made: Callable[[Any],
     if tag in ("array", "scalar", "number", "traced"):
         return next(leaves)
     if tag == "static":
-        return structure[2]
+        value = structure[2]
+        return value.value if type(value) is Exact else value
     kind, parts = structure[1], structure[-1]
     values = [unflatten(part, leaves, made) for part in parts]
     if tag == "dict":
