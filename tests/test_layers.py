@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "esat"
 # entry points and the pipeline itself may use it.
 ORDER = (
     "errors",
+    "quoting",
     "records",
     "storage",
     "native",

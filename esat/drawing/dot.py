@@ -7,6 +7,7 @@ import subprocess
 
 from esat.drawing.diagram import Box, Diagram
 from esat.errors import EsatError
+from esat.quoting import label
 
 _FILLS = {
     "input": "#c9efc4",
@@ -31,12 +32,12 @@ def dot_text(diagram: Diagram) -> str:
     lines = ["digraph esat {", '  node [shape=box, style=filled, fontname="monospace", fontsize=11];']
     inside = {key for cluster in diagram.clusters for key in cluster.members}
     for number, cluster in enumerate(diagram.clusters):
-        lines.append(f'  subgraph cluster_{number} {{ label={_quoted(cluster.label)}; bgcolor="#fff8db";')
+        lines.append(f'  subgraph cluster_{number} {{ label={label(cluster.label)}; bgcolor="#fff8db";')
         lines += [f"    {_box(diagram.boxes[key])}" for key in cluster.members]
         lines.append("  }")
     lines += [f"  {_box(box)}" for key, box in diagram.boxes.items() if key not in inside]
     for arrow in dict.fromkeys(diagram.arrows):
-        mark = f", headlabel={_quoted(arrow.mark)}" if arrow.mark else ""
+        mark = f", headlabel={label(arrow.mark)}" if arrow.mark else ""
         lines.append(f"  {arrow.tail} -> {arrow.head} [{_ARROWS[arrow.kind]}{mark}];")
     return "\n".join([*lines, "}"]) + "\n"
 
@@ -61,9 +62,4 @@ def rendered(diagram: Diagram, format: str) -> bytes:
 
 def _box(box: Box) -> str:
     rounded = ', style="filled,rounded"' if box.kind in ("input", "shared", "constant", "output") else ""
-    return f'{box.key} [label={_quoted(chr(10).join(box.lines))}, fillcolor="{_FILLS[box.kind]}"{rounded}];'
-
-
-def _quoted(text: str) -> str:
-    kept = "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text)
-    return '"' + kept.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    return f'{box.key} [label={label(chr(10).join(box.lines))}, fillcolor="{_FILLS[box.kind]}"{rounded}];'

@@ -6,7 +6,8 @@ import builtins
 import io
 import keyword
 import tokenize
-from html import escape
+
+from esat.quoting import markup, xml_text
 
 _KINDS = {tokenize.COMMENT: "comment", tokenize.STRING: "string", tokenize.NUMBER: "number"}
 
@@ -19,6 +20,7 @@ def highlighted(source: str) -> str:
     source
         Python, of any number of modules one after the other.
     """
+    source = xml_text(source)
     lines = source.splitlines(keepends=True)
     pieces: list[str] = []
     row, column = 1, 0
@@ -36,8 +38,8 @@ def highlighted(source: str) -> str:
             kind = "keyword" if keyword.iskeyword(token.string) else None
             kind = kind or ("builtin" if hasattr(builtins, token.string) else None)
         if kind is not None:
-            pieces.append(escape(copy(*token.start)))
-            pieces.append(f'<span class="{kind}">{escape(token.string)}</span>')
+            pieces.append(markup(copy(*token.start)))
+            pieces.append(f'<span class="{kind}">{markup(token.string)}</span>')
             row, column = token.end
-    pieces.append(escape(copy(len(lines) + 1, 0)))
+    pieces.append(markup(copy(len(lines) + 1, 0)))
     return "".join(pieces)

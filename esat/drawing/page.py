@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from esat.drawing.diagram import diagram_of
 from esat.drawing.egraph import EClass, class_diagram, classes_of, cost_text, title
 from esat.drawing.highlight import highlighted
-from esat.drawing.svg import svg_text, xml_text
+from esat.drawing.svg import svg_text
 from esat.graph.printing import program_of
 from esat.optimize.report import time_text
+from esat.quoting import markup
 from esat.rules import RULES
 from esat.rules.reader import head_of
 from esat.rules.rule import Rule
@@ -58,7 +58,7 @@ def html_text(graph: Any) -> str:
         parts.append(("profile", "Profile", _preformatted(text)))
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in parts)
     sections = "".join(f'<section id="{key}"><h2>{title}</h2>{body}</section>' for key, title, body in parts)
-    heading = escape(xml_text(repr(graph)))
+    heading = markup(repr(graph))
     style, library, script = (
         (_ASSETS / name).read_text(encoding="utf-8") for name in ("page.css", "d3-zoom.min.js", "page.js")
     )
@@ -77,7 +77,7 @@ def _summary(graph: Any) -> str:
     if report is None:
         return ""
     nodes = f"{report.nodes_before} nodes before optimization, {report.nodes_after} after"
-    return "".join(f"<div>{escape(xml_text(line))}</div>" for line in [*report.gain_lines(), nodes])
+    return "".join(f"<div>{markup(line)}</div>" for line in [*report.gain_lines(), nodes])
 
 
 def _figure(picture: str) -> str:
@@ -87,7 +87,7 @@ def _figure(picture: str) -> str:
 
 
 def _preformatted(text: str) -> str:
-    return f"<pre>{escape(xml_text(text))}</pre>"
+    return f"<pre>{markup(text)}</pre>"
 
 
 def _times(graph: Any) -> list[tuple[float | None, float | None]]:
@@ -106,7 +106,7 @@ def _steps(graph: Any, times: Sequence[tuple[float | None, float | None]]) -> st
         zip(graph.steps, graph.profile.steps, times, strict=True)
     ):
         name = f'<a href="#kernel_{number}">kernel_{number}</a>' if group.kind == "kernel" else group.kind
-        cells = [name, escape(xml_text(step.name)), _time_cell(measured), _time_cell(predicted)]
+        cells = [name, markup(step.name), _time_cell(measured), _time_cell(predicted)]
         cells.append(f"{measured / predicted:.2f}" if measured is not None and predicted else "")
         cells.append(f"{measured / whole:.0%}" if measured is not None and whole else "")
         rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
@@ -122,7 +122,7 @@ def _time_cell(seconds: float | None) -> str:
 def _sources(source: str, times: Sequence[tuple[float | None, float | None]]) -> str:
     """The driver, then each kernel under its name, which the picture links to."""
     driver, *kernels = source.split("\n\n# kernel_")
-    pieces = [f'<h3 id="driver">driver</h3><pre>{highlighted(xml_text(driver))}</pre>']
+    pieces = [f'<h3 id="driver">driver</h3><pre>{highlighted(driver)}</pre>']
     for kernel in kernels:
         number, _, text = kernel.partition("\n")
         name = f"kernel_{number.strip()}"
@@ -130,7 +130,7 @@ def _sources(source: str, times: Sequence[tuple[float | None, float | None]]) ->
         told = [f"{time_text(measured)} a call, measured"] if measured is not None else []
         told += [f"{time_text(predicted)} predicted"] if predicted is not None else []
         time = f" <small>{'; '.join(told)}</small>" if told else ""
-        pieces.append(f'<h3 id="{name}">{name}{time}</h3><pre>{highlighted(xml_text(text))}</pre>')
+        pieces.append(f'<h3 id="{name}">{name}{time}</h3><pre>{highlighted(text)}</pre>')
     return "".join(pieces)
 
 
@@ -162,7 +162,7 @@ def _rule_texts(fired: Mapping[str, Sequence[Rule]], matches: Mapping[str, int])
     for name, rules in fired.items():
         text = re.sub(" {2,}", " ", rules[0].source)
         times = f"<small>{rules[0].soundness}, {matches[name]} matches</small>"
-        pieces.append(f'<h3 id="rule-{escape(name)}">{escape(name)} {times}</h3>{_preformatted(text)}')
+        pieces.append(f'<h3 id="rule-{markup(name)}">{markup(name)} {times}</h3>{_preformatted(text)}')
     return "".join(pieces)
 
 
@@ -183,13 +183,13 @@ def _egraph(classes: Sequence[EClass], roots: Sequence[int], makers: Mapping[str
 def _row(one: EClass, makers: Mapping[str, Sequence[str]]) -> str:
     lines = []
     for node in one.nodes:
-        text = escape(xml_text(f"{'▸ ' if node.chosen else ''}{node.text}  {cost_text(node)}"))
+        text = markup(f"{'▸ ' if node.chosen else ''}{node.text}  {cost_text(node)}")
         lines.append(f'<span class="chosen">{text}</span>' if node.chosen else text)
     rules = dict.fromkeys(name for node in one.nodes for name in makers.get(node.operator, ()))
     if len(one.nodes) > 1 and rules:
-        shown = [f'<a href="#rule-{escape(name)}">{escape(name)}</a>' for name in [*rules][:MOST_MAKERS]]
+        shown = [f'<a href="#rule-{markup(name)}">{markup(name)}</a>' for name in [*rules][:MOST_MAKERS]]
         lines.append(f'<span class="rules">made by some of: {", ".join(shown)}</span>')
     kind = "" if one.live else ' class="dead"'
     name = f"c{one.number}"
-    cells = f"<td>{name}</td><td>{escape(xml_text(title(one)))}</td><td>{'<br/>'.join(lines)}</td>"
+    cells = f"<td>{name}</td><td>{markup(title(one))}</td><td>{'<br/>'.join(lines)}</td>"
     return f'<tr id="class{one.number}"{kind}>{cells}</tr>'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from xml.etree import ElementTree
@@ -11,6 +10,7 @@ from xml.etree.ElementTree import Element, SubElement
 from esat.drawing.diagram import ArrowKind, Box, Cluster, Diagram
 from esat.drawing.layout import Point
 from esat.drawing.place import HEADING, LINE_HEIGHT, PADDING, Line, Rectangle, place
+from esat.quoting import xml_text
 
 MARGIN = 12.0
 
@@ -36,7 +36,6 @@ STYLE = """
 
 _HEADS: dict[ArrowKind, str] = {"read": "#778", "view": "#3f6fd0", "overwrite": "#d03a2f"}
 _ROUNDED = {"input": 8, "shared": 8, "constant": 8, "output": 8}
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 LEGEND = (
     ("input", "input"),
@@ -91,11 +90,6 @@ def svg_text(diagram: Diagram, legend: bool = True, name: str = "esat") -> str:
     if shown:
         _add_legend(page, shown, drawing.height + 1.5 * LINE_HEIGHT)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-def xml_text(text: str) -> str:
-    """A text without the characters that XML cannot hold, escaped or not."""
-    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _kinds(diagram: Diagram) -> list[tuple[str, str]]:

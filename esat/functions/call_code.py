@@ -15,6 +15,7 @@ import numpy as np
 
 from esat.errors import InputError
 from esat.graph.callers import GENERATED
+from esat.quoting import remark
 from esat.runtime import Executable
 from esat.runtime.executable import located_error
 
@@ -106,7 +107,7 @@ def entry_for(
         keywords=", ".join(f"{one.name!r}: {one.name}" for one in known if one.kind not in _NAMED),
     )
     namespace: dict[str, Any] = {}
-    exec(compile(text, f"{GENERATED}call of {name}>", "exec"), namespace)
+    exec(compile(text, f"{GENERATED}call of {remark(name)}>", "exec"), namespace)
     defaults = [one.default for one in known]
     made: tuple[Callable[..., Any], Use, Callable[[], None]] = namespace["make"](
         np.ndarray, InputError, slow, defaults, _failed

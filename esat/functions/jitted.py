@@ -141,7 +141,9 @@ def make_jitted(
     """The object of a function, whose class has the function's parameters."""
     signature = _signature_of(f, (*static, *donate))
     name = getattr(f, "__name__", type(f).__name__)
-    entry = None if signature is None else entry_for(signature, Jitted.find, name)
+    # NumPy's functions are not given what stands for "no argument" in their signatures.
+    is_plain = signature is not None and isinstance(f, types.FunctionType)
+    entry = entry_for(cast(inspect.Signature, signature), Jitted.find, name) if is_plain else None
     if entry is None:
         return Jitted(f, static, mode, donate, shapes, signature)
     call, use, forget = entry

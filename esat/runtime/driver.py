@@ -21,6 +21,7 @@ from esat.graph import Variable
 from esat.graph.callers import GENERATED
 from esat.phases.group import Group
 from esat.profile import StepProfile
+from esat.quoting import remark
 from esat.records import record
 from esat.runtime.checks import InputCheck, OutCheck, aligned, copied, given_away, wrong_count
 from esat.runtime.program import Program
@@ -33,6 +34,8 @@ ALIGNED = 256
 
 OPERANDS = 64
 """Operands of one expression: Python's compiler descends into each, and has a limit of its own."""
+LONGEST_TITLE = 1000
+"""Characters of a step's title: profiles and pages name all ops of all but the longest kernels."""
 
 _numbers = itertools.count(1)
 
@@ -325,13 +328,13 @@ def _write_updates(writer: Writer, program: Program, texts: Sequence[str]) -> No
 
 
 def title(group: Group) -> str:
-    """What a step computes and where the user wrote it, on one line."""
+    """What a step computes and where the user wrote it, on one line of printable characters."""
     ops = ", ".join(str(node.op) for node in group.nodes)
     where = group.nodes[-1].where
     # Of a transfer the op says where it leads.
     side = " on the device" if group.side == "device" and group.kind != "transfer" else ""
-    return f"{group.kind}{side}: {ops}{_place(where)}"
+    return f"{group.kind}{side}: {remark(ops, LONGEST_TITLE)}{_place(where)}"
 
 
 def _place(where: UserLine | None) -> str:
-    return "" if where is None else f"  ({where[0].rpartition('/')[2]}:{where[1]})"
+    return "" if where is None else f"  ({remark(where[0].rpartition('/')[2])}:{where[1]})"

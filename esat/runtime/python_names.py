@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import keyword
-import re
 from collections.abc import Iterable
 
 from esat.graph import Constant, SharedVariable, Variable
+from esat.quoting import identifier
 
 
 class Identifiers:
@@ -37,11 +37,11 @@ class Identifiers:
 
 def _stem(variable: Variable) -> str:
     if variable.name is not None:
-        stem = re.sub(r"\W", "_", variable.name, flags=re.ASCII)
+        stem = identifier(variable.name)
     elif variable.owner is not None:
-        stem = re.sub(r"\W", "_", variable.owner.op.name, flags=re.ASCII)
+        stem = identifier(variable.owner.op.name)
     elif isinstance(variable, Constant):
         stem = "constant"
     else:
         stem = "shared" if isinstance(variable, SharedVariable) else "input"
-    return f"_{stem}" if not stem or stem[0].isdigit() else stem
+    return stem or "_"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from esat.codegen.template import resolve
+from esat.quoting import remark
 
 
 class Source:
@@ -31,13 +32,13 @@ class Source:
     def line(self, text: str, comment: str = "") -> None:
         """Add a line."""
         if comment and self._comments:
-            text = f"{text}  # {_one_line(comment)}"
+            text = f"{text}  # {remark(comment)}"
         self._lines.append("    " * self._depth + text)
 
     def remark(self, text: str) -> None:
         """Add a line of comment."""
         if self._comments:
-            self._lines.append("    " * self._depth + f"# {_one_line(text)}")
+            self._lines.append("    " * self._depth + f"# {remark(text)}")
 
     @contextmanager
     def block(self, header: str, comment: str = "") -> Iterator[None]:
@@ -61,8 +62,3 @@ class Source:
     def text(self) -> str:
         """All lines."""
         return "\n".join(self._lines) + "\n"
-
-
-def _one_line(comment: str) -> str:
-    shown = " ".join(comment.split())
-    return shown if len(shown) <= 100 else shown[:97] + "..."
