@@ -20,7 +20,8 @@ from esat.frontend.gradient import vjp
 from esat.frontend.jacobians import jacobians_of
 from esat.frontend.shaping import moveaxis
 from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import as_symbol
+from esat.frontend.tracing.convert import as_symbol, layout_made_by
+from esat.frontend.tracing.layouts import Layout
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
@@ -168,7 +169,9 @@ def _stand_in(leaf: Any, variable: Variable) -> Any:
     ):
         kind = leaf.kind if type(leaf) is TracedNumber else type(leaf)
         return TracedNumber(variable, kind)
-    return TracedArray(variable, is_scalar=is_scalar(leaf))
+    return TracedArray(
+        variable, is_scalar=is_scalar(leaf), layout=leaf.layout if type(leaf) is TracedArray else None
+    )
 
 
 def positions_of(argnums: Any) -> list[int]:
@@ -293,7 +296,7 @@ def recomputed(name: str, function: Function, arguments: Sequence[Any], keywords
         if type(leaf) is TracedArray and isinstance(leaf.value, Variable):
             stand_in = leaf.value.type.make_variable()
             given[stand_in] = leaf.value
-            stands[place] = TracedArray(stand_in, is_scalar=leaf.is_scalar)
+            stands[place] = TracedArray(stand_in, is_scalar=leaf.is_scalar, layout=leaf.layout)
     result = called(function, *tree.rebuilt(stands))
     if any(type(stand) is TracedArray and stand.version for stand in stands):
         raise GraphError(f"{name}: the function writes to its argument; return the new value, or take a copy")
@@ -339,7 +342,8 @@ def mapped(
     for place, batch in moved.items():
         element = TensorType(batch.dtype, shape=batch.tensor_type.shape[1:]).make_variable()
         fresh[element] = batch
-        stands[place] = TracedArray(element, is_scalar=element.ndim == 0)
+        layout = _element_layout(tree.leaves[place], axes[place], element)
+        stands[place] = TracedArray(element, is_scalar=element.ndim == 0, layout=layout)
     result = called(function, tree.rebuilt(stands), {})
     if any(stand.version for place, stand in enumerate(stands) if place in moved):
         raise GraphError(f"{name}: the function writes to its argument; return the new value, or take a copy")
@@ -347,6 +351,13 @@ def mapped(
     outputs = vectorize([as_symbol(leaf) for leaf in found.leaves], fresh)
     wanted = _axes_for(name, result, out_axes)
     return found.rebuilt([_placed_axis(name, *each, size) for each in zip(outputs, wanted, strict=True)])
+
+
+def _element_layout(leaf: Any, axis: int | None, element: Variable) -> Layout | None:
+    """How an element of a batch lies in memory."""
+    if type(leaf) is not TracedArray or axis is None:
+        return None
+    return layout_made_by(lambda batch: np.moveaxis(batch, axis, 0)[0], (leaf,), element, axis == 0)
 
 
 def _is_number(leaf: Any) -> bool:

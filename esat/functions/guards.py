@@ -6,11 +6,13 @@ text of a guard asks whether arguments are that, and lists their leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from esat.frontend.tracing.layouts import layout_key
 from esat.frontend.tracing.trees import Structure
 
 Guard = Callable[[tuple[Any, ...]], list[Any] | None]
@@ -19,13 +21,15 @@ Builder = Callable[[Sequence[Any]], Any]
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 
 
-def guard_for(structure: Structure) -> Guard | None:
+def guard_for(structure: Structure, orders: Mapping[int, Any] = MappingProxyType({})) -> Guard | None:
     """What gives the leaves of arguments, given by their places, that have a structure, and None of others.
 
     Parameters
     ----------
     structure
         Of a tuple of arguments, in a tuple with that of keywords.
+    orders
+        Positions of arrays whose memory order is part of the program -> what ``layout_key`` says of it.
 
     Returns
     -------
@@ -33,7 +37,7 @@ def guard_for(structure: Structure) -> Guard | None:
     values that are parts of programs other than None and booleans.
     """
     arguments, keywords = structure[2]
-    text = _Text()
+    text = _Text(orders)
     if keywords[2] or not text.asked("arguments", arguments):
         return None
     lines = [*text.lines, f"return [{', '.join(text.leaves)}]"]
@@ -46,8 +50,9 @@ def guard_for(structure: Structure) -> Guard | None:
 class _Text:
     """The lines of a guard, the names in them, and which of these are leaves."""
 
-    def __init__(self) -> None:
-        self.names: dict[str, Any] = {"ndarray": np.ndarray}
+    def __init__(self, orders: Mapping[int, Any]) -> None:
+        self.orders = orders
+        self.names: dict[str, Any] = {"ndarray": np.ndarray, "layout_key": layout_key}
         self.lines: list[str] = []
         self.leaves: list[str] = []
 
@@ -59,6 +64,8 @@ class _Text:
             self._unless(
                 f"type({value}) is ndarray and {value}.dtype is {dtype} and {value}.shape == {shape}"
             )
+            if len(self.leaves) in self.orders:
+                self._unless(f"layout_key({value}) == {self._name(self.orders[len(self.leaves)])}")
             self.leaves.append(value)
             return True
         if tag == "number":

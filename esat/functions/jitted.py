@@ -14,6 +14,7 @@ import numpy as np
 
 from esat.errors import CallError, InputError, OptimizerError
 from esat.frontend.tracing.convert import holds_traced
+from esat.frontend.tracing.layouts import layout_key
 from esat.frontend.tracing.trace import ValueAsked, current_trace
 from esat.frontend.tracing.trees import Exact, Structure, flatten, static
 from esat.functions.call_code import Use, entry_for
@@ -223,8 +224,9 @@ class Jitted(Generic[P, R]):
             return on_variables(self._function, structure, leaves, self._settings)
         program = self._program_for(structure, leaves, places)
         given = (*arguments, *keywords.values())
-        if program.simple and self._use is not None and all(type(one) is np.ndarray for one in given):
-            self._use(program.executable, *given)
+        plain = self._use is not None and program.simple and structure in self._direct
+        if plain and all(type(one) is np.ndarray for one in given):
+            self._use(program.executable, *given)  # type: ignore[misc]
         return program(leaves)
 
     def _structure(
@@ -286,7 +288,9 @@ class Jitted(Generic[P, R]):
                 self._programs[key] = program
                 if not known:
                     self._direct[structure] = program
-                    self._add_guard(structure, program)
+                orders = {place: layout_key(leaves[place]) for place in known if _is_array(leaves[place])}
+                if len(orders) == len(known):
+                    self._add_guard(structure, orders, program)
                 self._last = program
                 return program
         raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
@@ -297,12 +301,14 @@ class Jitted(Generic[P, R]):
         place = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
         return f"{self._settings.name}{place}"
 
-    def _add_guard(self, structure: Structure, program: Specialization) -> None:
+    def _add_guard(self, structure: Structure, orders: dict[int, Any], program: Specialization) -> None:
         """Let calls of this structure be known by code that is written for it."""
         if self._static or len(self._guards) == MOST_GUARDS:
             return
         arrays_alone = program.simple and all(part[0] == "array" for part in leaf_structures(structure))
-        guard = None if arrays_alone and self._use is not None else guard_for(structure)
+        guard = (
+            None if arrays_alone and self._use is not None and not orders else guard_for(structure, orders)
+        )
         if guard is not None:
             self._guards.append((guard, program))
 
@@ -377,9 +383,17 @@ class Jitted(Generic[P, R]):
 
 
 def _key(structure: Structure, leaves: list[Any], known: frozenset[int], symbolic: bool) -> Any:
-    """What programs are found by: the structure, with sizes left open or not, and values of known numbers."""
-    values = tuple((place, Exact(leaves[place])) for place in sorted(known))
+    """What programs are found by: the structure, with sizes left open or not, values of known numbers, and
+    memory orders of known arrays."""
+    values = tuple(
+        (place, layout_key(leaves[place]) if _is_array(leaves[place]) else Exact(leaves[place]))
+        for place in sorted(known)
+    )
     return (_open(structure) if symbolic else structure), values
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray) or hasattr(leaf, "__cuda_array_interface__")
 
 
 def _open(structure: Structure) -> Structure:

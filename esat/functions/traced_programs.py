@@ -15,6 +15,7 @@ from esat.errors import EsatError, EsatWarning, GraphError, InputError
 from esat.frontend.graph import Graph
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import call_adapted
+from esat.frontend.tracing.layouts import Found, Layout, example_of, layout_key
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.rebinding import Rebinder
 from esat.frontend.tracing.trace import Trace, ValueAsked, tracing
@@ -185,13 +186,36 @@ def variable_for(leaf: Any, structure: Structure, symbolic: bool) -> Variable | 
     return None
 
 
-def standing_for(leaf: Any, structure: Structure, variable: Variable | None) -> Any:
-    """What a traced function is given for a leaf of the arguments."""
+def standing_for(
+    leaf: Any, structure: Structure, variable: Variable | None, place: int, known: frozenset[int]
+) -> Any:
+    """What a traced function is given for a leaf of the arguments.
+
+    Parameters
+    ----------
+    leaf, structure, variable, place
+        The leaf, its structure, the input that stands for it, and its position.
+    known
+        Positions of numbers whose values, and of arrays whose memory order is part of the program.
+    """
     if variable is None:
         return leaf
     if structure[0] == "number":
         return TracedNumber(variable, structure[1])
-    return TracedArray(variable, is_scalar=structure[0] == "scalar")
+    return TracedArray(
+        variable, is_scalar=structure[0] == "scalar", layout=_layout_of(leaf, variable, place, place in known)
+    )
+
+
+def _layout_of(leaf: Any, variable: Variable, place: int, known: bool) -> Layout:
+    """How an argument lies in memory; as long as that is not asked for, in C order."""
+    sizes = variable.tensor_type.shape
+    shape: Any = None if None in sizes else sizes
+    assumed = frozenset() if known else frozenset((place,))
+    if known and layout_key(leaf) != "C":
+        example = example_of(leaf.shape, leaf.dtype, leaf.strides, leaf.flags.writeable)
+        return Layout(shape, leaf.dtype, found=Found(example, leaf.flags.c_contiguous, assumed))
+    return Layout(shape, variable.dtype, assumed=assumed)
 
 
 def leaf_structures(structure: Structure) -> Iterator[Structure]:
@@ -227,7 +251,7 @@ def trace_call(
     structure, leaves
         Of the arguments.
     known
-        Positions of numbers whose values are part of the program.
+        Positions of numbers whose values, and of arrays whose memory order is part of the program.
     settings
         How to trace.
     argument_leaves
@@ -236,20 +260,22 @@ def trace_call(
     Raises
     ------
     ValueAsked
-        When the function asks for the value of another number.
+        When the function asks for the value of another number, or does what hangs on the memory order of
+        another array.
     EsatError
         When it asks for what only a call can know, or changes its arguments but for writing to arrays.
     """
     parts = list(leaf_structures(structure))
     variables = [
-        None if place in known else variable_for(leaf, part, settings.symbolic)
+        None if place in known and part[0] == "number" else variable_for(leaf, part, settings.symbolic)
         for place, (leaf, part) in enumerate(zip(leaves, parts, strict=True))
     ]
     for argument, places in argument_leaves.items():
         for number, variable in enumerate(variables[places.start : places.stop]):
             if variable is not None:
                 variable.name = argument if len(places) == 1 else f"{argument}[{number}]"
-    stands = [standing_for(*each) for each in zip(leaves, parts, variables, strict=True)]
+    each = zip(leaves, parts, variables, range(len(parts)), strict=True)
+    stands = [standing_for(*one, known) for one in each]
     inputs = {place: variable for place, variable in enumerate(variables) if variable is not None}
     numbers = {variable: place for place, variable in inputs.items() if parts[place][0] == "number"}
     rebinder = Rebinder()
@@ -391,7 +417,7 @@ def compile_traced(
 def warn_of_numbers(asked: ValueAsked, structure: Structure, settings: Settings) -> None:
     """Warn where a function is compiled anew for each value of a float."""
     parts = list(leaf_structures(structure))
-    if all(parts[place][1] is int for place in asked.leaves):
+    if all(parts[place][0] == "array" or parts[place][1] is int for place in asked.leaves):
         return
     place = "" if asked.where is None else f"\n  at {asked.where[0]}:{asked.where[1]}"
     warnings.warn(

@@ -11,15 +11,17 @@ another one.
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from esat.errors import DtypeError, IndexingError, describe
+from esat.frontend.tracing.layouts import Found, Layout
 from esat.frontend.tracing.numbers import TracedNumber, size_number
 from esat.frontend.tracing.operators import TracedOperators
-from esat.frontend.tracing.trace import not_known, value_of
+from esat.frontend.tracing.trace import ValueAsked, not_known, value_of
 from esat.graph.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import function_named
@@ -60,17 +62,18 @@ class TracedArray(TracedOperators):
         For a view: from the value of the base and a new one of the view to the new one of the base.
     key
         For a view by an index: the index.
+    layout
+        How it lies in memory; by default as a new array in C order.
 
     Attributes
     ----------
-    like
-        The operands of an elementwise function that it is the result of: it lies in memory as they do.
     version
         How often it was assigned to.
     """
 
     __slots__ = (
-        "_base", "_layout", "_read", "_seen", "_value", "_write", "is_scalar", "key", "like", "version"
+        "__weakref__", "_base", "_decided", "_layout", "_read", "_seen", "_value", "_write", "is_scalar",
+        "key", "version",
     )  # fmt: skip
 
     def __init__(
@@ -81,15 +84,16 @@ class TracedArray(TracedOperators):
         read: Read | None = None,
         write: Write | None = None,
         key: Any = None,
+        layout: Layout | None = None,
     ) -> None:
         self._value = value
         self._base = base
         self._read = read
         self._write = write
         self._seen = -1
-        self._layout: np.ndarray[Any, np.dtype[Any]] | None = None
+        self._layout = layout
+        self._decided: list[tuple[weakref.ref[TracedArray], Found]] = []
         self.key = key
-        self.like: tuple[TracedArray, ...] = ()
         self.version = 0
         self.is_scalar = is_scalar
 
@@ -134,6 +138,10 @@ class TracedArray(TracedOperators):
             )
             raise DtypeError(describe("assignment", [self.variable.type], reason, user_line()))
         if self._base is None:
+            if self._decided:
+                self._ask_of_layouts()
+            if isinstance(self._value, np.ndarray):
+                self.layout.found()  # of the array that it was made as
             self._value = value
             self.version += 1
         elif self._write is None:
@@ -143,25 +151,50 @@ class TracedArray(TracedOperators):
         else:
             self._base.assign(self._write(self._base.value, value))
 
-    def layout(self) -> np.ndarray[Any, np.dtype[Any]] | None:
-        """An array of undefined values that lies in memory as NumPy's would; None where sizes are unknown."""
+    # ---- how it lies in memory
+
+    @property
+    def layout(self) -> Layout:
+        """How NumPy would have it in memory."""
         if self._layout is None:
-            known = self.known_shape
-            if self._base is None or self._read is None:
-                self._layout = None if known is None else self._laid_out(known)
-            else:
-                below = self._base.layout()
-                self._layout = None if below is None else np.asarray(self._read(below))
+            value = self.value
+            known = None if isinstance(value, Variable) else Found(value, value.flags.c_contiguous)
+            self._layout = Layout(self.known_shape, self.dtype, found=known)
         return self._layout
 
-    def _laid_out(self, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[Any]]:
-        """Where elements lie: in C order, or as those of the operands it was computed from elementwise."""
-        like = [one for one in (each.layout() for each in self.like) if one is not None]
-        if not like or all(one.flags.c_contiguous for one in like):
-            return np.empty(shape, self.dtype)
-        flags: Any = ["zerosize_ok", "refs_ok"]
-        made: Any = np.nditer([*like, None], flags, op_dtypes=[*[None] * len(like), self.dtype]).operands[-1]
-        return np.asarray(made) if made.shape == shape else np.empty(shape, self.dtype)
+    def lies_as(self, layout: Layout) -> None:
+        """Say how it lies in memory, where nobody has asked yet."""
+        self._layout = layout
+
+    def decided_by(self, source: TracedArray, found: Found) -> None:
+        """Note that it is a view or a copy of another array for what was found of that one's layout.
+
+        It matters once one of the two is written to while the other is there.
+        """
+        if found.assumed or found.contiguous is None:
+            source.root._decided.append((weakref.ref(self), found))
+            if self.root is not source.root:
+                self._decided.append((weakref.ref(source.root), found))
+
+    def _ask_of_layouts(self) -> None:
+        """Before it is written to.
+
+        Raises
+        ------
+        ValueAsked
+            Where the layout of an argument decides whether another array changes, too.
+        DtypeError
+            Where that is not known.
+        """
+        for other, found in self._decided:
+            if other() is not None:
+                if found.assumed:
+                    raise ValueAsked(found.assumed, user_line())
+                reason = (
+                    "whether this array and another one share memory depends on sizes that are not known; "
+                    "take a copy of one of them, or compile for arrays of known shapes"
+                )
+                raise DtypeError(describe("assignment", [self.variable.type], reason, user_line()))
 
     # ---- what is known of it
 
@@ -308,10 +341,12 @@ class TracedArray(TracedOperators):
 
     # ---- copies
 
-    def copy(self, order: str = "C") -> TracedArray:
+    def copy(self, order: Literal["C", "F", "A", "K"] = "C") -> TracedArray:
         """Another array of the same elements."""
         value = self.value
-        return TracedArray(value if isinstance(value, Variable) else value.copy())
+        layout = Layout(self.known_shape, self.dtype, np.array, (self.layout,), {"order": order})
+        value = value if isinstance(value, Variable) else value.copy()
+        return TracedArray(value, is_scalar=self.is_scalar, layout=layout)
 
     def __copy__(self) -> TracedArray:
         return self.copy()

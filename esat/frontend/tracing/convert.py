@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from esat.frontend.tracing.arrays import TracedArray
+from esat.frontend.tracing.arrays import TracedArray, Value
+from esat.frontend.tracing.layouts import Layout
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import note_constant
 from esat.graph.op import as_variable
@@ -62,6 +64,55 @@ def _handed_out(value: Any) -> Any:
     if type(value) is np.ndarray:
         return TracedArray(value)
     return value
+
+
+_REORDERING = ("getitem", "concatenate", "stack", "hstack", "dstack", "column_stack", "block")
+"""Functions whose results may lie otherwise than in C order where all operands do so."""
+
+
+def laid_out(
+    result: Any, made_by: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]
+) -> Any:
+    """A result that is handed out, whose arrays lie in memory as a function of NumPy's makes them."""
+    if isinstance(result, (tuple, list)):
+        for place, part in enumerate(result):
+            laid_out(part, Part(made_by, place), operands, options)
+    elif type(result) is TracedArray and result.ndim > 1:
+        keeps_order = getattr(made_by, "__name__", "") not in _REORDERING
+        result.lies_as(layout_made_by(made_by, operands, result.value, keeps_order, options))
+    return result
+
+
+def layout_made_by(
+    made_by: Callable[..., Any],
+    operands: Sequence[Any],
+    result: Value,
+    keeps_order: bool,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Layout:
+    """How a result lies in memory that a function of NumPy's makes of traced arrays and others."""
+    shape: Any = result.tensor_type.shape if isinstance(result, Variable) else result.shape
+    used, named = mapped(list(operands), _layout), mapped(dict(options), _layout)
+    return Layout(None if None in shape else shape, result.dtype, made_by, used, named, keeps_order)
+
+
+def _layout(value: Any) -> Any:
+    if type(value) is TracedArray:
+        return value.layout
+    if isinstance(value, Variable):
+        return TracedArray(value).layout
+    return value.kind(0) if type(value) is TracedNumber else value
+
+
+class Part:
+    """One of the results of a function."""
+
+    def __init__(self, function: Callable[..., Any], place: int) -> None:
+        self.function = function
+        self.place = place
+
+    def __call__(self, *operands: Any, **options: Any) -> Any:
+        return self.function(*operands, **options)[self.place]
 
 
 def holds_unknown(value: Any) -> bool:

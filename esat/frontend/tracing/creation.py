@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, describe
+from esat.errors import DtypeError, ParameterError, describe
 from esat.frontend import creation as own
 from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import given, handed_out, holds_unknown, settled
+from esat.frontend.tracing.convert import given, handed_out, holds_unknown, laid_out, settled
 from esat.frontend.tracing.functions import as_symbol_array
 from esat.graph.callers import user_line
 from esat.graph.variables import Variable
@@ -21,24 +21,50 @@ from esat.ops.creation import alloc
 def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0
 ) -> Any:
-    """A new array of nested lists of numbers and traced arrays."""
-    made = asarray(object, dtype)
-    if type(made) is TracedArray and (made.is_scalar or (copy and made is object)):
-        made = TracedArray(made.value)
-    while type(made) is TracedArray and made.ndim < ndmin:
+    """An array of nested lists of numbers and traced arrays; one of a traced array shares memory with it
+    where NumPy's does."""
+    made: Any = as_symbol_array(object)
+    made = TracedArray(made.value) if made.is_scalar else made
+    if dtype is not None and np.dtype(dtype) != made.dtype:
+        made = made.astype(dtype, order=order)
+    elif made is object:
+        made = made.copy(order) if copy else _in_order(made, order, copy)
+    while made.ndim < ndmin:
         made = made[None]
     return made
 
 
+def _in_order(array: TracedArray, order: Any, copy: Any) -> TracedArray:
+    """An array itself, or a copy of it, where it does not lie in memory as is wanted."""
+    if order not in ("C", "F"):
+        return array
+    found = array.layout.found()
+    flags = None if found.example is None else found.example.flags
+    lies_so = found.contiguous if order == "C" or flags is None else flags.f_contiguous
+    if lies_so is None:
+        lies_so = array.base is None
+    if not lies_so and copy is False:
+        reason = "the array does not lie in this order, and copy=False"
+        raise ParameterError(
+            describe("array", [array.variable.type, f"order={order!r}"], reason, user_line())
+        )
+    made = array[...] if lies_so else array.copy(order)
+    made.decided_by(array, found)
+    return made
+
+
 def asarray(
-    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+    a: Any, dtype: Any = None, order: Any = "K", *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Any:
-    """An array of nested lists of numbers and traced arrays; a traced array itself."""
-    made = as_symbol_array(a)
-    made = TracedArray(made.value) if made.is_scalar else made
-    if dtype is not None and np.dtype(dtype) != made.dtype:
-        made = made.astype(dtype)
-    return made.copy() if copy and made is a else made
+    """An array of nested lists of numbers and traced arrays; a traced array itself, where NumPy does so."""
+    return array(a, dtype, copy=copy, order=order or "K")
+
+
+def _contiguous(order: str) -> Callable[..., Any]:
+    def make(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+        return array(a, dtype, copy=None, order=order, ndmin=1)
+
+    return make
 
 
 def _sizes(shape: Any) -> Any:
@@ -52,7 +78,7 @@ def _filled(number: Any) -> Callable[..., Any]:
     def make(
         shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
     ) -> Any:
-        return full(shape, number, dtype)
+        return full(shape, number, dtype, order)
 
     return make
 
@@ -64,12 +90,13 @@ def full(
     sizes = _sizes(shape)
     value = given(fill_value)
     if not holds_unknown([sizes, value]):
-        return TracedArray(np.full(sizes, value, dtype))
+        return TracedArray(np.full(sizes, value, dtype, order))
     symbol = as_symbol_array(value).variable
     symbol = symbol if dtype is None else cast(symbol, np.dtype(dtype))
     sizes = sizes if isinstance(sizes, (tuple, list)) else (sizes,)
     result: Variable = alloc(symbol, *sizes)
-    return TracedArray(result)
+    options = {"dtype": symbol.dtype, "order": order}
+    return laid_out(TracedArray(result), np.empty, (result.tensor_type.shape,), options)
 
 
 def _by_sizes(name: str) -> Callable[..., Any]:
@@ -99,7 +126,7 @@ def _like(number: int) -> Callable[..., Any]:
     def make(
         a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **rest: Any
     ) -> Any:
-        return full_like(a, number, dtype, shape=shape)
+        return full_like(a, number, dtype, order, shape=shape)
 
     return make
 
@@ -116,7 +143,8 @@ def full_like(
     """An array of the shape and dtype of another, filled with a value."""
     model = as_symbol_array(a)
     wanted = model.dtype if dtype is None else dtype
-    return full(model.shape if shape is None else shape, fill_value, wanted)
+    made = full(model.shape if shape is None else shape, fill_value, wanted)
+    return laid_out(made, np.empty_like, (model, wanted, order), {"shape": made.known_shape})
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **keywords: Any) -> Any:
@@ -128,8 +156,8 @@ CREATING: dict[str, Callable[..., Any]] = {
     "array": array,
     "asarray": asarray,
     "asanyarray": asarray,
-    "ascontiguousarray": asarray,
-    "asfortranarray": asarray,
+    "ascontiguousarray": _contiguous("C"),
+    "asfortranarray": _contiguous("F"),
     "zeros": _filled(0),
     "ones": _filled(1),
     "empty": _filled(0),

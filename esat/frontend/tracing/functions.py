@@ -3,6 +3,7 @@ others."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,18 @@ from esat.frontend.indexing import set_subtensor
 from esat.frontend.numpy_calls import call_numpy
 from esat.frontend.tensor import as_tensor
 from esat.frontend.tracing.arrays import TracedArray, Value
-from esat.frontend.tracing.convert import as_symbol, given, handed_out, holds_unknown, mapped, settled
+from esat.frontend.tracing.convert import (
+    Part,
+    as_symbol,
+    given,
+    handed_out,
+    holds_unknown,
+    laid_out,
+    layout_made_by,
+    mapped,
+    settled,
+)
+from esat.frontend.tracing.layouts import Found, shares_memory
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.ufuncs import store
 from esat.graph.callers import user_line
@@ -27,16 +39,21 @@ Namespace = Mapping[str, Any]
 Arguments = Sequence[Any]
 Keywords = Mapping[str, Any]
 
-_TRANSPOSING = ("transpose", "permute_dims", "swapaxes", "moveaxis", "rollaxis", "matrix_transpose")
+_RESHAPING = ("reshape", "ravel", "squeeze", "expand_dims")
+"""Functions whose views have all elements in their order."""
 _VIEWS = frozenset(
     {
-        *_TRANSPOSING, "reshape", "ravel", "squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d",
-        "flip", "fliplr", "flipud", "rot90", "diagonal", "broadcast_to", "real", "imag", "split",
-        "array_split", "hsplit", "vsplit", "dsplit", "unstack",
+        *_RESHAPING, "transpose", "permute_dims", "swapaxes", "moveaxis", "rollaxis", "matrix_transpose",
+        "atleast_1d", "atleast_2d", "atleast_3d", "flip", "fliplr", "flipud", "rot90", "diagonal", "diag",
+        "broadcast_to", "real", "imag", "real_if_close", "split", "array_split", "hsplit", "vsplit", "dsplit",
+        "unstack", "einsum",
     }
 )  # fmt: skip
-"""Functions whose results are views of their first argument, where NumPy's memory allows it."""
-_READ_ONLY = ("diagonal", "broadcast_to")
+"""Functions whose results are views of an argument, where NumPy's memory allows it."""
+_BY_ORDER = ("reshape", "ravel")
+"""Functions of which memory order decides whether the result is a view."""
+_ARRAYS = ("where", "pad", "select", "piecewise", "tensordot", "broadcast_to", "roll", "cov", "cross", "i0")
+"""Functions whose results of rank 0 are arrays; those of others are NumPy's scalars."""
 _CALLING = ("apply_along_axis", "piecewise")
 """Functions that call functions of the user's."""
 _WEAK = ("where", "clip", "full_like", "dot", "interp", "linspace", "isclose", "nan_to_num", "select", "pad")
@@ -62,10 +79,20 @@ def traced_function(
     if out is not None:
         store(out, traced_function(namespace, function, arguments, keywords))
         return out
-    first = arguments[0] if arguments else None
-    if name in _VIEWS and type(first) is TracedArray and len(arguments) + len(keywords) >= 1:
-        return _view(namespace, function, first, arguments[1:], keywords)
-    return handed_out(_called(namespace, function, arguments, keywords))
+    if name in ("atleast_1d", "atleast_2d", "atleast_3d") and len(arguments) > 1:
+        return tuple(function(one) for one in arguments)
+    if name in _VIEWS:
+        place = 1 if name == "einsum" else 0
+        viewed = arguments[place] if len(arguments) > place else None
+        if type(viewed) is TracedArray and not (name == "einsum" and len(arguments) > 2):
+            if keywords.pop("copy", False):
+                viewed = viewed.copy("K")
+            before, after = settled(list(arguments[:place])), settled(list(arguments[place + 1 :]))
+            return _view(namespace, _ViewFunction(function, before, after, settled(keywords)), viewed)
+    found = handed_out(_called(namespace, function, arguments, keywords))
+    if name in _ARRAYS and type(found) is TracedArray and found.is_scalar:
+        return TracedArray(found.value)
+    return laid_out(found, function, arguments, keywords)
 
 
 def _called(
@@ -96,57 +123,77 @@ def _plain(value: Any) -> Any:
 # ---- views
 
 
-def _view(
-    namespace: Namespace,
-    function: Callable[..., Any],
-    array: TracedArray,
-    rest: Arguments,
-    keywords: Keywords,
-) -> Any:
+class _ViewFunction:
+    """A function of NumPy's that gives a view, or several in a list, as a function of the array alone."""
+
+    def __init__(
+        self, function: Callable[..., Any], before: Arguments, after: Arguments, keywords: Keywords
+    ) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.before, self.after, self.keywords = before, after, keywords
+
+    def __call__(self, array: Any) -> Any:
+        return self.function(*self.before, array, *self.after, **self.keywords)
+
+    def symbolic(self, namespace: Namespace, value: Value) -> Any:
+        return _called(namespace, self.function, [*self.before, value, *self.after], self.keywords)
+
+
+def _view(namespace: Namespace, view: _ViewFunction, array: TracedArray) -> Any:
     """The result of a function that gives a view, or several in a list."""
-    rest, keywords = settled(list(rest)), settled(dict(keywords))
-
-    def read(value: Value) -> Any:
-        return _called(namespace, function, [value, *rest], keywords)
-
+    read = functools.partial(view.symbolic, namespace)
     result = read(array.value)
+    if array.is_scalar:
+        return handed_out(result)
     if isinstance(result, (list, tuple)):
         several = [
-            TracedArray(
-                None,
-                base=array,
-                read=_Part(read, place),
-                write=_Scatter(_Part(lambda places: function(places, *rest, **keywords), place)),
-            )
-            for place in range(len(result))
+            _viewed(array, Part(read, place), Part(view, place), part) for place, part in enumerate(result)
         ]
         return several if isinstance(result, list) else tuple(several)
-    if not _shares_memory(function, array, rest, keywords):
+    if result.ndim == 0 and view.name == "einsum":
         return handed_out(result)
-    if array.is_scalar and result.ndim == 0:
-        return handed_out(result)
-    write: Any = None
-    if function.__name__ in ("real", "imag"):
-        write = _real_written if function.__name__ == "real" else _imag_written
-        if array.dtype.kind != "c":
-            return array if function.__name__ == "real" else handed_out(result)
-    elif function.__name__ in ("reshape", "ravel", "squeeze", "expand_dims"):
+    if view.name in ("real", "imag") and array.dtype.kind != "c":
+        return array if view.name == "real" else handed_out(result)
+    found = array.layout.found()
+    shared, writeable = _shares(view, array, found)
+    made = _viewed(array, read, view, result, writeable) if shared else handed_out(result)
+    if not shared:
+        laid_out(made, view, (array,), {})
+    if view.name in _BY_ORDER:
+        made.decided_by(array, found)
+    return made
+
+
+def _shares(view: _ViewFunction, array: TracedArray, found: Found) -> tuple[bool, bool]:
+    """Whether a result is a view in NumPy, and one that can be written to."""
+    if found.example is None and view.name in _BY_ORDER:
+        return bool(found.contiguous) or array.base is None, True
+    # Where sizes are unknown, others tell as well whether there is a view.
+    example = np.zeros((2,) * array.ndim, array.dtype) if found.example is None else found.example
+    try:
+        made = view(example)
+    except (TypeError, ValueError, LookupError):  # of sizes that are unknown
+        return True, view.name != "broadcast_to"
+    return shares_memory(made, example), made.flags.writeable
+
+
+def _viewed(
+    array: TracedArray,
+    read: Callable[[Value], Any],
+    view: Callable[[Any], Any],
+    result: Any,
+    writeable: bool = True,
+) -> TracedArray:
+    """A view of an array, whose present value is known."""
+    name = view.name if isinstance(view, _ViewFunction) else ""
+    write: Any = _Scatter(view)
+    if name in ("real", "imag"):
+        write = _real_written if name == "real" else _imag_written
+    elif name in _RESHAPING:
         write = _reshaped
-    elif function.__name__ not in _READ_ONLY:
-        write = _Scatter(lambda places: function(places, *rest, **keywords))
-    return TracedArray(None, base=array, read=read, write=write)
-
-
-def _shares_memory(
-    function: Callable[..., Any], array: TracedArray, rest: Arguments, keywords: Keywords
-) -> bool:
-    """Whether NumPy's result is a view: of arrays that lie in memory as these do."""
-    if function.__name__ not in ("reshape", "ravel"):
-        return True
-    layout = array.layout()
-    if layout is None:
-        return array.base is None
-    return layout.size == 0 or bool(np.may_share_memory(layout, function(layout, *rest, **keywords)))
+    layout = layout_made_by(view, (array,), result, name in _RESHAPING)
+    return TracedArray(None, base=array, read=read, write=write if writeable else None, layout=layout)
 
 
 def flat_of(array: TracedArray) -> TracedArray:
@@ -157,17 +204,6 @@ def flat_of(array: TracedArray) -> TracedArray:
         read=lambda value: value.reshape((-1,)),
         write=_Scatter(lambda places: places.reshape(-1)),
     )
-
-
-class _Part:
-    """One of the results of a function."""
-
-    def __init__(self, function: Callable[[Any], Any], place: int) -> None:
-        self.function = function
-        self.place = place
-
-    def __call__(self, value: Any) -> Any:
-        return self.function(value)[self.place]
 
 
 class _Scatter:
@@ -268,6 +304,26 @@ def _example(value: Any) -> Any:
     return value.kind(0) if type(value) is TracedNumber else value
 
 
+def _copy(a: Any, order: Any = "K", subok: bool = False) -> TracedArray:
+    copied = as_symbol_array(a).copy(order)
+    return TracedArray(copied.value) if copied.is_scalar else copied
+
+
+def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    arrays = [as_symbol_array(one) for one in args]
+    shapes = [one.known_shape for one in arrays]
+    if None in shapes:
+        reason = "sizes that are not known do not tell the shape; use esat.broadcast_to"
+        raise DtypeError(
+            describe("broadcast_arrays", [one.variable.type for one in arrays], reason, user_line())
+        )
+    shape = np.broadcast_shapes(*(known for known in shapes if known is not None))
+    return tuple(
+        one if known == shape else np.broadcast_to(one, shape)
+        for one, known in zip(arrays, shapes, strict=True)
+    )
+
+
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     if where is not True and type(dst) is TracedArray:
         chosen = op_named("switch")(as_symbol(where), cast(as_symbol(src), dst.dtype), dst.variable)
@@ -286,7 +342,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    flat: Any = np.ravel(a)
+    flat = flat_of(a)
     values: Any = np.ravel(v)
     count = np.size(ind)
     repeated = (
@@ -295,8 +351,6 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         else values[np.arange(count) % len(values)]
     )
     flat[np.ravel(ind)] = repeated
-    if type(flat) is TracedArray and flat.base is None:
-        a[...] = np.reshape(flat, a.shape)
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
@@ -314,7 +368,7 @@ def _place(arr: Any, mask: Any, vals: Any) -> None:
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> None:
     if axis is None:
-        flat = np.ravel(arr)
+        flat = flat_of(arr)
         flat[np.ravel(indices)] = np.ravel(values) if np.ndim(values) else values
         return
     ndim = np.ndim(indices)
@@ -343,6 +397,8 @@ _OWN: dict[str, Callable[..., Any]] = {
     "can_cast": _of_dtypes(np.can_cast),
     "common_type": _of_dtypes(np.common_type),
     "min_scalar_type": _of_dtypes(np.min_scalar_type),
+    "copy": _copy,
+    "broadcast_arrays": _broadcast_arrays,
     "copyto": _copyto,
     "fill_diagonal": _fill_diagonal,
     "put": _put,
@@ -355,7 +411,7 @@ _OWN: dict[str, Callable[..., Any]] = {
 }
 
 
-def traced_astype(array: Any, dtype: Any, casting: str, copy: bool) -> Any:
+def traced_astype(array: Any, dtype: Any, order: str, casting: str, copy: bool) -> Any:
     """``x.astype``: another array, or the same where it need not be."""
     wanted = np.dtype(dtype)
     if not np.can_cast(array.dtype, wanted, casting):  # type: ignore[arg-type]
@@ -369,5 +425,4 @@ def traced_astype(array: Any, dtype: Any, casting: str, copy: bool) -> Any:
     else:
         with np.errstate(all="ignore"):
             result = TracedArray(value.astype(wanted))
-    result.like = (array,)
-    return result
+    return laid_out(result, np.ndarray.astype, (array, wanted), {"order": order})

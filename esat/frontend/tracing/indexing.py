@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,14 @@ import numpy as np
 from esat.errors import DtypeError, describe
 from esat.frontend import indexing
 from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import as_symbol, handed_out, holds_unknown, mapped
+from esat.frontend.tracing.convert import (
+    as_symbol,
+    handed_out,
+    holds_unknown,
+    laid_out,
+    layout_made_by,
+    mapped,
+)
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import note_constant
 from esat.frontend.tracing.ufuncs import fitted
@@ -27,8 +35,8 @@ def getitem(array: TracedArray, index: Any) -> Any:
     copy."""
     places = _places(index)
     result = _read(array.value, places)
-    if not _is_view(places):
-        return handed_out(result)
+    if array.is_scalar or not _is_view(places):
+        return laid_out(handed_out(result), operator.getitem, (array, places), {})
     if result.ndim == 0 and not _has_ellipsis(places):
         return handed_out(result[()] if isinstance(result, np.ndarray) else result)
     return TracedArray(
@@ -37,7 +45,15 @@ def getitem(array: TracedArray, index: Any) -> Any:
         read=lambda value: _read(value, places),
         write=lambda value, part: _written(value, places, part),
         key=index,
+        layout=layout_made_by(operator.getitem, (array, places), result, _takes_first(places)),
     )
+
+
+def _takes_first(places: Any) -> bool:
+    """Whether a basic index only chooses among the first axis, so that order in memory stays."""
+    if isinstance(places, slice):
+        return places.step is None or (isinstance(places.step, int) and places.step == 1)
+    return isinstance(places, int)
 
 
 def setitem(array: TracedArray, index: Any, value: Any) -> None:

@@ -97,7 +97,7 @@ class TracedOperators(Traced):
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         """The elements under another shape, given as one argument or several."""
         sizes = shape[0] if len(shape) == 1 else shape
-        return _numpy.reshape(self, sizes, order=order)
+        return _numpy.reshape(self, sizes, order=order, copy=copy)
 
     def transpose(self, *axes: Any) -> Any:
         """The axes permuted, given as one argument or several; by default reversed."""
@@ -110,7 +110,7 @@ class TracedOperators(Traced):
 
     def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", copy: bool = True) -> Any:
         """The elements converted to a dtype."""
-        return function_named("traced_astype")(self, dtype, casting, copy)
+        return function_named("traced_astype")(self, dtype, order, casting, copy)
 
     def fill(self, value: Any) -> None:
         """Write a number to all elements."""

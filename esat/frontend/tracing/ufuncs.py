@@ -13,7 +13,8 @@ from esat.frontend.numpy_calls import call_ufunc
 from esat.frontend.shaping import broadcast_to
 from esat.frontend.tensor import as_tensor
 from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import as_symbol, given, handed_out, holds_unknown, settled
+from esat.frontend.tracing.convert import as_symbol, given, handed_out, holds_unknown, laid_out, settled
+from esat.frontend.tracing.layouts import elementwise
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.graph.callers import user_line
 from esat.graph.registry import op_named
@@ -45,11 +46,13 @@ def traced_ufunc(
     """
     options = {key: value for key, value in options.items() if key not in ("order", "subok")}
     out = options.pop("out", None)
+    made_by = _maker_of(ufunc, method)
     if not holds_unknown([operands, options, out]) or (
         out is not None and not holds_unknown([operands, options])
     ):
         known = _of_known(ufunc, method, operands, options)
-        return _stored(out, known, options, operands if method == "__call__" else ())
+        stored = _stored(out, known, options)
+        return laid_out(stored, made_by, operands, options) if out is None else stored
     if method == "at":
         return _at(ufunc, *operands)
     casting = options.pop("casting", "same_kind")
@@ -61,7 +64,16 @@ def traced_ufunc(
         )
     if where is not None and where is not True:
         result = _where(ufunc, where, result, out)
-    return _stored(out, result, {"casting": casting}, operands if method == "__call__" else ())
+    stored = _stored(out, result, {"casting": casting})
+    return laid_out(stored, made_by, operands, options) if out is None else stored
+
+
+def _maker_of(ufunc: np.ufunc, method: str) -> Callable[..., Any]:
+    """What makes an array that lies in memory as a ufunc's result."""
+    if method != "__call__" or ufunc.signature is not None:
+        function: Callable[..., Any] = getattr(ufunc, method)
+        return function
+    return elementwise if ufunc.nout == 1 else lambda *operands, **_: (elementwise(*operands),) * ufunc.nout
 
 
 def _of_known(ufunc: np.ufunc, method: str, operands: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -77,14 +89,10 @@ def _of_known(ufunc: np.ufunc, method: str, operands: Sequence[Any], options: Ma
     return getattr(ufunc, method)(*plain, **named)
 
 
-def _stored(out: Any, result: Any, options: Mapping[str, Any], operands: Sequence[Any] = ()) -> Any:
+def _stored(out: Any, result: Any, options: Mapping[str, Any]) -> Any:
     """A result handed out, or written into the arrays that were given for it."""
     if out is None or (isinstance(out, tuple) and all(one is None for one in out)):
-        found = handed_out(result)
-        for one in found if isinstance(found, tuple) else (found,):
-            if type(one) is TracedArray and not one.is_scalar:
-                one.like = tuple(each for each in operands if type(each) is TracedArray)
-        return found
+        return handed_out(result)
     targets = out if isinstance(out, tuple) else (out,)
     results = result if isinstance(result, tuple) else (result,)
     for target, one in zip(targets, results, strict=True):
@@ -230,6 +238,8 @@ def _accumulate(
     if ufunc.__name__ in _RUNNING:
         return namespace[_RUNNING[ufunc.__name__]](variable, axis, dtype)
     variable = variable if dtype is None else cast(variable, dtype)
+    if 0 in variable.tensor_type.shape:
+        return variable
     results = _parts(namespace, ufunc, variable, axis, "accumulate")
     for place in range(1, len(results)):
         results[place] = call_ufunc(namespace, ufunc, "__call__", [results[place - 1], results[place]], {})
