@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import EsatError, EsatWarning, GraphError, InputError
+from esat.errors import EsatError, EsatWarning, GraphError, InputError, ParameterError
 from esat.frontend.graph import Graph
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import call_adapted
@@ -90,6 +90,8 @@ class TracedFunction:
 
     Attributes
     ----------
+    name
+        Of the function, for messages.
     leaves
         How many leaves the arguments have.
     inputs
@@ -105,12 +107,21 @@ class TracedFunction:
         the outputs.
     """
 
+    name: str
     leaves: int
     inputs: dict[int, Variable]
     outputs: list[Variable]
     structure: Structure
     results: tuple[Result, ...]
     written: tuple[tuple[int, int], ...]
+
+    def argument(self, place: int) -> str:
+        """How messages call a leaf of the arguments."""
+        return self.inputs[place].name or f"argument {place}"
+
+    def title(self, place: int) -> str:
+        """A leaf of the arguments with the function that it is one of."""
+        return f"{self.name}: {self.argument(place)}"
 
 
 class Specialization:
@@ -149,7 +160,7 @@ class Specialization:
         if self.executable is not None:
             given = [leaves[place] for place in self._takes]
             if traced.written:
-                _check_apart(leaves, traced.written, given)
+                _check_written(traced, leaves, self._takes)
             outputs = self.executable(*given)
             outputs = (outputs,) if self._single else outputs
         for place, output in traced.written:
@@ -161,15 +172,42 @@ class Specialization:
         return unflatten(traced.structure, iter(results)) if self._build is None else self._build(results)
 
 
-def _check_apart(leaves: Sequence[Any], written: Sequence[tuple[int, int]], given: Sequence[Any]) -> None:
-    """Raise InputError where an array that is written to shares memory with another argument."""
-    for place, _ in written:
+def _check_written(traced: TracedFunction, leaves: Sequence[Any], takes: Sequence[int]) -> None:
+    """Look at the arrays that a call writes to.
+
+    Raises
+    ------
+    InputError
+        Where one shares memory with another argument.
+    ParameterError
+        Where one is read-only.
+    """
+    read_or_written = {*takes, *(place for place, _ in traced.written)}
+    for place, _ in traced.written:
         target = leaves[place]
-        others = [one for one in given if isinstance(one, np.ndarray) and one is not target]
-        others = others if isinstance(target, np.ndarray) else []
-        if sum(one is target for one in given) > 1 or any(np.may_share_memory(target, one) for one in others):
-            reason = "the function writes to an argument that shares memory with another one; pass a copy"
-            raise InputError(reason)
+        if not isinstance(target, np.ndarray):
+            continue
+        if not target.flags.writeable:
+            raise ParameterError(
+                f"{traced.title(place)} is written to, and assignment destination is read-only"
+            )
+        for other in read_or_written:
+            if other != place and isinstance(leaves[other], np.ndarray) and _share(target, leaves[other]):
+                reason = f"is written to, and shares memory with {traced.argument(other)}; pass a copy"
+                raise InputError(f"{traced.title(place)} {reason}")
+
+
+MOST_WORK = 1 << 12
+"""Candidates that are tried to find an element that two arrays share; beyond that, they are taken to."""
+
+
+def _share(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    if not np.may_share_memory(one, other):
+        return False
+    try:
+        return bool(np.shares_memory(one, other, max_work=MOST_WORK))  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
 
 
 def variable_for(leaf: Any, structure: Structure, symbolic: bool) -> Variable | None:
@@ -304,7 +342,7 @@ def trace_call(
         after: list[Any] = []
         if flatten(given, after) != whole or any(map(operator.is_not, after, before)):
             raise GraphError(f"{settings.name} {_CHANGES}")
-        return _results(returned, inputs, stands)
+        return _results(settings.name, returned, inputs, stands)
 
 
 _CHANGES = (
@@ -353,7 +391,7 @@ def on_variables(
     return unflatten(whole, found)
 
 
-def _results(returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) -> TracedFunction:
+def _results(name: str, returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) -> TracedFunction:
     leaves: list[Any] = []
     structure = flatten(returned, leaves, "the result")
     outputs: list[Variable] = []
@@ -381,7 +419,8 @@ def _results(returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) 
         else:
             value = leaf.value if type(leaf) is TracedArray else leaf
             results.append(Result("known", value=value.copy() if isinstance(value, np.ndarray) else value))
-    return TracedFunction(len(stands), inputs, outputs, _as_traced(structure), tuple(results), tuple(written))
+    given = len(stands), inputs, outputs
+    return TracedFunction(name, *given, _as_traced(structure), tuple(results), tuple(written))
 
 
 def _as_traced(structure: Structure) -> Structure:

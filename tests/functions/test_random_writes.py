@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import esat
+from esat.errors import EsatError, InputError
 
 from .random_writes import compiled, differences, function_of, outcome, program
 
@@ -57,3 +58,31 @@ def test_compiled_programs_write_as_numpy_does():
     for seed in range(1000, 1020):
         wrong, _ = differences(seed, compiled)
         assert not wrong, (seed, program(seed), wrong)
+
+
+def test_arrays_that_are_written_to_stand_alone():
+    def f(a, b):
+        a += b
+        return a.sum()
+
+    jitted = esat.jit(f, mode="fast_compile")
+    x = np.arange(12.0).reshape(3, 4)
+    assert jitted(x[:, 0], x[:, 1]) == 27  # interleaved, but apart
+    np.testing.assert_array_equal(x[:, 0], [1, 9, 17])
+    for arguments in [(x, x), (x[1:], x[:-1]), (x[:, 1:], x[:, :-1]), (x[::-1], x)]:
+        with pytest.raises(InputError, match="f: a is written to, and shares memory with b"):
+            jitted(*arguments)
+    x.flags.writeable = False
+    with pytest.raises(ValueError, match=r"f: a is written to, .* read-only") as raised:
+        jitted(x, x + 1)
+    assert isinstance(raised.value, EsatError)
+
+
+def test_neither_reads_of_the_other_but_both_are_written_to():
+    def f(a, b):
+        b[...] = 1
+        a[...] = 2
+
+    x = np.zeros(4)
+    with pytest.raises(InputError, match="shares memory"):
+        esat.jit(f, mode="fast_compile")(x[1:], x[:-1])
