@@ -39,7 +39,6 @@ from esat.phases.assumptions import remove_assumptions
 from esat.phases.destroy import Supervisor
 from esat.phases.effects import Permissions
 from esat.phases.fusion import KernelRules, fuse
-from esat.phases.graph_checker import GraphChecker
 from esat.phases.inplace import BLAS, ELEMWISE, GEMM, ROWS, work_in_place
 from esat.phases.layer_blocks import join_row_blocks
 from esat.phases.memory_plan import plan_memory
@@ -62,6 +61,7 @@ from esat.runtime.variants import Variants
 
 if TYPE_CHECKING:
     from esat.gpu.device import Device
+    from esat.soundness.egraph_checker import EGraphChecker
 
 RuleSources = str | Path | Iterable[str | Path]
 Make = Callable[[Calls, Profile], Executable]
@@ -403,8 +403,10 @@ def _rows_in_place(mode: Mode) -> frozenset[str]:
     return frozenset(rows - {BLAS, GEMM} if mode.soundness == "exact" else rows)
 
 
-def _checker(graph: FunctionGraph, mode: Mode) -> GraphChecker:
-    checker = GraphChecker(graph.clone(), mode.samples, mode.soundness == "exact")
+def _checker(graph: FunctionGraph, mode: Mode) -> EGraphChecker:
+    from esat.soundness.egraph_checker import EGraphChecker  # debug mode's alone
+
+    checker = EGraphChecker(graph.clone(), mode.samples, mode.soundness == "exact")
     checker.check("building", checker.graph)
     return checker
 
@@ -459,7 +461,7 @@ def _optimize(
     mode: Mode,
     options: RuleOptions,
     profile: Profile,
-    checker: GraphChecker | None,
+    checker: EGraphChecker | None,
 ) -> tuple[FunctionGraph, OptimizationReport]:
     if mode.strategy == "greedy":
         with profile.stage("query"):

@@ -18,14 +18,18 @@ from esat.egraph.saturate import rounds_beyond, saturate
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace
 from esat.egraph.schedule import Budgets
 from esat.egraph.signature import ConstructorSignature
+from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import TermGraph
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SUPERSEDED_NAMES
 from esat.extract.readout import TableLayout, read_out
+from esat.ops.structure import NUMBERS
 from esat.optimize.report import Stage
 
 FACTS = ("dt", "bp", FOUND)
 """Facts that extraction and explanations read."""
+CHECKED_FACTS = (*FACTS, "val", "finite", "integral", *NUMBERS, *RELATIONS)
+"""Those and what debug mode compares with values."""
 
 
 def searched(
@@ -67,9 +71,11 @@ def searched(
             report = saturate(engine, schedule, budgets, program.constructors, trace, algebra)
         with stage("read out"):
             declared = (record.name for record in undeclared)
-            names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *FACTS, TableLayout().term_table}
+            facts = CHECKED_FACTS if check_types else FACTS
+            names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *facts, TableLayout().term_table}
             others = [name for name in engine.sizes() if name not in names]
-            arrays = read_out(engine.freeze(), engine.values, TableLayout(not_operators=others, facts=FACTS))
+            layout = TableLayout(not_operators=others, facts=facts)
+            arrays = read_out(engine.freeze(), engine.values, layout)
         with stage("release"):
             stack.close()
     return arrays, report

@@ -18,10 +18,12 @@ from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.classic.replacement_trace import ReplacementTrace, Writer
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
-from esat.egraph.rule_program import program_for
+from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace, StepTrace
 from esat.egraph.schedule import Budgets
+from esat.egraph.terms import TermGraph
 from esat.errors import CompileError, EsatWarning, RuleError
+from esat.extract.arrays import EGraphArrays
 from esat.extract.kept_graphs import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
@@ -51,6 +53,11 @@ class Watcher(Protocol):
 
     def check(self, stage: str, graph: FunctionGraph) -> None:
         """The graph after a step."""
+
+    def check_egraph(
+        self, arrays: EGraphArrays, terms: TermGraph, program: RuleProgram, saturation: SaturationReport
+    ) -> None:
+        """A saturated e-graph."""
 
     def check_pairs(self, graph: FunctionGraph, pairs: Sequence[tuple[Variable, Variable, str]]) -> None:
         """Pairs of Variables that an optimizer, named third, claims to be equal."""
@@ -133,7 +140,7 @@ class SaturationOptimizer:
         def attempt(selection: RuleSelection) -> Optimized:
             with stage("compile rules"):
                 program = program_for(selection, strict=self.options.soundness == "exact")
-            return optimize(
+            found = optimize(
                 graph,
                 program,
                 self.budgets,
@@ -149,6 +156,8 @@ class SaturationOptimizer:
                 accuracy=self.accuracy,
                 judge=verdicts_on,
             )
+            self._watch_egraph(found[1], program, lazy)
+            return found
 
         try:
             found = attempt(selection)
@@ -265,6 +274,17 @@ class SaturationOptimizer:
         if self.watch is not None:
             self.watch.check_pairs(graph, [(claim.left, claim.right, claim.source) for claim in claims])
         return [(claim.left, claim.right) for claim in claims]
+
+    def _watch_egraph(self, report: OptimizationReport, program: RuleProgram, lazy: bool) -> None:
+        """Let who watches compare the e-graph with values; branches that are not taken have none."""
+        if (
+            self.watch is not None
+            and report.extraction is not None
+            and report.saturation is not None
+            and not lazy
+        ):
+            found = report.extraction.graph
+            self.watch.check_egraph(found.arrays, found.terms, program, report.saturation)
 
     def _tell(self, steps: Sequence[StepTrace], result: FunctionGraph) -> None:
         """Tell who watches of the steps of saturation and what it found."""

@@ -12,7 +12,10 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal
 
+import numpy as np
+
 from esat.errors import DtypeError, ShapeError, describe
+from esat.graph.op import Array
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.contraction import MATMUL, MatMul
@@ -65,8 +68,31 @@ class StructuredProduct(MatMul):
     def _has_vector(self, types: Sequence[TensorType]) -> bool:
         return types[1].shape[1] == 1 if self.side == "left" else types[0].shape[0] == 1
 
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The product of the part of the operand that the structure leaves, so that a wrong promise shows."""
+        left, right = inputs
+        if self.structure == "gram":
+            return super().perform([left, left.T])
+        if self.side == "left":
+            return super().perform([_part(left, self.structure), right])
+        return super().perform([left, _part(right, self.structure)])
+
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return MATMUL.vjp(node, cotangents)
+
+
+def _part(matrix: Array, structure: Structure) -> Array:
+    """What a matrix is by its structure, from the part that is read."""
+    match structure:
+        case "lower":
+            return np.tril(matrix)
+        case "upper":
+            return np.triu(matrix)
+        case "diagonal":
+            return np.triu(np.tril(matrix))
+        case "tridiagonal":
+            return np.triu(np.tril(matrix, 1), -1)
+    return np.tril(matrix) + np.tril(matrix, -1).T
 
 
 def constructor_of(structure: Structure, side: Side) -> str:
