@@ -404,11 +404,9 @@ def _rows_in_place(mode: Mode) -> frozenset[str]:
 
 
 def _checker(graph: FunctionGraph, mode: Mode) -> EGraphChecker:
-    from esat.soundness.egraph_checker import EGraphChecker  # debug mode's alone
+    from esat.soundness.egraph_checker import checker_of  # debug mode's alone
 
-    checker = EGraphChecker(graph.clone(), mode.samples, mode.soundness == "exact")
-    checker.check("building", checker.graph)
-    return checker
+    return checker_of(graph, mode.samples, mode.soundness == "exact")
 
 
 def _texts(rules: RuleSources) -> RuleTexts:

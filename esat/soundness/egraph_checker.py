@@ -16,8 +16,8 @@ from esat.egraph.structure import structure_program
 from esat.egraph.terms import TermGraph
 from esat.errors import DebugError
 from esat.extract.arrays import EGraphArrays
-from esat.graph import SharedVariable, Variable
-from esat.phases.graph_checker import GraphChecker
+from esat.graph import FunctionGraph, SharedVariable, Variable
+from esat.phases.graph_checker import GraphChecker, Values
 from esat.rules.reader import read_forms, show
 from esat.soundness.oracle import check_egraph
 
@@ -43,6 +43,13 @@ class EGraphChecker(GraphChecker):
                 raise DebugError(
                     f"debug mode: after equality saturation, {shown}{_blamed(errors, program, saturation)}"
                 )
+
+
+def checker_of(graph: FunctionGraph, samples: Values | None, exact: bool) -> EGraphChecker:
+    """The checker of a compilation, which has compared a copy of the graph with itself."""
+    checker = EGraphChecker(graph.clone(), samples, exact)
+    checker.check("building", checker.graph)
+    return checker
 
 
 _SAID = re.compile(r"is said to have (\S+) ")
