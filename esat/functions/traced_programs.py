@@ -17,9 +17,10 @@ from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import call_adapted
 from esat.frontend.tracing.layouts import Found, Layout, example_of, layout_key
 from esat.frontend.tracing.numbers import TracedNumber
+from esat.frontend.tracing.outside import Outside
 from esat.frontend.tracing.rebinding import Rebinder
 from esat.frontend.tracing.trace import Trace, ValueAsked, tracing
-from esat.frontend.tracing.trees import Structure, flatten, unflatten
+from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
 from esat.functions.guards import builder_for
 from esat.graph.tracing import Traced as Standing
 from esat.graph.tracing import adapting
@@ -265,6 +266,10 @@ def leaf_structures(structure: Structure) -> Iterator[Structure]:
             yield from leaf_structures(part)
 
 
+def _trace(name: str, numbers: Mapping[Variable, int], rebinder: Rebinder) -> Trace:
+    return Trace(name, numbers, rebinder.exchanged, rebinder.outside.watch)
+
+
 @contextmanager
 def in_trace(trace: Trace) -> Iterator[None]:
     """Let functions of esat and traced objects know that a function is traced."""
@@ -316,7 +321,7 @@ def trace_call(
     stands = [standing_for(*one, known) for one in each]
     inputs = {place: variable for place, variable in enumerate(variables) if variable is not None}
     numbers = {variable: place for place, variable in inputs.items() if parts[place][0] == "number"}
-    rebinder = Rebinder()
+    rebinder = Rebinder(Outside(settings.name))
     originals: list[tuple[Any, dict[str, Any]]] = []
 
     def made(instance: Any) -> None:
@@ -328,7 +333,9 @@ def trace_call(
     whole = flatten(given, before)
     for instance, methods in originals:
         instance.__dict__.update(methods)
-    with in_trace(Trace(settings.name, numbers, rebinder.exchanged)):
+    for value in static_values(structure):
+        rebinder.outside.look_at(value, "an argument")
+    with rebinder.outside.watching(), in_trace(_trace(settings.name, numbers, rebinder)):
         returned = _returned(rebinder.exchanged(function), arguments, keywords)
         for instance, methods in originals:
             for name, method in methods.items():
@@ -371,7 +378,7 @@ def on_variables(
     GraphError
         When it writes to one of them.
     """
-    rebinder = Rebinder()
+    rebinder = Rebinder(Outside(settings.name))
     stands = [
         TracedArray(leaf, is_scalar=getattr(leaf.type, "ndim", None) == 0)
         if isinstance(leaf, Variable)
@@ -379,7 +386,7 @@ def on_variables(
         for leaf in leaves
     ]
     arguments, keywords = unflatten(structure, iter(stands))
-    with in_trace(Trace(settings.name, {}, rebinder.exchanged)):
+    with rebinder.outside.watching(), in_trace(_trace(settings.name, {}, rebinder)):
         returned = _returned(rebinder.exchanged(function), arguments, keywords)
     if any(type(stand) is TracedArray and stand.version for stand in stands):
         raise GraphError(

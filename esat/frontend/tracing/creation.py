@@ -12,6 +12,7 @@ from esat.frontend import creation as own
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import given, handed_out, holds_unknown, laid_out, settled
 from esat.frontend.tracing.functions import as_symbol_array
+from esat.frontend.tracing.outside import REASON
 from esat.graph.callers import user_line
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
@@ -180,10 +181,6 @@ def refuse_drawing(name: str) -> Callable[..., Any]:
     """What stands in the place of NumPy's draws of random numbers, which a program would repeat for ever."""
 
     def refuse(*arguments: Any, **keywords: Any) -> Any:
-        reason = (
-            "it would be drawn once, while the function is traced, and be the same in every call; draw from "
-            "an esat.random.RandomStream, or pass the numbers as arguments"
-        )
-        raise DtypeError(describe(f"numpy.random.{name}", [], reason, user_line()))
+        raise DtypeError(describe(f"numpy.random.{name}", [], REASON, user_line()))
 
     return refuse

@@ -80,7 +80,10 @@ def attribute(module: str, name: str) -> Any:
     if name.startswith("__") or not hasattr(theirs, name):
         close = ", ".join(difflib.get_close_matches(name, dir(theirs))) or "none close"
         raise AttributeError(f"module {OUR_NAMES[module]!r} has no {name!r} (did you mean: {close})")
-    return standing_for(module, getattr(theirs, name))
+    found, trace = getattr(theirs, name), current_trace()
+    if trace is not None and (module == "numpy.random" or isinstance(found, types.ModuleType)):
+        trace.watch()  # these may draw, or make generators that take their seeds from the system
+    return standing_for(module, found)
 
 
 @functools.cache

@@ -11,16 +11,14 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
-import os
 import sys
-import sysconfig
 import types
 from typing import Any
 
 import numpy as np
 
 from esat.frontend.tracing.namespace import OUR_NAMES, standing_for
-from esat.graph.callers import is_own
+from esat.frontend.tracing.outside import Outside, is_users_file
 
 _OF_NUMPY = (type(np.zeros), np.ufunc, type(np.sum), types.FunctionType)
 
@@ -36,7 +34,7 @@ class _Globals(dict[str, Any]):
         dict.__setitem__(self, "__name__", original.get("__name__"))
 
     def __getitem__(self, name: str) -> Any:
-        return self.rebinder.exchanged(self.original[name])
+        return self.rebinder.exchanged(self.original[name], name)
 
     def __contains__(self, name: object) -> bool:
         return name in self.original
@@ -51,9 +49,16 @@ class _Globals(dict[str, Any]):
 
 
 class Rebinder:
-    """Exchanges what a function of a user's refers to, each thing once."""
+    """Exchanges what a function of a user's refers to, each thing once.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    outside
+        Told of what is not exchanged.
+    """
+
+    def __init__(self, outside: Outside) -> None:
+        self.outside = outside
         self._functions: dict[int, tuple[Any, Any]] = {}
         self._globals: dict[int, _Globals] = {}
         self.builtins = {**vars(builtins), "__import__": self._import}
@@ -62,22 +67,23 @@ class Rebinder:
         """Global names that functions have assigned while they were traced."""
         return [name for names in self._globals.values() for name in names.assigned()]
 
-    def exchanged(self, value: Any) -> Any:
-        """What stands for a value in a trace; most values are themselves."""
-        if isinstance(value, types.ModuleType):
-            name = OUR_NAMES.get(value.__name__)
-            return value if name is None else importlib.import_module(name)
+    def exchanged(self, value: Any, name: str = "its code") -> Any:
+        """What stands for a value in a trace, by whose name it is reached; most values are themselves."""
+        if isinstance(value, types.ModuleType) and value.__name__ in OUR_NAMES:
+            return importlib.import_module(OUR_NAMES[value.__name__])
         if type(value) is types.FunctionType:
-            return self.function(value)
+            return self.function(value, name)
         if type(value) is functools.partial:
-            return functools.partial(self.exchanged(value.func), *value.args, **value.keywords)
+            return functools.partial(self.exchanged(value.func, name), *value.args, **value.keywords)
         if isinstance(value, _OF_NUMPY):
             module = str(getattr(value, "__module__", "") or "numpy")
             home = next((one for one in (module, "numpy", "scipy.special") if _has(one, value)), None)
-            return value if home is None else standing_for(home, value)
+            if home is not None:
+                return standing_for(home, value)
+        self.outside.look_at(value, name)
         return value
 
-    def function(self, function: types.FunctionType) -> Any:
+    def function(self, function: types.FunctionType, name: str = "its code") -> Any:
         """A function of the user's with exchanged globals, or another one as it is."""
         known = self._functions.get(id(function))
         if known is not None:
@@ -86,13 +92,16 @@ class Rebinder:
         if module in OUR_NAMES or _has(module, function):
             return standing_for(module, function)
         if not is_users(function):
+            self.outside.look_at(function, name)
             return function
         shared = self._globals.setdefault(id(function.__globals__), _Globals(function.__globals__, self))
         cells, later = self._cells(function)
         made = types.FunctionType(function.__code__, shared, function.__name__, function.__defaults__, cells)
         self._functions[id(function)] = (function, made)  # before its cells, which may hold itself
-        for cell, content in later:
-            cell.cell_contents = self.exchanged(content)
+        for cell, held, content in later:
+            cell.cell_contents = self.exchanged(content, held)
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self.outside.look_at(default, f"a default of {function.__name__}")
         made.__kwdefaults__ = function.__kwdefaults__
         made.__qualname__ = function.__qualname__
         made.__dict__.update(function.__dict__)
@@ -100,22 +109,23 @@ class Rebinder:
 
     def _cells(
         self, function: types.FunctionType
-    ) -> tuple[tuple[types.CellType, ...] | None, list[tuple[types.CellType, Any]]]:
-        """The cells of a function, new ones for functions and modules, with what these will stand for.
+    ) -> tuple[tuple[types.CellType, ...] | None, list[tuple[types.CellType, str, Any]]]:
+        """The cells of a function, new ones for functions and modules, with their names and what these hold.
 
         Others are shared with the function, since they may change.
         """
         if function.__closure__ is None:
             return None, []
         cells: list[types.CellType] = []
-        later: list[tuple[types.CellType, Any]] = []
-        for cell in function.__closure__:
+        later: list[tuple[types.CellType, str, Any]] = []
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
             content = _content(cell)
             if not isinstance(content, (types.ModuleType, functools.partial, *_OF_NUMPY)):
+                self.outside.look_at(content, name)
                 cells.append(cell)
                 continue
             cells.append(types.CellType())
-            later.append((cells[-1], content))
+            later.append((cells[-1], name, content))
         return tuple(cells), later
 
     def _import(self, name: str, *rest: Any, **named: Any) -> Any:
@@ -144,15 +154,7 @@ def _content(cell: types.CellType) -> Any:
 
 def is_users(function: types.FunctionType) -> bool:
     """Whether a function is neither esat's nor of Python or an installed library."""
-    file = function.__code__.co_filename
-    return not is_own(file) and not file.startswith(_libraries())
-
-
-@functools.cache
-def _libraries() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    folders = {os.path.join(paths[key], "") for key in ("purelib", "platlib", "stdlib", "platstdlib")}
-    return ("<frozen", "<__array_function__", *sorted(folders))
+    return is_users_file(function.__code__.co_filename)
 
 
 def _has(module: str, value: Any) -> bool:

@@ -43,6 +43,10 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(slots=True)
 class Trace:
     """What is known of the function that is traced.
@@ -55,6 +59,8 @@ class Trace:
         Inputs that stand for Python numbers of a call -> their positions among its leaves.
     exchange
         A user's function -> what is called in its place; see ``rebinding``.
+    watch
+        Notice draws from now on; see ``outside``.
     warned
         Arrays from outside that the user was warned of, by identity.
     """
@@ -62,6 +68,7 @@ class Trace:
     name: str
     numbers: Mapping[Variable, int] = field(default_factory=dict)
     exchange: Callable[[Any], Any] = _as_it_is
+    watch: Callable[[], None] = _nothing
     warned: set[int] = field(default_factory=set)
 
 

@@ -236,6 +236,16 @@ def unflatten(structure: Structure, leaves: Iterator[Any], made: Callable[[Any],
     return instance
 
 
+def static_values(structure: Structure) -> Iterator[Any]:
+    """The values that are in a structure as wholes."""
+    tag = structure[0]
+    if tag == "static":
+        yield unflatten(structure, iter(()))
+    elif tag not in ("array", "scalar", "number", "traced"):
+        for part in structure[-1]:
+            yield from static_values(part)
+
+
 def _dict_of(kind: type, items: dict[Any, Any]) -> Any:
     if kind is dict:
         return items
