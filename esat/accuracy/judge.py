@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.losses import DEAD_ZONE, Losses, References, UnitLosses
+from esat.accuracy.losses import DEAD_ZONE, FAILS, Losses, References, UnitLosses
 from esat.accuracy.sample import Sample, sample_of
 from esat.accuracy.scales import scales_of
 from esat.accuracy.truths import Truths
@@ -24,7 +24,7 @@ from esat.records import record
 FloatArray = NDArray[np.float64]
 
 NOT_JUDGED = OutputAccuracy(0.0, 0.0, 0.0, 0.0, 0)
-MOST_REFUSALS = 4
+MOST_REFUSALS = 8
 """Times that forms are looked for which fail: what takes their place in one class shows what others lose."""
 _MIXING = ("Reduce", "Softmax", "LogSoftmax", "LogSumExp", "MatMul", "Arg")
 """What begins the names of operations that join elements."""
@@ -124,7 +124,7 @@ def judged(graph: SaturatedGraph) -> Verdicts:
         differ = _classes_that_differ(arrays, *of_nodes)
         differ[arrays.class_of[list(strict)]] = True
         written = as_written(graph, losses, references, sample, differ) if differ.any() else None
-        more = set() if written is None else _fails(found, losses, written) - refused
+        more = _fails(found, losses, written) - refused
         if not more:
             break
         refused |= more
@@ -138,16 +138,36 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     return replace(verdicts, places=_places(verdicts, found.units, losses.loss, arrays, graph.terms, sample))
 
 
-def _fails(found: Evaluated, losses: Losses, written: Written) -> set[int]:
-    """Units that fail at a point where what was written is right: they lose half of all digits, or more."""
-    numbering, failing = found.order.numbering, set()
-    for number, unit in enumerate(found.order.units):
-        bits = written.of_class.get(unit.result)
-        if bits is not None and (losses.loss.bits[number] > DEAD_ZONE).any():
-            lost = found.references.is_lost(numbering.stack[unit.result], losses.loss.bits[number])
-            if (lost & (bits <= DEAD_ZONE)).any():
-                failing.add(number)
-    return failing
+def _fails(found: Evaluated, losses: Losses, written: Written | None) -> set[int]:
+    """Units that fail at a point where what was written is right.
+
+    In a class of no term it counts where its best form is right. Where the true value is out of range, forms
+    may differ."""
+    units, bits, numbering = found.order.units, losses.loss.bits, found.order.numbering
+    right = {units[number].result: bits[number] for number in losses.chosen()}
+    if written is not None:
+        right.update(written.of_class)
+    failing = set()
+    for number in np.flatnonzero((bits > FAILS).any(axis=1)).tolist():
+        klass = units[number].result
+        reference = right.get(klass)
+        if reference is None:
+            continue
+        is_finite = found.references.is_finite(numbering.stack[klass], int(numbering.row[klass]))
+        if ((bits[number] > FAILS) & (reference <= DEAD_ZONE) & is_finite).any():
+            failing.add(number)
+    return _first_of(failing, found.order, losses) if failing else failing
+
+
+def _first_of(failing: set[int], order: Order, losses: Losses) -> set[int]:
+    """Those of failing units that do not fail for their operands: of which no part is computed by such a
+    unit."""
+    chosen = {order.units[number].result: number for number in losses.chosen()}
+    spoilt: set[int] = set()
+    for klass, number in sorted(chosen.items(), key=lambda item: order.levels[item[1]]):
+        if number in failing or not spoilt.isdisjoint(order.units[number].operands):
+            spoilt.add(klass)
+    return {number for number in failing if spoilt.isdisjoint(order.units[number].operands)}
 
 
 def _places(

@@ -41,6 +41,10 @@ operations gives or takes does not add up over the points."""
 _LEAST = float(np.finfo(np.float64).tiny)
 WORST = 60.0
 """Bits of Inf or NaN instead of a number."""
+FAILS = 10.0
+"""Bits beyond which a form fails at a point where another is right, however good it is elsewhere. An
+exponential of a rounded argument, as ``sigmoid(x - y)`` for ``exp(x) / (exp(x) + exp(y))``, loses up to 9.5
+of float64's."""
 REFUSED = 1e6
 """Bits that are added to the losses of a form that is refused: more than any form can lose."""
 
@@ -116,6 +120,10 @@ class References:
                 self._place.append(np.where(chosen, np.cumsum(chosen) - 1, -1))
                 rows = narrowed(np.flatnonzero(chosen))
                 judged = known[rows].reshape(-1, *[1] * (value.ndim - 1)) & ~np.isnan(value[rows])
+                # Where all inputs are large, forms may differ in what is out of range.
+                top = sample.is_topmost.reshape(-1, *[1] * (value.ndim - 2))
+                if dtype.kind in "fc":
+                    judged &= ~top | (np.abs(value[rows]) <= np.finfo(dtype).max)
                 self._of.append(_reference(value[rows], bound[rows], scale[rows], judged, dtype))
 
     def bits(self, stack: int, rows: Any, values: Array) -> FloatArray:
@@ -152,6 +160,12 @@ class References:
         found: NDArray[np.bool_] = judged.reshape(len(judged), -1).all(axis=1) & self._is_calm
         return found
 
+    def is_finite(self, stack: int, row: int) -> NDArray[np.bool_]:
+        """The points at which all elements of a class are numbers of the format."""
+        infinite = self._of[stack].infinite[self._place[stack][row]]
+        found: NDArray[np.bool_] = (infinite.reshape(len(infinite), -1) == 0).all(axis=1)
+        return found
+
     def over(self, stack: int, bits: FloatArray) -> FloatArray:
         """What counts of so many bits lost at each point: those beyond the dead zone, of few the square."""
         over = np.maximum(bits - DEAD_ZONE, 0.0)
@@ -162,13 +176,6 @@ class References:
         """The losses of e-nodes that lose so many bits at each point."""
         over = self.over(stack, bits)
         return Loss(over @ self._calm, over @ self._wild)
-
-    def is_lost(self, stack: int, bits: FloatArray) -> NDArray[np.bool_]:
-        """At which points more than half of the digits of a value are lost, or it is Inf or NaN instead."""
-        of = self._of[stack]
-        digits = np.finfo(of.rounded.dtype).nmant if of.rounded.dtype.kind in "fc" else 0
-        found: NDArray[np.bool_] = bits > DEAD_ZONE + digits / 2
-        return found
 
     def at(self, points: NDArray[np.bool_]) -> References:
         """The same, of which only some points count."""

@@ -306,9 +306,9 @@ def leaf_of(
         return np.full(batch, unit.attributes[0]).astype(np.int64), False
     if unit.name == "K":
         data = np.asarray(unit.attributes[0]).astype(DTYPES[int(unit.attributes[1])])
-        folded = (
-            bool(unit.attributes[2]) and data.dtype.kind in "fc" and bool(data * 1024 != np.rint(data * 1024))
-        )
+        exact = bool(data.real.astype(np.float64) == unit.attributes[0])
+        is_short = exact and bool(data * 1024 == np.rint(data * 1024))
+        folded = bool(unit.attributes[2]) and data.dtype.kind in "fc" and not is_short
         return np.broadcast_to(data, (batch,)), folded
     if unit.name == "Array":
         data = np.asarray(terms.arrays[int(unit.attributes[0])].data)

@@ -2,9 +2,9 @@
 
 A batch of points is the leading axis of every value. Its first part is *moderate*; the last quarter has
 magnitudes near the ends of the format's range too, where a form need be no better than the one that was
-written. At the last eighth all inputs are of one size, such that they, their squares or their products with
-smaller numbers are just below the largest number, which is what weights and means are written for. An input
-depends on its dtype, its position and the inputs before it, not on what is computed of it.
+written. At the last twelfth all inputs are of one size and sign, such that they, their squares or their
+products with smaller numbers are just below the largest number, which is what weights and means are written
+for. An input depends on its dtype, its position and the inputs before it, not on what is computed of it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ POINTS = 96
 POINTS_OF_ARRAYS = 48
 """Points of others, whose elements differ."""
 SEED = 20
-_TOPMOST = 8
-"""At one in so many points all inputs are large, and of one size."""
+_TOPMOST = 12
+"""At one in so many points all inputs are large, and of one size and sign."""
 _TOPMOST_LEVELS = (1.0, 0.5, 0.65)
 """Which powers of the largest number they are: two numbers of 0.75 and more of it have no sum, nor have the
 squares of those of its root."""
@@ -78,7 +78,8 @@ def magnitudes_of(dtype: np.dtype[Any]) -> Magnitudes:
     moderate = tuple(size for size in sizes if size == 0 or 1 / largest < size < largest)
     most = float(info.max)
     extreme = (float(info.tiny) * 1e3, most**-0.52, most**0.49, most**0.65)
-    near = (0.0, eps, -eps / 2, 7 * eps, -7 * eps, eps**0.57, -(eps**0.57), eps**0.25)
+    middle = (eps**0.57, -(eps**0.57), eps**0.25)
+    near = (0.0, eps, -eps / 2, 7 * eps, -7 * eps, *middle, *middle, *middle)
     return Magnitudes(moderate, (*moderate, *extreme), largest, near)
 
 
@@ -154,7 +155,7 @@ class Points:
         is_level = (random.random(column) < 0.75) | (sides != 0)
         level = np.where(is_level, levels * np.exp2(random.uniform(-1, 1, full)), own)
         value = level * np.where(sides == 0, np.where(random.random(full) < 0.5, -1.0, 1.0), sides)
-        near = (random.random(full) < 0.1) & (level != 0) & (sides == 0)
+        near = (random.random(full) < 0.13) & (level != 0) & (sides == 0)
         value = np.where(near, np.sign(value) * (1 + random.choice(sizes.near, full)), value)
         for other in self._latest.get((full, dtype), ()):
             value = self._twins(random, value, other)
@@ -178,13 +179,13 @@ class Points:
     def _topmost(self, random: np.random.Generator, value: Array, most: float) -> Array:
         """Values of which those at the last points are near a power of the largest number.
 
-        Points at which all numbers are positive, at which all are negative, and of either sign take turns.
+        All are positive or all negative: a difference of such numbers of either sign is out of range in most
+        forms that do not cancel where the written one does.
         """
         count, column = self.topmost, (-1, *[1] * (value.ndim - 1))
         levels = np.resize(_TOPMOST_LEVELS, count).reshape(column)
         top = most**levels * random.uniform(0.75, 0.99, (count, *value.shape[1:]))
-        turns = np.resize([1.0, -1.0, 0.0, 1.0], count).reshape(column)
-        sides = np.where(turns == 0, np.where(random.random(top.shape) < 0.5, -1.0, 1.0), turns)
+        sides = np.resize([1.0, -1.0], count).reshape(column)
         return np.concatenate([value[: self.batch - count], top * sides])
 
 

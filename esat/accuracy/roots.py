@@ -17,9 +17,11 @@ Array = NDArray[Any]
 
 LANES = 3
 """Roots sought of each sum where all inputs move, to near the root."""
-EXACT_LANES = 4
-"""Roots sought exactly of each sum with a constant, where only the inputs of the sum move and others have any
-size: what a weight ``1 - t`` is multiplied with, at ``t = 1``."""
+EXACT_LANES = (0, 0, 1, 1, -2, -1)
+"""Roots sought exactly of each sum with a constant, and by how many floats the points lie beside them. Only
+the
+inputs of the sum move there, others are large and small: what a weight ``1 - t`` is multiplied with, at t =
+1."""
 MOST_EXACT_SUMS = 6
 COARSE = 11
 """Bits of the places of floats by which inputs are away from a root where all of them move."""
@@ -51,12 +53,15 @@ class _Lane(NamedTuple):
         Points at which it is negative, and positive.
     own
         The inputs of the sum, where the search is exact and only they move; None: all move.
+    shift
+        By how many floats they lie beside the root.
     """
 
     number: int
     below: int
     above: int
     own: frozenset[int] | None
+    shift: int
 
 
 def roots_of_sums(
@@ -99,8 +104,8 @@ def roots_of_sums(
         if len(below) and len(above):
             own = frozenset(_inputs_of(number, units)) if exact else None
             lanes += [
-                _Lane(number, random.choice(below), random.choice(above), own)
-                for _ in range(EXACT_LANES if exact else LANES)
+                _Lane(number, random.choice(below), random.choice(above), own, shift)
+                for shift in (EXACT_LANES if exact else (0,) * LANES)
             ]
     return _bisected(steps, terms, inputs, moving, lanes, calm) if lanes else {}
 
@@ -203,7 +208,7 @@ def _bisected(
         below = np.array([end.below for end in ends])
         above = np.array([end.above for end in ends])
         still = np.array([end.own is not None and number not in end.own for end in ends])
-        below = np.where(still, random.permutation(np.resize(np.arange(calm), len(ends))), below)
+        below = np.where(still, _of_sizes(given, calm, len(fixed), len(ends), random), below)
         fixed[number] = given[below]
         if number in moving:
             low[number] = _ordinals(given[below])
@@ -232,10 +237,23 @@ def _bisected(
             low[number] = np.where(moves & mask, middle[number], low[number])
             high[number] = np.where(moves & ~mask, middle[number], high[number])
     found = dict(fixed)
+    shifts = np.array([end.shift for end in ends])
     for number in moving:
-        root = _floats(high[number], inputs[number].dtype)
+        moved = np.array([end.own is not None and number in end.own for end in ends])
+        steps_beside = np.where(moved, shifts, 0).reshape(-1, *[1] * (high[number].ndim - 1))
+        root = _floats(high[number] + steps_beside.astype(high[number].dtype), inputs[number].dtype)
         found[number] = np.where(np.isfinite(root), root, root.dtype.type(1))
     return found
+
+
+def _of_sizes(values: Array, calm: int, place: int, count: int, random: np.random.Generator) -> Array:
+    """Points at which an input is large and at which it is small, in turns that differ from its
+    neighbour's."""
+    sizes = np.abs(values[:calm].reshape(calm, -1)[:, 0].astype(np.float64))
+    order = np.argsort(sizes, kind="stable")
+    large = random.choice(order[int(0.6 * calm) : int(0.9 * calm)], count)
+    small = random.choice(order[int(0.2 * calm) : int(0.5 * calm)], count)
+    return np.where((np.arange(count) + place) % 2 == 0, large, small)
 
 
 def _ordinals(values: Array) -> Array:

@@ -68,10 +68,10 @@ def test_transposes_of_several_orders_stay():
 @pytest.mark.parametrize(
     "build",
     [
-        lambda x, y: y - (0.5 * x.T) @ y,
-        lambda x, y: y - x @ (0.5 * y),
-        lambda x, y: y - (0.5 * x).T @ y,
-        lambda x, y: y - (x / 2.0) @ y,
+        lambda x, y: y - (2.0 * x.T) @ y,
+        lambda x, y: y - x @ (2.0 * y),
+        lambda x, y: y - (2.0 * x).T @ y,
+        lambda x, y: y - (x / 0.5) @ y,
     ],
 )
 def test_a_scalar_moves_to_a_result_that_a_kernel_reads(build):

@@ -126,16 +126,14 @@ def test_floats_are_compared_with_themselves(mode):
 
 @MODES
 def test_sums_of_quotients(mode):
-    """The division is by as many numbers as there are divisors, where that is worth a pass."""
+    """A divisor stays with the terms of a sum, which may leave the range without it."""
     program = esat.compile(esat.Graph([x, s], [(x / s).sum()]), mode, shapes={x: (100_000,)})
-    assert str(program.optimized).startswith("[div(")
-    rows = esat.compile(esat.Graph([a, x], [(a / x[:, None]).sum(1)]), mode)
-    assert str(rows.optimized).startswith("[div(sum")
-    for program_, arguments, wanted in (
-        (program, (np.ones(5), np.array(0.0)), np.inf),
-        (program, (np.ones(0), np.array(0.0)), 0.0),
+    for arguments, wanted in (
+        ((np.ones(5), np.array(0.0)), np.inf),
+        ((np.ones(0), np.array(0.0)), 0.0),
+        ((np.full(4, 1.5e308), np.array(4.0)), 1.5e308),
     ):
-        assert program_(*arguments) == wanted
+        assert program(*arguments) == wanted
 
 
 @MODES
