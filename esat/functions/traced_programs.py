@@ -274,7 +274,10 @@ def _trace(name: str, numbers: Mapping[Variable, int], rebinder: Rebinder) -> Tr
 def in_trace(trace: Trace) -> Iterator[None]:
     """Let functions of esat and traced objects know that a function is traced."""
     with tracing(trace), adapting(call_adapted):
-        yield
+        try:
+            yield
+        finally:
+            trace.has_ended = True
 
 
 def trace_call(
@@ -317,8 +320,6 @@ def trace_call(
         for number, variable in enumerate(variables[places.start : places.stop]):
             if variable is not None:
                 variable.name = argument if len(places) == 1 else f"{argument}[{number}]"
-    each = zip(leaves, parts, variables, range(len(parts)), strict=True)
-    stands = [standing_for(*one, known) for one in each]
     inputs = {place: variable for place, variable in enumerate(variables) if variable is not None}
     numbers = {variable: place for place, variable in inputs.items() if parts[place][0] == "number"}
     rebinder = Rebinder(Outside(settings.name))
@@ -328,14 +329,16 @@ def trace_call(
         if hasattr(instance, "__dict__"):
             originals.append((instance, rebinder.methods_of(instance)))
 
-    arguments, keywords = given = unflatten(structure, iter(stands), made)
-    before: list[Any] = []
-    whole = flatten(given, before)
-    for instance, methods in originals:
-        instance.__dict__.update(methods)
-    for value in static_values(structure):
-        rebinder.outside.look_at(value, "an argument")
     with rebinder.outside.watching(), in_trace(_trace(settings.name, numbers, rebinder)):
+        each = zip(leaves, parts, variables, range(len(parts)), strict=True)
+        stands = [standing_for(*one, known) for one in each]
+        arguments, keywords = given = unflatten(structure, iter(stands), made)
+        before: list[Any] = []
+        whole = flatten(given, before)
+        for instance, methods in originals:
+            instance.__dict__.update(methods)
+        for value in static_values(structure):
+            rebinder.outside.look_at(value, "an argument")
         returned = _returned(rebinder.exchanged(function), arguments, keywords)
         for instance, methods in originals:
             for name, method in methods.items():
@@ -379,23 +382,26 @@ def on_variables(
         When it writes to one of them.
     """
     rebinder = Rebinder(Outside(settings.name))
-    stands = [
-        TracedArray(leaf, is_scalar=getattr(leaf.type, "ndim", None) == 0)
-        if isinstance(leaf, Variable)
-        else leaf
-        for leaf in leaves
-    ]
-    arguments, keywords = unflatten(structure, iter(stands))
     with rebinder.outside.watching(), in_trace(_trace(settings.name, {}, rebinder)):
+        stands = [
+            TracedArray(leaf, is_scalar=getattr(leaf.type, "ndim", None) == 0)
+            if isinstance(leaf, Variable)
+            else leaf
+            for leaf in leaves
+        ]
+        arguments, keywords = unflatten(structure, iter(stands))
         returned = _returned(rebinder.exchanged(function), arguments, keywords)
-    if any(type(stand) is TracedArray and stand.version for stand in stands):
-        raise GraphError(
-            f"{settings.name} writes to an argument, and a Variable cannot be changed; return it"
-        )
-    results: list[Any] = []
-    whole = flatten(returned, results, "the result")
-    found = (leaf.variable if isinstance(leaf, Standing) else leaf for leaf in results)
-    return unflatten(whole, found)
+        if any(type(stand) is TracedArray and stand.version for stand in stands):
+            raise GraphError(
+                f"{settings.name} writes to an argument, and a Variable cannot be changed; return it"
+            )
+        results: list[Any] = []
+        whole = flatten(returned, results, "the result")
+        return unflatten(whole, iter([_variable_of(leaf) for leaf in results]))
+
+
+def _variable_of(leaf: Any) -> Any:
+    return leaf.variable if isinstance(leaf, Standing) else leaf
 
 
 def _results(name: str, returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) -> TracedFunction:

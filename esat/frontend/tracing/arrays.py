@@ -21,7 +21,7 @@ from esat.errors import DtypeError, IndexingError, describe
 from esat.frontend.tracing.layouts import Found, Layout
 from esat.frontend.tracing.numbers import TracedNumber, size_number
 from esat.frontend.tracing.operators import TracedOperators
-from esat.frontend.tracing.trace import ValueAsked, not_known, value_of
+from esat.frontend.tracing.trace import ValueAsked, current_trace, not_known, require_running, value_of
 from esat.graph.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import function_named
@@ -72,8 +72,8 @@ class TracedArray(TracedOperators):
     """
 
     __slots__ = (
-        "__weakref__", "_base", "_decided", "_layout", "_read", "_seen", "_value", "_write", "is_scalar",
-        "key", "version",
+        "__weakref__", "_base", "_decided", "_layout", "_read", "_seen", "_trace", "_value", "_write",
+        "is_scalar", "key", "version",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +93,7 @@ class TracedArray(TracedOperators):
         self._seen = -1
         self._layout = layout
         self._decided: list[tuple[weakref.ref[TracedArray], Found]] = []
+        self._trace = current_trace()
         self.key = key
         self.version = 0
         self.is_scalar = is_scalar
@@ -111,7 +112,14 @@ class TracedArray(TracedOperators):
 
     @property
     def value(self) -> Value:
-        """What it holds now: a Variable, or an array where that is known."""
+        """What it holds now: a Variable, or an array where that is known.
+
+        Raises
+        ------
+        GraphError
+            After the trace that it belongs to.
+        """
+        require_running(self._trace, "an array")
         if self._base is not None and self._read is not None:
             version = self.root.version
             if version != self._seen:
@@ -132,6 +140,7 @@ class TracedArray(TracedOperators):
         DtypeError
             For a scalar of NumPy's, which cannot be changed.
         """
+        require_running(self._trace, "an array")
         if self.is_scalar:
             reason = (
                 "numbers cannot be assigned to; they are arrays of rank 0 only where np.array makes them so"
@@ -249,7 +258,7 @@ class TracedArray(TracedOperators):
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """As ``isinstance(x, np.ndarray)`` asks, which functions do to tell arrays from numbers."""
-        return np.ndarray
+        return self.dtype.type if self.is_scalar and not self._is_left() else np.ndarray
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The functions of the array-API standard: ``esat.numpy``."""
@@ -333,8 +342,14 @@ class TracedArray(TracedOperators):
         return self.known("tolist").tolist()
 
     def __repr__(self) -> str:
+        if self._is_left():
+            return "<an array of a function whose trace has ended>"
         value = self.value
         return f"<traced {value.type}>" if isinstance(value, Variable) else f"<known {value!r}>"
+
+    def _is_left(self) -> bool:
+        """Whether the trace that it belongs to has ended."""
+        return self._trace is not None and self._trace.has_ended
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else repr(self)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.frontend.tracing.trace import value_of
+from esat.frontend.tracing.trace import current_trace, require_running, value_of
 from esat.graph.op import as_variable
 from esat.graph.registry import function_named, op_named
 from esat.graph.tracing import WeakNumber
@@ -33,7 +33,17 @@ _ADVICE = (
 class TracedNumber(WeakNumber):
     """A Python number within a traced function."""
 
-    __slots__ = ()
+    __slots__ = ("_trace",)
+
+    def __init__(self, variable: Variable, kind: type) -> None:
+        super().__init__(variable, kind)
+        self._trace = current_trace()
+
+    @property
+    def variable(self) -> Variable:
+        """A scalar of the dtype that NumPy gives the type. Raises GraphError after the number's trace."""
+        require_running(self._trace, "a number")
+        return self._variable
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -42,18 +52,18 @@ class TracedNumber(WeakNumber):
 
     def known(self) -> Any:
         """The value, as the Python number it is; see :func:`esat.frontend.tracing.trace.value_of`."""
-        return self.kind(value_of(self._variable, self.kind.__name__, _ADVICE))
+        return self.kind(value_of(self.variable, self.kind.__name__, _ADVICE))
 
     def size_or_variable(self) -> Any:
         """For sizes and axes: the value, or the Variable where it is computed from sizes unknown till run
         time."""
-        return self._variable if self._is_size() else self.known()
+        return self.variable if self._is_size() else self.known()
 
     def _is_size(self) -> bool:
         from esat.graph.traversal import inputs_of
         from esat.graph.variables import Constant
 
-        free = [leaf for leaf in inputs_of([self._variable]) if not isinstance(leaf, Constant)]
+        free = [leaf for leaf in inputs_of([self.variable]) if not isinstance(leaf, Constant)]
         return any(leaf.type.ndim > 0 for leaf in free if hasattr(leaf.type, "ndim"))
 
     def __bool__(self) -> bool:
@@ -102,7 +112,7 @@ class TracedNumber(WeakNumber):
     @property
     def real(self) -> Any:
         """The real part."""
-        return self if self.kind is not complex else _number(op_named("real")(self._variable))
+        return self if self.kind is not complex else _number(op_named("real")(self.variable))
 
     @property
     def imag(self) -> Any:
@@ -110,12 +120,12 @@ class TracedNumber(WeakNumber):
         return (
             _combined("mul", np.multiply, 0, self)
             if self.kind is not complex
-            else _number(op_named("imag")(self._variable))
+            else _number(op_named("imag")(self.variable))
         )
 
     def conjugate(self) -> Any:
         """The complex conjugate."""
-        return self if self.kind is not complex else _number(op_named("conj")(self._variable))
+        return self if self.kind is not complex else _number(op_named("conj")(self.variable))
 
     def is_integer(self) -> bool:
         """Whether it is a whole number."""
@@ -245,7 +255,7 @@ def _define() -> None:
         setattr(TracedNumber, f"__{name}__", compared(ufunc))
     for name in ("neg", "abs"):
         op = name
-        setattr(TracedNumber, f"__{name}__", lambda self, op=op: _number(op_named(op)(self._variable)))
+        setattr(TracedNumber, f"__{name}__", lambda self, op=op: _number(op_named(op)(self.variable)))
     setattr(TracedNumber, "__pos__", lambda self: self)  # noqa: B010 - as the other operators
 
 

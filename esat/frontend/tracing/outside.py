@@ -33,6 +33,9 @@ from esat.graph.callers import is_own
 
 MOST_OBJECTS = 20_000
 """Objects that are looked at for generators: a module of a thousand functions has some thousand."""
+LOOKS, SECONDS_BETWEEN_LOOKS = 50, 0.005
+"""For how long to look whether other threads draw, before an error: a busy machine runs each for some
+milliseconds in turn."""
 
 _Generators = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 _ELSEWHERE = (str, bytes, int, float, complex, type(None), np.ndarray, np.generic, np.dtype)
@@ -102,7 +105,6 @@ class Outside:
         self._entropy: UserLine | None = None
         self._profiler: Any = None
         self._profiles = False
-        self._began = time.perf_counter()
 
     def look_at(self, value: Any, name: str) -> None:
         """See to it that draws are noticed which are made by something that a function refers to."""
@@ -157,12 +159,15 @@ class Outside:
         return InputError(f"{self._name} draws from {drawn_from}: {REASON}{place}")
 
     def _is_certain(self, drawn: list[tuple[Any, str, bytes]]) -> bool:
-        """Whether it was not another thread that draws all the time: none did while we wait for as long."""
+        """Whether it was not another thread that draws all the time: none does while we wait."""
         if threading.active_count() == 1:
             return True
         before = [_state(one) for one, _, _ in drawn]
-        time.sleep(min(time.perf_counter() - self._began + 0.001, 1.0))
-        return before == [_state(one) for one, _, _ in drawn]
+        for _ in range(LOOKS):
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            if before != [_state(one) for one, _, _ in drawn]:
+                return False
+        return True
 
     def _note(self, generator: Any, name: str) -> None:
         self._states.setdefault(id(generator), (generator, name, _state(generator)))

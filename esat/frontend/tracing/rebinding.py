@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.frontend.tracing.builtin_type import BuiltinType
 from esat.frontend.tracing.namespace import OUR_NAMES, standing_for
 from esat.frontend.tracing.outside import Outside, is_users_file
 
@@ -61,7 +62,7 @@ class Rebinder:
         self.outside = outside
         self._functions: dict[int, tuple[Any, Any]] = {}
         self._globals: dict[int, _Globals] = {}
-        self.builtins = {**vars(builtins), "__import__": self._import}
+        self.builtins = {**vars(builtins), "__import__": self._import, "type": BuiltinType}
 
     def assigned(self) -> list[str]:
         """Global names that functions have assigned while they were traced."""

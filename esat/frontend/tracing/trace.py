@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, EsatWarning, UserLine, describe
+from esat.errors import DtypeError, EsatWarning, GraphError, UserLine, describe
 from esat.graph.callers import user_line
 from esat.graph.evaluate import evaluate
 from esat.graph.scoped import Block, Scoped
@@ -63,6 +63,8 @@ class Trace:
         Notice draws from now on; see ``outside``.
     warned
         Arrays from outside that the user was warned of, by identity.
+    has_ended
+        Whether the function has returned: what stood for its arrays and numbers means nothing then.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Trace:
     exchange: Callable[[Any], Any] = _as_it_is
     watch: Callable[[], None] = _nothing
     warned: set[int] = field(default_factory=set)
+    has_ended: bool = False
 
 
 _current = Scoped[Trace]("trace")
@@ -83,6 +86,17 @@ def tracing(trace: Trace) -> Block[Trace]:
 def current_trace() -> Trace | None:
     """The trace that runs in this thread, or None."""
     return _current.get()
+
+
+def require_running(trace: Trace | None, kind: str) -> None:
+    """Raise GraphError where an array or a number is used after the trace that it belongs to."""
+    if trace is not None and trace.has_ended:
+        line = user_line()
+        place = "" if line is None else f"\n  at {line[0]}:{line[1]}"
+        raise GraphError(
+            f"{kind} of {trace.name} is used, but it stood for a value only while {trace.name} was traced; "
+            f"return it from {trace.name}, and use what a call gives{place}"
+        )
 
 
 def value_of(variable: Variable, asked: str, advice: str) -> np.ndarray[Any, np.dtype[Any]]:
