@@ -17,6 +17,7 @@ from esat.graph.sparse_type import SparseType
 from esat.graph.traversal import toposort
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Variable
+from esat.ops.control import chosen
 from esat.ops.index.basic import zeros_like
 from esat.ops.sparse.structure import STORED_VALUES
 
@@ -203,15 +204,36 @@ def _pull_back(
     known = [found.get(output) for output in node.outputs]
     if not any(on_the_way) or all(cotangent is None for cotangent in known):
         return
-    for operand, used, cotangent in zip(node.inputs, on_the_way, node.op.vjp(node, known), strict=True):
+    for operand, used, cotangent in zip(node.inputs, on_the_way, _pulled(node, known), strict=True):
         if used and cotangent is not None and tangent_type(operand) is not None:
             check_tangent(node.op.name, operand, cotangent, node)
             _add(found, operand, cotangent)
 
 
+def _pulled(node: Apply, cotangents: Sequence[Variable | None]) -> Sequence[Variable | None]:
+    """The cotangents of a node's inputs, those of a branch of ``ifelse`` only where it is taken."""
+    choice = chosen(cotangents)
+    if choice is None:
+        return node.op.vjp(node, cotangents)
+    parts = _pulled(node, choice.values)
+    return [choice.otherwise_zeros(*pair) for pair in zip(parts, node.inputs, strict=True)]
+
+
 def _add(found: dict[Variable, Variable], variable: Variable, cotangent: Variable) -> None:
     known = found.get(variable)
-    found[variable] = cotangent if known is None else op_named("add")(known, cotangent)
+    found[variable] = cotangent if known is None else _sum(variable, known, cotangent)
+
+
+def _sum(variable: Variable, *cotangents: Variable) -> Variable:
+    choice = chosen(cotangents)
+    if choice is not None:
+        left, right = choice.values
+        if left is not None and right is not None:
+            result = choice.otherwise_zeros(_sum(variable, left, right), variable)
+            if result is not None:
+                return result
+    added: Variable = op_named("add")(*cotangents)
+    return added
 
 
 def _finish(

@@ -21,7 +21,7 @@ from esat.frontend.jacobians import jacobians_of
 from esat.frontend.shaping import moveaxis
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import as_symbol, layout_made_by
-from esat.frontend.tracing.layouts import Layout
+from esat.frontend.tracing.layouts import MemoryLayout
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
@@ -353,7 +353,7 @@ def mapped(
     return found.rebuilt([_placed_axis(name, *each, size) for each in zip(outputs, wanted, strict=True)])
 
 
-def _element_layout(leaf: Any, axis: int | None, element: Variable) -> Layout | None:
+def _element_layout(leaf: Any, axis: int | None, element: Variable) -> MemoryLayout | None:
     """How an element of a batch lies in memory."""
     if type(leaf) is not TracedArray or axis is None:
         return None

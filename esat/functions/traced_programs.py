@@ -15,7 +15,7 @@ from esat.errors import EsatError, EsatWarning, GraphError, InputError, Paramete
 from esat.frontend.graph import Graph
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import call_adapted
-from esat.frontend.tracing.layouts import Found, Layout, example_of, layout_key
+from esat.frontend.tracing.layouts import KnownLayout, MemoryLayout, example_of, layout_key
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.outside import Outside
 from esat.frontend.tracing.rebinding import Rebinder
@@ -246,15 +246,15 @@ def standing_for(
     )
 
 
-def _layout_of(leaf: Any, variable: Variable, place: int, known: bool) -> Layout:
+def _layout_of(leaf: Any, variable: Variable, place: int, known: bool) -> MemoryLayout:
     """How an argument lies in memory; as long as that is not asked for, in C order."""
     sizes = variable.tensor_type.shape
     shape: Any = None if None in sizes else sizes
     assumed = frozenset() if known else frozenset((place,))
     if known and layout_key(leaf) != "C":
         example = example_of(leaf.shape, leaf.dtype, leaf.strides, leaf.flags.writeable)
-        return Layout(shape, leaf.dtype, found=Found(example, leaf.flags.c_contiguous, assumed))
-    return Layout(shape, variable.dtype, assumed=assumed)
+        return MemoryLayout(shape, leaf.dtype, found=KnownLayout(example, leaf.flags.c_contiguous, assumed))
+    return MemoryLayout(shape, variable.dtype, assumed=assumed)
 
 
 def leaf_structures(structure: Structure) -> Iterator[Structure]:

@@ -21,6 +21,7 @@ from esat.ops.batching import batch_size, repeated
 from esat.ops.cast import cast
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import zeros_like
+from esat.ops.masks import is_zero
 from esat.ops.promotion import common_dtype
 from esat.records import record
 
@@ -262,6 +263,60 @@ class IfElse(Op):
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
     ) -> Work:
         return Work(flops=0.0, bytes=0.0, calls=1)
+
+
+@record(frozen=True, slots=True, eq=False)
+class CotangentChoice:
+    """Cotangents that are zeros but where one condition has one value.
+
+    A gradient is linear in its cotangents, so that it may be taken of the values, and the choice be made of
+    what comes of them: a branch that is not taken is not gone back through, and its infinities meet no zero.
+
+    Attributes
+    ----------
+    condition
+        A bool scalar.
+    taken
+        The value of it for which the cotangents are not zeros.
+    values
+        The cotangents then.
+    """
+
+    condition: Variable
+    taken: bool
+    values: tuple[Variable | None, ...]
+
+    def otherwise_zeros(self, value: Variable | None, operand: Variable) -> Variable | None:
+        """A value of the shape of an operand, or zeros."""
+        if value is None or not isinstance(operand.type, TensorType):
+            return value
+        zeros = zeros_like(operand)
+        result: Variable = IfElse(1)(self.condition, *((value, zeros) if self.taken else (zeros, value)))
+        return result
+
+
+def chosen(cotangents: Sequence[Variable | None]) -> CotangentChoice | None:
+    """Cotangents by the one condition on which all of them depend, where there is one."""
+    known = [one.owner for one in cotangents if one is not None]
+    first = known[0] if known else None
+    if first is None or not _chooses(first):
+        return None
+    condition, then, otherwise = first.inputs
+    taken = is_zero(otherwise)
+    if not taken and not is_zero(then):
+        return None
+    for node in known[1:]:
+        if node is None or not _chooses(node) or node.inputs[0] is not condition:
+            return None
+        if not is_zero(node.inputs[2 if taken else 1]):
+            return None
+    place = 1 if taken else 2
+    values = (None if one is None or one.owner is None else one.owner.inputs[place] for one in cotangents)
+    return CotangentChoice(condition, taken, tuple(values))
+
+
+def _chooses(node: Apply) -> bool:
+    return isinstance(node.op, IfElse) and node.op.count == 1
 
 
 def _equal_dtypes(then: Any, otherwise: Any) -> tuple[Variable, Variable]:

@@ -93,7 +93,7 @@ def _masked(cotangent: Variable, depth: int) -> Masked | None:
     if node.op.family not in _WHERE_ZERO or _reads_numbers(node.op):
         return None
     sources = [operand for operand in node.inputs if _is_float(operand)]
-    known = sources and all(_masked(operand, depth - 1) or _is_zero(operand) for operand in sources)
+    known = sources and all(_masked(operand, depth - 1) or is_zero(operand) for operand in sources)
     return Masked(op_named("ne")(cotangent, 0), cotangent) if known else None
 
 
@@ -113,12 +113,16 @@ def _again(node: Apply, operand: Variable) -> Variable:
 
 def _of_switch(node: Apply, depth: int) -> Masked | None:
     condition, taken, other = node.inputs
-    if _is_zero(other):
+    if is_zero(other):
         mask, value = condition, taken
-    elif _is_zero(taken):
+    elif is_zero(taken):
         mask, value = op_named("logical_not")(condition), other
     else:
-        return None
+        rest = _masked(other, depth - 1)  # as in the gradient of maximum, which has a case for ties
+        if rest is None:
+            return None
+        value = node.op.make_node(condition, taken, rest.value).outputs[0]
+        return Masked(op_named("logical_or")(condition, rest.mask), value)
     inner = _masked(value, depth - 1)
     if inner is None:
         return Masked(mask, value)
@@ -134,7 +138,7 @@ def _is_float(variable: Variable) -> bool:
     return getattr(variable.type, "kind", "") in ("f", "c")
 
 
-def _is_zero(variable: Variable) -> bool:
+def is_zero(variable: Variable) -> bool:
     """Whether all elements are a zero that is written in the graph."""
     while variable.owner is not None:
         if variable.owner.op.name not in ("dimshuffle", "fill", "alloc", "cast"):

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from esat.errors import DtypeError, IndexingError, describe
-from esat.frontend.tracing.layouts import Found, Layout
+from esat.frontend.tracing.layouts import KnownLayout, MemoryLayout
 from esat.frontend.tracing.numbers import TracedNumber, size_number
 from esat.frontend.tracing.operators import TracedOperators
 from esat.frontend.tracing.trace import ValueAsked, current_trace, not_known, require_running, value_of
@@ -84,7 +84,7 @@ class TracedArray(TracedOperators):
         read: Read | None = None,
         write: Write | None = None,
         key: Any = None,
-        layout: Layout | None = None,
+        layout: MemoryLayout | None = None,
     ) -> None:
         self._value = value
         self._base = base
@@ -92,7 +92,7 @@ class TracedArray(TracedOperators):
         self._write = write
         self._seen = -1
         self._layout = layout
-        self._decided: list[tuple[weakref.ref[TracedArray], Found]] = []
+        self._decided: list[tuple[weakref.ref[TracedArray], KnownLayout]] = []
         self._trace = current_trace()
         self.key = key
         self.version = 0
@@ -163,19 +163,19 @@ class TracedArray(TracedOperators):
     # ---- how it lies in memory
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> MemoryLayout:
         """How NumPy would have it in memory."""
         if self._layout is None:
             value = self.value
-            known = None if isinstance(value, Variable) else Found(value, value.flags.c_contiguous)
-            self._layout = Layout(self.known_shape, self.dtype, found=known)
+            known = None if isinstance(value, Variable) else KnownLayout(value, value.flags.c_contiguous)
+            self._layout = MemoryLayout(self.known_shape, self.dtype, found=known)
         return self._layout
 
-    def lies_as(self, layout: Layout) -> None:
+    def lies_as(self, layout: MemoryLayout) -> None:
         """Say how it lies in memory, where nobody has asked yet."""
         self._layout = layout
 
-    def decided_by(self, source: TracedArray, found: Found) -> None:
+    def decided_by(self, source: TracedArray, found: KnownLayout) -> None:
         """Note that it is a view or a copy of another array for what was found of that one's layout.
 
         It matters once one of the two is written to while the other is there.
@@ -359,7 +359,7 @@ class TracedArray(TracedOperators):
     def copy(self, order: Literal["C", "F", "A", "K"] = "C") -> TracedArray:
         """Another array of the same elements."""
         value = self.value
-        layout = Layout(self.known_shape, self.dtype, np.array, (self.layout,), {"order": order})
+        layout = MemoryLayout(self.known_shape, self.dtype, np.array, (self.layout,), {"order": order})
         value = value if isinstance(value, Variable) else value.copy()
         return TracedArray(value, is_scalar=self.is_scalar, layout=layout)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from esat.frontend.tracing.arrays import TracedArray, Value
-from esat.frontend.tracing.layouts import Layout
+from esat.frontend.tracing.layouts import MemoryLayout
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import note_constant
 from esat.graph.op import as_variable
@@ -76,7 +76,7 @@ def laid_out(
     """A result that is handed out, whose arrays lie in memory as a function of NumPy's makes them."""
     if isinstance(result, (tuple, list)):
         for place, part in enumerate(result):
-            laid_out(part, Part(made_by, place), operands, options)
+            laid_out(part, ResultPart(made_by, place), operands, options)
     elif type(result) is TracedArray and result.ndim > 1:
         keeps_order = getattr(made_by, "__name__", "") not in _REORDERING
         result.lies_as(layout_made_by(made_by, operands, result.value, keeps_order, options))
@@ -89,11 +89,11 @@ def layout_made_by(
     result: Value,
     keeps_order: bool,
     options: Mapping[str, Any] = MappingProxyType({}),
-) -> Layout:
+) -> MemoryLayout:
     """How a result lies in memory that a function of NumPy's makes of traced arrays and others."""
     shape: Any = result.tensor_type.shape if isinstance(result, Variable) else result.shape
     used, named = mapped(list(operands), _layout), mapped(dict(options), _layout)
-    return Layout(None if None in shape else shape, result.dtype, made_by, used, named, keeps_order)
+    return MemoryLayout(None if None in shape else shape, result.dtype, made_by, used, named, keeps_order)
 
 
 def _layout(value: Any) -> Any:
@@ -104,7 +104,7 @@ def _layout(value: Any) -> Any:
     return value.kind(0) if type(value) is TracedNumber else value
 
 
-class Part:
+class ResultPart:
     """One of the results of a function."""
 
     def __init__(self, function: Callable[..., Any], place: int) -> None:

@@ -16,7 +16,7 @@ from esat.frontend.numpy_calls import call_numpy
 from esat.frontend.tensor import as_tensor
 from esat.frontend.tracing.arrays import TracedArray, Value
 from esat.frontend.tracing.convert import (
-    Part,
+    ResultPart,
     as_symbol,
     given,
     handed_out,
@@ -26,7 +26,7 @@ from esat.frontend.tracing.convert import (
     mapped,
     settled,
 )
-from esat.frontend.tracing.layouts import Found, shares_memory
+from esat.frontend.tracing.layouts import KnownLayout, shares_memory
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.ufuncs import store
 from esat.graph.callers import user_line
@@ -148,7 +148,8 @@ def _view(namespace: Namespace, view: _ViewFunction, array: TracedArray) -> Any:
         return handed_out(result)
     if isinstance(result, (list, tuple)):
         several = [
-            _viewed(array, Part(read, place), Part(view, place), part) for place, part in enumerate(result)
+            _viewed(array, ResultPart(read, place), ResultPart(view, place), part)
+            for place, part in enumerate(result)
         ]
         return several if isinstance(result, list) else tuple(several)
     if result.ndim == 0 and view.name == "einsum":
@@ -165,7 +166,7 @@ def _view(namespace: Namespace, view: _ViewFunction, array: TracedArray) -> Any:
     return made
 
 
-def _shares(view: _ViewFunction, array: TracedArray, found: Found) -> tuple[bool, bool]:
+def _shares(view: _ViewFunction, array: TracedArray, found: KnownLayout) -> tuple[bool, bool]:
     """Whether a result is a view in NumPy, and one that can be written to."""
     if found.example is None and view.name in _BY_ORDER:
         return bool(found.contiguous) or array.base is None, True

@@ -25,7 +25,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @record(frozen=True, eq=False)
-class Found:
+class KnownLayout:
     """What is known of how an array lies in memory.
 
     Attributes
@@ -43,7 +43,7 @@ class Found:
     assumed: frozenset[int] = frozenset()
 
 
-class Layout:
+class MemoryLayout:
     """How one array lies in memory, found out when it is asked for.
 
     Parameters
@@ -76,7 +76,7 @@ class Layout:
         options: Mapping[str, Any] = _NOTHING,
         keeps_order: bool = True,
         assumed: frozenset[int] = frozenset(),
-        found: Found | None = None,
+        found: KnownLayout | None = None,
     ) -> None:
         self.shape = shape
         self.dtype = np.dtype(dtype)
@@ -87,7 +87,7 @@ class Layout:
         self.assumed = assumed
         self._found = found
 
-    def found(self) -> Found:
+    def found(self) -> KnownLayout:
         """What is known of it, after asking the same of all that it is made of."""
         waiting = [self]  # not by recursion: programs may be long
         while self._found is None:
@@ -106,13 +106,13 @@ class Layout:
         assumed = self.assumed.union(*(part.assumed for part in parts))
         in_order = self.keeps_order and all(part.contiguous for part in parts)
         if self.shape is None:
-            self._found = Found(None, True if in_order else None, assumed)
+            self._found = KnownLayout(None, True if in_order else None, assumed)
             return
         sizes = [self.shape, *(part.example.shape for part in parts if part.example is not None)]
         run = self.made_by is not None and not (in_order and max(map(math.prod, sizes)) > LARGEST_EXAMPLE)
         made = self._made() if run else None
         made = example_of(self.shape, self.dtype) if made is None else made
-        self._found = Found(made, made.flags.c_contiguous, assumed)
+        self._found = KnownLayout(made, made.flags.c_contiguous, assumed)
 
     def _made(self) -> Example | None:
         """What NumPy makes of examples; None where it refuses these, or what it makes is something else."""
@@ -129,8 +129,8 @@ class Layout:
         return made if made.dtype == self.dtype else np.empty_like(made, self.dtype)
 
 
-def _layouts_in(value: Any) -> list[Layout]:
-    if type(value) is Layout:
+def _layouts_in(value: Any) -> list[MemoryLayout]:
+    if type(value) is MemoryLayout:
         return [value]
     if isinstance(value, (tuple, list)):
         return [one for part in value for one in _layouts_in(part)]
@@ -140,7 +140,7 @@ def _layouts_in(value: Any) -> list[Layout]:
 
 
 def _with_examples(value: Any) -> Any:
-    if type(value) is Layout:
+    if type(value) is MemoryLayout:
         example = value.found().example
         return example if example is None or example.ndim else example[()]  # an index of rank 0 is a number
     if isinstance(value, (tuple, list)):

@@ -191,13 +191,21 @@ class Elementwise(Op):
             return super().jvp(node, tangents)
         total: Variable | None = None
         for place, tangent in enumerate(tangents):
-            part = None if tangent is None else self.gradient(node.inputs, output, tangent)[place]
+            part = None if tangent is None else self._pushed(node, tangent, place)
             if part is not None:
                 total = part if total is None else total + part
         if total is None or total.tensor_type.shape == output.tensor_type.shape:
             return [total]
         spread: Variable = op_named("fill")(output, total)
         return [spread]
+
+    def _pushed(self, node: Apply, tangent: Variable, place: int) -> Variable | None:
+        """What the tangent of one operand adds to that of the result."""
+        gradient, output = self.gradient, node.outputs[0]
+        assert callable(gradient)
+        operands = (*node.inputs, output)
+        (part,) = through(tangent, operands, lambda value: [gradient(node.inputs, output, value)[place]])
+        return part
 
     def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
         return tuple(self.make_node(*inputs).outputs)  # operands have one rank: those without the axis get it
