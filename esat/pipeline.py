@@ -92,8 +92,8 @@ def compile(
 def compile_as(
     make: Make, graph: Graph, mode: str, shapes: Mapping[Variable, Sequence[int]], message: str
 ) -> Executable:
-    """The same without rules of its own, as what ``make`` makes of the calls of a program."""
-    return _compile_now(make, graph, mode, lambda: _texts(()), shapes, (), message)
+    """The same with the package's rules alone, as what ``make`` makes of the calls of a program."""
+    return _compile_now(make, graph, mode, lambda: RuleTexts((), ()), shapes, (), message)
 
 
 def _compile_now(

@@ -18,6 +18,7 @@ from esat.classic.local import LocalOptimizer
 from esat.classic.rule_phase import RuleOptions, RulePhase, RuleSource
 from esat.errors import OptimizerError
 from esat.graph.arguments import instance_of, stream_of
+from esat.graph.changes import note_change
 from esat.records import record
 from esat.rules.query import Query
 from esat.rules.spelling import suggestion
@@ -86,6 +87,7 @@ class DB:
         self._find(name)
         with self._lock:
             del self._entries[name]
+        note_change()
 
     def _find(self, name: str) -> Entry:
         entry = self._entries.get(instance_of(type(self).__name__, "name", name, str))
@@ -108,6 +110,7 @@ class DB:
         self._check_labels(changed)
         with self._lock:
             self._entries[name] = changed
+        note_change()
 
     def _add(self, entry: Entry) -> None:
         self._check_labels(entry)
@@ -117,6 +120,7 @@ class DB:
             if entry.name in self._entries:
                 raise OptimizerError(f"the name {entry.name!r} is taken in {self.name or 'the database'}")
             self._entries[entry.name] = entry
+        note_change()
 
     def _check_labels(self, entry: Entry) -> None:
         for label in (entry.name, *entry.tags):

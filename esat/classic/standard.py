@@ -19,6 +19,7 @@ from esat.classic.simplify import (
     local_shape_lift,
 )
 from esat.errors import OptimizerError
+from esat.graph.changes import before_use
 from esat.rules import RULES
 from esat.rules.database import RuleDatabase
 
@@ -90,7 +91,8 @@ def equilibrium(database: SequenceDB, name: str) -> EquilibriumDB:
     return inner
 
 
-optdb = standard_database()
+with before_use():
+    optdb = standard_database()
 
 register_canonicalize = registrar(equilibrium(optdb, "canonicalize"))
 register_stabilize = registrar(equilibrium(optdb, "stabilize"))

@@ -8,7 +8,7 @@ import os
 import threading
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from esat.functions.traced_programs import (
     trace_call,
     warn_of_numbers,
 )
+from esat.graph.changes import tell_of_changes
 
 Shapes = Literal["static", "symbolic"]
 
@@ -152,6 +153,30 @@ def make_jitted(
     return cast(Jitted[..., Any], kind(f, static, mode, donate, shapes, signature, use, forget))
 
 
+_Guards: TypeAlias = list[tuple[Guard, Specialization]]
+
+
+class _Kept:
+    """The programs of a function, all of which were compiled with the same rules and optimizers.
+
+    Attributes
+    ----------
+    programs
+        By structures of arguments and values of numbers that are asked for.
+    direct
+        Those of calls in which no number's value is asked for: looking them up takes one hash.
+    guards
+        Some of those, with code that knows their structures.
+    """
+
+    __slots__ = ("direct", "guards", "programs")
+
+    def __init__(self) -> None:
+        self.programs: dict[Any, Specialization] = {}
+        self.direct: dict[Structure, Specialization] = {}
+        self.guards: _Guards = []
+
+
 class Jitted(Generic[P, R]):
     """A function with compiled programs; see :func:`jit`.
 
@@ -184,15 +209,17 @@ class Jitted(Generic[P, R]):
         self._use, self._forget = use, forget
         self._lock = threading.RLock()
         self.clear()
+        tell_of_changes(self)
 
     def clear(self) -> None:
         """Forget all programs."""
-        self._programs: dict[Any, Specialization] = {}
         self._known: dict[Structure, frozenset[int]] = {}
-        # Of calls in which no number's value is asked for: looking them up takes one hash.
-        self._direct: dict[Structure, Specialization] = {}
-        self._guards: list[tuple[Guard, Specialization]] = []
         self._last: Specialization | None = None
+        self.forget_programs()
+
+    def forget_programs(self) -> None:
+        """Compile anew from now on, as after a change of rules or optimizers."""
+        self._kept = _Kept()
         if self._forget is not None:
             self._forget()
 
@@ -215,7 +242,7 @@ class Jitted(Generic[P, R]):
         if trace is not None:
             return trace.exchange(self._function)(*arguments, **keywords)
         if not keywords:
-            for guard, program in self._guards:
+            for guard, program in self._kept.guards:
                 found = guard(arguments)
                 if found is not None:
                     return program(found)
@@ -224,9 +251,11 @@ class Jitted(Generic[P, R]):
             return on_variables(self._function, structure, leaves, self._settings)
         program = self._program_for(structure, leaves, places)
         given = (*arguments, *keywords.values())
-        plain = self._use is not None and program.simple and structure in self._direct
+        plain = self._use is not None and program.simple and self._kept.direct.get(structure) is program
         if plain and all(type(one) is np.ndarray for one in given):
             self._use(program.executable, *given)  # type: ignore[misc]
+            if self._forget is not None and self._kept.direct.get(structure) is not program:
+                self._forget()  # rules have changed meanwhile
         return program(leaves)
 
     def _structure(
@@ -263,11 +292,12 @@ class Jitted(Generic[P, R]):
     def _program_for(
         self, structure: Structure, leaves: list[Any], places: dict[str, range]
     ) -> Specialization:
-        program = self._direct.get(structure)
+        kept = self._kept
+        program = kept.direct.get(structure)
         if program is not None:
             return program
         known = self._known.get(structure, frozenset())
-        program = self._programs.get(_key(structure, leaves, known, self._settings.symbolic))
+        program = kept.programs.get(_key(structure, leaves, known, self._settings.symbolic))
         if program is not None:
             return program
         with self._lock:
@@ -275,7 +305,7 @@ class Jitted(Generic[P, R]):
             for _ in range(MOST_RETRACES):
                 known = self._known.get(structure, frozenset())
                 key = _key(structure, leaves, known, self._settings.symbolic)
-                program = self._programs.get(key)
+                program = kept.programs.get(key)
                 if program is not None:
                     return program
                 try:
@@ -285,12 +315,12 @@ class Jitted(Generic[P, R]):
                     self._known[structure] = known | asked.leaves
                     continue
                 program = compile_traced(traced, self._settings, donated, self._place())
-                self._programs[key] = program
+                kept.programs[key] = program
                 if not known:
-                    self._direct[structure] = program
+                    kept.direct[structure] = program
                 orders = {place: layout_key(leaves[place]) for place in known if _is_array(leaves[place])}
                 if len(orders) == len(known):
-                    self._add_guard(structure, orders, program)
+                    self._add_guard(kept.guards, structure, orders, program)
                 self._last = program
                 return program
         raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
@@ -301,23 +331,25 @@ class Jitted(Generic[P, R]):
         place = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
         return f"{self._settings.name}{place}"
 
-    def _add_guard(self, structure: Structure, orders: dict[int, Any], program: Specialization) -> None:
+    def _add_guard(
+        self, guards: _Guards, structure: Structure, orders: dict[int, Any], program: Specialization
+    ) -> None:
         """Let calls of this structure be known by code that is written for it."""
-        if self._static or len(self._guards) == MOST_GUARDS:
+        if self._static or len(guards) == MOST_GUARDS:
             return
         arrays_alone = program.simple and all(part[0] == "array" for part in leaf_structures(structure))
         guard = (
             None if arrays_alone and self._use is not None and not orders else guard_for(structure, orders)
         )
         if guard is not None:
-            self._guards.append((guard, program))
+            guards.append((guard, program))
 
     # ---- what is known of it
 
     @property
     def programs(self) -> dict[Any, Any]:
         """Structure of arguments -> the Executable that runs for them."""
-        return {key: program.executable for key, program in self._programs.items()}
+        return {key: program.executable for key, program in self._kept.programs.items()}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -379,7 +411,7 @@ class Jitted(Generic[P, R]):
         return make_jitted, (self._function, *self._options)
 
     def __repr__(self) -> str:
-        return f"<jitted {self._settings.name}, {len(self._programs)} programs>"
+        return f"<jitted {self._settings.name}, {len(self._kept.programs)} programs>"
 
 
 def _key(structure: Structure, leaves: list[Any], known: frozenset[int], symbolic: bool) -> Any:

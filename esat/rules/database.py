@@ -12,6 +12,7 @@ from pathlib import Path
 from esat.errors import RuleError
 from esat.forks import GATE
 from esat.graph.arguments import instance_of
+from esat.graph.changes import note_change
 from esat.records import record
 from esat.rules.kept_files import read_files
 from esat.rules.query import Query
@@ -112,8 +113,8 @@ def _admit(file: RuleFile, others: Sequence[RuleFile]) -> None:
 class RuleDatabase:
     """Named rules, from files and texts; thread-safe.
 
-    The package's own files are read when first needed. Rules added later do not change functions
-    that were compiled before.
+    The package's own files are read when first needed. Rules that are added or removed do not change what
+    ``esat.compile`` has made; functions of ``esat.jit`` are compiled anew.
 
     Parameters
     ----------
@@ -225,6 +226,7 @@ class RuleDatabase:
     def _replace(self, files: tuple[RuleFile, ...]) -> None:
         self._files = files
         self._selections.clear()
+        note_change()
 
     def _require_admissible(self, file: RuleFile, beside: Sequence[RuleFile]) -> None:
         """Raise for a text that cannot stand beside what there is, and other texts."""

@@ -21,7 +21,7 @@ from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import SCALAR, RankedOp, Term, TermGraph, broadcast_word, rank_of
 from esat.errors import EsatError
 from esat.extract.arrays import Attribute, EGraphArrays
-from esat.graph import Variable
+from esat.graph import Family, Variable
 from esat.graph.registry import op_constructed
 from esat.graph.sparse_type import is_sparse_matrix
 from esat.graph.types import DTYPES
@@ -238,7 +238,9 @@ class _Oracle:
         if name in _NARY:
             return partial(self._nary, name, int(attributes[0]))
         known = op_of(name, attributes, ranks, self.terms.opaque)
-        return None if known is None else partial(_performed, known)
+        if known is None or known.op.family is Family.RANDOM:  # draws are not the same again
+            return None
+        return partial(_performed, known)
 
     def _nary(self, name: str, count: int, operands: list[Array], noisy: bool) -> list[Array]:
         combine, undo, unit = _NARY[name]
