@@ -1,31 +1,144 @@
-"""Ctrl-C while numba is imported or compiles: its modules and tables are whole only before and after."""
+"""Exceptions that come from outside, by the handlers of signals, at any moment of a compilation.
+
+A handler raises wherever Python's interpreter happens to be: Ctrl-C, and timeouts of test runners and job
+systems. Numba's modules and tables are whole only before and after what it does, so that handlers wait there.
+Elsewhere such an exception may be raised within a block that catches others, to say what it means or to go on
+without what failed. So those of a compilation are remembered, and raised at its end, whatever became of them.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, TypeAlias
+
+Handler: TypeAlias = Callable[[int, FrameType | None], Any]
+
+
+def _handlers() -> Mapping[int, Handler]:
+    """The handlers in Python, by signal; Python runs them in its main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    found = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    return {number: handler for number, handler in found.items() if callable(handler)}
+
+
+@contextmanager
+def _exchanged(handlers: Mapping[int, Handler], others: Mapping[int, Handler]) -> Iterator[None]:
+    """Let other handlers run for the length of a block; what others have put in their place stays."""
+    left, error = dict(handlers), None
+    try:
+        for number, other in others.items():
+            signal.signal(number, other)
+        yield
+    finally:
+        while left:
+            try:
+                while left:
+                    number = next(iter(left))
+                    if signal.getsignal(number) is others[number]:
+                        signal.signal(number, handlers[number])
+                    del left[number]
+            except BaseException as found:  # of a handler that is back in its place
+                error = found
+        if error is not None:
+            raise error
 
 
 @contextmanager
 def delayed_interrupts() -> Iterator[None]:
-    """A Ctrl-C within the block takes effect at its end, some tenths of a second later.
+    """Signals within the block are handled at its end, some tenths of a second later.
 
     An exception at any place leaves numba with generators that have ended, or with modules that import each
     other and are there in part, so that it compiles nothing more.
-    Python runs handlers of signals in its main thread: elsewhere there is nothing to delay.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+    handlers = _handlers()
+    arrived: dict[int, FrameType | None] = {}
+
+    def delay(number: int, frame: FrameType | None) -> None:
+        arrived[number] = frame
+
+    try:
+        with _exchanged(handlers, dict.fromkeys(handlers, delay)):
+            yield
+    finally:
+        _handle(handlers, arrived)
+
+
+def _handle(handlers: Mapping[int, Handler], arrived: dict[int, FrameType | None]) -> None:
+    """Run the handlers of all signals, also where some raise."""
+    while arrived:
+        number, frame = arrived.popitem()
+        try:
+            handlers[number](number, frame)
+        finally:
+            _handle(handlers, arrived)
+
+
+class _Raised:
+    """What handlers have raised during a compilation, in order."""
+
+    def __init__(self) -> None:
+        self.errors: list[BaseException] = []
+
+    def through(self, handler: Handler) -> Handler:
+        """A handler that remembers what another one raises."""
+
+        def remember(number: int, frame: FrameType | None) -> Any:
+            try:
+                return handler(number, frame)
+            except BaseException as error:
+                self.errors.append(error)
+                raise
+
+        return remember
+
+    def deliver(self, caught: BaseException | None = None) -> None:
+        """Raise the first exception of a handler, unless it is what was caught."""
+        if self.errors and self.errors[0] is not caught:
+            raise self.errors[0]
+
+
+_compilations: weakref.WeakSet[_Raised] = weakref.WeakSet()
+"""That which runs in the main thread, if any: gone with its frame, whether its end was reached or not."""
+
+
+def _of_compilation() -> _Raised | None:
+    return next(iter(_compilations), None)
+
+
+@contextmanager
+def handlers_reach_the_caller() -> Iterator[None]:
+    """What a handler raises within the block is raised by it, whoever has caught it there."""
+    handlers = _handlers() if _of_compilation() is None else {}
+    if not handlers:
         yield
         return
-    arrived: list[FrameType | None] = []
-    signal.signal(signal.SIGINT, lambda _number, frame: arrived.append(frame))
+    raised = _Raised()
+    _compilations.add(raised)
     try:
-        yield
+        with _exchanged(handlers, {number: raised.through(one) for number, one in handlers.items()}):
+            yield
+    except BaseException as error:
+        raised.deliver(error)
+        raise
     finally:
-        signal.signal(signal.SIGINT, handler)
-        if arrived:
-            handler(signal.SIGINT, arrived[-1])
+        _compilations.discard(raised)
+    raised.deliver()
+
+
+def deliver_now(caught: BaseException | None = None) -> None:
+    """Between two stages of a compilation: raise what a handler has raised and somebody has caught."""
+    raised = _of_compilation()
+    if raised is not None and threading.current_thread() is threading.main_thread():
+        raised.deliver(caught)
+
+
+def is_from_handler(error: BaseException) -> bool:
+    """Whether an exception is what a handler has raised during this compilation."""
+    raised = _of_compilation()
+    return raised is not None and any(one is error for one in raised.errors)

@@ -31,6 +31,7 @@ from esat.frontend.gradient import GRADIENT_CLOCK
 from esat.frontend.graph import Graph
 from esat.graph import Apply, FunctionGraph, SharedVariable, Variable
 from esat.graph.callers import built_for, user_line
+from esat.interrupts import handlers_reach_the_caller
 from esat.mode import Mode
 from esat.optimize.greedy import optimize_greedily
 from esat.optimize.report import OptimizationReport
@@ -106,7 +107,7 @@ def _compile_now(
     message: str,
 ) -> Executable:
     profile = Profile(message=message, gradient_seconds=GRADIENT_CLOCK.seconds)
-    with profile.whole(), GATE.busy(), without_old_objects(), built_for(None):
+    with handlers_reach_the_caller(), profile.whole(), GATE.busy(), without_old_objects(), built_for(None):
         executable = _compile(graph, mode, texts, shapes, donate, profile, make)
     for watch in WATCHERS:
         watch(executable)
@@ -139,7 +140,7 @@ def compile_again(
 ) -> Executable:
     """Compile what was compiled before, maybe by another process; see :attr:`Executable.again`."""
     profile = Profile(message=message)
-    with profile.whole(), GATE.busy(), without_old_objects():
+    with handlers_reach_the_caller(), profile.whole(), GATE.busy(), without_old_objects():
         expected = {graph.inputs[place]: shape for place, shape in enumerate(shapes) if shape is not None}
         donate = [graph.inputs[place] for place in sorted(donated)]
         with built_for(None):
@@ -305,7 +306,7 @@ def _link_again(
     optimized: FunctionGraph, mode: Mode, permissions: Permissions, in_blocks: bool
 ) -> Executable:
     """Make a copy of a program that is part of a function; see :attr:`Executable.again`."""
-    with GATE.busy():
+    with handlers_reach_the_caller(), GATE.busy():
         return _linked(optimized, mode, permissions, Profile(), in_blocks=in_blocks)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 from esat.classic.profile import OptimizerProfile
 from esat.graph.arguments import instance_of
 from esat.graph.parameters import broke_off
+from esat.interrupts import deliver_now
 
 Phase: TypeAlias = Literal["optimizer", "linker"]
 """``optimizer``: stages that decide what to compute; ``linker``: those that make it run."""
@@ -132,6 +133,7 @@ class Profile:
         self._running.append(inner)
         try:
             yield
+            deliver_now()
         except Exception as error:
             if not reads:
                 broke_off(name, error)

@@ -311,9 +311,15 @@ class Engine:
     def _broken(self, error: BaseException) -> BaseException:
         """Mark the Engine as broken; returns what to raise."""
         self.failure = error
-        if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
-            return error
-        return SaturationError(f"egglog stopped: {error}. {_IMPLIED}")
+        if _is_egglogs(error):
+            return SaturationError(f"egglog stopped: {error}. {_IMPLIED}")
+        return error
+
+
+def _is_egglogs(error: BaseException) -> bool:
+    """Whether egglog has raised an exception, or what stands for a panic of it; others come from outside."""
+    kind = type(error)
+    return isinstance(error, native_module().EggSmolError) or kind.__module__.startswith("pyo3")
 
 
 def _rule_error(error: Exception, file: str) -> RuleError:

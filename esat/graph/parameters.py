@@ -20,6 +20,7 @@ from esat.errors import CallError, EsatError, ParameterError, describe
 from esat.graph.callers import is_own, user_line
 from esat.graph.tracing import current_adapter
 from esat.graph.variables import Variable
+from esat.interrupts import is_from_handler
 
 _ENTRIES = ("__init__", "__call__", "__getitem__", "__round__", "__matmul__", "__rmatmul__")
 """Methods with names of Python's that users enter by; what they do by operators is checked by the ops."""
@@ -43,7 +44,7 @@ def broke_off(stage: str, error: Exception) -> None:
 
     It is a fault of the package, or of what a user added to it: no argument is blamed.
     """
-    if not isinstance(error, EsatError) and not hasattr(error, _STAGE):
+    if not (isinstance(error, EsatError) or hasattr(error, _STAGE) or is_from_handler(error)):
         setattr(error, _STAGE, stage)
         error.add_note(f"in the stage {stage!r} of a compilation by esat")
 

@@ -10,6 +10,7 @@ from esat.forks import GATE
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph, Variable
 from esat.graph.callers import user_line
+from esat.interrupts import handlers_reach_the_caller
 from esat.recorded.executables import import_compiler, recorded, requested
 from esat.runtime import Executable
 
@@ -73,7 +74,7 @@ def compile_called(
     plain = type(rules) is tuple and type(donate) is tuple and not (rules or donate)
     request = requested(graph, mode, shapes or {}, message) if plain else None
     if request is not None:
-        with GATE.busy():
+        with handlers_reach_the_caller(), GATE.busy():
             found = recorded(request)
         if found is not None:
             return found

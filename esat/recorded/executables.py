@@ -17,7 +17,7 @@ from esat.collection import without_old_objects
 from esat.forks import GATE
 from esat.frontend.graph import Graph
 from esat.graph import SharedVariable, TensorType, Variable
-from esat.interrupts import delayed_interrupts
+from esat.interrupts import delayed_interrupts, handlers_reach_the_caller
 from esat.recorded.content import (
     NativeRecord,
     NotRecordedError,
@@ -142,7 +142,7 @@ class RecordedExecutable(Executable):
     def _compile(self) -> None:
         """Become what the compiler makes."""
         lock, request = self._lock, self._request
-        with GATE.busy(), lock:
+        with handlers_reach_the_caller(), GATE.busy(), lock:
             if type(self) is RecordedExecutable:
                 import_compiler()
                 request.compiled(self._become)
@@ -162,7 +162,7 @@ class RecordedExecutable(Executable):
         shapes = self._shapes(arguments)
         made = self._made.get(shapes)
         if made is None:
-            with GATE.busy(), self._lock:
+            with handlers_reach_the_caller(), GATE.busy(), self._lock:
                 made = self._function(shapes)
                 if made is not None and type(self) is RecordedExecutable:
                     self.entry = made
@@ -186,6 +186,8 @@ class RecordedExecutable(Executable):
             try:
                 with without_old_objects():
                     self._made[shapes] = made = self._native(found, shapes)
+            except MemoryError:
+                raise
             except Exception as error:  # whatever is wrong with a record, the compiler makes another
                 message = f"a recorded program cannot be used, and is compiled: {error}"
                 warnings.warn(message, CacheWarning, stacklevel=4)
@@ -252,7 +254,7 @@ class _Noting:
         results = self._entry(*arguments) if out is None else self._entry(*arguments, out=out)
         if self._executable.entry is self:
             self._executable.entry = self._entry
-        with GATE.busy():
+        with handlers_reach_the_caller(), GATE.busy():
             self._note(arguments)
         return results
 

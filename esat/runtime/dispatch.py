@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from esat.forks import GATE
+from esat.interrupts import handlers_reach_the_caller
 
 if TYPE_CHECKING:
     from esat.graph import Variable
@@ -151,7 +152,7 @@ class Dispatch:
 
     def _settle(self, way: Way) -> None:
         """Ask the candidates that are left, until one has something to run, or wants to wait."""
-        with GATE.busy(), self._lock:
+        with handlers_reach_the_caller(), GATE.busy(), self._lock:
             way.run = None
             while way.left:
                 offer = way.left[0].offer(way)

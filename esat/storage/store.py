@@ -77,6 +77,8 @@ class DiskStore:
             if content is None:
                 return self._load_shipped(key, read)
             return read(entry_format.decode(key, self.kind, content))
+        except MemoryError:
+            raise
         except Exception as error:  # whole entries can still name what this installation lacks
             self._warn(f"entry {key[:16]} cannot be loaded and will be made again: {error}")
             self._directory.remove(self._name(key))
@@ -91,6 +93,8 @@ class DiskStore:
             return None
         try:
             return read(entry_format.decode(key, self.kind, content))
+        except MemoryError:
+            raise
         except Exception as error:
             self._warn(f"shipped entry {key[:16]} cannot be loaded: {error}")
             return None

@@ -256,7 +256,7 @@ def _compiled(
         yield dispatcher.overloads[signature.args]
     except NumbaError as error:
         raise CompileError(f"kernel {entry}: numba refused the source: {error}\n{source}") from error
-    except EsatError:
+    except (EsatError, MemoryError):
         raise
     except Exception as error:
         raise CompileError(f"kernel {entry}: the generated source does not run: {error}\n{source}") from error
