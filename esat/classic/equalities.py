@@ -12,8 +12,8 @@ from esat.classic.global_optimizers import Optimizer
 from esat.classic.local import LocalOptimizer
 from esat.classic.navigator import check_replacement, replacement_pairs
 from esat.classic.profile import OptimizerProfile
-from esat.errors import EsatWarning
-from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable, clone, toposort
+from esat.errors import EsatWarning, OptimizerError
+from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, TensorType, Variable, clone, toposort
 from esat.graph.callers import built_for
 from esat.records import record
 
@@ -107,7 +107,10 @@ class CollectEqualities(Optimizer):
         for old, new in pairs:
             if not _expressible(old, new, local):
                 continue
-            fresh = expressions.enter(new)
+            try:
+                fresh = expressions.enter(new)
+            except OptimizerError as error:
+                raise OptimizerError(f"{local}, asked about {node}: {error}") from None
             left, right = expressions.first(old), expressions.first(new)
             is_known = left in known and known[left] == known.get(right)
             if not is_known and expressions.equate(left, right):
@@ -120,6 +123,11 @@ class CollectEqualities(Optimizer):
                 profile.count(local.label, created=len(fresh))
         profile.spend(local.label, time.perf_counter() - begin)
         return created
+
+
+def _is_given(variable: Variable) -> bool:
+    """Whether a Variable has its value without being an input of a graph."""
+    return isinstance(variable, (Constant, SharedVariable))
 
 
 class _Expressions:
@@ -154,6 +162,9 @@ class _Expressions:
     def enter(self, variable: Variable) -> list[Apply]:
         """Enter what a Variable depends on; the nodes that were not met before."""
         fresh = [node for node in toposort([variable], stop=self._first) if self._add(node)]
+        for operand in (variable, *(operand for node in fresh for operand in node.inputs)):
+            if operand.owner is None and operand not in self._first and not _is_given(operand):
+                raise OptimizerError(f"it uses {operand!r}, which is no input of the graph")
         inside = set(fresh)
         for node in fresh:
             for output in node.outputs:

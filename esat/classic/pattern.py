@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from esat.classic.graph_terms import same
 from esat.classic.local import LocalOptimizer, Tracked, Transformed
 from esat.egraph.uniform import bare
 from esat.errors import OptimizerError
-from esat.graph import Apply, Constant, Op, Variable
+from esat.graph import Apply, Constant, Op, TensorType, Variable
 from esat.graph.op import as_variable
 
 Pattern = Any
@@ -61,7 +63,8 @@ class PatternSub(LocalOptimizer):
         bound: dict[str, Variable] = {}
         if not self._match(self.in_pattern, node.outputs[0], bound, top=True):
             return False
-        return [_build(self.out_pattern, bound)]
+        built = _build(self.out_pattern, bound)
+        return [built if isinstance(built, Variable) else as_variable(_of_type(built, node.outputs[0]))]
 
     def _match(self, pattern: Pattern, variable: Variable, bound: dict[str, Variable], top: bool) -> bool:
         if isinstance(pattern, dict):
@@ -85,13 +88,20 @@ class PatternSub(LocalOptimizer):
         )
 
 
-def _build(pattern: Pattern, bound: dict[str, Variable]) -> Variable:
+def _build(pattern: Pattern, bound: dict[str, Variable]) -> Any:
+    """What a pattern stands for. Numbers stay numbers, whose dtype is that of what they stand beside."""
     if isinstance(pattern, str):
         return bound[pattern]
     if isinstance(pattern, tuple):
         op: Op = pattern[0]
         return op.make_node(*(_build(part, bound) for part in pattern[1:])).outputs[0]
-    return as_variable(pattern)
+    return pattern
+
+
+def _of_type(number: Any, variable: Variable) -> Any:
+    """A number in the dtype of a Variable."""
+    type = variable.type
+    return np.asarray(number, type.dtype) if isinstance(type, TensorType) else number
 
 
 def _variables(pattern: Pattern) -> set[str]:

@@ -36,6 +36,9 @@ TYPES = "(saturate (run {esat-types}))"
 
 _RUN = re.compile(r"\((run|run-with \S+) \{(.*?)\}\)")
 _WITH_FUEL = "(run-with "
+_MERGED = re.compile(r"Illegal merge attempted for function (\S+)")
+_TYPES = frozenset({"dt", "bp"})
+"""Functions of which two values of one term are terms of different types made equal."""
 
 
 class BudgetExhaustedError(Exception):
@@ -326,8 +329,20 @@ class Runner:
 
     def _explained(self, error: Exception, rulesets: Sequence[str]) -> SaturationError:
         """The error to raise for one of the engine's."""
-        if "Illegal merge" not in str(error):
+        merged = _MERGED.search(str(error))
+        if merged is None:
             return SaturationError(f"while running {', '.join(rulesets)}: {error}")
+        if merged[1] not in _TYPES:
+            sets = [
+                rule.name
+                for module in self._schedule.members.values()
+                if (rule := module.rule) is not None and f"(set ({merged[1]} " in module.text
+            ]
+            names = ", ".join(dict.fromkeys(sets)) or "none by name"
+            return SaturationError(
+                f"while running {', '.join(rulesets)}: {merged[1]} has two values of one term, and is declared"
+                f" with :no-merge; rules that set it: {names}"
+            )
         applied = [rule.name for rule in self.recent.statistics() if rule.matches]
         # A rule set breaks off before it can report: the gate has seen the package's rules, not the users'.
         breaking = sorted(self._schedule.watched) if self._schedule.check_types else []

@@ -128,6 +128,8 @@ def declared_names(form: Form) -> Iterator[Sexp]:
 
 
 _KEYWORD_FORMS = frozenset({"=", "!=", "let", "set", "union", "subsume", "delete", "panic", "unstable-fn"})
+_PRIMITIVES = frozenset({"min", "max", "abs", "neg", "log2"})
+"""Primitives of egglog whose names resemble those of ops."""
 
 
 class _Checker:
@@ -165,7 +167,7 @@ class _Checker:
         It may also be a primitive of egglog, which reports unknown ones itself.
         """
         if name not in self.resembling:
-            is_keyword = name in _KEYWORD_FORMS or bool(suggestion(name, _KEYWORD_FORMS))
+            is_keyword = name in _KEYWORD_FORMS | _PRIMITIVES or bool(suggestion(name, _KEYWORD_FORMS))
             self.resembling[name] = "" if is_keyword else suggestion(name, self.signature)
         return self.resembling[name]
 

@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 
 import esat
-from esat.classic import PatternSub, TopoOptimizer
+from esat.classic import OpRemove, OpSub, PatternSub, TopoOptimizer
 from esat.errors import OptimizerError
 from esat.graph import Constant, FunctionGraph
+from esat.graph.registry import op_named
 
 
 @pytest.fixture
@@ -85,3 +87,22 @@ def test_its_name_shows_the_patterns():
     constraint = {"pattern": "y", "constraint": callable}
     pattern = PatternSub((esat.div, (esat.mul, "x", constraint), "y"), "x")
     assert str(pattern) == "div(mul(x, y subject to callable), y) -> x"
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_numbers_have_the_dtype_of_what_they_stand_beside(dtype, mode):
+    pattern = PatternSub((esat.cosh, "x"), (op_named("mul"), (esat.exp, "x"), 2))
+    esat.optdb["canonicalize"].register("cosh_to_exp", pattern, "fast_run")
+    try:
+        x = esat.tensor("x", dtype=dtype, shape=(None,))
+        program = esat.compile(esat.Graph([x], [esat.cosh(x)]), mode=mode)
+        assert program(np.ones(2, dtype)).dtype == dtype
+    finally:
+        esat.optdb["canonicalize"].remove("cosh_to_exp")
+
+
+@pytest.mark.parametrize("make", [lambda: OpSub(esat.add, "mul"), lambda: OpRemove(esat.reshape)])
+def test_what_is_no_op_is_refused(make):
+    with pytest.raises(OptimizerError, match="is an op, as"):
+        make()

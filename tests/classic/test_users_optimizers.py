@@ -220,3 +220,19 @@ def test_what_optimizers_make_of_what_rules_find_is_asked_about(erf_of_tan):
         nested = esat.erf(esat.neg(esat.neg(esat.tan(nested) * 1.0)))
     f = esat.compile(esat.Graph([x], nested * 3.0), esat.Mode("fast_run", accuracy="ignore"))
     assert str(f.optimized) == "[mul(x, [3.0])]"
+
+
+@local_optimizer([esat.sin])
+def stray(node):
+    """Answers with what is no part of the graph."""
+    return [esat.dvector("other")]
+
+
+def test_an_answer_with_a_foreign_input_is_refused():
+    esat.optdb["canonicalize"].register("stray", stray, "fast_run")
+    try:
+        x = esat.dvector("x")
+        with pytest.raises(OptimizerError, match=r"stray, asked about .*: it uses other, which is no input"):
+            esat.compile(esat.Graph([x], [esat.sin(x)]))
+    finally:
+        esat.optdb["canonicalize"].remove("stray")

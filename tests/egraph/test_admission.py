@@ -257,3 +257,23 @@ def test_mutants_are_refused_or_leave_compilations_right() -> None:
     f = esat.compile(Graph([x, y], esat.exp(x) * y - esat.sin(-y)))
     ones = np.ones(3)
     np.testing.assert_allclose(f(ones, ones), np.exp(ones) + np.sin(ones))
+
+
+def test_two_values_of_one_term_are_told_with_the_rules_that_set_them():
+    text = """(function lo (T) i64 :no-merge)
+        (rule ((= e (Sin x))) ((set (lo e) 3)) :name "three") (rule ((= e (Sin x))) ((set (lo e) 4)) :name
+        "four")"""
+    x = esat.dvector("x")
+    with (
+        esat.rules.add(text),
+        pytest.warns(EsatWarning, match="lo has two values of one term.*three, four"),
+    ):
+        esat.compile(esat.Graph([x], [esat.sin(x)]))
+
+
+def test_primitives_whose_names_resemble_ops_are_primitives():
+    text = """(function most (T) f64 :merge (max old new))
+        (rule ((= e (Sin x))) ((set (most e) (max (neg 1.0) (min 2.0 (abs -3.0))))) :name "most-of-sine")"""
+    x = esat.dvector("x")
+    with esat.rules.add(text):
+        assert esat.compile(esat.Graph([x], [esat.sin(x)]))([0.0]) == 0
