@@ -340,7 +340,7 @@ class Runner:
             ]
             names = ", ".join(dict.fromkeys(sets)) or "none by name"
             return SaturationError(
-                f"while running {', '.join(rulesets)}: {merged[1]} has two values of one term, and is declared"
+                f"while running {', '.join(rulesets)}: {merged[1]} has two values of one term, and declared"
                 f" with :no-merge; rules that set it: {names}"
             )
         applied = [rule.name for rule in self.recent.statistics() if rule.matches]
