@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checka
 import numpy as np
 
 from esat.errors import CallError, EsatError, InputError, OptimizerError
+from esat.graph.arguments import flag_of
 
 if TYPE_CHECKING:
     from esat.graph import SharedVariable, Variable
@@ -197,7 +198,14 @@ class Executable:
         self._report = report
 
     def measure(self, on: bool = True) -> None:
-        """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured."""
+        """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured.
+
+        Raises
+        ------
+        CallError
+            For anything but True and False: calls are measured as they come, with arguments of their own.
+        """
+        on = flag_of("measure", "on", on)
         if on and self._timed_driver is None:
             self._timed_driver = self._calls.timed(self.profile.steps)
         self._use(self._timed_driver if on and self._timed_driver is not None else self._calls.driver)

@@ -51,13 +51,12 @@ class DiskStore:
     ) -> None:
         self.kind = kind
         self._shipped = shipped
-        self._write_failed = False
         self._directory: EntryDirectory | None = None
         if path is not None:
             try:
                 self._directory = EntryDirectory(path, limit)
             except UnusableDirectoryError as error:
-                self._warn(f"kept in memory only: {error}")
+                _warn_once(f"what is compiled is kept in memory only: {error}")
 
     @property
     def path(self) -> Path | None:
@@ -107,10 +106,7 @@ class DiskStore:
         try:
             self._directory.write(self._name(key), entry_format.encode(key, self.kind, payload))
         except OSError as error:
-            # Said once: a full or read-only disk would repeat it for every entry.
-            if not self._write_failed:
-                self._write_failed = True
-                self._warn(f"nothing can be stored in {self._directory.path}: {error}")
+            _warn_once(f"nothing can be stored in {self._directory.path}: {error.strerror or error}")
 
     def files(self) -> list[StoredFile]:
         """The files of the entries of this kind, in no order."""
@@ -127,6 +123,16 @@ class DiskStore:
 
     def _warn(self, message: str) -> None:
         warnings.warn(f"{self.kind} cache: {message}", CacheWarning, stacklevel=4)
+
+
+_told: set[str] = set()
+
+
+def _warn_once(message: str) -> None:
+    """Say of a directory what would be said of each kind of entries, and of each entry, otherwise."""
+    if message not in _told:
+        _told.add(message)
+        warnings.warn(f"cache: {message}", CacheWarning, stacklevel=4)
 
 
 def default_directory() -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import esat
 from esat.errors import CompileError, ShapeError
 from esat.graph import Op, SharedVariable, TensorType, Variable
 from esat.graph.evaluate import evaluate
@@ -385,3 +386,17 @@ def test_only_the_side_that_is_chosen_runs(compiled: Build) -> None:
     function.measure()
     function(data, True)
     assert {step.calls for step in function.profile.steps} == {0, 1}
+
+
+@pytest.mark.parametrize("given", [np.ones(3), None, "on", [True], {}])
+def test_measuring_is_switched_on_or_off(given: Any) -> None:
+    """An array is no flag: who passes one takes it for a call."""
+    x = esat.vector("x")
+    program = esat.compile(esat.Graph([x], esat.exp(x)))
+    jitted = esat.jit(np.exp)
+    jitted(np.ones(3))
+    for made in (program, jitted):
+        with pytest.raises(esat.errors.CallError, match="on is True or False"):
+            made.measure(given)
+        made.measure(np.True_)
+        made.measure(False)

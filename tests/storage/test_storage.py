@@ -1,7 +1,6 @@
 """The directory of entries: its format, damage, eviction, concurrency and kills."""
 
-from __future__ import annotations
-
+import errno
 import multiprocessing
 import os
 import random
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from esat.storage import CacheWarning, DiskStore, EntryDirectory, entry_file
+from esat.storage.directory import KINDS
 
 KEY = "ab" * 32
 NAME = f"{KEY}.kernel"
@@ -105,20 +105,27 @@ def write_forever(number: int, folder: Path) -> None:
         store.write(NAME, entry_file.encode(KEY, "kernel", payload))
 
 
+def time_of_writing(folder: Path) -> int:
+    """Of the entry; 0 before there is one."""
+    path = folder / NAME
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
 def test_killed_writers_leave_whole_entries(folder):
     store = EntryDirectory(folder, limit=2**30)
     randomness = random.Random(1)
-    seen = 0
     for _ in range(15):
+        before = time_of_writing(folder)
         (process,) = in_processes(1, write_forever, folder)
-        time.sleep(0.02 + randomness.random() * 0.03)
+        while time_of_writing(folder) == before:  # on a busy machine it takes a while to begin
+            assert process.is_alive()
+            time.sleep(0.001)
+        time.sleep(randomness.random() * 0.03)
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         content = store.read(NAME)
-        if content is not None:
-            seen += 1
-            assert len(entry_file.decode(KEY, "kernel", content)) == 3_000_000
-    assert seen > 0
+        assert content is not None
+        assert len(entry_file.decode(KEY, "kernel", content)) == 3_000_000
     store.clear()
     assert list(folder.iterdir()) == []
 
@@ -184,3 +191,29 @@ def test_shipped_entries_stand_in_for_missing_ones(tmp_path, folder):
     with pytest.warns(CacheWarning, match="shipped"):
         assert store.load(KEY, bytes) is None
     assert (shipped / f"{KEY}.rules").exists()
+
+
+def test_an_unusable_directory_is_told_of_once_a_process(tmp_path):
+    """However many kinds of entries there are, and however many of each."""
+    taken = tmp_path / "of all"
+    taken.mkdir()
+    taken.chmod(0o777)
+    with pytest.warns(CacheWarning, match="kept in memory only") as told:
+        stores = [DiskStore(taken, kind) for kind in KINDS]
+    for store in stores:
+        store.save(KEY, b"content")
+        assert store.load(KEY, bytes) is None
+    assert len(told) == 1
+
+
+def test_a_full_disk_is_told_of_once_a_process(folder, monkeypatch):
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device", "a temporary file")
+
+    monkeypatch.setattr(EntryDirectory, "write", full)
+    stores = [DiskStore(folder, kind) for kind in KINDS]
+    with pytest.warns(CacheWarning, match="nothing can be stored in .*: No space left on device"):
+        stores[0].save(KEY, b"content")
+    for store in stores:  # a warning is an error here
+        for key in (KEY, KEY[::-1]):
+            store.save(key, b"content")

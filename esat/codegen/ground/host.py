@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,10 @@ def tuning_path() -> Path:
 
 
 def stored_tuning(target: Target) -> TuningNumbers | None:
-    """The numbers that were measured on a machine like the target; None where there are none to be read."""
+    """The numbers that were measured on a machine like the target; None where there are none to be read.
+
+    Numbers that no measurement knew yet are the target's own.
+    """
     try:
         stored = json.loads(tuning_path().read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -110,14 +113,13 @@ def stored_tuning(target: Target) -> TuningNumbers | None:
         return None
     if stored.get("machine") != _machine(target):
         return None
-    numbers = stored.get("tuning")
-    names = {field.name for field in fields(TuningNumbers)}
-    if not isinstance(numbers, dict) or set(numbers) != names:
+    numbers, own = stored.get("tuning"), asdict(target.tuning)
+    if not isinstance(numbers, dict):
         return None
-    kinds = asdict(target.tuning)
-    if any(type(value) is not type(kinds[name]) or value < 0 for name, value in numbers.items()):
+    known = {name: value for name, value in numbers.items() if name in own}
+    if any(type(value) is not type(own[name]) or value < 0 for name, value in known.items()):
         return None
-    return TuningNumbers(**numbers)
+    return TuningNumbers(**{**own, **known})
 
 
 def store_tuning(target: Target) -> Path:

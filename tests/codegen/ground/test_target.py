@@ -186,11 +186,13 @@ def test_tuning_is_kept_beside_the_profile_of_its_machine(
             {"tuning": {**stored["tuning"], "rows_in_group": "5"}},
             {"tuning": {**stored["tuning"], "rows_in_group": -1}},
             {"tuning": {**stored["tuning"], "rows_in_group": True}},
-            {"tuning": {"rows_in_group": 5}},
             {"tuning": 5},
         ):
             path.write_text(json.dumps({**stored, **change}))
             assert stored_tuning(plain) is None
+        # Of another version of the package: numbers that it did not measure, and one that is gone.
+        path.write_text(json.dumps({**stored, "tuning": {"rows_in_group": 5, "of_old": 3}}))
+        assert stored_tuning(plain) == plain.tuned(rows_in_group=5).tuning
         path.write_text("{")
         assert stored_tuning(plain) is None
     finally:
