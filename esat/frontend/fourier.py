@@ -16,6 +16,7 @@ from esat.graph.registry import op_named
 from esat.graph.types import check_unmasked
 from esat.graph.variables import Variable
 from esat.ops.axes import normalize_axis
+from esat.ops.cast import cast
 from esat.ops.creation import arange
 from esat.ops.fourier import FFT, IFFT, RFFT
 from esat.ops.fourier import irfft as _irfft
@@ -54,7 +55,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: Norm = None) -> Vari
     Parameters
     ----------
     a
-        A Variable or array; float32 and complex64 give complex64, all others complex128.
+        A Variable or array; float16, float32 and complex64 give complex64, all others complex128.
     n
         Elements that are transformed: more than there are, others being zero, or the first of them.
     axis
@@ -106,7 +107,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Norm = None) -> Va
     a, axis, norm
         As for :func:`fft`.
     n
-        How many there are; by default ``2 * (m - 1)`` for ``m`` frequencies.
+        How many there are; by default ``2 * (m - 1)`` for ``m`` frequencies. Of float16 they are float16.
     """
     return _along("irfft", as_variable(a), n, axis, norm)
 
@@ -156,7 +157,8 @@ def _along(kind: str, operand: Variable, n: int | None, axis: int, norm: Norm) -
         last = _of_size(last, size // 2 + 1 if kind == "irfft" else size)
     transforms = {"fft": FFT, "ifft": IFFT, "rfft": RFFT}
     result = _irfft(last, size) if kind == "irfft" else transforms[kind](last)
-    return moveaxis(_scaled(kind, result, size, norm), -1, place)
+    scaled = moveaxis(_scaled(kind, result, size, norm), -1, place)
+    return cast(scaled, "float16") if kind == "irfft" and operand.tensor_type.dtype == "float16" else scaled
 
 
 def _checked_size(kind: str, found: int | None, n: Any) -> int:

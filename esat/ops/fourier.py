@@ -19,7 +19,7 @@ from esat.ops.join import join
 from esat.ops.shape import size_of
 from esat.records import record
 
-_COMPLEX = {"float32": "complex64", "complex64": "complex64"}
+_COMPLEX = {"float16": "complex64", "float32": "complex64", "complex64": "complex64"}
 _REAL = {"complex64": "float32", "complex128": "float64"}
 KINDS = ("fft", "ifft", "rfft", "irfft")
 
@@ -52,7 +52,7 @@ class Fourier(Op):
         if self.name == "rfft":
             if operand.tensor_type.kind == "c":
                 raise DtypeError(describe(self.name, [operand.type], "takes real numbers"))
-            return (cast(operand, dtype if dtype == "float32" else "float64"),)
+            return (cast(operand, _REAL[_COMPLEX.get(dtype, "complex128")]),)
         return (cast(operand, _COMPLEX.get(dtype, "complex128")),)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:

@@ -42,6 +42,16 @@ def test_real_frequencies(dtype):
             esat.fft.ihfft(x)
 
 
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "irfft2", "rfftn"])
+@pytest.mark.parametrize("norm", [None, "ortho"])
+def test_half_precision(name, norm):
+    """NumPy has the factor of a norm in float16, too."""
+    x = REAL.astype("float16")
+    expected, found = getattr(np.fft, name)(x, norm=norm), getattr(esat.fft, name)(x, norm=norm).eval()
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, 1e-3, 1e-3)
+
+
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2"])
 def test_several_axes(name):
     ours, theirs = getattr(esat.fft, name), getattr(np.fft, name)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, describe
+from esat.errors import DtypeError, ShapeError, describe
 from esat.frontend.indexing import set_subtensor
 from esat.frontend.numpy_calls import call_numpy
 from esat.frontend.tensor import as_tensor
@@ -54,6 +54,11 @@ _BY_ORDER = ("reshape", "ravel")
 """Functions of which memory order decides whether the result is a view."""
 _ARRAYS = ("where", "pad", "select", "piecewise", "tensordot", "broadcast_to", "roll", "cov", "cross", "i0")
 """Functions whose results of rank 0 are arrays; those of others are NumPy's scalars."""
+_REDUCING = (
+    "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "any", "all", "cumsum", "cumprod",
+    "ptp",
+)  # fmt: skip
+"""Functions whose results are cast to the dtype of ``out=``, whatever it is."""
 _CALLING = ("apply_along_axis", "piecewise")
 """Functions that call functions of the user's."""
 _WEAK = ("where", "clip", "full_like", "dot", "interp", "linspace", "isclose", "nan_to_num", "select", "pad")
@@ -77,7 +82,8 @@ def traced_function(
     keywords = dict(keywords)
     out = keywords.pop("out", None)
     if out is not None:
-        store(out, traced_function(namespace, function, arguments, keywords))
+        result = traced_function(namespace, function, arguments, keywords)
+        store(out, result, "unsafe" if name in _REDUCING else "same_kind")
         return out
     if name in ("atleast_1d", "atleast_2d", "atleast_3d") and len(arguments) > 1:
         return tuple(function(one) for one in arguments)
@@ -355,15 +361,26 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> None:
-    if np.size(values) != 1 and np.shape(values) != np.shape(a):
-        reason = "values have the shape of the array, or are one"
-        raise DtypeError(describe("numpy.putmask", [], reason, user_line()))
-    _copyto(a, np.reshape(values, ()) if np.ndim(values) and np.size(values) == 1 else values, "unsafe", mask)
+    """Values are repeated by the places of all elements, masked or not."""
+    chosen: Any = np.reshape(mask, np.shape(a))
+    if np.shape(values) != np.shape(a):
+        flat: Any = as_symbol_array(np.ravel(values))
+        values = np.reshape(flat[np.arange(np.size(a)) % len(flat)], np.shape(a))
+    _copyto(a, values, "unsafe", chosen)
 
 
 def _place(arr: Any, mask: Any, vals: Any) -> None:
-    arr[mask] = (
-        vals if np.ndim(vals) == 0 else as_symbol_array(vals)[np.arange(int(np.sum(mask))) % len(vals)]
+    """Values are repeated by the number of elements before them that the mask chooses."""
+    values: Any = as_symbol_array(np.ravel(vals))
+    chosen: Any = np.not_equal(np.ravel(mask), 0)
+    if len(values) == 0:
+        raise ShapeError(describe("numpy.place", [], "there are no values to put", user_line()))
+    before = np.cumsum(chosen) - 1
+    _copyto(
+        arr,
+        np.reshape(values[before % len(values)], np.shape(arr)),
+        "unsafe",
+        np.reshape(chosen, np.shape(arr)),
     )
 
 

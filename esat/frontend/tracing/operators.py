@@ -42,6 +42,10 @@ class TracedOperators(Traced):
 
     __slots__ = ()
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        raise NotImplementedError
+
     def __setitem__(self, index: Any, value: Any) -> None:
         raise NotImplementedError
 
@@ -121,8 +125,8 @@ class TracedOperators(Traced):
         self.__setitem__(..., _numpy.sort(self, axis))
 
     def conj(self) -> Any:
-        """The complex conjugate."""
-        return _numpy.conjugate(self)
+        """The complex conjugate; of real numbers, booleans among them, the array itself."""
+        return _numpy.conjugate(self) if self.dtype.kind == "c" else self
 
     conjugate = conj
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -64,7 +65,7 @@ def traced_ufunc(
         )
     if where is not None and where is not True:
         result = _where(ufunc, where, result, out)
-    stored = _stored(out, result, {"casting": casting})
+    stored = _stored(out, result, {"casting": casting if method in ("__call__", "outer") else "unsafe"})
     return laid_out(stored, made_by, operands, options) if out is None else stored
 
 
@@ -123,11 +124,21 @@ def store(target: Any, value: Any, casting: str = "same_kind") -> None:
         raise DtypeError(describe("out", shown, reason, user_line()))
     wanted = target.dtype
     found = value.value if type(value) is TracedArray else value
-    dtype = np.dtype(found.dtype) if hasattr(found, "dtype") else np.asarray(found).dtype
+    dtype = _given_dtype(value, found, wanted)
     if not np.can_cast(dtype, wanted, casting):  # type: ignore[arg-type]
         reason = f"cannot cast the result from {dtype} to {wanted} by {casting!r}, as in NumPy"
         raise DtypeError(describe("out", [target.variable.type], reason, user_line()))
     target.assign(fitted(found, target, exact=True))
+
+
+def _given_dtype(value: Any, found: Any, wanted: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of what is written. Python's numbers are weak: they have the dtype that they are written to,
+    where they are of its kind or a lesser one."""
+    kind = value.kind if type(value) is TracedNumber else type(value)
+    if kind in (int, float, complex):
+        weak = np.result_type(wanted, kind(0))
+        return wanted if weak == wanted else weak
+    return np.dtype(found.dtype) if hasattr(found, "dtype") else np.asarray(found).dtype
 
 
 def fitted(value: Any, target: TracedArray, exact: bool = False) -> Any:
@@ -297,7 +308,20 @@ def _at(ufunc: np.ufunc, target: Any, indices: Any, value: Any = None) -> None:
     symbol = as_symbol(target)
     part = symbol[given(indices)]
     if name in ("add", "subtract"):
-        added = cast(as_symbol(value), symbol.dtype)
+        given_value = as_symbol(value)
+        weak = type(value) in (int, float, complex) or type(value) is TracedNumber
+        computed = np.result_type(symbol.dtype, value if weak else given_value.dtype)
+        if computed != symbol.dtype and not _all_apart(indices, symbol):
+            reason = (
+                f"it is computed in {computed} and cast at each place in turn, which is done here only for "
+                f"places that are known and different; convert the values to {symbol.dtype}"
+            )
+            types = [symbol.type, given_value.type]
+            raise DtypeError(describe(f"numpy.{name}.at", types, reason, user_line()))
+        if computed != symbol.dtype:
+            target.assign(set_subtensor(part, cast(ufunc(part, given_value), symbol.dtype)))
+            return
+        added = cast(given_value, symbol.dtype)
         added = added if name == "add" else op_named("neg")(added)
         target.assign(inc_subtensor(part, added))
     elif value is None:
@@ -305,3 +329,13 @@ def _at(ufunc: np.ufunc, target: Any, indices: Any, value: Any = None) -> None:
     else:
         reason = "of traced arrays only add, subtract and functions of one operand have a method `at`"
         raise DtypeError(describe(f"numpy.{name}.at", [symbol.type], reason, user_line()))
+
+
+def _all_apart(indices: Any, symbol: Variable) -> bool:
+    """Whether places are known and none is named twice."""
+    shape = symbol.tensor_type.shape
+    if holds_unknown(indices) or None in shape:
+        return False
+    plain = tuple(map(np.asarray, indices)) if isinstance(indices, tuple) else np.asarray(indices)
+    places = np.arange(math.prod(shape)).reshape(shape)[plain]  # type: ignore[arg-type]
+    return bool(np.unique(places).size == places.size)
