@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     rules = rooms.add_parser("rules", help="the rewrite rules").add_subparsers(required=True)
     check = rules.add_parser("check", help="try rules on samples and judge them by their soundness class")
     check.add_argument("files", nargs="*", metavar="FILE", help="rule files; none: all rules of esat")
+    check.add_argument("--facts", action="store_true", help="only the rules that derive facts about matrices")
     check.add_argument("--seed", type=int, default=0, help="of the random samples")
     check.add_argument("--verbose", action="store_true", help="name the sound rules, too")
     check.set_defaults(command=_check_rules)
@@ -124,7 +125,9 @@ def _check_rules(chosen: argparse.Namespace) -> int:
     from esat.soundness.superfluous import superfluous
 
     ours = RuleFile("", RULES.list(), (), ())
-    good = True
+    good = bool(chosen.files) or _check_facts()
+    if chosen.facts:
+        return 0 if good else 1
     for file in [read_rules(Path(path)) for path in chosen.files] or [ours]:
         report = check(file, seed=chosen.seed)
         if chosen.verbose:
@@ -140,6 +143,18 @@ def _check_rules(chosen: argparse.Namespace) -> int:
             print(f"{rule.position}: rule {rule.name!r} is superfluous: algebra implies it")
         good = good and report.sound and not idle
     return 0 if good else 1
+
+
+def _check_facts() -> bool:
+    """Try the rules that derive facts; whether all are right."""
+    from esat.egraph.rule_program import program_for
+    from esat.rules import RULES
+    from esat.rules.query import Query
+    from esat.soundness.fact_programs import check_facts
+
+    count, wrong = check_facts(program_for(RULES.query(Query(["fast_run"]), soundness="real")))
+    print("\n".join([*wrong, f"facts of matrices: {count - len(wrong)} of {count} programs are right"]))
+    return not wrong
 
 
 def _list_rules(chosen: argparse.Namespace) -> int:

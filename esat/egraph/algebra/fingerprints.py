@@ -156,8 +156,8 @@ def fingerprints(reading: Reading, symbols: Symbols) -> Fingerprints:
 
 
 def _moves(nodes: Nodes) -> bool:
-    """Whether any e-node has other axes than its operands."""
-    return bool(((nodes.code >= SHUFFLE) & (nodes.code <= GATHER)).any())
+    """Whether any e-node has other axes than its operands, or a table that tells its elements apart."""
+    return bool(((nodes.code >= SHUFFLE) & (nodes.code <= GIVEN)).any())
 
 
 def _with_tables(nodes: Nodes, axes: Axes, chosen: Integers) -> Nodes:
