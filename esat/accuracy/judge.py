@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.losses import DEAD_ZONE, FAILS, Losses, References, UnitLosses
+from esat.accuracy.losses import DEAD_ZONE, FAILS, REFUSED, Losses, References, UnitLosses
 from esat.accuracy.sample import Sample, sample_of
 from esat.accuracy.scales import scales_of
 from esat.accuracy.truths import Truths
@@ -16,7 +16,7 @@ from esat.accuracy.unit_order import Order, order_of
 from esat.accuracy.units import Places, Units, places_of, tiny_values, units_of
 from esat.accuracy.written_losses import Written, as_written
 from esat.egraph.terms import TermGraph
-from esat.extract.arrays import EGraphArrays
+from esat.extract.arrays import EGraphArrays, IntArray
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.verdicts import TOLERANCE, OutputAccuracy, Verdicts
 from esat.records import record
@@ -81,7 +81,11 @@ class Evaluated:
 
     def of_nodes(self, losses: Losses) -> tuple[tuple[FloatArray, FloatArray], frozenset[int]]:
         """Losses of e-nodes, and which of them are computed strictly as they were written."""
-        return _of_nodes(self.units, losses.loss, self.graph.arrays, self.truths.conflicts)
+        arrays = self.graph.arrays
+        found, strict = _of_nodes(self.units, losses.loss, arrays, self.truths.conflicts)
+        if self.truths.conflicts and not self.sample.drawn:
+            _keep_written(found, arrays, self.truths.conflicts, self.graph.initial)
+        return found, strict
 
 
 def evaluated(graph: SaturatedGraph) -> Evaluated:
@@ -123,8 +127,10 @@ def judged(graph: SaturatedGraph) -> Verdicts:
         of_nodes, strict = found.of_nodes(losses)
         differ = _classes_that_differ(arrays, *of_nodes)
         differ[arrays.class_of[list(strict)]] = True
+        least = _least_bits(found, losses)
+        differ[_classes_with_failures(found, losses, least)] = True
         written = as_written(graph, losses, references, sample, differ) if differ.any() else None
-        more = _fails(found, losses, written) - refused
+        more = _fails(found, losses, written, least) - refused
         if not more:
             break
         refused |= more
@@ -138,21 +144,34 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     return replace(verdicts, places=_places(verdicts, found.units, losses.loss, arrays, graph.terms, sample))
 
 
-def _fails(found: Evaluated, losses: Losses, written: Written | None) -> set[int]:
+def _least_bits(found: Evaluated, losses: Losses) -> FloatArray:
+    """float64 ``(classes, points)``: what the form of each class loses that is best at a point."""
+    results = np.array([unit.result for unit in found.order.units], np.int64)
+    least = np.full((len(found.places), found.sample.batch), np.inf)
+    np.minimum.at(least, results, losses.loss.bits)
+    return least
+
+
+def _classes_with_failures(found: Evaluated, losses: Losses, least: FloatArray) -> list[int]:
+    """The classes of which a form fails at a point where another is right."""
+    results = np.array([unit.result for unit in found.order.units], np.int64)
+    suspects = np.flatnonzero((losses.loss.bits > FAILS).any(axis=1))
+    fails = (losses.loss.bits[suspects] > FAILS) & (least[results[suspects]] <= DEAD_ZONE)
+    classes: list[int] = results[suspects[fails.any(axis=1)]].tolist()
+    return classes
+
+
+def _fails(found: Evaluated, losses: Losses, written: Written | None, least: FloatArray) -> set[int]:
     """Units that fail at a point where what was written is right.
 
-    In a class of no term it counts where its best form is right. Where the true value is out of range, forms
+    In a class of no term it counts where another form is right. Where the true value is out of range, forms
     may differ."""
     units, bits, numbering = found.order.units, losses.loss.bits, found.order.numbering
-    right = {units[number].result: bits[number] for number in losses.chosen()}
-    if written is not None:
-        right.update(written.of_class)
+    of_class = {} if written is None else written.of_class
     failing = set()
     for number in np.flatnonzero((bits > FAILS).any(axis=1)).tolist():
         klass = units[number].result
-        reference = right.get(klass)
-        if reference is None:
-            continue
+        reference = of_class.get(klass, least[klass])
         is_finite = found.references.is_finite(numbering.stack[klass], int(numbering.row[klass]))
         if ((bits[number] > FAILS) & (reference <= DEAD_ZONE) & is_finite).any():
             failing.add(number)
@@ -224,6 +243,21 @@ def _of_nodes(
         apart = np.isin(arrays.class_of, np.fromiter(conflicts, np.int64))
         found[0][apart] = found[1][apart] = np.nan
     return (found[0], found[1]), frozenset(strict)
+
+
+def _keep_written(
+    losses: tuple[FloatArray, FloatArray], arrays: EGraphArrays, conflicts: Collection[int], initial: IntArray
+) -> None:
+    """Let e-nodes of contradicting classes lose too much, but those that were written, where there are any.
+
+    One of the forms is another number than the graph says, and which is not known.
+    """
+    apart = np.isin(arrays.class_of, np.fromiter(conflicts, np.int64))
+    is_written = (initial[arrays.class_of] == np.arange(arrays.node_count)) & apart
+    of_written = np.isin(arrays.class_of, arrays.class_of[is_written])
+    for values in losses:
+        values[of_written] = REFUSED
+        values[is_written] = 0.0
 
 
 def _output(klass: int, losses: Losses, written: FloatArray | None, references: References) -> OutputAccuracy:

@@ -389,8 +389,9 @@ def _disturbed(name: str, operands: Sequence[Array], value: Array) -> Array:
     if value.dtype.kind not in "fc":
         return value
     part = value[1::TRIALS]
+    name = name.capitalize()  # an op within a sum of several operands has the errors of the op alone
     factor = _factors(name, part)
-    exact = _EXACTNESS.get(name.capitalize())
+    exact = _EXACTNESS.get(name)
     if exact is not None and value.dtype.kind == "f":
         factor = np.where(exact(*(_second(x, value.ndim) for x in operands), part), 1, factor)
     part *= factor

@@ -14,7 +14,7 @@ import numpy as np
 from esat.egraph.forms import op_of
 from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
 from esat.errors import CompileError, UserLine
-from esat.extract.nary import PlanStep, Shape, plan_with_numbers_last, plan_written
+from esat.extract.nary import PlanStep, Shape, joins_numbers, plan_with_numbers_last, plan_written
 from esat.graph import Apply, Constant, FunctionGraph, Op, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.folding import fold
@@ -180,10 +180,14 @@ class _Decoder:
             for place, operand in enumerate(operands)
             if isinstance(operand, Constant) and operand.data.size == 1
         ]
-        if term.constructor == "NaryProd" and 1 < len(numbers) < len(operands) and not strict:
-            steps = plan_with_numbers_last(term.operands, shapes, above, numbers)
-        else:
-            steps = plan_written(term.constructor, term.operands, shapes, above, joins, strict=strict)
+        is_sum = term.constructor == "NarySum"
+        several = 1 < len(numbers) < len(operands)
+        strict = strict or (several and is_sum)
+        steps = plan_written(term.constructor, term.operands, shapes, above, joins, strict=strict)
+        if several and joins_numbers(steps, numbers, len(operands)) and (is_sum or not strict):
+            if is_sum:
+                numbers.sort(key=lambda place: -_size_of(operands[place]))
+            steps = plan_with_numbers_last(term.constructor, term.operands, shapes, above, numbers)
         return self._follow(steps, operands)
 
     def _follow(self, steps: Sequence[PlanStep], operands: Sequence[Variable]) -> Variable:
@@ -260,3 +264,9 @@ def _refine(variable: Variable, type: TermType) -> None:
             for axis, size in enumerate(sizes)
         )
     variable.type = known.with_shape(shape)
+
+
+def _size_of(variable: Variable) -> float:
+    """The size of a constant of one element."""
+    assert isinstance(variable, Constant)
+    return float(np.abs(variable.data).reshape(()))

@@ -11,7 +11,7 @@ always do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
@@ -122,16 +122,26 @@ def plan_written(
 
 
 def plan_with_numbers_last(
-    operands: Sequence[int], shapes: Sequence[Shape], numerators: int, numbers: Sequence[int]
+    constructor: str,
+    operands: Sequence[int],
+    shapes: Sequence[Shape],
+    positives: int,
+    numbers: Sequence[int],
 ) -> tuple[PlanStep, ...]:
-    """As :func:`plan_product`, where all but the operands at ``numbers`` are put together first.
+    """As :func:`plan_sum` and :func:`plan_product`, where all but the operands at ``numbers`` come first.
 
     For numbers, of one element each, that could not be made one: their product is outside of the range of
-    their dtype, as ``x * 1e-200 * 1e-200`` need not be.
+    their dtype, as ``x * 1e-200 * 1e-200`` need not be, or their sum loses one of them, as ``x - 1e17 + 1``
+    does not at ``x = 1e17``.
     """
     others = [place for place in range(len(operands)) if place not in numbers]
-    above = sum(place < numerators for place in others)
-    first = plan_product([operands[place] for place in others], [shapes[place] for place in others], above)
+    above = sum(place < positives for place in others)
+    of_others = [shapes[place] for place in others]
+    if constructor == "NarySum":
+        first, add, subtract = plan_sum(of_others, above), "add", "sub"
+    else:
+        first = plan_product([operands[place] for place in others], of_others, above)
+        add, subtract = "mul", "div"
     values = [*others, *range(len(operands), len(operands) + len(first))]
     steps = [
         step._replace(left=values[step.left], right=None if step.right is None else values[step.right])
@@ -139,9 +149,20 @@ def plan_with_numbers_last(
     ]
     last, shape = values[-1], steps[-1].shape if steps else shapes[others[0]]
     for place in numbers:
-        steps.append(PlanStep("mul" if place < numerators else "div", last, place, shape))
+        steps.append(PlanStep(add if place < positives else subtract, last, place, shape))
         last = len(operands) + len(steps) - 1
     return tuple(steps)
+
+
+def joins_numbers(steps: Sequence[PlanStep], numbers: Collection[int], operands: int) -> bool:
+    """Whether steps put numbers together, which are among so many operands."""
+    known = set(numbers)
+    for place, step in enumerate(steps, operands):
+        if step.left in known and (step.right is None or step.right in known):
+            known.add(place)
+            if step.right is not None:
+                return True
+    return False
 
 
 def plan_counts(

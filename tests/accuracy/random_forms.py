@@ -217,10 +217,22 @@ def _truth(program: Program, at: dict[str, float]) -> Any:
     large = max([1.0, *map(abs, at.values())]) > 1e20
     with mpmath.workdps(700 if large else 100):  # float64 spans 632 digits
         try:
-            value = _built(program.expression, {k: mpmath.mpf(v) for k, v in at.items()}, _Real, mpmath.mpf)
+            expression = _with_known_parts(program.expression, np.dtype(program.dtype).type)
+            value = _built(expression, {k: mpmath.mpf(v) for k, v in at.items()}, _Real, mpmath.mpf)
         except (ZeroDivisionError, ValueError, OverflowError):
             return None
         return value if isinstance(value, mpmath.mpf) and mpmath.isfinite(value) else None
+
+
+def _with_known_parts(expression: Any, constant: Any) -> Any:
+    """An expression in which what is made of constants alone is a constant, as it is when a graph is
+    built."""
+    if not isinstance(expression, tuple):
+        return expression
+    if not any(True for _ in _inputs_of(expression)):
+        with np.errstate(all="ignore"):
+            return float(_built(expression, {}, np, constant))
+    return (expression[0], *(_with_known_parts(operand, constant) for operand in expression[1:]))
 
 
 class _Real:
