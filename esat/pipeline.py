@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from esat import codegen
-from esat.classic.rule_phase import RuleOptions
+from esat.classic.rule_phase import RuleOptions, RuleTexts
 from esat.classic.standard import optdb
 from esat.classic.stencils import fuse_stencils
 from esat.codegen.ground.host import host_target
@@ -48,7 +48,6 @@ from esat.phases.row_products import join_row_products
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.sums_alone import SumsAlone
 from esat.profile import Profile
-from esat.records import record
 from esat.rules import RULES, RuleFile
 from esat.runtime import Executable
 from esat.runtime.calls import Calls, drive
@@ -59,6 +58,7 @@ from esat.runtime.program import Program, Routine, library_routines
 from esat.runtime.program_in_blocks import InBlocks
 from esat.runtime.tuning import Tuner
 from esat.runtime.variants import Variants
+from esat.runtime.written_sizes import WrittenSizes, may_stretch
 
 if TYPE_CHECKING:
     from esat.gpu.device import Device
@@ -114,22 +114,6 @@ def _compile_now(
     return executable
 
 
-@record(frozen=True)
-class RuleTexts:
-    """What users' rules a compilation takes beside the package's.
-
-    Attributes
-    ----------
-    extra
-        Texts of this compilation.
-    users
-        What was added to the database.
-    """
-
-    extra: tuple[RuleFile, ...]
-    users: tuple[RuleFile, ...]
-
-
 def compile_again(
     graph: Graph | FunctionGraph,
     mode: str | Mode,
@@ -163,6 +147,7 @@ def _compile(
         permissions = Permissions(_donated(graph, donate), updated)
         original.attach_feature(Supervisor(permissions))
     profile.nodes_before = len(original)
+    is_stretched = may_stretch(original)
     device, refusal = _device(chosen)
     with profile.stage("rules", reads=True):
         options = _options(chosen, texts(), expected_shapes(shapes, graph.inputs), device is not None)
@@ -183,6 +168,8 @@ def _compile(
     executable.again = compile_again, again
     if isinstance(executable, DebugExecutable) and checker is not None:
         executable.checker = checker
+    elif is_stretched:
+        executable.ask_of_sizes(WrittenSizes(lambda: own_graph(kept)[0]))
     return executable
 
 

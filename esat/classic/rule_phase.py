@@ -30,6 +30,22 @@ from esat.rules.rule import Rule, RuleFile, Soundness
 
 
 @record(frozen=True)
+class RuleTexts:
+    """What users' rules a compilation takes beside the package's.
+
+    Attributes
+    ----------
+    extra
+        Texts of this compilation.
+    users
+        What was added to the database.
+    """
+
+    extra: tuple[RuleFile, ...]
+    users: tuple[RuleFile, ...]
+
+
+@record(frozen=True)
 class RuleOptions:
     """How rules are selected and applied, beside their tags.
 

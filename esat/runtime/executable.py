@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from esat.runtime.driver import Driver
     from esat.runtime.invariants import KeptValue
     from esat.runtime.variants import Variant
+    from esat.runtime.written_sizes import WrittenSizes
 
 Results: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """What type checkers take the results of a call for: an array, which may be unpacked as the tuple may be."""
@@ -196,6 +197,17 @@ class Executable:
     @report.setter
     def report(self, report: Any) -> None:
         self._report = report
+
+    def ask_of_sizes(self, written: WrittenSizes) -> None:
+        """Let shapes that come for the first time fit the graph as it was written, too."""
+        inputs, shared = self._calls.program.graph.inputs, self._calls.program.shared
+
+        def ask(given: Mapping[Variable, tuple[int, ...]]) -> None:
+            written.require(
+                [given.get(one) for one in inputs], {one: given[one] for one in shared if one in given}
+            )
+
+        self._calls.table.written = ask
 
     def measure(self, on: bool = True) -> None:
         """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured.

@@ -99,9 +99,9 @@ class ShapeWalk:
 
     def take(self, node: Apply, shortcut: Shortcut) -> bool:
         """Find the shape of a node's result the short way, if the sizes are as they should be."""
-        if not all(self._is_known(variable) for variable in node.inputs) or node in self._value_nodes:
+        if not all(self.is_known(variable) for variable in node.inputs) or node in self._value_nodes:
             return False
-        shape = shortcut([self._shape(variable) for variable in node.inputs])
+        shape = shortcut([self.shape(variable) for variable in node.inputs])
         if shape is None:
             return False
         self.shapes[node.outputs[0]] = shape
@@ -110,20 +110,16 @@ class ShapeWalk:
     def visit(self, node: Apply) -> None:
         """Find the shapes of a node's results by its op's own rules. Raises ShapeError."""
         if node in self._value_nodes:
-            results = node.op.perform([self._operand(variable) for variable in node.inputs])
+            results = node.op.perform([self.operand(variable) for variable in node.inputs])
             for variable, result in zip(node.outputs, results, strict=True):
                 self.values[variable] = np.asarray(result)
                 self.shapes[variable] = np.shape(result)
             return
-        if (
-            isinstance(node.op, Reshape)
-            and self._has_value(node.inputs[1])
-            and self._is_known(node.inputs[0])
-        ):
-            sizes = [int(size) for size in self._operand(node.inputs[1])]
-            self.shapes[node.outputs[0]] = reshaped(node, self._shape(node.inputs[0]), sizes)
+        if isinstance(node.op, Reshape) and self.has_value(node.inputs[1]) and self.is_known(node.inputs[0]):
+            sizes = [int(size) for size in self.operand(node.inputs[1])]
+            self.shapes[node.outputs[0]] = reshaped(node, self.shape(node.inputs[0]), sizes)
             return
-        if all(self._is_known(variable) for variable in node.inputs):
+        if all(self.is_known(variable) for variable in node.inputs):
             self._check(node)
             types: Sequence[Any] = node.op.infer_types([self._stand_in(variable) for variable in node.inputs])
         else:
@@ -140,31 +136,34 @@ class ShapeWalk:
         A run-time size of 1 does not make them broadcast.
         """
         value = node.inputs[0]
-        if not self._is_known(value):
+        if not self.is_known(value):
             return type
-        sizes = zip(type.shape, value.tensor_type.broadcastable, self._shape(value), strict=True)
+        sizes = zip(type.shape, value.tensor_type.broadcastable, self.shape(value), strict=True)
         return type.with_shape(tuple(wanted if flag else given for wanted, flag, given in sizes))
 
-    def _is_known(self, variable: Variable) -> bool:
+    def is_known(self, variable: Variable) -> bool:
+        """Whether the shape of a variable is known."""
         return isinstance(variable, Constant) or variable in self.shapes
 
-    def _has_value(self, variable: Variable) -> bool:
+    def has_value(self, variable: Variable) -> bool:
+        """Whether the value of a variable is known."""
         return isinstance(variable, Constant) or variable in self.values
 
-    def _shape(self, variable: Variable) -> Shape:
+    def shape(self, variable: Variable) -> Shape:
+        """The shape of a variable, which is known."""
         return np.shape(variable.data) if isinstance(variable, Constant) else self.shapes[variable]
 
     def _check(self, node: Apply) -> None:
         """Check sizes where nothing but shapes is needed for that; other ops are checked as they run."""
         if not checked_by_shape(node):
             return
-        operands = [self._operand(variable) for variable in node.inputs]
+        operands = [self.operand(variable) for variable in node.inputs]
         node.op.check_operands(node, operands)
         if node.op.family is Family.REDUCTION and operands[0].size == 0:
             # What NumPy makes of nothing to reduce, an error included, costs nothing to find out.
             node.op.perform([np.empty(operands[0].shape, operands[0].dtype)])
 
-    def _operand(self, variable: Variable) -> Array:
+    def operand(self, variable: Variable) -> Array:
         """The variable's value, or an array of its shape that takes no memory."""
         if isinstance(variable, Constant):
             value: Array = variable.data

@@ -54,6 +54,8 @@ class SignatureTable:
         Bytes of scratch and output buffers of the largest signature so far.
     begin
         Told of the way of shapes seen for the first time; may set what runs for them.
+    written
+        Told of shapes seen for the first time; raises where they do not fit the graph as it was written.
 
     Parameters
     ----------
@@ -79,6 +81,7 @@ class SignatureTable:
         self.records: dict[tuple[Shape, ...], tuple[Any, ...]] = {}
         self.peak_bytes = 0
         self.begin: Callable[[Way], None] | None = None
+        self.written: Callable[[Mapping[Variable, Shape]], None] | None = None
         self._leaves = tuple(leaves)
         self._memory = memory
         self._rules = ShapeRules(nodes, value_nodes, lazy)
@@ -106,9 +109,10 @@ class SignatureTable:
         for leaf, shape in zip(self._leaves, key, strict=True):
             if leaf.check is not None and not leaf.variable.tensor_type.admits_shape(shape):
                 raise leaf.check.shape_error(shape)
-        walk = self._rules.apply(
-            {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}
-        )
+        given = {leaf.variable: shape for leaf, shape in zip(self._leaves, key, strict=True)}
+        walk = self._rules.apply(given)
+        if self.written is not None:
+            self.written(given)
         frames = self._make_frames(walk)
         way = Way(key)
         record = (*(self._fact(fact, walk) for fact in self._facts), way, frames)

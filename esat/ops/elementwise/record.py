@@ -194,7 +194,10 @@ class Elementwise(Op):
             part = None if tangent is None else self._pushed(node, tangent, place)
             if part is not None:
                 total = part if total is None else total + part
-        if total is None or total.tensor_type.shape == output.tensor_type.shape:
+        # Of several operands, one with an undeclared size of 1 must not pass for the result.
+        sizes = output.tensor_type.shape if total is None else total.tensor_type.shape
+        is_whole = sizes == output.tensor_type.shape and (None not in sizes or len(node.inputs) == 1)
+        if total is None or is_whole:
             return [total]
         spread: Variable = op_named("fill")(output, total)
         return [spread]
