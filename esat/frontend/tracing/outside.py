@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import EsatWarning, InputError, UserLine
+from esat.frontend.tracing.trace import current_trace
 from esat.graph.callers import is_own
 
 MOST_OBJECTS = 20_000
@@ -217,6 +218,9 @@ class Outside:
         if self._profiler is not None:
             self._profiler(frame, event, argument)
         if event != "c_call" or is_own(frame.f_code.co_filename):
+            return
+        if current_trace() is None:  # an exception has cut off the end of the trace
+            sys.setprofile(self._profiler)
             return
         owner = getattr(argument, "__self__", None)
         if isinstance(owner, random.Random):
