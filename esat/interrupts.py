@@ -18,12 +18,14 @@ from typing import Any, TypeAlias
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any]
 
+_SIGNALS = tuple(map(int, signal.valid_signals()))  # to ask takes longer than all else here
+
 
 def _handlers() -> Mapping[int, Handler]:
     """The handlers in Python, by signal; Python runs them in its main thread only."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    found = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    found = {number: signal.getsignal(number) for number in _SIGNALS}
     return {number: handler for number, handler in found.items() if callable(handler)}
 
 
