@@ -1,7 +1,9 @@
 """What a traced function reads that is another in every call: refused or told, by whatever way."""
 
 import datetime
+import logging
 import os
+import queue
 import random
 import sys
 import threading
@@ -115,6 +117,21 @@ DRAWS = {
     "within a call": lambda x: np.vectorize(lambda _: RNG.random())(np.zeros(3)) + x,
 }
 
+LOG = logging.getLogger("of test_outside")
+LOG.addHandler(logging.NullHandler())
+
+
+def logged(x, _kept):
+    LOG.warning("traced")
+    return x + 1.0
+
+
+def timed(x):
+    """A library waits by the clock."""
+    queue.Queue(1).put(1, timeout=1.0)
+    return x
+
+
 SAME = {
     "seeded": lambda x: x + np.random.default_rng(3).random(),
     "a module, seeded": lambda x: 1.0 * HELPERS.seeded(x),
@@ -123,6 +140,8 @@ SAME = {
     "a generator's state": lambda x: x + RNG.bit_generator.state["has_uint32"],
     "a module without draws": lambda x: 1.0 * HELPERS.plain(x),
     "an object without draws": lambda x: 1.0 * HOLDER.plain(x),
+    "logging": lambda x: logged(x, time.struct_time),
+    "a library's clock": lambda x: timed(x) + 1.0,
     "mathematics": lambda x: x + sum(map(float, [1, 2])),
 }
 

@@ -226,7 +226,9 @@ class Outside:
         if isinstance(owner, random.Random):
             self._tell("a random number of Python's", frame)
         elif argument in _CLOCKS:
-            self._tell(_CLOCKS[argument], frame)
+            # Libraries look at the clock for themselves, to log and to show how far they are.
+            if is_users_file(frame.f_code.co_filename):
+                self._tell(_CLOCKS[argument], frame)
         elif isinstance(owner, type) and argument.__name__ in _NOW and owner.__module__ == "datetime":
             self._tell(_NOW[argument.__name__], frame)
         elif argument is os.urandom and frame.f_code.co_name == "getrandbits":
