@@ -22,6 +22,7 @@ from esat.runtime.executable import located_error
 Slow = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 Use = Callable[..., None]
 
+_SIZES = {True: " and 1 not in {0}.shape and 0 not in {0}.shape", False: ""}
 _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 _TEXT = """\
@@ -65,7 +66,7 @@ def make(ndarray, InputError, slow, defaults, failed):
 
 
 def entry_for(
-    signature: inspect.Signature, slow: Slow, name: str
+    signature: inspect.Signature, slow: Slow, name: str, symbolic: bool = False
 ) -> tuple[Callable[..., Any], Use, Callable[[], None]] | None:
     """A method ``__call__`` for functions of a signature.
 
@@ -77,6 +78,8 @@ def entry_for(
         Called with the object, arguments and keywords where no program is known for them.
     name
         Of the function, for tracebacks.
+    symbolic
+        Whether a program is for arrays of all shapes, but for sizes of 0 and 1: these are not looked up.
 
     Returns
     -------
@@ -96,7 +99,7 @@ def entry_for(
         nones=", ".join(["None"] * len(names)),
         parameters=_parameters(known),
         parameters_plain="".join(f", {name}" for name in names),
-        are_arrays=" and ".join(f"type({name}) is ndarray" for name in names),
+        are_arrays=" and ".join(f"type({name}) is ndarray{_SIZES[symbolic].format(name)}" for name in names),
         same_dtypes=" and ".join(
             f"{name}.dtype is {dtype}" for name, dtype in zip(names, dtypes, strict=True)
         ),

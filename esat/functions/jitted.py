@@ -90,7 +90,7 @@ def jit(
         Names of arguments whose arrays a call may overwrite and reuse.
     shapes
         Whether programs are for arrays of one shape ("static"), or for all of one rank ("symbolic"), where
-        axes of size 1 count as others and ``x.shape`` has traced numbers.
+        axes of size 0 and 1 count as others and ``x.shape`` has traced numbers.
 
     Returns
     -------
@@ -145,7 +145,8 @@ def make_jitted(
     name = getattr(f, "__name__", type(f).__name__)
     # NumPy's functions are not given what stands for "no argument" in their signatures.
     is_plain = signature is not None and isinstance(f, types.FunctionType)
-    entry = entry_for(cast(inspect.Signature, signature), Jitted.find, name) if is_plain else None
+    options = Jitted.find, name, shapes == "symbolic"
+    entry = entry_for(cast(inspect.Signature, signature), *options) if is_plain else None
     if entry is None:
         return Jitted(f, static, mode, donate, shapes, signature)
     call, use, forget = entry
@@ -252,11 +253,15 @@ class Jitted(Generic[P, R]):
         program = self._program_for(structure, leaves, places)
         given = (*arguments, *keywords.values())
         plain = self._use is not None and program.simple and self._kept.direct.get(structure) is program
-        if plain and all(type(one) is np.ndarray for one in given):
+        if plain and all(type(one) is np.ndarray and self._is_open(one) for one in given):
             self._use(program.executable, *given)  # type: ignore[misc]
             if self._forget is not None and self._kept.direct.get(structure) is not program:
                 self._forget()  # rules have changed meanwhile
         return program(leaves)
+
+    def _is_open(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether the program for an array is that for arrays of most shapes."""
+        return not self._settings.symbolic or (0 not in array.shape and 1 not in array.shape)
 
     def _structure(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any]
@@ -430,7 +435,7 @@ def _is_array(leaf: Any) -> bool:
 
 def _open(structure: Structure) -> Structure:
     if structure[0] == "array":
-        return ("array", structure[1], tuple(size if size == 1 else None for size in structure[2]))
+        return ("array", structure[1], tuple(size if size < 2 else None for size in structure[2]))
     if structure[0] in ("scalar", "number", "traced", "static"):
         return structure
     return (*structure[:-1], tuple(map(_open, structure[-1])))

@@ -43,7 +43,7 @@ class Settings:
     mode
         Of compilation.
     symbolic
-        Whether sizes are left open, but for those that are 1.
+        Whether sizes are left open, but for those that are 0 and 1.
     name
         Of the function, for messages.
     """
@@ -216,7 +216,7 @@ def variable_for(leaf: Any, structure: Structure, symbolic: bool) -> Variable | 
     tag = structure[0]
     if tag == "array":
         _, dtype, shape = structure
-        sizes = tuple(size if size == 1 or not symbolic else None for size in shape)
+        sizes = tuple(size if size < 2 or not symbolic else None for size in shape)
         return TensorType(dtype, shape=sizes).make_variable()
     if tag == "scalar":
         return TensorType(structure[1], shape=()).make_variable()

@@ -34,6 +34,7 @@ from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
+from esat.ops.creation import arange, eye
 
 Namespace = Mapping[str, Any]
 Arguments = Sequence[Any]
@@ -339,7 +340,13 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
 
 
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    if wrap or a.ndim != 2:
+    if a.ndim == 2 and not wrap and any(type(size) is TracedNumber for size in a.shape):
+        rows, columns = (size.size_or_variable() if type(size) is TracedNumber else size for size in a.shape)
+        values = as_symbol_array(np.ravel(val))
+        chosen = as_symbol(values[handed_out(arange(rows)) % values.size][:, None])
+        on_diagonal = eye(rows, columns, 0, "bool")
+        store(a, op_named("switch")(on_diagonal, cast(chosen, a.dtype), a.variable), "unsafe")
+    elif wrap or a.ndim != 2:
         places = np.zeros(a.shape, bool)
         np.fill_diagonal(places, True, wrap)
         a[np.nonzero(places)] = val
