@@ -29,6 +29,10 @@ def softplus_sum(x):
     return jnp.sum(jax.nn.softplus(x @ W + B))
 
 
+def doubled(count):
+    return lax.while_loop(lambda s: s[0] < count, lambda s: (s[0] + 1, s[1] * 2), (0, count))
+
+
 @jax.custom_jvp
 def cube(x):
     return x**3
@@ -390,6 +394,32 @@ FUNCTIONS = {
     "composite": (lax.composite(lambda x: jnp.sin(x) * 2, "own.doubled"), V),
     "custom_vmap": (twice_the_cosine, V),
     "barrier": (lambda x: (lax.optimization_barrier(x), lax.stop_gradient(x)), V),
+    "gradients by one minus a square": (
+        jax.grad(lambda x: jnp.sum(jnp.tanh(x) * jax.nn.gelu(x) + jnp.arcsin(x) * jnp.arctanh(x))),
+        np.array([0.3, -0.9999999, 0.1]),
+    ),
+    "gradient of erf": (
+        jax.grad(lambda x: jnp.sum(jax.scipy.special.erf(x) * x)),
+        np.array([0.1, -3.0, 5.0]),
+    ),
+    "second derivative of erf": (
+        jax.grad(lambda x: jnp.sum(jax.grad(lambda y: jnp.sum(jax.scipy.special.erfc(y)))(x) * x)),
+        V,
+    ),
+    "scan of trees": (
+        lambda x, v: lax.scan(
+            lambda h, one: ({"a": h["a"] * one[0], "b": h["b"] + v}, one[1]), {"a": v, "b": v}, (x, x * 2)
+        ),
+        X,
+        V,
+    ),
+    "gradient of a choice": (jax.grad(lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x).sum()), V),
+    "batch of loops": (lambda: jax.vmap(doubled)(jnp.array([1, 3, 0])),),
+    "logarithm of two": (jnp.log2, np.array([0.5, 8.0])),
+    "floats as bits": (
+        lambda x: (lax.bitcast_convert_type(x, "int64"), lax.bitcast_convert_type(-x, "uint64")),
+        np.array([1.5, -0.0, 5e-324, np.inf, -1e308, 1e-310, 2.0, 0.1]),
+    ),
     "bits of floats": (
         lambda x: lax.bitcast_convert_type(x, jnp.float32),
         np.array([0, 1, 0x3F800001, 0xBF800000, 0x7F800000, 0x7FC00000, 0x007FFFFF, 0x7F7FFFFF], "uint32"),

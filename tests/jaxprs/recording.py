@@ -1,7 +1,8 @@
 """Jaxprs as text, so that they can be translated where there is no JAX.
 
-``python -m jaxprs.recording``, with ``tests`` and JAX on the path, writes ``recorded.json`` anew: for each
-program its jaxpr, its arguments, and what JAX computes of them.
+``python -m jaxprs.recording``, with ``tests`` and JAX on the path, adds to ``recorded.json`` for each program
+that is not in it its jaxpr, its arguments, and what JAX computes of them. What is there stays, as an
+earlier JAX made it.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Writer:
             return {"name": value.name}
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
+        if hasattr(value, "unpack"):
+            return {"parts": [len(part) for part in value.unpack()]}
         if isinstance(value, np.integer):
             return int(value)
         if isinstance(value, np.dtype):
@@ -90,13 +93,16 @@ def array_as_text(value: Any) -> list[Any]:
 
 
 def record() -> None:
-    """Write the file."""
+    """Write what is new to the file."""
     import jax
 
     from jaxprs.programs import FUNCTIONS, TRANSFORMATIONS, leaves
 
-    lines = []
+    lines = [line.rstrip(",") for line in FILE.read_text().splitlines()[1:-1]]
+    known = json.loads(FILE.read_text())
     for name, (function, *arguments) in {**TRANSFORMATIONS, **FUNCTIONS}.items():
+        if name in known:
+            continue
         entry = {
             "jaxpr": Writer().jaxpr(jax.make_jaxpr(function)(*arguments)),
             "arguments": [array_as_text(one) for one in leaves(arguments)],
@@ -163,6 +169,8 @@ class Reader:
             return None
         if kind == "name":
             return SimpleNamespace(name=content)
+        if kind == "parts":
+            return SimpleNamespace(unpack=lambda: [range(size) for size in content])
         parts = {key: self.param(part) for key, part in content.items()}
         return collections.namedtuple("Fields", parts)(**parts)
 

@@ -15,10 +15,11 @@ from jaxprs.recording import Atom, recorded
 
 PROGRAMS = recorded()
 WITH_JAX = {
-    "eq_to", "iota_2x32_shape", "mulhi", "random_bits", "random_clone", "random_fold_in", "random_seed",
-    "random_split", "random_unwrap", "random_wrap", "threefry2x32",
+    "call_hi_primitive", "empty", "empty2", "eq_to", "eval_jaxpr", "iota_2x32_shape", "random_bits",
+    "random_clone", "random_fold_in", "random_seed", "random_split", "random_unwrap", "random_wrap",
+    "threefry2x32",
 }  # fmt: skip
-"""Rules of draws, which need JAX, and two that are tested by themselves."""
+"""Rules of draws and others that need JAX, and one that is tested by itself."""
 seen = set()
 
 

@@ -3,7 +3,7 @@
 ============ =====================================================================
 steps        what rules are given, and the dtypes and shapes of values
 translation  runs a jaxpr by a table of rules
-elementwise, arrays, indexing, foldings, windows, matrices, draws, calls, rare  the rules
+elementwise, bits, arrays, indexing, foldings, windows, matrices, draws, calls, rare  the rules
 ============ =====================================================================
 
 JAX traces the function, so its ``grad``, ``vmap``, ``custom_jvp`` and so on have been at work when esat sees
@@ -20,6 +20,7 @@ from esat.errors import CallError
 from esat.frontend.graph import Graph
 from esat.frontend.jax import (
     arrays,
+    bits,
     calls,
     draws,
     elementwise,
@@ -42,6 +43,7 @@ __all__ = ["RULES", "from_jax", "translated"]
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
+    **bits.RULES,
     **arrays.RULES,
     **indexing.RULES,
     **foldings.RULES,

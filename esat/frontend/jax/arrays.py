@@ -10,6 +10,7 @@ import numpy as np
 
 from esat.errors import DtypeError, describe
 from esat.frontend import reductions
+from esat.frontend.creation import zeros
 from esat.frontend.einsum import einsum
 from esat.frontend.indexing import set_subtensor, take_along_axis
 from esat.frontend.jax.steps import Equation, Rule
@@ -192,6 +193,13 @@ def _top(step: Equation) -> list[Variable]:
     return [take_along_axis(x, order, axis), order]
 
 
+def _empty(step: Equation) -> Variable:
+    """Of what nobody reads: zeros, as JAX's own."""
+    (value,) = step.results
+    made: Variable = zeros(value.shape, value.dtype)
+    return made
+
+
 RULES: dict[str, Rule] = {
     "argmax": _place(reductions.argmax),
     "argmin": _place(reductions.argmin),
@@ -202,6 +210,8 @@ RULES: dict[str, Rule] = {
     "cumprod": _running(cumprod),
     "cumsum": _running(cumsum),
     "dot_general": _dot,
+    "empty": _empty,
+    "empty2": _empty,
     "iota": _iota,
     "iota_2x32_shape": _numbers_in_halves,
     "pad": _padded,

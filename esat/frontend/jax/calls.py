@@ -6,7 +6,8 @@ that depends on constants alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from esat.errors import GraphError, describe
 from esat.frontend.creation import zeros
 from esat.frontend.jax.steps import Equation, Rule
+from esat.frontend.searching import where
 from esat.frontend.shaping import stack
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
@@ -57,6 +59,14 @@ def _linear_solve(step: Equation) -> list[Variable]:
     return step.inline(jaxprs.solve, [*kept, *sides])
 
 
+def _expanded(step: Equation) -> list[Variable]:
+    """A primitive that says by a function of JAX's what it computes."""
+    primitive, jax = step.params["_prim"], importlib.import_module("jax")
+    examples = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in step.abstract]
+    closed = jax.make_jaxpr(lambda *leaves: primitive.expand(*primitive.in_tree.unflatten(leaves)))(*examples)
+    return step.inline(closed, step.operands)
+
+
 def _choice(step: Equation) -> list[Variable]:
     which, *operands = step.operands
     branches = step.params["branches"]
@@ -80,7 +90,7 @@ def _platform(step: Equation) -> Variable:
 def _scan(step: Equation) -> list[Variable]:
     params = step.params
     body, length = params["jaxpr"], int(params["length"])
-    consts, carries = int(params["num_consts"]), int(params["num_carry"])
+    consts, carries = _parts(params)
     _check_size(step, body, length)
     kept = list(step.operands[:consts])
     carry = list(step.operands[consts : consts + carries])
@@ -95,6 +105,15 @@ def _scan(step: Equation) -> list[Variable]:
     if not rows:
         return [*carry, *(zeros(value.shape, value.dtype) for value in step.results[carries:])]
     return [*carry, *(stack(list(parts), 0) for parts in zip(*rows, strict=True))]
+
+
+def _parts(params: Mapping[str, Any]) -> tuple[int, int]:
+    """How many operands of a scan are the same in all passes, and how many are handed on: numbers before JAX
+    0.12, and a tree since."""
+    if "num_consts" in params:
+        return int(params["num_consts"]), int(params["num_carry"])
+    consts, carry, _ = params["ft_in"].unpack()
+    return len(consts), len(carry)
 
 
 def _while(step: Equation) -> list[Variable]:
@@ -113,11 +132,24 @@ def _while(step: Equation) -> list[Variable]:
                 "their bounds must be constants"
             )
             raise GraphError(describe("from_jax", ["while_loop"], reason, step.where))
-        if not bool(goes_on.data):
+        if not goes_on.data.any():
             return carry
         passes += 1
         _check_size(step, body, passes)
-        carry = step.inline(body, [*for_body, *carry])
+        changed = step.inline(body, [*for_body, *carry])
+        carry = [_where_going_on(goes_on, *pair) for pair in zip(changed, carry, strict=True)]
+
+
+def _where_going_on(goes_on: Constant, changed: Variable, kept: Variable) -> Variable:
+    """What a pass makes of a value. Of a batch of loops, those that have ended keep theirs."""
+    if goes_on.data.all():
+        return changed
+    rank = changed.tensor_type.ndim - goes_on.data.ndim
+    mask = goes_on.data.reshape(goes_on.data.shape + (1,) * rank)
+    if isinstance(changed, Constant) and isinstance(kept, Constant):  # it may decide how long the loop runs
+        return constant(np.where(mask, changed.data, kept.data))
+    result: Variable = where(mask, changed, kept)
+    return result
 
 
 def _check_size(step: Equation, body: Any, passes: int) -> None:
@@ -148,12 +180,14 @@ def _inner(values: Any) -> Iterator[Any]:
 
 
 RULES: dict[str, Rule] = {
+    "call_hi_primitive": _expanded,
     "composite": _call("jaxpr"),
     "cond": _choice,
     "custom_jvp_call": _call("call_jaxpr"),
     "custom_linear_solve": _linear_solve,
     "custom_vjp_call": _call("call_jaxpr"),
     "custom_vmap_call": _call("call"),
+    "eval_jaxpr": _call("call_jaxpr"),
     "jit": _call("jaxpr"),
     "linear_call": _call("callee"),
     "optimization_barrier": _barrier,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from esat.errors import DtypeError, describe
 from esat.frontend import elementwise as own
 from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.searching import where
-from esat.graph.constants import constant
 from esat.graph.op import Op
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
@@ -27,12 +25,13 @@ SAME: dict[str, Op] = {
     "floor": own.floor, "ge": own.ge, "gt": own.gt, "igamma": own.gammainc,
     "igamma_grad_a": gammainc_by_order, "igammac": own.gammaincc, "imag": own.imag,
     "is_finite": own.isfinite, "le": own.le, "lgamma": own.gammaln, "log": own.log, "log1p": own.log1p,
-    "logistic": own.sigmoid, "lt": own.lt, "max": own.maximum, "min": own.minimum, "mul": own.mul,
-    "ne": own.ne, "neg": own.neg, "nextafter": own.nextafter, "not": own.invert, "or": own.bitwise_or,
-    "polygamma": own.polygamma, "real": own.real, "regularized_incomplete_beta": own.betainc,
-    "rem": own.fmod, "shift_left": own.left_shift, "shift_right_arithmetic": own.right_shift,
-    "sign": own.sign, "sin": own.sin, "sinh": own.sinh, "sqrt": own.sqrt, "square": own.sqr,
-    "sub": own.sub, "tan": own.tan, "tanh": own.tanh, "xor": own.bitwise_xor,
+    "log2": own.log2, "logistic": own.sigmoid, "lt": own.lt, "max": own.maximum, "min": own.minimum,
+    "mul": own.mul, "ne": own.ne, "neg": own.neg, "nextafter": own.nextafter, "not": own.invert,
+    "or": own.bitwise_or, "polygamma": own.polygamma, "real": own.real,
+    "regularized_incomplete_beta": own.betainc, "rem": own.fmod, "shift_left": own.left_shift,
+    "shift_right_arithmetic": own.right_shift, "sign": own.sign, "sin": own.sin, "sinh": own.sinh,
+    "sqrt": own.sqrt, "square": own.sqr, "sub": own.sub, "tan": own.tan, "tanh": own.tanh,
+    "xor": own.bitwise_xor,
 }  # fmt: skip
 """Primitives that are an op of esat's."""
 
@@ -145,44 +144,24 @@ def _total_order(compare: str) -> Rule:
     return rule
 
 
-_FLOATS = {"float64": (52, 1075), "float32": (23, 150), "float16": (10, 25)}
-"""Bits of the fraction, and by how much the exponent of it as a whole number is less than the stored one."""
+def _one_minus_square(step: Equation) -> Any:
+    """By factors, as the square of a number near 1 would leave no digits."""
+    x = step.first
+    return own.mul(own.add(1, x), own.sub(1, x))
 
 
-def _bits_as_float(step: Equation) -> Any:
-    """Unsigned integers whose bits are those of floats, as the floats: exactly, by a table of powers."""
-    x, dtype = step.first, step.results[0].dtype
-    own_type = x.tensor_type
-    if (
-        dtype not in _FLOATS
-        or own_type.kind != "u"
-        or own_type.numpy_dtype.itemsize != np.dtype(dtype).itemsize
-    ):
-        reason = (
-            f"bits of {own_type.dtype} are not taken for {dtype}; those of unsigned integers are for floats"
-        )
-        raise DtypeError(describe("from_jax", [own_type], reason, step.where))
-    fraction_bits, shift = _FLOATS[dtype]
-    exponents = (1 << (8 * np.dtype(dtype).itemsize - 1 - fraction_bits)) - 1
-    fraction = own.bitwise_and(x, constant((1 << fraction_bits) - 1, own_type.dtype))
-    exponent = own.bitwise_and(own.right_shift(x, fraction_bits), constant(exponents, own_type.dtype))
-    negative = own.ne(own.right_shift(x, 8 * np.dtype(dtype).itemsize - 1), 0)
-    normal = own.gt(exponent, 0)
-    whole = own.add(
-        cast(fraction, dtype), where(normal, constant(2.0**fraction_bits, dtype), constant(0, dtype))
-    )
-    powers = [math.ldexp(1.0, max(one, 1) - shift) for one in range(exponents)]
-    table = constant(np.array([*powers, math.nan], dtype))
-    size = own.mul(whole, table[cast(exponent, "int64")])
-    infinite = own.bitwise_and(own.eq(exponent, exponents), own.eq(fraction, 0))
-    size = where(infinite, constant(math.inf, dtype), size)
-    return where(negative, own.neg(size), size)
+def _polynomial(step: Equation) -> Any:
+    """By Horner's rule; coefficients begin with the constant."""
+    x, *coefficients = step.operands
+    total = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = own.add(own.mul(total, x), coefficient)
+    return total
 
 
 RULES: dict[str, Rule] = {
     **{name: _same(op) for name, op in SAME.items()},
     **dict.fromkeys(_AS_OPERANDS, _as_operands),
-    "bitcast_convert_type": _bits_as_float,
     "clamp": _clamp,
     "complex": _complex,
     "convert_element_type": _convert,
@@ -191,6 +170,8 @@ RULES: dict[str, Rule] = {
     "integer_pow": _integer_power,
     "le_to": _total_order("le"),
     "lt_to": _total_order("lt"),
+    "one_minus_square": _one_minus_square,
+    "polynomial": _polynomial,
     "pow": _power,
     "reduce_precision": _reduced_precision,
     "round": _round,

@@ -90,6 +90,8 @@ def value_of(abstract: Any, where: UserLine | None = None) -> JaxprValue:
     DtypeError
         For dtypes that esat lacks, of eight bits and less among others.
     """
+    if not hasattr(abstract, "dtype"):  # a token, which orders effects
+        raise DtypeError(describe("from_jax", [str(abstract)], "this is no array", where))
     dtype, shape = abstract.dtype, tuple(int(size) for size in abstract.shape)
     if str(dtype).startswith("key<"):
         words = getattr(getattr(dtype, "_impl", None), "key_shape", (2,))
