@@ -50,13 +50,15 @@ def eigvals(a: Any) -> Variable:
 def eigh(a: Any, UPLO: Triangle = "L") -> EighResult:  # noqa: N803
     """Ascending eigenvalues ``(..., n)`` and orthonormal eigenvectors, in columns, of Hermitian matrices.
 
-    Only the triangle ``UPLO`` is read. The gradient is the one along Hermitian changes; that by vectors
-    takes distinct eigenvalues.
+    Only the triangle ``UPLO`` is read, and only there is the gradient other than zero: an element below the
+    diagonal stands for the one above it as well. Of ``(a + a.T) / 2`` it is symmetric. That by vectors takes
+    distinct eigenvalues.
     """
     return EighResult(*Eigenvectors(UPLO)(a))
 
 
 def eigvalsh(a: Any, UPLO: Triangle = "L") -> Variable:  # noqa: N803
-    """Ascending eigenvalues ``(..., n)`` of Hermitian matrices, of which the triangle ``UPLO`` is read."""
+    """Ascending eigenvalues ``(..., n)`` of Hermitian matrices, of which the triangle ``UPLO`` is read; for
+    gradients see :func:`eigh`."""
     result: Variable = Eigenvalues(UPLO)(a)
     return result

@@ -143,7 +143,9 @@ def _solved(op: Op, matrix: Any, sides: Any) -> Variable:
 def cholesky(a: Any, upper: bool = False) -> Variable:
     """The lower (or upper) triangular factor of Hermitian positive definite matrices.
 
-    Only that triangle of ``a`` is read. The gradient is the one along Hermitian changes.
+    Only that triangle of ``a`` is read, and only there is the gradient other than zero: an element below the
+    diagonal stands for the one above it as well. ``cholesky((a + a.T) / 2)`` has a symmetric gradient, as
+    JAX's ``cholesky``, which begins so.
 
     Raises
     ------

@@ -13,6 +13,7 @@ from esat.graph.constants import constant
 from esat.graph.op import Op
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL, swap_last_axes
 from esat.ops.creation import eye, tri
 from esat.ops.diagonal import Diagonal
@@ -105,6 +106,17 @@ def as_factor(scalars: Variable) -> Variable:
 def hermitian_part(matrix: Variable) -> Variable:
     """The mean of the matrix and its adjoint: the derivative along Hermitian changes only."""
     return 0.5 * (matrix + adjoint(matrix))
+
+
+def onto_triangle(hermitian: Variable, lower: bool) -> Variable:
+    """The derivative by the elements of the triangle that an op reads, from that along Hermitian changes: an
+    element stands for the one across the diagonal as well."""
+    rank = hermitian.tensor_type.ndim
+    size = size_of(hermitian, rank - 1)
+    # Weights 2, 1 and 0 in one array: rules see a product, and no sum or choice that they would spread.
+    counts = tri(size, size, 0, "int8") + tri(size, size, -1, "int8")
+    weights = cast(counts if lower else dimshuffle(counts, (1, 0)), hermitian.tensor_type.dtype)
+    return hermitian * dimshuffle(weights, (*["x"] * (rank - 2), 0, 1))
 
 
 def fold_batch(cotangent: Variable, operand: Variable) -> Variable:

@@ -22,6 +22,7 @@ from esat.ops.linalg.algebra import (
     diagonal_part,
     fold_batch,
     hermitian_part,
+    onto_triangle,
     product,
     scaled_diagonal,
     transposed,
@@ -45,8 +46,8 @@ from esat.records import record
 class Cholesky(MatrixOp):
     """The triangular factor of Hermitian positive definite matrices.
 
-    Lower: ``a = c @ c^H``; upper: ``a = c^H @ c``. As in NumPy, only that triangle of ``a`` is read; the
-    gradient is the one along Hermitian changes, and is Hermitian.
+    Lower: ``a = c @ c^H``; upper: ``a = c^H @ c``. As in NumPy, only that triangle of ``a`` is read, and only
+    there has the gradient elements other than zero.
 
     Attributes
     ----------
@@ -92,8 +93,10 @@ class Cholesky(MatrixOp):
         factor = adjoint(node.outputs[0]) if self.upper else node.outputs[0]
         by_factor = adjoint(cotangent) if self.upper else cotangent
         if factor.tensor_type.kind == "c":
-            return [cholesky_pullback(factor, by_factor)]
-        return [apply(CHOLESKY_PULLBACK, factor, by_factor)]
+            pulled = cholesky_pullback(factor, by_factor)
+        else:
+            pulled = apply(CHOLESKY_PULLBACK, factor, by_factor)
+        return [onto_triangle(pulled, not self.upper)]
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]

@@ -25,6 +25,7 @@ from esat.ops.linalg.algebra import (
     diagonal_part,
     hermitian_part,
     identity_like,
+    onto_triangle,
     product,
     transposed,
 )
@@ -39,7 +40,7 @@ Triangle = Literal["L", "U"]
 class _Hermitian(MatrixOp):
     """An op on Hermitian matrices, of which one triangle is read.
 
-    Gradients are those along Hermitian changes, and are Hermitian.
+    Only there have gradients elements other than zero.
 
     Attributes
     ----------
@@ -80,7 +81,8 @@ class Eigenvalues(_Hermitian):
         if cotangent is None:
             return [None]
         _, vectors = Eigenvectors(self.triangle)(node.inputs[0])
-        return [hermitian_part(product(conjugated(vectors) * as_row(cotangent), transposed(vectors)))]
+        along = hermitian_part(product(conjugated(vectors) * as_row(cotangent), transposed(vectors)))
+        return [onto_triangle(along, self.triangle == "L")]
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
@@ -121,7 +123,8 @@ class Eigenvectors(_Hermitian):
             middle = diagonal if middle is None else middle + diagonal
         if middle is None:
             return [None]
-        return [hermitian_part(product(conjugated(vectors), middle, transposed(vectors)))]
+        along = hermitian_part(product(conjugated(vectors), middle, transposed(vectors)))
+        return [onto_triangle(along, self.triangle == "L")]
 
     def work(
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
