@@ -5,17 +5,25 @@ They are those that rules cannot say: what depends on run-time values of ops, on
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.matrix_facts import is_known_square
-from esat.graph import Apply, Family, Variable
+from esat.graph import Apply, Family, Op, Variable
 from esat.graph.folding import fold
+from esat.graph.registry import op_named
+from esat.ops.along_axis import AlongAxis
 from esat.ops.contraction import MatMul
+from esat.ops.control import IfElse
 from esat.ops.creation import Alloc
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.index.advanced import AdvancedSetSubtensor
-from esat.ops.index.basic import SetSubtensor
+from esat.ops.index.basic import SetSubtensor, Subtensor
+from esat.ops.index.entries import Slice
+from esat.ops.join import Join
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
 from esat.ops.shape import ShapeI, size_of
@@ -73,12 +81,8 @@ def local_lift_transpose_through_dot(node: Apply) -> Transformed:
 @local_optimizer([ShapeI])
 def local_shape_lift(node: Apply) -> Transformed:
     """The size of a result from the sizes of what it is computed from, so that it need not be computed."""
-    assert isinstance(node.op, ShapeI)
-    axis, source = node.op.axis, node.inputs[0].owner
-    if source is None:
-        return False
-    size = _size_before(source, axis)
-    return False if size is None else [size]
+    size = traced(node.outputs[0])
+    return False if size is node.outputs[0] else [size]
 
 
 def traced_size(variable: Variable, axis: int) -> Variable:
@@ -129,7 +133,7 @@ def _size_before(node: Apply, axis: int) -> Variable | None:
         rank = operands[0].tensor_type.ndim
         kept = [one for one in range(rank) if op.keepdims or one not in op.axes]
         return None if kept[axis] in op.axes else size_of(operands[0], kept[axis])
-    if isinstance(op, (SetSubtensor, AdvancedSetSubtensor, Normalization)):
+    if isinstance(op, (SetSubtensor, AdvancedSetSubtensor, Normalization, AlongAxis)):
         return size_of(operands[0], axis)
     if isinstance(op, Alloc):
         return operands[1 + axis]
@@ -140,4 +144,44 @@ def _size_before(node: Apply, axis: int) -> Variable | None:
     if isinstance(op, MatMul):
         rank = operands[0].tensor_type.ndim
         return size_of(operands[int(axis == rank - 1)], axis) if axis >= rank - 2 else None
+    return _size_of_parts(op, operands, axis)
+
+
+def _size_of_parts(op: Op, operands: Sequence[Variable], axis: int) -> Variable | None:
+    """The size of a part of an array, of several joined, or of one of two."""
+    if isinstance(op, Subtensor):
+        return _size_of_region(op, operands, axis)
+    if isinstance(op, Join):
+        sizes = [size_of(one, axis) for one in operands]
+        total: Variable = functools.reduce(op_named("add"), sizes) if axis == op.axis else sizes[0]
+        return total
+    if isinstance(op, IfElse) and op.count == 1:
+        return _chosen_size(operands[0], *(size_of(one, axis) for one in operands[1:]))
     return None
+
+
+def _chosen_size(condition: Variable, then: Variable, otherwise: Variable) -> Variable:
+    chosen: Variable = then if are_same_size(then, otherwise) else IfElse(1)(condition, then, otherwise)
+    return chosen
+
+
+def _size_of_region(op: Subtensor, operands: Sequence[Variable], axis: int) -> Variable | None:
+    """The size of an axis of a region, of an array that is not computed if there is one of the same sizes."""
+    places = [place for place, entry in enumerate(op.entries) if isinstance(entry, Slice)]
+    entry = op.entries[places[axis]]
+    if entry in (Slice(), Slice(step=-1)):
+        return size_of(operands[0], places[axis])
+    source = _of_same_sizes(operands[0])
+    return None if source is operands[0] else size_of(op.make_node(source, *operands[1:]).outputs[0], axis)
+
+
+def _of_same_sizes(variable: Variable) -> Variable:
+    """An array that an elementwise one has its sizes from."""
+    while variable.owner is not None and variable.owner.op.family is Family.ELEMENTWISE:
+        wanted = variable.tensor_type.broadcastable
+        operands = (one for one in variable.owner.inputs if one.tensor_type.broadcastable == wanted)
+        found = next(operands, None)
+        if found is None:
+            break
+        variable = found
+    return variable

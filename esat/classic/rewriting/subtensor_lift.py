@@ -248,3 +248,16 @@ def _of_vector(source: Apply, items: Items) -> Variable | None:
         return None
     bounds = [part if isinstance(part, int) else None for part in entry.parts()]
     return make_vector(source.inputs[slice(*bounds)], source.op.dtype)
+
+
+@local_optimizer([Reduction])
+def local_reduction_of_reversed(node: Apply) -> Transformed:
+    """sum(x[::-1]) -> sum(x), and so for every reduction over the axis that does not ask for places."""
+    source = node.inputs[0].owner
+    assert isinstance(node.op, Reduction)
+    if source is None or not isinstance(source.op, Subtensor) or node.op.typing == "argreduce":
+        return False
+    for place, entry in enumerate(source.op.entries):
+        if entry != Slice() and not (entry == Slice(step=-1) and place in node.op.axes):
+            return False
+    return list(node.op.make_node(source.inputs[0]).outputs)

@@ -55,6 +55,7 @@ _EXACT = ("fast_run", "exact")
 LOCALS: tuple[Local, ...] = (
     Local(subtensor_lift.local_subtensor_lift, tags=_EXACT),
     Local(subtensor_lift.local_subtensor_of_reduction),
+    Local(subtensor_lift.local_reduction_of_reversed),
     Local(subtensor_lift.local_subtensor_of_dot),
     Local(subtensor_lift.local_subtensor_of_alloc, tags=_EXACT),
     Local(subtensor_lift.local_subtensor_of_join, tags=_EXACT),
