@@ -74,3 +74,23 @@ def test_as_numpy(name, mode):
 def test_what_is_not_cast_is_refused(function):
     with pytest.raises(esat.DtypeError, match="at "):
         esat.jit(function, mode="fast_compile")(np.zeros(3, "int32"))
+
+
+def test_view():
+    def f(x):
+        x.view()[0] = 5
+        x.view(x.dtype)[1] = 6
+        return x.sum()
+
+    theirs, ours = np.zeros(3), np.zeros(3)
+    assert esat.jit(f, mode="fast_compile")(ours) == f(theirs)
+    np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(esat.DtypeError, match=r"astype\(dtype\) converts"):
+        esat.jit(lambda x: x.view("int64"))(np.zeros(3))
+
+
+def test_attributes_that_are_not_there_are_told():
+    with pytest.raises(AttributeError, match=r"traced function has no attribute 'tobytes'"):
+        esat.jit(lambda x: x.tobytes())(np.zeros(3))
+    with pytest.raises(AttributeError, match=r"no attribute 'cumsun' \(did you mean: cumsum"):
+        esat.jit(lambda x: x.cumsun())(np.zeros(3))

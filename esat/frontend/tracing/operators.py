@@ -6,11 +6,14 @@ NumPy hands these calls on by its protocols, so that ``x.sum(axis=0)``, ``np.sum
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from esat.errors import DtypeError, describe
+from esat.graph.callers import user_line
 from esat.graph.registry import function_named
 from esat.graph.tracing import Traced
 
@@ -44,6 +47,9 @@ class TracedOperators(Traced):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        raise NotImplementedError
+
+    def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -115,6 +121,21 @@ class TracedOperators(Traced):
     def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", copy: bool = True) -> Any:
         """The elements converted to a dtype."""
         return function_named("traced_astype")(self, dtype, order, casting, copy)
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        """All elements, as a view; of no other dtype."""
+        if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
+            reason = "bits are not taken for those of another type; x.astype(dtype) converts the values"
+            raise DtypeError(describe("view", [self.dtype, dtype or type], reason, user_line()))
+        return self.__getitem__(...)
+
+    def __getattr__(self, name: str) -> Any:
+        """Tell what there is in place of an attribute that there is not."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        close = ", ".join(difflib.get_close_matches(name, dir(type(self)))) or "none close"
+        whose = "an array within a traced function" if hasattr(np.ndarray, name) else "an array"
+        raise AttributeError(f"{whose} has no attribute {name!r} (did you mean: {close})")
 
     def fill(self, value: Any) -> None:
         """Write a number to all elements."""
