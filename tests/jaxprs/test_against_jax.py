@@ -106,7 +106,7 @@ def test_primitives_of_functions_and_their_gradients_have_rules(name):
         with np.errstate(all="ignore"):
             found = esat.evaluate(outputs, given)
         for one, other in zip(found, expected, strict=True):
-            if not str(other.dtype).startswith("key"):
+            if not str(getattr(other, "dtype", "")).startswith("key"):
                 tolerance = LOOSE.get(function, 1e-4 if one.dtype in (np.float32, np.complex64) else 1e-8)
                 np.testing.assert_allclose(one, other, tolerance, tolerance, err_msg=f"{function}, {kind}")
     assert tried

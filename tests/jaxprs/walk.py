@@ -32,13 +32,11 @@ MODULES = {
     "scipy.special": jsp.special,
     "scipy.linalg": jsp.linalg,
     "scipy.signal": jsp.signal,
-    "scipy.ndimage": jsp.ndimage,
     "scipy.stats.norm": jsp.stats.norm,
     "scipy.stats.gamma": jsp.stats.gamma,
     "scipy.stats.beta": jsp.stats.beta,
     "scipy.stats.t": jsp.stats.t,
     "nn": jax.nn,
-    "nn.initializers": jax.nn.initializers,
     "lax": lax,
     "lax.linalg": lax.linalg,
 }

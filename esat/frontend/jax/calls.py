@@ -26,8 +26,9 @@ MOST_EQUATIONS = 4096
 """Equations of all passes of a loop together that a loop is unrolled into."""
 
 
-def _call(param: str) -> Rule:
-    return lambda step: step.inline(step.params[param], step.operands)
+def _call(*names: str) -> Rule:
+    """A call of a jaxpr, which is the parameter of the first of the names that there is."""
+    return lambda step: step.inline(next(step.params[n] for n in names if n in step.params), step.operands)
 
 
 def _barrier(step: Equation) -> list[Variable]:
@@ -181,7 +182,7 @@ def _inner(values: Any) -> Iterator[Any]:
 
 RULES: dict[str, Rule] = {
     "call_hi_primitive": _expanded,
-    "composite": _call("jaxpr"),
+    "composite": _call("jaxpr", "call_jaxpr"),
     "cond": _choice,
     "custom_jvp_call": _call("call_jaxpr"),
     "custom_linear_solve": _linear_solve,

@@ -154,7 +154,8 @@ def _with_examples(value: Any) -> Any:
 def example_of(
     shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None, writeable: bool = True
 ) -> Example:
-    """An array of given strides that most functions take: identity matrices, where it has two axes."""
+    """An array of given strides that most functions take: identity matrices, where it has two axes. A large
+    one is zeros, which take no memory before they are read."""
     dtype = np.dtype(dtype)
     if strides is None or 0 in shape:
         made: Example = np.zeros(shape, dtype)
@@ -163,9 +164,10 @@ def example_of(
         before = -sum(step for step in steps if step < 0)
         memory = np.zeros(before + sum(step for step in steps if step > 0) + dtype.itemsize, np.uint8)
         made = np.ndarray(shape, dtype, memory, before, strides)
-    if dtype.kind in "fc" and len(shape) < 2:
+    fills = dtype.kind in "fc" and made.size <= LARGEST_EXAMPLE
+    if fills and len(shape) < 2:
         made[...] = 1
-    elif dtype.kind in "fc":
+    elif fills:
         diagonal = np.arange(min(shape[-2:]))
         made[..., diagonal, diagonal] = 1
     made.flags.writeable = writeable
